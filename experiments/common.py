@@ -1,4 +1,4 @@
-"""What every experiment shares: expected numbers, their comparison, results on disk, the command line.
+"""Shared functions of all experiments: expected numbers, comparison, results on disk, command line.
 
 An ``expected.json`` lies beside the experiments of a paper, one line a number. An entry holds
 
@@ -6,9 +6,9 @@ An ``expected.json`` lies beside the experiments of a paper, one line a number. 
   ``factor`` times it (papers print one or two digits of error norms); without a factor it is shown only;
 * ``value`` with ``tolerance`` (relative; absolute for a value of zero), or ``range``: bounds [low, high],
   null for none, where the source only says "below", "above";
-* ``kind``, of ``KINDS``: where the number comes from; ``source``: where it stands.
+* ``kind``, one of ``KINDS``: origin of the number; ``source``: its place in the origin.
 
-No number that the package computed is among them: they can all be missed.
+None of these numbers was computed by the package, so that every comparison can fail.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ KINDS = {
     "prototype": "a program written for the specification, before the package: [P] of the guide's sources",
     "own": "a bound of our own: quality asked for, cost, or a behaviour that was observed",
 }
-"""Where an expected number comes from, from the strongest to the weakest. A number with ``print`` and
-``factor`` is compared with the print as well, whatever kind its value is of.
+"""Origins of expected numbers, from the strongest to the weakest. A number with ``print`` and ``factor`` is
+compared with the print as well, for every kind of its value.
 """
 
 
 class Main(Protocol):
-    """The one entry of an experiment."""
+    """Signature of the ``main`` of an experiment."""
 
     def __call__(self, quick: bool = False, folder: str | Path | None = None) -> Numbers: ...
 
@@ -67,10 +67,10 @@ def load_expected(
     """Expected numbers of one experiment; those that a paper prints have ``print``.
 
     Args:
-        beside: a module in the folder of the file.
-        experiment: name of the module.
+        beside: path of a module in the folder of the file.
+        experiment: name of the experiment's module.
         file: name of the file.
-        without: leave out the numbers whose names contain this.
+        without: text; numbers whose names contain it are left out.
     """
     found = dict(json.loads((Path(beside).parent / file).read_text(encoding="utf-8"))[experiment])
     return {name: entry for name, entry in found.items() if without is None or without not in name}
@@ -100,8 +100,8 @@ def _compare_one(name: str, ours: float, entry: Mapping[str, Any]) -> Row:
 
 
 def compare(numbers: Mapping[str, float], expected: Mapping[str, Mapping[str, Any]]) -> list[Row]:
-    """One row per expected number, and one per printed number. A number that was not computed fails as
-    not-a-number.
+    """One row per expected number, and one per printed number. A missing number counts as not-a-number and
+    fails.
     """
     rows = []
     for name, entry in expected.items():
@@ -119,11 +119,11 @@ _WATCHED: contextvars.ContextVar[tuple[list[Row], bool] | None] = contextvars.Co
 
 @contextlib.contextmanager
 def watched(quick: bool = False) -> Iterator[list[Row]]:
-    """All rows that are reported inside.
+    """Context that collects all rows that `report` prints in it.
 
     Args:
-        quick: whether the experiment runs in its quick form, which may leave numbers out: they are listed
-            as not computed then, and left out of the rows.
+        quick: whether the experiment runs in its quick form, which may leave out numbers: these are listed
+            as not computed and left out of the rows.
     """
     rows: list[Row] = []
     token = _WATCHED.set((rows, quick))
@@ -173,12 +173,12 @@ def finish(
     """Saves, draws and compares a figure; returns its numbers.
 
     Args:
-        path: of the results, without suffix.
-        numbers, arrays: what was computed.
-        size: width and height [cm].
-        paint: draws on an empty figure.
-        expected: what was asked.
-        computed: whether all numbers were computed; otherwise those that are there are compared.
+        path: path of the results, without suffix.
+        numbers, arrays: computed numbers and arrays.
+        size: width and height of the figure [cm].
+        paint: function that draws on an empty figure.
+        expected: expected numbers.
+        computed: whether all numbers were computed; otherwise only the computed ones are compared.
     """
     save_data(path, arrays)
     draw(path, *size, paint)
@@ -191,8 +191,8 @@ _REDUCED: contextvars.ContextVar[str] = contextvars.ContextVar("reduced", defaul
 
 
 def reduced_form(main: Main) -> str:
-    """What the quick form of an experiment leaves out, in the words of the text of its ``main``; empty
-    where it changes nothing.
+    """Sentence about the quick form of an experiment, from the docstring of its ``main``; empty if the
+    quick form changes nothing.
     """
     text = " ".join((main.__doc__ or "").split())
     said = re.search(r"``quick``:? (.+?)\.(?: |$)", text)
@@ -201,7 +201,7 @@ def reduced_form(main: Main) -> str:
 
 
 def experiment(main: Main) -> Main:
-    """Decorator of every ``main``: pictures and table of its quick form say that they are one."""
+    """Decorator of every ``main`` that marks pictures and table of the quick form as such."""
 
     @functools.wraps(main)
     def run(quick: bool = False, folder: str | Path | None = None) -> Numbers:
@@ -228,10 +228,10 @@ def save_data(path: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty matplotlib figure [cm] that belongs to no window, with the style of all figures.
+    """An empty matplotlib figure [cm] without a window, in the style of all figures.
 
     Raises:
-        ImportError: naming the extra, if matplotlib is not installed.
+        ImportError: without matplotlib; names the extra.
     """
     try:
         from matplotlib.figure import Figure
@@ -255,8 +255,8 @@ STYLE: Any = {
 
 
 def draw(path: Path, width: float, height: float, paint: Callable[[Any], None]) -> None:
-    """Saves as ``.png`` what ``paint`` draws on an empty figure of the given size [cm]; panels without
-    data, of quick forms, are left out, and the quick form is named above the others.
+    """Saves the figure that ``paint`` draws, of the given size [cm], as ``.png``. Panels without data, of
+    quick forms, are left out, and a line above the others describes the quick form.
     """
     figure = new_figure(width, height)
     from matplotlib import rc_context
@@ -273,11 +273,11 @@ def draw(path: Path, width: float, height: float, paint: Callable[[Any], None]) 
 
 
 def mark_failures(axis: Any, failed: Mapping[str, tuple[str, Any]]) -> None:
-    """Crosses at the upper edge of logarithmic axes where runs failed, a row a scheme, above its curves.
+    """Draws crosses for failed runs at the upper edge of logarithmic axes, one row per scheme.
 
     Args:
-        axis: with its curves.
-        failed: colour and places, step sizes say, by the name of the scheme.
+        axis: axes with their curves.
+        failed: colour and abscissas (step sizes, for instance) by the name of the scheme.
     """
     rows = [(name, colour, x) for name, (colour, x) in failed.items() if len(x)]
     for k, (name, colour, x) in enumerate(rows):

@@ -1,8 +1,8 @@
 """Every figure and table of the papers: what came out, on which evidence, and which command computes it.
 
-An experiment says in the first line of its text which figure or table it is; here stand the rest, which
-have no numbers, and how many there are. ``verdicts.json`` holds a verdict and a sentence an experiment,
-``times.json`` the CPU seconds of its quick and its full form.
+The first line of an experiment's text names its figure or table; the remaining figures and tables, which
+have no numbers, and their counts are listed here. ``verdicts.json`` has a verdict and a sentence for each
+experiment, ``times.json`` the CPU seconds of its quick and its full form.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COUNTS = {
     "S&U&S": {"Figure": 10, "Table": 1},
     "C": {"Figure": 10, "Table": 0},
 }
-"""Numbers of figures and tables of the papers that are at hand with them."""
+"""Counts of figures and tables of the papers whose figures were available."""
 
 OTHERS = {
     "SRKA": (
@@ -38,7 +38,7 @@ OTHERS = {
         ("contact/fig_cam_follower", "contact/fig_flexible_cam", "contact/fig_flexible_stem"),
     ),
 }  # fmt: skip
-"""Papers without figures at hand: title, folder of experiments, what they are, experiments elsewhere."""
+"""Papers without available figures: title, folder of experiments, their kind, experiments elsewhere."""
 
 TITLES = {
     "R&S": ("Rezaei, Schindler: mixed timestepping schemes", "mixed_timestepping"),
@@ -48,7 +48,7 @@ TITLES = {
     ),
     "C": ("Cosimo and co-workers: nonsmooth generalized-alpha", "nsga"),
 }  # fmt: skip
-"""Papers with figures at hand: title, folder of experiments."""
+"""Papers with available figures: title, folder of experiments."""
 
 VERDICTS = {
     "shown": "what the paper prints or says is found",
@@ -82,7 +82,7 @@ NAMED = re.compile(r"\[(R&S|S&U&S|C)(?:\]|(?= Fig\.)) ?(Figure|Fig\.|Table) (\d+
 
 
 def computed() -> dict[tuple[str, str], tuple[str, str]]:
-    """Name of the experiment and what it shows, of every figure and table that one computes."""
+    """For every computed figure and table: name and subject of its experiment."""
     found = {}
     for file in sorted(pathlib.Path(__file__).parent.glob("*/*.py")):
         if not file.stem.startswith(("fig", "table")):
@@ -97,7 +97,7 @@ def computed() -> dict[tuple[str, str], tuple[str, str]]:
 
 @functools.cache
 def _records(file: str) -> dict[str, Any]:
-    """A table beside this file."""
+    """Content of a JSON file beside this file."""
     found: dict[str, Any] = json.loads(pathlib.Path(__file__).with_name(file).read_text(encoding="utf-8"))
     return found
 
@@ -109,7 +109,7 @@ def first_line(file: pathlib.Path) -> str:
 
 
 def evidence(name: str) -> str:
-    """How many numbers of an experiment are compared, by kind, from the strongest to the weakest."""
+    """Counts of compared numbers of an experiment by kind, from the strongest to the weakest."""
     folder, _, experiment = name.partition("/")
     counts: collections.Counter[str] = collections.Counter()
     for file in sorted((pathlib.Path(__file__).parent / folder).glob("expected*.json")):
@@ -138,7 +138,7 @@ HEAD = "verdict | what | evidence | CPU s, quick / full | command"
 
 
 def beside(folder: str, without: set[str], more: tuple[str, ...] = ()) -> list[str]:
-    """Lines of the experiments of a folder that no figure and no table names."""
+    """Lines of the experiments of a folder that belong to no figure or table."""
     root = pathlib.Path(__file__).parent
     names = [f"{folder}/{f.stem}" for f in sorted((root / folder).glob("*.py"))]
     names = [n for n in names if n.partition("/")[2].startswith(("fig", "table")) and n not in without]
@@ -148,7 +148,7 @@ def beside(folder: str, without: set[str], more: tuple[str, ...] = ()) -> list[s
 
 
 def others() -> list[str]:
-    """Lines of the page on papers whose figures were not at hand."""
+    """Lines of the page on papers whose figures were not available."""
     lines = []
     for paper, (title, folder, sentence, more) in OTHERS.items():
         lines += [f"## [{paper}] {title}", "", sentence, "", *beside(folder, set(), more)]
@@ -156,7 +156,7 @@ def others() -> list[str]:
 
 
 def legend() -> list[str]:
-    """What the words of the tables mean."""
+    """Lines that explain the words of the tables."""
     verdicts = "; ".join(f"{name}: {what}" for name, what in VERDICTS.items())
     kinds = "; ".join(f"{name}: {what}" for name, what in common.KINDS.items())
     return [f"Verdicts: {verdicts}.", "", f"Evidence, numbers compared by kind: {kinds}.", "",
@@ -165,7 +165,7 @@ def legend() -> list[str]:
 
 
 def page() -> str:
-    """All of them as Markdown, paper by paper."""
+    """All figures and tables as Markdown, paper by paper."""
     by_command, lines = computed(), legend()
     for paper, counts in COUNTS.items():
         title, folder = TITLES[paper]

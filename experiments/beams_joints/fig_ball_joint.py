@@ -1,7 +1,7 @@
 """Ball joints between beams: two stiff rods hang on each other in space, against rigid thin rods integrated
 in minimal coordinates of their directions.
 
-The second order of the scheme and the joints' gaps are looked at, too. [GN] has such joints (Section on
+The order of the scheme and the gaps of the joints are compared as well. [GN] has such joints (section on
 constraints); the mechanism is our own.
 """
 
@@ -23,7 +23,7 @@ from . import shared
 LENGTH, LINE, GRAVITY, TIME = 1.0, 1.0, 9.81, 1.0
 STEPS = (0.004, 0.002, 0.001)
 TURNING = 1e-5
-"""Rotary inertia per length [kg m]: of that of the rods 3e-5."""
+"""Rotary inertia per length [kg m]: 3e-5 of that of the rods."""
 
 STIFF = section(EA=1e6, GA=1e6, EI=1e5, GJ=1e5, line_mass=LINE, line_inertia=TURNING)
 SPINS = ((0.0, 3.0, 0.0), (2.0, 0.0, -1.0))
@@ -49,7 +49,7 @@ def mechanism() -> Problem:
 
 def rigid(times: np.ndarray) -> np.ndarray:
     """Tips of thin rigid rods (rows, 3) of unit mass and length: ``(1/3 + 1) u1'' + u2'' / 2`` and ``u1''
-    / 2 + u2'' / 3`` are the weights and what keeps the directions ``u`` of unit length.
+    / 2 + u2'' / 3`` equal the weights plus the forces that keep the directions ``u`` of unit length.
     """
     blocks = np.array([[4.0 / 3.0, 0.5], [0.5, 1.0 / 3.0]])
     weights = -GRAVITY * np.array([[0.0, 0.0, 1.5], [0.0, 0.0, 0.5]])

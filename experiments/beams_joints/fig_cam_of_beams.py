@@ -1,9 +1,9 @@
 """A cam with beams on both sides: a closed beam on the spokes of a driven hub turns under a follower whose
 stem is a beam, against the closed form of the rigid cam.
 
-As the ring and the stem grow stiffer the lift comes to that of the rigid eccentric cam, in proportion to
-their compliance; ring and stem of steel carry its force. Benchmark M6 of the specification [P] with beams
-on both sides, as in the last example of [GN].
+With increasing stiffness of ring and stem the lift converges to that of the rigid eccentric cam, in
+proportion to their compliance; with ring and stem of steel the force is that of the rigid cam. Benchmark M6
+of the specification [P] with beams on both sides, as in the last example of [GN].
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ BEGIN = -0.5 * np.pi
 
 
 def parts(modulus: float) -> list[Any]:
-    """The ring, which its seam closes, on the hub; the stem from the ring to the guided head."""
+    """Parts: the ring on the hub, closed at its seam; the stem from the ring to the guided head."""
     angles = 2.0 * np.pi * np.arange(ELEMENTS + 1) / ELEMENTS
     axis = cam.RADIUS - WALL
     nodes = np.stack(
@@ -74,7 +74,7 @@ def parts(modulus: float) -> list[Any]:
 
 
 def turned(modulus: float, turns: float) -> nsjax.Trajectory:
-    """From the middle of the rise, without strain, the ring turning with the hub."""
+    """A run from the middle of the rise, without initial strain, with the ring rotating with the hub."""
     nose, rise = float(cam.lift(np.array(BEGIN))), cam.ECCENTRICITY * SPEED
     spin, still = (0.0, 0.0, 0.0, 0.0, 0.0, SPEED), (0.0, 0.0, 0.0)
     up = (0.0, rise, 0.0, 0.0, 0.0, 0.0)

@@ -1,9 +1,10 @@
 """M3: a crank-slider of beams, driven at 10 rad/s; the rod stiff, and soft.
 
-The stiff mechanism against the closed form of its rigid limit; of the soft one, whose rod buckles where it
-brakes the slider, the books of energy. Halving the step from 1 to 0.125 ms, its places change at 0.2 to
-0.3 s by factors of 2.6 to 4.3 less each time, at 0.5 s by 2.9 and 2.6 (0.74, 0.26, 0.10 mm): waves cross an
-element of this rod in 0.8 ms, which the first of these steps do not resolve.
+The stiff mechanism is compared with the closed form of its rigid limit; for the soft one, whose rod buckles
+where it brakes the slider, the energy balance is checked. When the step is halved from 1 to 0.125 ms, the
+changes of the soft rod's positions fall by factors of 2.6 to 4.3 at 0.2 to 0.3 s, and by 2.9 and 2.6 at
+0.5 s (0.74, 0.26, 0.10 mm): waves cross an element of this rod in 0.8 ms, which the first of these steps do
+not resolve.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SHOWN = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 
 
 def mechanism(E: float = 2e11, side: float = 0.02) -> Problem:
-    """Crank of two elements, always stiff; rod of four; the numbers of the rod's section are given."""
+    """Crank of two stiff elements, rod of four elements with the given modulus and width."""
     z, stiff = shared.Z, rectangular(0.02, 0.02, E=2e11, rho=7800.0)
     given = rectangular(side, side, E=E, rho=7800.0)
     return assemble(
@@ -41,7 +42,7 @@ def mechanism(E: float = 2e11, side: float = 0.02) -> Problem:
 
 
 def exact(t: Any) -> Any:
-    """Place of the slider, all rigid [m]."""
+    """Position of the slider of the rigid mechanism [m]."""
     angle = SPEED * np.asarray(t)
     return CRANK * np.cos(angle) + np.sqrt(ROD**2 - (CRANK * np.sin(angle)) ** 2)
 

@@ -26,7 +26,7 @@ BECK = 20.0509
 SLENDER = section(EA=1e6, GA=1e6, EI=(1.0, 10.0), GJ=1.0, line_mass=1.0, line_inertia=1e-8)
 SOFT = section(EA=1e4, GA=5e3, EI=100.0, GJ=100.0)
 THICK = 1e-3
-"""Rotary inertia of a metre of the free beam [kg m]."""
+"""Rotary inertia per length of the free beam [kg m]."""
 
 STIFF = section(EA=1e7, GA=1e6, EI=1e5, GJ=1e5, line_mass=1.0, line_inertia=THICK)
 INERTIA = 1.0 / 12.0 + THICK
@@ -36,7 +36,7 @@ MESHES = (8, 16, 32)
 
 
 def column(elements: int, load: float) -> Problem:
-    """Clamped at the origin, along x, pressed by a force that follows its end."""
+    """Column along x, clamped at the origin, compressed by a follower force at its end."""
     return assemble(
         beam("arm", (0, 0, 0), (1, 0, 0), elements=elements, section=SLENDER, first_axis=(0, 0, 1)),
         fixed("clamp", "ground", "arm.start"), force("P", "arm.end", (-load, 0.0, 0.0), follower=True),
@@ -44,7 +44,7 @@ def column(elements: int, load: float) -> Problem:
 
 
 def flutter(elements: int, halvings: int = 12) -> float:
-    """Load at which a motion begins to grow, of ``E I / L^2``."""
+    """Flutter load in units of ``E I / L^2``, at which motions begin to grow."""
     low, high = 15.0, 25.0
     problem = column(elements, low)
     for _ in range(halvings):
@@ -106,7 +106,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     numbers = {f"flutter, {n} elements, of EI/L^2": x for n, x in loads.items()}
     numbers["circle: distance of the end from the clamp [m]"] = closed()
     problem, centres = free(), []
-    # the moment starts at once, on a node that the step cannot follow: Bathe's scheme does not overshoot
+    # the moment acts suddenly on a node whose motion the step does not resolve: Bathe does not overshoot
     for dt in STEPS[2:] if quick else STEPS:
         traj = shared.run(problem, schemes.bathe(), dt, TIME, round(0.02 / dt))
         poses = shared.poses(traj)

@@ -31,7 +31,7 @@ def angle(t: Any) -> Any:
 
 
 def eye(psi: Any) -> np.ndarray:
-    """Pin between coupler and rocker, all rigid, by the law of cosines (..., 2) [m]."""
+    """Position (..., 2) [m] of the pin between rigid coupler and rocker, by the law of cosines."""
     psi = np.asarray(psi)
     pin = CRANK * np.stack([np.cos(psi), np.sin(psi)], axis=-1)
     apart = np.array([GROUND, 0.0]) - pin
@@ -42,7 +42,7 @@ def eye(psi: Any) -> np.ndarray:
 
 
 def mechanism(factor: float = 1.0, elements: int = 4) -> Problem:
-    """Young's modulus is ``factor`` times that of aluminium."""
+    """The four-bar with ``factor`` times Young's modulus of aluminium."""
     z, far = shared.Z, (*eye(0.0), 0.0)
     square = rectangular(0.01, 0.01, E=7e10 * factor, rho=2700.0)
     return assemble(
@@ -56,7 +56,7 @@ def mechanism(factor: float = 1.0, elements: int = 4) -> Problem:
 
 
 def rocker_error(t: np.ndarray, q: np.ndarray, first: int) -> np.ndarray:
-    """The error of the angle of the rocker's chord against the rigid one [rad]."""
+    """Difference of the angle of the rocker's chord from that of rigid links [rad]."""
     wanted = eye(np.asarray(angle(t))) - [GROUND, 0.0]
     found = q[:, first, :2] - [GROUND, 0.0]
     return np.arctan2(found[:, 1], found[:, 0]) - np.arctan2(wanted[:, 1], wanted[:, 0])

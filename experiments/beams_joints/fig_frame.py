@@ -22,16 +22,16 @@ from . import quadratic_frame, shared
 LEG, MODULUS, AREA, SECOND, RIGID = 120.0, 7.2e6, 6.0, 2.0, 1e3
 SHEAR = RIGID * 5.0 / 6.0 * AREA * MODULUS / 2.6
 FULL = 20000.0
-"""Load of the level 1."""
+"""Load at level 1."""
 MESHES, QUICK = (5, 10, 20), (5,)
-"""Elements a leg; the load stands at a fifth of the second leg."""
+"""Elements per leg; the load acts at a fifth of the second leg."""
 
 QUADRATIC, DEFLECTION = 10, 55.0
-"""Elements a leg of three nodes, and the deflection to which they are followed, in steps of 1."""
+"""Three-node elements per leg, and the last deflection of their path, in steps of 1."""
 
 
 def mechanism(elements: int) -> tuple[Problem, int]:
-    """Up from the origin, then along x; and the node that is loaded."""
+    """The frame, up from the origin and then along x, and the number of the loaded node."""
     s = np.linspace(0.0, LEG, elements + 1)
     up = np.stack([0 * s, s, 0 * s], axis=1)
     across = np.stack([s[1:], LEG + 0 * s[1:], 0 * s[1:]], axis=1)
@@ -47,8 +47,8 @@ def mechanism(elements: int) -> tuple[Problem, int]:
 
 
 def path(elements: int, whole: bool) -> tuple[np.ndarray, np.ndarray, float, float]:
-    """Loads, positions (rows, nodes, 3), load and deflection of the limit; on to a tenth upwards, or just
-    beyond the limit.
+    """Loads, positions (rows, nodes, 3), load and deflection of the limit point; the whole path until the
+    load is a tenth of `FULL` upwards, or the path just beyond the limit.
     """
     problem, node = mechanism(elements)
 

@@ -30,7 +30,7 @@ from . import shared
 STEP, TIME, GRAVITY = 0.005, 0.5, 9.81
 DELTA = 0.05
 FORM = "index_3"
-"""Constraints on position level, as in the source."""
+"""Form of the constraints: on position level, as in the source."""
 RUNS = {
     "Newmark": schemes.newmark(constraint_form=FORM),
     "Newmark, gamma = 0.55": schemes.newmark(0.25 * (1.0 + DELTA) ** 2, 0.5 + DELTA, constraint_form=FORM),
@@ -40,7 +40,7 @@ RUNS = {
 }
 QUICK = ("Newmark",)
 WEAK = "generalized-alpha, 0.8"
-"""Its damping of the slowest bending, 0.8 % a step, has not ended after a hundred of them."""
+"""Scheme that still damps the slowest bending (0.8 % per step) after a hundred steps."""
 
 
 def mechanism() -> Problem:
@@ -65,8 +65,9 @@ def _rates(y: np.ndarray) -> np.ndarray:
 
 
 def rigid(steps: int, finer: int = 10) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The motion of rigid rods at the end of every step: places of the tip (steps + 1, 2), its
-    accelerations, and the force of the middle hinge on the second rod, by Runge and Kutta's fourth order.
+    """The motion of rigid rods at the end of every step: positions of the tip (steps + 1, 2), its
+    accelerations, and the force of the middle hinge on the second rod, by the fourth-order Runge-Kutta
+    method.
     """
     y, h, tip, rate, force = np.zeros(4), STEP / finer, [], [], []
     for _ in range(steps + 1):
@@ -100,7 +101,7 @@ def tip_acceleration(problem: Problem, traj: Any) -> np.ndarray:
 
 
 def alternating(x: np.ndarray, size: float) -> float:
-    """Amplitude of what alternates in the second half, of a given size."""
+    """Amplitude of the alternating part in the second half of the run, relative to ``size``."""
     late = x[len(x) // 2 :]
     return float(np.abs(late[:-2] - 2.0 * late[1:-1] + late[2:]).max() / 4.0 / size)
 
@@ -128,7 +129,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     for name in QUICK if quick else RUNS:
         traj = shared.run(problem, RUNS[name], STEP, TIME)
         found = np.asarray(traj.constraint_force)[:, column]
-        sign = np.sign(np.sum(found * force[:, 0]))  # which of both rods the row counts for
+        sign = np.sign(np.sum(found * force[:, 0]))  # sign convention of the row
         curves[name] = sign * found, tip_acceleration(problem, traj)
         tip = shared.poses(traj)[-1, -1, :2]
         numbers[f"{name}: distance of the tip from the rigid one at 0.5 s [m]"] = float(

@@ -39,11 +39,11 @@ RUNS = {
 }
 QUICK = ("generalized_alpha",)
 EVERY = 10
-"""Steps of a row."""
+"""Number of steps between rows."""
 
 
 def mechanism(elements: int = 200) -> Problem:
-    """The tip is a ball of the radius of the beam."""
+    """The cantilever and the plate; the contact of the tip is a sphere with the radius of the beam."""
     steel = circular(RADIUS, E=2.1e11, rho=7850.0)
     return assemble(
         beam("arm", (0, 0, 0), (LENGTH, 0, 0), elements=elements, section=steel, first_axis=(0, 1, 0)),
@@ -54,7 +54,7 @@ def mechanism(elements: int = 200) -> Problem:
 
 
 def touch_of_modes(modes: int = 8) -> float:
-    """When the tip of the linear cantilever reaches the plate, by its modes [s]."""
+    """Time [s] at which the tip of the linear cantilever reaches the plate, by superposition of modes."""
     steel: Any = circular(RADIUS, E=2.1e11, rho=7850.0)
     roots = np.array([1.87510407, 4.69409113, 7.85475744, *((np.arange(4, modes + 1) - 0.5) * np.pi)])
     sigma = (np.sinh(roots) - np.sin(roots)) / (np.cosh(roots) + np.cos(roots))

@@ -23,7 +23,7 @@ from . import shared
 LENGTH, MASS, GRAVITY, TIME = 1.0, 1.0, 9.81, 2.0
 STEPS = (0.004, 0.002, 0.001)
 STIFF = section(EA=1e6, GA=1e6, EI=1e5, GJ=1e5, line_mass=MASS, line_inertia=1e-5)
-"""Rotary inertia of 3e-5 of that of the rod."""
+"""Section of the stiff rod; its rotary inertia is 3e-5 of that of the rod."""
 
 ANCHOR, FREE = np.array([0.6, 0.5, 0.4]), 0.5
 LAW: dict[str, Any] = {"stiffness": 40.0, "cubic": 60.0, "damping": 0.5, "quadratic_damping": 0.3}
@@ -62,7 +62,7 @@ def rigid(times: np.ndarray) -> np.ndarray:
 
 
 def _paint(figure: Any, times: np.ndarray, tip: np.ndarray, wanted: np.ndarray, both: np.ndarray) -> None:
-    """``both``: energy, and that of the start less what the dashpot has taken (2, rows)."""
+    """Figure; ``both`` (2, rows): energy, and initial energy minus the energy dissipated by the dashpot."""
     path, books = figure.subplots(1, 2)
     for k, name in enumerate("xyz"):
         (line,) = path.plot(times, wanted[:, k], label=name)
@@ -86,7 +86,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     times, energy = np.asarray(traj.t), np.asarray(traj["energy"])
     wanted, leg = rigid(times), traj.load("leg")
     stored = np.asarray(leg.energy)
-    # power of spring and dashpot on the mechanism, beside what the spring gives back
+    # work of spring and dashpot on the mechanism
     given = integrate.cumulative_trapezoid(np.asarray(leg.power), times, initial=0.0)
     taken = -given - (stored - stored[0])
     numbers = {

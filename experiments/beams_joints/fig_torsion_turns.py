@@ -31,7 +31,7 @@ STEPS = (0.004, 0.002, 0.001)
 
 
 def mechanism() -> Problem:
-    """The shaft along its axis, which is none of the ground's, a flywheel on its end."""
+    """The shaft along an axis that is oblique to those of the ground, with a flywheel on its end."""
     shaft = section(EA=1e5, GA=1e5, EI=1e3, GJ=TWIST, line_mass=1.0, line_inertia=0.5 * ROTARY)
     end = tuple(LENGTH * AXIS)
     spin = tuple(SPEED * AXIS)

@@ -16,10 +16,10 @@ import numpy as np
 from nsjax.fem import committed, incremental_energy, started
 
 PLANE = np.array([0, 1, 5])
-"""Increments that stay in the plane."""
+"""Indices of the increments of plane motion."""
 
 SETTLED = 1e-9
-"""The largest last update, of lengths 120."""
+"""Largest last Newton update, for lengths of 120."""
 
 
 def _elements(x: Any) -> Any:
@@ -28,7 +28,7 @@ def _elements(x: Any) -> Any:
 
 
 def _spread(free: Any, nodes: int) -> Any:
-    """Increments (nodes, 6) from those that are free: feet turn in place."""
+    """Increments (nodes, 6) from the free ones; the feet rotate only."""
     count = 3 * nodes
     kept = np.setdiff1d(np.arange(count), [0, 1, count - 3, count - 2])
     plane = jnp.zeros(count).at[kept].set(free).reshape(nodes, 3)
@@ -61,13 +61,13 @@ def _commit(x: Any, y: Any, history: Any) -> tuple[Any, Any]:
 def limit_load(
     elements: int, leg: float, stiffness: tuple[float, ...], largest: float, steps: int
 ) -> tuple[float, float]:
-    """Largest load on the way to a deflection ``largest``, and the deflection there.
+    """Largest load on the path to a deflection ``largest``, and its deflection.
 
     Args:
-        elements: of a leg, a multiple of five.
-        leg: its length.
-        stiffness: two of shear, extension, two of bending, twist.
-        steps: of equal deflection.
+        elements: number of elements per leg, a multiple of five.
+        leg: length of a leg.
+        stiffness: two shear stiffnesses, extension, two bending stiffnesses, twist.
+        steps: number of equal steps of the deflection.
     """
     s = np.linspace(0.0, leg, 2 * elements + 1)
     up = np.stack([0 * s, s, 0 * s], axis=1)

@@ -1,4 +1,4 @@
-"""What the mechanisms have in common: runs, nodes, orders, and the end of every figure."""
+"""Shared functions of the mechanisms: runs, poses, orders, and saving of figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAPER = "beams_joints"
 
 
 def run(problem: Any, scheme: Any, dt: float, time: float, every: int = 1) -> nsjax.Trajectory:
-    """A run in which all steps went well."""
+    """A run; raises an error if a step failed."""
     system, params, state = problem
     traj = nsjax.simulate(system, params, state, scheme, dt=dt, steps=round(time / dt), every=every)
     traj.raise_for_status()
@@ -25,8 +25,8 @@ def run(problem: Any, scheme: Any, dt: float, time: float, every: int = 1) -> ns
 
 
 def poses(traj: nsjax.Trajectory) -> np.ndarray:
-    """Poses of all bodies and nodes (rows, n, 7), in the order of the parts; what else stands in ``q``, as
-    turns of hinges, comes behind them.
+    """Poses of all bodies and nodes (rows, n, 7), in the order of the parts; other entries of ``q``, such
+    as turns of hinges, come after the poses and are left out.
     """
     bodies = traj.v.shape[1] // 6
     return np.asarray(traj.q)[:, : 7 * bodies].reshape(len(traj.t), bodies, 7)
@@ -46,9 +46,9 @@ def work_of_drive(traj: nsjax.Trajectory, joint: str, rate: np.ndarray) -> np.nd
 
 
 def imbalance(traj: nsjax.Trajectory, work: np.ndarray) -> float:
-    """Largest energy that the work does not account for, of the largest energy exchanged."""
+    """Largest difference between change of energy and work, over the largest energy exchanged."""
     energy = np.asarray(traj["energy"])
-    gained = energy - energy[1]  # the first row has no multipliers of its own
+    gained = energy - energy[1]  # the first row has no multipliers
     given = work - work[1]
     return float(np.max(np.abs(gained - given)[1:]) / np.max(np.abs(np.asarray(traj["kinetic"]))))
 
@@ -57,7 +57,7 @@ def finish(
     name: str, beside: str, folder: str | Path | None, numbers: common.Numbers, arrays: dict[str, Any],
     height: float, paint: Callable[[Any], None], quick: bool,
 ) -> common.Numbers:  # fmt: skip
-    """Saves, draws, compares."""
+    """Saves, draws and compares the results of an experiment."""
     path = common.results_folder(PAPER, folder) / name
     expected = common.load_expected(beside, name)
     return common.finish(path, numbers, arrays, (17.0, height), paint, expected, computed=not quick)

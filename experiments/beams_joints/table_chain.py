@@ -21,7 +21,7 @@ from .. import common
 from . import fig_four_bar, shared
 
 ELEMENTS, QUICK = (166, 1666), (25, 100)
-"""One and ten thousand unknowns."""
+"""Numbers of elements, for one and ten thousand unknowns."""
 STEPS, REPEATED, LINK = 100, 5, 20
 
 
@@ -35,7 +35,7 @@ def mechanism(elements: int) -> Problem:
 
 
 def cost(problem: Problem, scheme: Any, dt: float) -> tuple[float, float]:
-    """CPU seconds of a step, without compiling, and Newton iterations."""
+    """CPU time of a step [s], without compilation, and Newton iterations."""
     found = []
     for _ in range(REPEATED + 1):
         begun = time.process_time()

@@ -65,8 +65,8 @@ class Step:
         self.start = np.linalg.solve(_saddle(self.mass, self.rows, 1.0), push)[: s.nv]
 
     def iterate(self, dt: float, scale: float) -> tuple[int, np.ndarray]:
-        """Newton steps until the update is below 1e-9 of the displacement, as the specification asks; and
-        displacements with multipliers.
+        """Number of Newton steps until the update is below 1e-9 of the displacement, as the specification
+        requires, and the solution (displacements and multipliers).
         """
         y = np.zeros(self.size)
         for count in range(1, 21):  # noqa: B007
@@ -85,10 +85,10 @@ def _saddle(A: np.ndarray, rows: np.ndarray, scale: float, lower: float = 1.0) -
 
 
 def conditions_at(step: Step, dt: float) -> dict[str, float]:
-    """Condition of iteration matrices by the scaling of their rows, in the norm of the largest stretch.
+    """Condition numbers, in the spectral norm, of iteration matrices by the scaling of their rows.
 
-    Inverses are those of the matrix scaled well, whose rows and columns are scaled back: the condition of
-    the unscaled one is above what rounding shows.
+    Each inverse is that of the well-scaled matrix with rows and columns scaled back, since rounding would
+    limit the condition number of the unscaled matrix.
     """
     A = step.mass / (BETA * dt**2) + step.stiffness
     n, best = len(A), float(np.mean(np.diag(A)))

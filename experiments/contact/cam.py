@@ -20,10 +20,10 @@ LIFT_OFF, FLAT_LIFT_OFF = 98.990, 110.231
 """Speeds [rad/s] above which the follower leaves the cam at top dead centre."""
 
 DRIVE = 1e4
-"""Inertia that turns the cam; the follower, with some 10 J, slows it by 1e-6 of its speed."""
+"""Moment of inertia of the cam's drive [kg m^2]; the follower, with some 10 J, slows it by 1e-6."""
 
 STEPS = 1000
-"""Steps of a turn."""
+"""Number of steps per turn."""
 
 
 def eccentric(angle: Any) -> tuple[Any, Any]:
@@ -32,7 +32,7 @@ def eccentric(angle: Any) -> tuple[Any, Any]:
 
 
 def lift(theta: np.ndarray) -> np.ndarray:
-    """Height of the roller at an angle from top dead centre."""
+    """Height of the roller at the angle ``theta`` from top dead centre."""
     made: np.ndarray = ECCENTRICITY * np.cos(theta) + np.sqrt(
         REACH**2 - (ECCENTRICITY * np.sin(theta)) ** 2
     )
@@ -40,13 +40,13 @@ def lift(theta: np.ndarray) -> np.ndarray:
 
 
 def flat_lift(theta: np.ndarray) -> np.ndarray:
-    """Height of a flat face at an angle from top dead centre."""
+    """Height of a flat face at the angle ``theta`` from top dead centre."""
     made: np.ndarray = RADIUS + ECCENTRICITY * np.cos(theta)
     return made
 
 
 def axial(height: Any, theta: np.ndarray, speed: float) -> np.ndarray:
-    """Force along the guide of a follower that keeps to the cam; its acceleration by differences."""
+    """Force along the guide of a follower in contact with the cam; its acceleration by differences."""
     h = 1e-4
     bend = (height(theta + h) - 2.0 * height(theta) + height(theta - h)) / h**2
     made: np.ndarray = (
@@ -82,7 +82,7 @@ def cam(flat: bool = False, disc: bool = False) -> Any:
 
 
 def turning(problem: Any, height: Any, speed: float, turns: float = 1.0) -> nsjax.Trajectory:
-    """A run from the middle of the rise, of as many steps a turn at every speed."""
+    """A run from the middle of the rise, with the same number of steps per turn at every speed."""
     start = float(height(np.array(-np.pi / 2)))
     problem = problem.replace(initial_q=[0.0, start], initial_v=[speed, ECCENTRICITY * speed])
     dt = 2.0 * np.pi / speed / STEPS
@@ -96,15 +96,15 @@ def angle(traj: nsjax.Trajectory) -> np.ndarray:
 
 
 def leaves(traj: nsjax.Trajectory) -> bool:
-    """Whether the contact opens; its first steps find the force."""
+    """Whether the contact opens after the first steps, in which the force builds up."""
     return bool(np.min(np.asarray(traj.contact("nose").force)[5:]) <= 0.0)
 
 
 def bisected(run: Any, low: float, high: float, halvings: int) -> float:
-    """The speed between two from which on ``run(speed)`` opens its contact.
+    """The least speed between ``low`` and ``high`` at which ``run(speed)`` opens its contact.
 
     Raises:
-        ValueError: where it opens at the lower one or does not at the higher one.
+        ValueError: where the contact opens at the lower speed or does not at the higher one.
     """
     if leaves(run(low)) or not leaves(run(high)):
         raise ValueError(f"lift-off is not between {low} and {high} rad/s")
@@ -115,8 +115,8 @@ def bisected(run: Any, low: float, high: float, halvings: int) -> float:
 
 
 def flight(height: Any, speed: float) -> tuple[float, float, float]:
-    """Angles from top dead centre at which a follower leaves the cam and meets it again, and how far it
-    leaves along the guide [m], by events of the equation of free motion.
+    """Angles from top dead centre at which a follower leaves the cam and meets it again, and the largest
+    distance along the guide [m], by event location in the free motion.
     """
 
     def pull(theta: float) -> float:

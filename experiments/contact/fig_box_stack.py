@@ -18,7 +18,7 @@ DT, STEPS = 1e-3, 100_000
 
 
 def stack(count: int) -> Any:
-    """In the plane."""
+    """Plane stack of ``count`` boxes."""
     parts = []
     for k in range(count):
         parts.append(body(f"box{k}", mass=MASS, inertia=2.0 / 3.0 * MASS * HALF**2))

@@ -28,7 +28,7 @@ def moments(mass: float, axis: int) -> np.ndarray:
 
 
 def crossed(aside: float) -> Any:
-    """The upper one along x falls on the lower one along y, which it meets ``aside`` from its middle."""
+    """The upper cylinder along x hits the lower one along y at ``aside`` from its own middle."""
     return assemble(
         body("upper", mass=MASSES[0], inertia=moments(MASSES[0], 0)),
         body("lower", mass=MASSES[1], inertia=moments(MASSES[1], 1)),
@@ -41,7 +41,7 @@ def crossed(aside: float) -> Any:
 
 
 def impulse(aside: float) -> float:
-    """That stops the approach of the points that meet [N s]."""
+    """Impulse that stops the approach of the contact points [N s]."""
     yielding = sum(1.0 / m for m in MASSES) + aside**2 / moments(MASSES[0], 0)[1]
     return float(SPEED / yielding)
 
@@ -51,7 +51,7 @@ ELEMENTS, STEEL, FINE = 4, 2e11, 2e-6
 
 
 def beams(aside: float) -> Any:
-    """The same of stiff beams, the upper one ``aside``."""
+    """The same collision of stiff beams."""
     sections = [circular(RADIUS, E=STEEL, rho=mass / (np.pi * RADIUS**2 * 2.0 * HALF)) for mass in MASSES]
     along = np.array([HALF, 0.0, 0.0]), np.array([0.0, HALF, 0.0])
     middle = np.array([-aside, 0.0, HEIGHT])
@@ -64,7 +64,7 @@ def beams(aside: float) -> Any:
 
 
 def of_beams(aside: float) -> dict[str, float]:
-    """Momentum of both centres, and the gap before they touch."""
+    """Numbers of the beams: momentum of both centres, and the gap before the impact."""
     steps = round(TIME / FINE)
     traj = shared.run(beams(aside), schemes.moreau(), FINE, steps, every=steps // 500)
     shares = np.full(ELEMENTS + 1, 1.0 / ELEMENTS)
@@ -98,7 +98,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         push = impulse(aside)
         momentum = MASSES[0] * upper + MASSES[1] * lower - [0.0, 0.0, -MASSES[0] * SPEED]
         wanted = np.array([-SPEED + push / MASSES[0], -push / MASSES[1]])
-        k = int(np.argmax(np.abs(lower[:, 2]) > 0.0))  # behind the impact the rods turn
+        k = int(np.argmax(np.abs(lower[:, 2]) > 0.0))  # first row after the impact; later the rods turn
         found = np.array([upper[k, 2], lower[k, 2]])
         distance = np.asarray(traj.body("upper").position - traj.body("lower").position)[: k + 1, 2]
         off = (np.min(np.asarray(traj.gap)[: k + 1], axis=1) - distance + 2.0 * RADIUS)[:k]

@@ -20,17 +20,17 @@ from . import shared
 HEIGHT, WIDTH, PITCH, MASS, GRAVITY = 0.048, 0.0075, 0.024, 0.01, 9.81
 FLOOR, FACES = 0.5, 0.2
 PUSH = 4.0
-"""Angular velocity of the first one at the start [rad/s], enough to tip it over."""
+"""Initial angular velocity of the first domino [rad/s], enough to tip it over."""
 
 COUNT, TIME = 5, 0.35
 STEPS = (2e-3, 1.4e-3, 1e-3, 7e-4, 5e-4, 3.5e-4, 2.5e-4, 1.7e-4, 1.25e-4, 6e-5, 3e-5)
-"""The last one is what the others are compared with."""
+"""Step sizes [s]; the last one is the reference of the others."""
 TILT = 0.1
 """Angle at which a domino is passed by the wave [rad]."""
 
 
 def row(count: int) -> Any:
-    """In the plane; each stands on its two lower corners."""
+    """Plane dominoes, each on its two lower corners."""
     half, up = WIDTH / 2.0, HEIGHT / 2.0
     feet = np.array([[-half, -up], [half, -up]])
     parts = []
@@ -48,7 +48,7 @@ def row(count: int) -> Any:
 
 
 def passed(traj: Any, count: int) -> np.ndarray:
-    """Times at which the wave passes, between rows by straight lines."""
+    """Times at which the wave passes the dominoes, interpolated between rows."""
     t, times = np.asarray(traj.t), []
     for k in range(count):
         angle = -np.asarray(traj[f"tile{k}.angle"])

@@ -35,11 +35,11 @@ ELEMENTS, SPOKES, WALL = 16, 4, 0.005
 MODULI, STEEL, DENSITY = (2e9, 2e10, 2e11), 2e11, 7800.0
 SLOW, FAST, NEAR = 50.0, 120.0, 0.01
 STEPS = 1000
-"""Steps of a turn."""
+"""Number of steps per turn."""
 
 
 def parts(modulus: float) -> list[Any]:
-    """The ring, which its seam closes, on the hub, and the follower."""
+    """Parts: the ring on the hub, closed at its seam, and the follower."""
     angles = 2.0 * np.pi * np.arange(ELEMENTS + 1) / ELEMENTS
     axis = cam.RADIUS - WALL
     nodes = np.stack(

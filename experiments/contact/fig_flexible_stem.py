@@ -1,9 +1,9 @@
 """A follower whose stem is a beam, on the rigid cam: with a start in equilibrium it leaves the cam at the
 same speed. Benchmark M6 of the specification with a flexible stem.
 
-A stem without strain at the start swings along its axis by all of the force it carries, and opens the
-contact long before. The equilibrium is that of the load at bottom dead centre, with the acceleration there
-as a part of gravity: the force of the cam then changes slowly.
+A stem without strain at the start vibrates along its axis with the whole contact force as amplitude, and
+opens the contact long before. The equilibrium is that of the load at bottom dead centre, with the
+acceleration there added to gravity: the force of the cam then changes slowly.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from . import cam, shared
 LENGTH, WIDTH, ELEMENTS, STEEL, DENSITY = 0.1, 0.01, 3, 2e11, 7800.0
 SLOW, NEAR = 50.0, 0.01
 STEPS = 1000
-"""Steps of a turn."""
+"""Number of steps per turn."""
 
 BOTTOM = float(cam.lift(np.array(np.pi)))
 """Height of the roller at bottom dead centre, where the runs begin."""
 
 
 def follower() -> list[Any]:
-    """The stem with its mass on the guide; the mass of all is that of the rigid follower."""
+    """The stem with a mass on the guide; their total mass is that of the rigid follower."""
     end = (0.0, BOTTOM + LENGTH, 0.0)
     rest = end[1] - cam.PRELOAD / cam.STIFFNESS
     head = cam.MASS - DENSITY * WIDTH**2 * LENGTH
@@ -78,9 +78,9 @@ def strained(speed: float) -> np.ndarray:
 
 
 def sunk(theta: np.ndarray, speed: float) -> float:
-    """By how much the head is below the rigid one at most: the force ``N`` along the guide compresses the
-    stem, and at a pressure angle ``chi`` pushes the nose aside by ``N tan(chi) L^3 / (3 E I)``, of which
-    ``tan(chi)`` is downwards, the slope of the cam there.
+    """Largest distance of the head below that of the rigid follower: the force ``N`` along the guide
+    compresses the stem, and at a pressure angle ``chi`` deflects its nose by ``N tan(chi) L^3 / (3 E I)``,
+    which lowers the head by ``tan(chi)`` (the slope of the cam) times this deflection.
     """
     push = cam.axial(cam.lift, theta, speed)
     square = 1.0 / cam.along_normal(theta) ** 2 - 1.0

@@ -19,11 +19,11 @@ RADIUS, CLEARANCE, MASS, INERTIA, FRICTION, GRAVITY = 0.01, 1e-4, 1.0, 2e-3, 0.2
 SPIN, DT, TIME = 100.0, 1e-4, 1.0
 LEAN = float(np.arctan(FRICTION))
 SLOWING = MASS * GRAVITY * np.sin(LEAN) * RADIUS / INERTIA
-"""The slowing of the spin [rad/s^2]: the bearing bears the weight; its ``sin`` of the lean is friction."""
+"""Deceleration of the spin [rad/s^2]: the bearing bears the weight; ``sin(LEAN)`` of it is friction."""
 
 
 def bearing(lean: float) -> Any:
-    """The shaft at an angle from the lowest point, turning."""
+    """The rotating shaft at the angle ``lean`` from the lowest point."""
     at = CLEARANCE * np.array([np.sin(lean), -np.cos(lean)])
     return assemble(
         body("shaft", mass=MASS, inertia=INERTIA),

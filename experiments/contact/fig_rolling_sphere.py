@@ -16,11 +16,11 @@ from . import shared
 RADIUS, MASS, SPEED, FRICTION, GRAVITY = 0.1, 2.0, 5.0, 0.3, 9.81
 DT, TIME = 2e-3, 1.0
 ROLLS = 2.0 / 7.0 * SPEED / (FRICTION * GRAVITY)
-"""Time at which it rolls [s]."""
+"""Time at which rolling begins [s]."""
 
 
 def ball(spatial: bool) -> Any:
-    """In space, oblique to the axes; in the plane with the sphere's moment of inertia."""
+    """The sphere in space, moving obliquely to the axes; or in the plane, with the sphere's inertia."""
     inertia = 0.4 * MASS * RADIUS**2
     given: Any
     start: Any
@@ -36,7 +36,7 @@ def ball(spatial: bool) -> Any:
 
 
 def exact(t: np.ndarray) -> np.ndarray:
-    """Speed of the centre."""
+    """Speed of the centre at the times ``t``."""
     made: np.ndarray = np.where(t < ROLLS, SPEED - FRICTION * GRAVITY * t, 5.0 / 7.0 * SPEED)
     return made
 
@@ -48,7 +48,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     t, found = np.asarray(traj.t), traj.body("ball")
     speed, spin = (np.asarray(x).reshape(len(t), -1) for x in (found.velocity, found.spin))
     speed, rate = np.linalg.norm(speed, axis=1), np.linalg.norm(spin, axis=1)
-    whole = np.abs(t - ROLLS) > DT  # in the step between, friction acts for a part of it
+    whole = np.abs(t - ROLLS) > DT  # without the step of the transition, in a part of which friction acts
     numbers = {
         "largest error of the speed [m/s]": float(np.max(np.abs(speed - exact(t))[whole])),
         "speed in the end over that at the start": float(speed[-1] / SPEED),

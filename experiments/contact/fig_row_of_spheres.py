@@ -20,7 +20,7 @@ RESTITUTIONS = (1.0, 0.7, 0.0)
 
 
 def row(restitution: float) -> Any:
-    """On a rail, the first one moves."""
+    """Spheres on a rail; the first one moves."""
     pairs = [f"{x}{y}" for x, y in itertools.pairwise(NAMES)]
     problem = assemble(
         *(body(x, mass=1.5) for x in NAMES),
@@ -32,8 +32,8 @@ def row(restitution: float) -> Any:
 
 
 def collided(x: np.ndarray, v: np.ndarray, size: float, restitution: float, until: float) -> np.ndarray:
-    """Velocities of equal spheres in a row after their impacts one by one; beside plastic ones they come
-    together ever more slowly, which ends where nothing is left to exchange.
+    """Velocities of equal spheres in a row after all impacts, one by one. With partly plastic impacts the
+    approach velocities become smaller and smaller; the sequence ends where they vanish to rounding.
     """
     t, x, v = 0.0, x.copy(), v.copy()
     while True:

@@ -17,16 +17,16 @@ from . import shared, woodpecker
 
 DT, STEPS, EVERY = 2e-5, 60_000, 5
 SCALES = (1 / 4, 1 / 16, 1 / 64, 1 / 256)
-"""Scales of plays, deflections and angles; times go with the root."""
+"""Scales of clearances, deflections and angles; times scale with the square root."""
 
 STROKES = 5
-"""Last ones that the period is a mean of."""
+"""Number of the last strokes over which the period is averaged."""
 
 NAMES = ("beak", "lower edge", "upper edge")
 
 
 def fallen(problem: Any, scale: float) -> nsjax.Trajectory:
-    """Eight strokes of the beak, at every scale in as many steps."""
+    """Eight strokes of the beak, with the same number of steps at every scale."""
     system, params, state = problem
     traj = nsjax.simulate(
         system, params, state, schemes.moreau(), dt=DT * np.sqrt(scale), steps=STEPS, every=EVERY,
@@ -37,7 +37,7 @@ def fallen(problem: Any, scale: float) -> nsjax.Trajectory:
 
 
 def strokes(traj: nsjax.Trajectory, scale: float) -> tuple[float, list[int]]:
-    """Period [s], as at full scale, and the contacts hit from one stroke of the beak to the next."""
+    """Period [s], converted to full scale, and the contacts hit between two strokes of the beak."""
     contact = np.asarray(traj.events.contact)
     time = np.asarray(traj.events.time)[contact >= 0] / np.sqrt(scale)
     contact = contact[contact >= 0]

@@ -66,14 +66,14 @@ def gap(t: Array, q: Array, p: Any) -> Array:
 
 
 def slip(t: Array, q: Array, v: Array, p: Any) -> Array:
-    """Upwards."""
+    """Slip velocities of the contacts, upwards."""
     beak = v[0] + p.l_m * v[1] + (p.l_g - p.l_s) * v[2]
     edge = v[0] + p.r_m * v[1]
     return jnp.stack([beak, edge, edge])[:, None]
 
 
 def law(p: Any) -> ContactLaw:
-    """The beak alone rebounds."""
+    """Contact law: only the beak rebounds."""
     return ContactLaw(restitution=p.restitution * np.array([1.0, 0.0, 0.0]), friction=p.friction)
 
 
@@ -87,13 +87,13 @@ SYSTEM = System(
 
 
 def woodpecker() -> Problem:
-    """The start of the file: the lower edge of the sleeve has just closed."""
+    """The linearised toy at the time when the lower edge of the sleeve has just closed."""
     q, v = jnp.array([0.0, -0.1036, -0.2788]), jnp.array([-0.3411, 4.8572e-15, -7.4583])
     return Problem(system=SYSTEM, params=Woodpecker(), state=State(t=0.0, q=q, v=v))
 
 
 def toy(scale: float = 1.0) -> Problem:
-    """The linear toy with plays, deflections and angles of so many times their size."""
+    """The linear toy with clearances, deflections and angles scaled by ``scale``."""
     linear = woodpecker()
     p, root = linear.params, np.sqrt(scale)
     beak = p.l_m + p.l_g - p.l_s - p.r_o
@@ -107,7 +107,7 @@ def toy(scale: float = 1.0) -> Problem:
 
 
 def toy_of_parts(scale: float = 1.0) -> Problem:
-    """With finite angles; the pole is a plane."""
+    """The toy with finite angles, from parts; the pole is a plane."""
     p, q, v = toy(scale).params, toy(scale).state.q, toy(scale).state.v
     pole, edge = plane(at=(p.r_o, 0.0), normal=(1.0, 0.0)), {"restitution": 0.0, "friction": p.friction}
     beak = {"restitution": p.restitution, "friction": p.friction}

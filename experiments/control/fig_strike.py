@@ -23,20 +23,20 @@ from . import strike
 from .search import Aim, adam, curved, newton
 
 WANT = (6.8e-3, 0.11)
-"""Time [s] and speed [m/s]; without torque they are 7.475 ms and 0.0842 m/s."""
+"""Desired time [s] and speed [m/s]; without torque they are 7.475 ms and 0.0842 m/s."""
 
 GUESS, SCALE, MISS = (0.0, 0.0), (5.0, 5.0), (1e-5, 1e-3)
 STEPS = (40.0, 80.0, 160.0, 320.0)
 QUICK = 80.0
 TRIES = 200
-"""Gradients that Adam takes."""
+"""Number of gradients of Adam."""
 
 WIDTHS = (2e-3, 2e-2)
-"""Of central differences of the reference, of first and second order [N m]."""
+"""Widths [N m] of central differences of the reference, for first and second derivatives."""
 
 
 def aim(steps: float) -> Aim:
-    """What the strike is to fulfil."""
+    """Target of the strike."""
     return Aim(end=strike.strike, steps=steps, guess=GUESS, scale=SCALE, want=WANT, miss=MISS)
 
 
@@ -50,7 +50,7 @@ def motion_curves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def errors(x: np.ndarray, steps: float, theirs: tuple[np.ndarray, ...]) -> list[float]:
-    """Of the time [s], the speed [m/s], first and second derivatives (relative, in units of `MISS`)."""
+    """Errors of time [s], speed [m/s], first and second derivatives (relative, in units of `MISS`)."""
     ours = curved(x, strike.strike, steps)
     unit = np.array(MISS)
     found = [float(abs(ours[0][k] - theirs[0][k])) for k in range(2)]

@@ -21,21 +21,21 @@ from . import throw
 from .search import Aim, adam, curved, newton
 
 CUP = (2.3, 0.45)
-"""Middle of its rim [m]."""
+"""Middle of the cup's rim [m]."""
 GUESS, SCALE, MISS = (4.0, -0.5, 0.35, 1.1), (5.0, 2.0, 0.1, 0.3), 0.02
 STEPS = (20, 40, 80, 160)
 QUICK = 40
 TRIES = 300
-"""Gradients that Adam takes."""
+"""Number of gradients of Adam."""
 
 
 def aim(steps: int, end: Callable[..., jax.Array] = throw.end) -> Aim:
-    """What the throw is to fulfil."""
+    """Target of the throw."""
     return Aim(end=end, steps=steps, guess=GUESS, scale=SCALE, want=CUP, miss=(MISS, MISS))
 
 
 def errors(x: np.ndarray, steps: int) -> list[float]:
-    """Of end [m], first and second derivatives (relative), from those of the motion."""
+    """Errors of the end [m] and of its first and second derivatives (relative) against the exact motion."""
     ours = curved(x, throw.end, steps)
     theirs = curved(x, throw.motion_end, 400)
     ends = [float(np.linalg.norm(ours[0] - theirs[0]))]

@@ -1,4 +1,4 @@
-"""Numbers that bring the end of a motion to where it is wanted: Newton's method and Adam on one cost."""
+"""Parameters that bring the end of a motion to a target: Newton's method and Adam on the same cost."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Aim:
     """Half the squares of misses over ``miss`` and of changes of the numbers from a guess over ``scale``.
 
     Args:
-        end: of the numbers (n,) and of ``steps``, gives what is aimed at (m,).
+        end: function of the numbers (n,) and of ``steps`` with the values to control (m,).
         steps: see `curved`.
-        guess, scale: of the numbers (n,).
-        want, miss: wanted values (m,), and the miss that costs as much as a change by ``scale``.
+        guess, scale: initial guess and scale of the numbers (n,).
+        want, miss: desired values (m,), and the miss that costs as much as a change by ``scale``.
     """
 
     end: Callable[..., jax.Array]
@@ -65,8 +65,8 @@ def _bent(
 def curved(numbers: Any, end: Callable[..., jax.Array], steps: Any) -> Curves:
     """End (m,), first (m, n) and second derivatives (m, n, n), exact: forward over forward.
 
-    Whole numbers of steps make a program each, others enter one. It is compiled without optimisation: a
-    run takes milliseconds, compiling it some minutes with.
+    Each whole number of steps needs its own program; floats are data of one program. Programs are compiled
+    without optimisation: a run takes milliseconds, an optimised compilation some minutes.
     """
     fixed = steps if isinstance(steps, int) else None
     second, (found, slopes) = _bent(jnp.asarray(numbers, float), 1.0 * steps, end, fixed)
@@ -75,7 +75,7 @@ def curved(numbers: Any, end: Callable[..., jax.Array], steps: Any) -> Curves:
 
 
 def newton(aim: Aim, most: int = 60) -> tuple[np.ndarray, list[float], list[float]]:
-    """Newton's method; where the Hessian is not positive or the cost would rise, with a shifted one.
+    """Newton's method, with a shifted Hessian where it is not positive definite or the cost would rise.
 
     Returns:
         Numbers, and costs and sizes of the scaled gradient by the number of Hessians.
@@ -99,7 +99,7 @@ def newton(aim: Aim, most: int = 60) -> tuple[np.ndarray, list[float], list[floa
 
 
 def adam(aim: Aim, tries: int) -> list[float]:
-    """Costs of optax's Adam in scaled numbers, with a rate that falls from 0.1."""
+    """Costs of optax's Adam in scaled numbers, with a learning rate that falls from 0.1."""
     rule = optax.adam(optax.cosine_decay_schedule(0.1, tries))
     scale, z = np.array(aim.scale), jnp.zeros(len(aim.guess))
     memory, costs = rule.init(z), []

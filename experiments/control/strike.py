@@ -18,13 +18,13 @@ SWITCH, END = 4e-3, 8e-3
 """Instant at which the torque on the crank changes, in flight after the first strike, and end [s]."""
 
 STRIKE = 2
-"""The strike that is aimed at, counted from zero: two lie before it, one of them before the change."""
+"""Number of the controlled strike, counted from zero; one of the two earlier strikes is before `SWITCH`."""
 
 CORNERS = 2
-"""Corners of the slider that strike a wall at one instant; the list of impacts holds both."""
+"""Number of corners that hit a wall at one instant; the list of impacts contains both."""
 
 MOST = 320
-"""Steps that the program takes."""
+"""Number of steps of the program."""
 
 SCHEME = schemes.localized(schemes.half_explicit(), changes=True)
 
@@ -40,19 +40,19 @@ def run(numbers: Any, dt: Any, steps: int, every: int) -> nsjax.Trajectory:
 
 
 def strike(numbers: Any, steps: Any) -> jax.Array:
-    """Time [s] and speed [m/s] of the strike (2,), not a number if it does not come.
+    """Time [s] and speed [m/s] of the strike (2,), not a number without a strike.
 
     Args:
         numbers: in the order of `NAMES`.
-        steps: until `END`, at most `MOST`. So many are always made, and one program serves all numbers of
-            steps; what comes after the strike does not move it.
+        steps: number of steps until `END`, at most `MOST`. The program always makes `MOST` steps and serves
+            all numbers of steps; the motion after the strike does not influence it.
     """
     found: Any = run(numbers, END / steps, MOST, MOST).events
     return jnp.stack([found.time[-1], -found.rate_before[-1]])
 
 
 def motion_strike(numbers: Any) -> np.ndarray:
-    """The same by the event-driven reference: two angles, corners of a wall as one contact."""
+    """The strike by the event-driven reference, with two angles and one contact per wall."""
     first, second = (Data(torque=float(torque)) for torque in numbers)
     # the first strike lies before the change
     turned = tuple(float(x) for x in event_driven(first, (SWITCH,)).x[-1])

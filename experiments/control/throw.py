@@ -18,7 +18,7 @@ START = (-2.2, -1.0)
 
 NAMES = ("torque of the shoulder [N m]", "torque of the elbow [N m]", "release [s]", "flight [s]")
 SWING, BOUNCE = schemes.half_explicit(), schemes.localized(schemes.half_explicit())
-"""Schemes of the arm, which touches nothing, and of the ball."""
+"""Schemes of the arm, which has no contacts, and of the ball."""
 
 
 def parts() -> tuple[Any, Any]:
@@ -56,7 +56,7 @@ def hand(angles: Any, rates: Any) -> tuple[jax.Array, jax.Array]:
 
 
 def swing(numbers: Any, steps: int, every: int) -> nsjax.Trajectory:
-    """The arm until it lets go."""
+    """Run of the arm until the release."""
     arm: Any = parts()[0].replace({"lift.value": numbers[0], "flick.value": numbers[1]})
     return nsjax.simulate(
         arm.system, arm.params, arm.state, SWING, dt=numbers[2] / steps, steps=steps, every=every
@@ -64,7 +64,9 @@ def swing(numbers: Any, steps: int, every: int) -> nsjax.Trajectory:
 
 
 def flight(numbers: Any, place: Any, speed: Any, steps: int, every: int) -> nsjax.Trajectory:
-    """Height of the ball from the hand on; the floor is smooth, so that it keeps its speed along it."""
+    """Run of the ball's height after the release; the floor is frictionless, so the horizontal speed is
+    constant.
+    """
     ball: Any = parts()[1].replace(initial_q=place[1:], initial_v=speed[1:])
     return nsjax.simulate(
         ball.system, ball.params, ball.state, BOUNCE, dt=numbers[3] / steps, steps=steps, every=every
@@ -72,7 +74,7 @@ def flight(numbers: Any, place: Any, speed: Any, steps: int, every: int) -> nsja
 
 
 def end(numbers: Any, steps: int) -> jax.Array:
-    """Where the ball is at the end of its flight (2,) [m]: numbers in the order of `NAMES`.
+    """Position of the ball at the end of its flight (2,) [m], for numbers in the order of `NAMES`.
 
     The arm takes ``steps`` steps, the ball half of them.
     """
@@ -97,7 +99,7 @@ def _rates(state: Any, numbers: Any) -> jax.Array:
 
 
 def motion_end(numbers: Any, steps: int = 400) -> jax.Array:
-    """The same by other means: Runge and Kutta's method for the arm, closed forms for the ball."""
+    """The end by independent means: Runge and Kutta's method for the arm, closed forms for the ball."""
     dt = numbers[2] / steps
 
     def step(y: Any, _: None) -> tuple[Any, None]:

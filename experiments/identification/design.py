@@ -18,14 +18,14 @@ import numpy as np
 from nsjax.identify.statistics import quantile
 
 SHARE = 0.5
-"""Part of the points, those of least cost, through which the quadratic is laid."""
+"""Share of the points, those of least cost, to which the quadratic is fitted."""
 QUARTER = 0.25
-"""Part of the points, those of least cost, whose middle is an estimate."""
+"""Share of the points, those of least cost, whose mean is an estimate."""
 RESAMPLES = 200
 FAILED = 1e300
 """Error of a prediction that failed."""
 STEEPEST = 1e-3
-"""Curvatures of the quadratic are taken to be at least this part of the largest."""
+"""Least ratio of a curvature of the quadratic to the largest; smaller curvatures are raised to it."""
 
 
 def spread(count: int, size: int) -> np.ndarray:
@@ -40,8 +40,8 @@ def spread(count: int, size: int) -> np.ndarray:
 
 
 def filled(cost: np.ndarray) -> np.ndarray:
-    """Costs (..., K) of runs; those that failed, not a number, cost what the others of their recording do
-    in the mean, and all of a recording that has failed cost the same: they say nothing.
+    """Costs (..., K) of runs, in which a failed run (not a number) gets the mean cost of its recording's
+    other runs. If all runs of a recording failed, they have equal costs and no influence.
     """
     flat = cost.reshape(-1, cost.shape[-1])
     good = np.isfinite(flat)
@@ -89,10 +89,10 @@ def least(z: np.ndarray, cost: np.ndarray) -> Answer:
 
 
 def middle(z: np.ndarray, cost: np.ndarray) -> Answer:
-    """Middle of the points of least cost, a quarter of them: numbers to predict with. Where costs are flat
-    it stays among those that did well, while the least value of a quadratic ends at a side of the box. It
-    leans towards the middle of the box and says nothing about a number that the costs do not tell: its
-    scatter over resampled recordings is no interval.
+    """Mean of the quarter of the points with least cost, for predictions. Where costs are flat it stays
+    among points of low cost, while the minimum of a quadratic ends at a side of the box. It is biased
+    towards the middle of the box and has no meaning for a number that the costs do not determine: its
+    scatter over resampled recordings is not an interval.
     """
     better = np.argsort(cost)[: max(int(QUARTER * len(cost)), 1)]
     at = z[better].mean(axis=0)
@@ -136,7 +136,7 @@ def _halfway(z: np.ndarray, cost: np.ndarray) -> int:
 
 
 def _central(z: np.ndarray, cost: np.ndarray) -> int:
-    """The one of the better quarter that lies next to its `middle`."""
+    """The point of the better quarter that is nearest to its `middle`."""
     better = np.argsort(cost)[: max(int(QUARTER * len(cost)), 1)]
     return int(better[np.argmin(np.sum((z[better] - middle(z, cost).z) ** 2, axis=1))])
 
@@ -145,21 +145,21 @@ RULES: dict[str, Callable[[np.ndarray, np.ndarray], int]] = {
     "best run": _best_run, "least of the quadratic": _smoothed, "halfway to parabolas": _halfway,
     "next to the middle": _central,
 }  # fmt: skip
-"""Points of the design to predict with, from its mean costs: every prediction is a run that was made. Which
-rule is best is for folds to say.
+"""Rules that choose a point of the design for predictions from mean costs, so that every prediction is an
+existing run. Cross-validation selects the best rule.
 """
 
 
 @dataclasses.dataclass(frozen=True)
 class Nested:
-    """Predictions by rules that were chosen without what they predict, over several splits into folds.
+    """Predictions by rules chosen without the predicted recordings, over several splits into folds.
 
     Args:
-        rule, best: what predicts others: the rule that the most outer folds choose, and its point, an index
-            of the design, from all recordings.
-        shares: of the outer folds that choose each rule.
-        fold: of every recording, (splits, K).
-        after: points (splits, K) by which each recording is predicted from the outside of its fold.
+        rule, best: for predictions of further recordings: the rule that most outer folds choose, and its
+            point (an index of the design) from all recordings.
+        shares: shares of the outer folds that choose each rule.
+        fold: fold of every recording (splits, K).
+        after: points (splits, K) that predict each recording, chosen from the other folds.
         inside: points (splits, folds, K) by which the rule of an outer fold was chosen; -1 in the fold.
     """
 
@@ -177,8 +177,8 @@ def nested(z: np.ndarray, cost: np.ndarray, folds: int, splits: int = 40, seed: 
 
     Args:
         z, cost: points (M, p) of the design, costs (M, K) of all recordings.
-        folds: into how many a split divides the recordings.
-        splits, seed: how often they are divided, at random.
+        folds: number of folds of a split.
+        splits, seed: number and seed of the random splits.
     """
     count, rng = cost.shape[1], np.random.default_rng(seed)
     fold = np.stack([rng.permutation(count) % folds for _ in range(splits)])
@@ -205,8 +205,8 @@ def nested(z: np.ndarray, cost: np.ndarray, folds: int, splits: int = 40, seed: 
 
 
 def at(errors: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Errors (..., K, E) of every recording at a point of its own (..., K), from those of the design
-    (M, K, E); those that failed are larger than any.
+    """Errors (..., K, E) of every recording at its own point (..., K), from those of the design (M, K, E);
+    failed runs have larger errors than all others.
     """
     known = np.where(np.isfinite(errors), errors, FAILED)
     return np.asarray(known[points, np.arange(errors.shape[1])])

@@ -45,14 +45,14 @@ ARM = np.array([-0.035, 0.06, 0.0])
 REACH = np.array([0.035, 0.0, 0.0])
 """Middle of box 2 in the axes of link 2, whose origin is the hinge [m]."""
 CLEAR = 0.002
-"""Flights end before the lowest corner, going on as it does, is lower than this at the next sample [m]."""
+"""Height [m]: a flight ends before the lowest corner, extrapolated, is below it at the next sample."""
 BLOW = 40.0
-"""No flight bends upwards as much [m/s^2]: noise of second differences is 5 to 14."""
+"""Upward acceleration that no flight has [m/s^2]: the noise of second differences is 5 to 14."""
 TRAVEL = 0.37
-"""On the way of its first velocity a toss comes to rest after so many seconds' worth of it [s]: there the
-authors have shifted its recording to height zero."""
+"""Distance to the place of rest over the initial velocity of a toss [s]: at the place of rest the authors
+have shifted the recording to height zero."""
 CURVED = 10
-"""Flights of so many samples bear the curvature of rotation and hinge angle; shorter ones are straight."""
+"""Least number of samples of a flight whose rotation and hinge angle are fitted by parabolas, not lines."""
 
 
 @record()
@@ -300,5 +300,5 @@ def errors(model: np.ndarray, measured: Sequence[Measured], samples: int) -> np.
 
 
 def folder() -> Path | None:
-    """Where the data are, as `tosses.folder` finds those of the cube."""
+    """Folder of the data, found as by `tosses.folder`."""
     return tosses.folder("elbow_toss", "elbow_tosses.npz")

@@ -49,7 +49,7 @@ class Measured:
 
 
 def folder(name: str = "cube_toss", file: str = "cube_tosses.npz") -> Path | None:
-    """Where the data are: ``NSJAX_DATA``, or beside the checkout; None if they are absent."""
+    """Folder of the data: in ``NSJAX_DATA``, or beside the checkout; None if they are absent."""
     beside = Path(__file__).resolve().parents[3] / "shared" / "data"
     place = Path(os.environ.get("NSJAX_DATA", beside)) / name
     return place if (place / file).is_file() else None

@@ -42,10 +42,10 @@ def measure(problem: Any, save: list[str], steps: int, rounds: int) -> common.Nu
 
 
 def remark(ratios: dict[str, float]) -> str:
-    """What the rows say beside the paper's ratios, and what is asked: part of the printed table.
+    """Comparison of the rows with the paper's ratios, and the requirement: part of the printed table.
 
     Args:
-        ratios: ours over the paper's, by scheme.
+        ratios: our ratios over the paper's, by scheme.
     """
     words = ", ".join(
         f"{name} {'cheaper' if x < 1.0 else 'dearer'} ({x:.2f})" for name, x in ratios.items()
@@ -65,9 +65,9 @@ def reproduce(
     Args:
         experiment: name of the table's module.
         problem: the mechanism.
-        save: row quantities of a run.
+        save: saved row quantities of a run.
         quick: few steps and rounds, rough numbers.
-        folder: for the results.
+        folder: folder of the results.
     """
     place = common.results_folder(PAPER, folder)
     found = measure(problem, save, 5_000 if quick else 100_000, 3 if quick else 9)

@@ -26,7 +26,7 @@ LONG_STEP, LONG_STEPS = 1e-4, 5000
 FINE = ("gen-alpha 0.8", "gen-alpha 0.5", "gen-alpha 0", "Bathe")
 LONG = ("ED-alpha 0", "Bathe")
 LEFT_OUT = "Bathe"
-"""By the quick form of the figures: its program with the paper's memory rule serves nothing else."""
+"""Scheme that the quick form of the figures leaves out: no other experiment needs its program."""
 INSTANTS = (0.02, 0.04, 0.05, 0.06, 0.08)
 
 
@@ -48,7 +48,7 @@ def long_run(name: str) -> nsjax.Trajectory:
 
 
 def bent_runs(names: tuple[str, ...], dt: float, steps: int, quick: bool) -> dict[str, nsjax.Trajectory]:
-    """The same runs with the flexible rod, by the names of their numbers; none in the quick form."""
+    """Runs with the flexible rod by the names of their numbers; empty in the quick form."""
     chosen = () if quick else names
     return {f"flexible, {name}": flexible.driven_run(flexible.Rod(), name, dt, steps) for name in chosen}
 
@@ -69,8 +69,8 @@ def finish(
     Args:
         experiment: name of the module.
         folder: for the results.
-        numbers: what was computed.
-        t: instants of the series [s].
+        numbers: computed numbers.
+        t: times of the series [s].
         rigid, bent: series by scheme; the flexible ones are drawn, if there are any.
         size: width and height [cm].
         paint: draws series over time on an empty figure.

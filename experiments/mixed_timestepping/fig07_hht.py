@@ -24,7 +24,7 @@ CURVES = tuple(
 
 
 def rise(alpha_f: float) -> float:
-    """How far the spectral radius rises above its least value before: the depth of the cusp."""
+    """Depth of the cusp: rise of the spectral radius above its previous minimum."""
     radius = spectral_radius(schemes.hht(alpha_f), 2.0 * np.pi * ratios(quick=False))
     return float(np.max(radius - np.minimum.accumulate(radius)))
 

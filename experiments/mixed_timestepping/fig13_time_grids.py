@@ -57,7 +57,7 @@ _gaps: list[float] = []
 
 
 def _plain(*values: Any) -> bool:
-    """Whether these are numbers and not the tracers of a derivative."""
+    """Whether the values are numbers, not tracers of a derivative."""
     return not any(isinstance(value, jax.core.Tracer) for value in values)
 
 
@@ -90,7 +90,7 @@ def _abscissa(t: float) -> float:
 
 
 def _known(carry: Carry) -> Carry:
-    """With the acceleration of the start, which the first step of a run would look for."""
+    """The carry with the initial acceleration, which the first step of a run would compute."""
     if not hasattr(carry.memory, "stale"):
         return carry
     a = jnp.asarray([-START_Q])
@@ -99,7 +99,7 @@ def _known(carry: Carry) -> Carry:
 
 
 def grid(scheme: Scheme) -> Grid:
-    """The time grid of one step of a scheme, as found by taking it."""
+    """The time grid of a scheme, recorded in one real step."""
     state = State(t=jnp.asarray(START_TIME), q=jnp.asarray([START_Q]), v=jnp.asarray([START_V]))
     dt = jnp.asarray(STEP)
     with jax.disable_jit():
@@ -130,7 +130,7 @@ def exact_velocity(abscissa: np.ndarray) -> np.ndarray:
 
 
 def ed_alpha_residuals(found: Grid, rho_inf: float = 0.0) -> dict[str, float]:
-    """What is left of [R&S (79)-(82)] at the measured stages."""
+    """Residuals of [R&S (79)-(82)] at the measured stages."""
     i, end = found.start, found.end
     j, last = found.stages
     alpha, ar = (1 - rho_inf) / (1 + rho_inf), 1 / 6

@@ -18,7 +18,7 @@ from .flexible import ELEMENTS, STEP, Rod, deviations, driven_run, finish_paths,
 
 COUNTS, STEPS = (1, 5, 10, 20), 2000
 CUTOFF = 1e7
-"""Highest frequency that Bathe's scheme leaves, [R&S] section 4.5: 100 / dt [1/s]."""
+"""Highest frequency that Bathe's scheme does not damp out, [R&S] section 4.5: 100 / dt [1/s]."""
 
 
 def effective() -> int:
@@ -30,7 +30,7 @@ def effective() -> int:
 
 
 def numbers_of_modes(quick: bool) -> tuple[int, ...]:
-    """What is drawn: the last is that of all modes that have an effect."""
+    """Numbers of modes of the curves; the last is that of all modes with an effect."""
     return COUNTS[:2] if quick else (*COUNTS, effective())
 
 

@@ -25,7 +25,7 @@ WATCHED = {"u_tip": ("q", TIP), "u_0.45": ("q", NODE), "v_tip": ("v", TIP), "v_0
 
 
 def run(name: str, dt: float) -> published.Run:
-    """One variant."""
+    """Run of one variant of the scheme."""
     return published.run(models.elastic_bar(), name, dt, TIME, MASS)
 
 
@@ -42,7 +42,7 @@ def reference() -> dict[str, np.ndarray]:
 
 
 def errors(r: published.Run, dt: float) -> dict[str, float]:
-    """[C (52)] of displacements and velocities of both nodes, reference sub-sampled."""
+    """Errors [C (52)] of displacements and velocities of both nodes against the sub-sampled reference."""
     every = round(dt / (REFERENCE_EVERY * REFERENCE_STEP))
     exact = reference()
     return {

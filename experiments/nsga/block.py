@@ -17,7 +17,7 @@ from .block_motion import MASS, WATCHED, Impact, motion
 TIME = 0.69
 STEPS = (1e-2, 5e-3, 2.5e-3, 1e-3, 5e-4, 2.5e-4, 1e-4)
 FORMS = {"a": "natural", "b": "rotation", "c": "nodes"}
-"""(c), with gyroscopic forces and constraints at once, is the one nearest to the paper's."""
+"""Formulations by letter; (c), with gyroscopic forces and constraints, is the closest to the paper's."""
 
 
 @functools.cache
@@ -27,7 +27,7 @@ def exact(dt: float) -> tuple[np.ndarray, np.ndarray, list[Impact]]:
 
 
 def run(form: str, name: str, dt: float) -> published.Run:
-    """One formulation with one variant."""
+    """Run of one formulation with one variant of the scheme."""
     problem = models.block(formulation=FORMS[form], **models.SPINNING_BLOCK)
     return published.run(problem, name, dt, TIME, MASS)
 

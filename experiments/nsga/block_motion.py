@@ -1,6 +1,6 @@
 """The spinning block resolved at its impacts: Runge-Kutta steps, bisection, Newton's law at one corner.
 
-Written with numpy and rotation matrices alone, so that nothing of the library judges itself.
+Written with numpy and rotation matrices, independently of the library.
 """
 
 from __future__ import annotations

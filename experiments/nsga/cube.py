@@ -21,16 +21,16 @@ TIME, MASS, GRAVITY, HEIGHT = 0.3, 1e-3, 9.81, 0.3
 CONTACT = math.sqrt(2.0 * HEIGHT / GRAVITY)
 STEPS = (3e-3, 1e-3, 3e-4, 1e-4, 3e-5)
 CORNER, TOP = 2, -1
-"""Heights of a corner of the lower face and of the opposite one of the upper face, in ``q``."""
+"""Indices in ``q`` of the heights of a corner of the lower face and of the opposite upper corner."""
 
 
 def steps_before(dt: float) -> int:
-    """Steps of the free fall that are not run."""
+    """Number of steps of the free fall that are skipped."""
     return math.floor(CONTACT / dt) - 1
 
 
 def problem(dt: float) -> Problem:
-    """The cube a step and a part of one before contact, of the elements of the paper."""
+    """The cube between one and two steps before contact, with the elements of the paper."""
     t = steps_before(dt) * dt
     return models.flexible_cube(
         element="displacement",
@@ -55,7 +55,7 @@ def whole(traj: nsjax.Trajectory, dt: float, part: str, k: int) -> np.ndarray:
 
 
 def bounce(r: published.Run) -> dict[str, float]:
-    """What the specification tells of the bounce."""
+    """Numbers of the bounce that the specification gives."""
     traj = r.traj
     impulse = np.asarray(traj.impulse_normal).sum(axis=1)
     speed, energy = float(traj["centre_dz"][-1]), np.asarray(traj["energy"])
@@ -73,8 +73,8 @@ def bounce(r: published.Run) -> dict[str, float]:
 
 
 def solid(traj: nsjax.Trajectory, time: float) -> tuple[float, np.ndarray, np.ndarray]:
-    """Time of the row nearest to ``time``, places of the nodes (6, 6, 6, 3) then, mean equivalent stress of
-    the elements (5, 5, 5) [N/m^2].
+    """Row nearest to ``time``: its time, positions of the nodes (6, 6, 6, 3), mean equivalent stress of the
+    elements (5, 5, 5) [N/m^2].
     """
     row = int(np.argmin(np.abs(np.asarray(traj.t) - time)))
     brick, q = Brick((5, 5, 5), "displacement"), traj.q[row]

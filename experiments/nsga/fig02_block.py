@@ -16,7 +16,7 @@ from . import block, published
 
 QUICK = (2.5e-3, 1e-3)
 ORDER_FROM = 2.5e-3
-"""Larger steps turn the block by more than 0.2 rad each."""
+"""Largest step [s] for the order: larger steps turn the block by more than 0.2 rad each."""
 
 
 def _paint(

@@ -17,7 +17,7 @@ QUICK = (3e-2, 1e-2, 1e-3)
 
 
 def contraction(h: float) -> float:
-    """The contraction of the block iteration with a closed contact, from the matrices of the bar."""
+    """Contraction factor of the block iteration with a closed contact, from the matrices of the bar."""
     n, length = bar.TIP, 10.0 / bar.TIP
     neighbours = np.eye(n + 1, k=1) + np.eye(n + 1, k=-1)
     ends = np.diag([1.0, *[2.0] * (n - 1), 1.0])

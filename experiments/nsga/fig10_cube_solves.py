@@ -12,7 +12,7 @@ from . import cube, published
 
 QUICK = (3e-3,)
 COUPLED = {1e-3: 0.263, 3e-4: 0.263, 1e-4: cube.TIME}
-"""Ends of the runs [s]: the specification's prototype diverges at 0.259 s and 0.261 s."""
+"""Ends of the runs by step size [s]: the specification's prototype diverges at 0.259 s and 0.261 s."""
 
 
 @common.experiment

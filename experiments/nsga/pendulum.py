@@ -16,11 +16,11 @@ TIME, MASS = 0.35, 0.78
 STEPS = (2.5e-3, 1e-3, 5e-4, 2.5e-4, 1e-4, 2.5e-5)
 REFERENCE_STEP, REFERENCE_EVERY = 1e-6, 25
 TIP_X, TIP_Y = -3, -2
-"""Places of the tip in ``q`` and ``v``."""
+"""Indices of the tip in ``q`` and ``v``."""
 
 
 def run(name: str, dt: float) -> published.Run:
-    """One variant."""
+    """Run of one variant of the scheme."""
     return published.run(models.flexible_pendulum(), name, dt, TIME, MASS)
 
 
@@ -56,7 +56,7 @@ def reference() -> dict[str, Any]:
 
 
 def errors(r: published.Run, dt: float) -> tuple[float, float]:
-    """[C (52)] of ``y`` and its rate at the tip, reference sub-sampled."""
+    """Errors [C (52)] of the tip's ``y`` and its rate against the sub-sampled reference."""
     every = round(dt / (REFERENCE_EVERY * REFERENCE_STEP))
     exact = reference()
     found = np.asarray(r.traj.q)[:, TIP_Y], np.asarray(r.traj.v)[:, TIP_Y]
@@ -67,7 +67,7 @@ def errors(r: published.Run, dt: float) -> tuple[float, float]:
 
 
 def contact(r: published.Run) -> dict[str, float]:
-    """First contact, impulse, and how deep the tip passes the wall."""
+    """First contact, impulse, and largest penetration of the tip."""
     impulse = np.asarray(r.traj.impulse_normal)[:, 0]
     loaded = np.flatnonzero(impulse > 0)
     return {

@@ -1,4 +1,4 @@
-"""Settings of [C section 4], its error norm, and what is counted."""
+"""Settings of [C section 4], its error norm, and its counts of linear solves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VARIANTS: dict[str, Any] = {
     "CS": schemes.nsga_coupled,
     "CS monolithic": lambda **numbers: schemes.nsga_coupled(iteration="monolithic", **numbers),
 }
-"""Names of the paper; its coupled scheme iterates block by block."""
+"""Variants by their name in the paper; its coupled scheme iterates block by block."""
 
 COLOURS = {"DS": "#1f4e9c", "DSn": "#c46210", "CS": "#2e7d32", "CS monolithic": "#7b3fa0"}
 
@@ -49,7 +49,7 @@ class Run:
 
 
 def run(problem: Problem, name: str, dt: float, time: float, mass: float) -> Run:
-    """``time`` seconds of a variant; failures are data here."""
+    """Run of a variant for ``time`` seconds; a failed run is returned like any other."""
     system, params, state = problem
     traj = nsjax.simulate(system, params, state, scheme(name, mass), dt=dt, steps=round(time / dt))
     solves = np.asarray(traj.iterations)[1:]
@@ -58,7 +58,7 @@ def run(problem: Problem, name: str, dt: float, time: float, mass: float) -> Run
 
 
 def error(values: np.ndarray, exact: np.ndarray) -> float:
-    """[C (52)] over the grid points of a run."""
+    """Error [C (52)] over the grid points of a run."""
     return float(np.abs(values - exact).sum() / np.abs(exact).sum())
 
 
@@ -68,7 +68,7 @@ def slope(steps: list[float], errors: list[float]) -> float:
 
 
 def counts(prefix: str, r: Run) -> common.Numbers:
-    """What the paper counts, of one run."""
+    """Counts of linear solves of one run, as in the paper."""
     return {
         f"{prefix}: fails": float(r.failed),
         f"{prefix}: solves per step": r.average,

@@ -44,17 +44,17 @@ BOUNCED: dict[str, tuple[float, ...]] = {**dict.fromkeys(SCHEMES, (1e-3,)), "ggl
 
 QUICK: dict[str, tuple[float, ...]] = {"ggl_unified": (1e-4,)}
 COARSEST = 2.5e-5
-"""Rows of finer runs are at least so far apart [s]."""
+"""Least distance of rows [s]; finer runs save fewer rows."""
 
 
 def scheme(name: str, mass: float) -> Any:
-    """With the paper's numbers, where it has any."""
+    """The scheme, with the paper's numbers where the paper has it."""
     return published.scheme("DS", mass) if SCHEMES[name] is None else SCHEMES[name]()
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A run whose failures are data."""
+    """A run that may have failed."""
 
     traj: nsjax.Trajectory
     every: int
@@ -65,7 +65,7 @@ class Ended:
 
 
 def run(problem: Problem, name: str, dt: float, time: float, mass: float) -> Ended:
-    """``time`` seconds."""
+    """Run of a scheme for ``time`` seconds."""
     every = max(1, round(COARSEST / dt))
     system, params, state = problem
     steps = round(time / dt)
@@ -74,7 +74,7 @@ def run(problem: Problem, name: str, dt: float, time: float, mass: float) -> End
 
 
 def energies(traj: nsjax.Trajectory) -> common.Numbers:
-    """Lost over the run, and the most that there was above the start."""
+    """Energy lost over the run, and largest rise above the initial energy."""
     energy = np.asarray(traj["energy"])
     return {
         "change of energy [J]": float(energy[-1] - energy[0]),
@@ -103,7 +103,7 @@ def around_the_pin(traj: nsjax.Trajectory) -> float:
 
 
 def swing(name: str, dt: float, reference: bool) -> common.Numbers:
-    """The pendulum."""
+    """Numbers of the pendulum with one scheme."""
     r = run(models.flexible_pendulum(), name, dt, pendulum.TIME, pendulum.MASS)
     traj, numbers = r.traj, {"fails": float(r.failed)}
     if r.failed:
@@ -122,7 +122,7 @@ def swing(name: str, dt: float, reference: bool) -> common.Numbers:
 
 
 def bounce(name: str, dt: float) -> common.Numbers:
-    """The cube, from the last step before contact."""
+    """Numbers of the cube with one scheme, from the last step before contact."""
     time = (round(cube.TIME / dt) - cube.steps_before(dt)) * dt
     r = run(cube.problem(dt), name, dt, time, cube.MASS)
     numbers = {"fails": float(r.failed)}
@@ -151,7 +151,7 @@ COLUMNS = (
 
 
 def table(numbers: common.Numbers) -> str:
-    """One line a run."""
+    """Prints one line per run."""
     runs = list(dict.fromkeys(": ".join(key.split(": ")[:-1]) for key in numbers))
     lines = [f"{'':38}" + "".join(f"{x:>24}" for x in COLUMNS)]
     for r in runs:

@@ -40,7 +40,9 @@ SPLITTINGS: dict[str, tuple[Any, str]] = {
     "coupled, free": (schemes.nsga_coupled, "free"),
     "coupled, zero": (schemes.nsga_coupled, "zero"),
 }
-"""Fifth of the paper; second and fourth with its decoupling; third, first, second, fourth."""
+"""Splittings by number in the paper: fifth; second and fourth with its decoupling; third, first, second,
+fourth.
+"""
 
 STEPS: dict[str, tuple[float, ...]] = {"bar": (5e-3, 1e-3, 2.5e-4), "block": (2.5e-3, 1e-3, 2.5e-4)}
 QUICK: dict[str, tuple[float, ...]] = {"bar": (5e-3, 1e-3)}
@@ -48,7 +50,7 @@ COLUMNS = ("error of position", "error of velocity", "energy at the end", "solve
 
 
 def run(name: str, body: str, dt: float) -> nsjax.Trajectory:
-    """With the paper's tolerances."""
+    """Run of a splitting with the paper's tolerances."""
     make, smooth = SPLITTINGS[name]
     mass, time = (bar.MASS, bar.TIME) if body == "bar" else (block.MASS, block.TIME)
     problem = models.elastic_bar()
@@ -81,7 +83,7 @@ def numbers_of(name: str, body: str, dt: float) -> common.Numbers:
 
 
 def table(numbers: common.Numbers) -> str:
-    """One line a run."""
+    """Prints one line per run."""
     rows = list(dict.fromkeys(key.split(": ")[0] for key in numbers if ": order" not in key))
     lines = [f"{'':38}" + "".join(f"{x:>20}" for x in COLUMNS)]
     for row in rows:

@@ -37,7 +37,7 @@ OTHER_CODES = 200.0
 
 
 def step_size(elements: int) -> float:
-    """A quarter of the time of a wave through an element [s]."""
+    """A quarter of the time in which a wave passes an element [s]."""
     return 0.25 * (10.0 / elements) / 30.0
 
 
@@ -47,7 +47,7 @@ def problem(elements: int) -> nsjax.Problem:
 
 
 def simulate(scheme: Any, bar: nsjax.Problem, steps: int) -> nsjax.Trajectory:
-    """The call that is measured."""
+    """The measured call."""
     dt = step_size(bar.system.nv - 1)
     system, params, state = bar
     traj = nsjax.simulate(system, params, state, scheme, dt=dt, steps=steps, every=steps)

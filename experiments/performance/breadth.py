@@ -17,14 +17,14 @@ STIFF = 2e-5
 
 
 def setting(model: str) -> tuple[nsjax.Problem, float]:
-    """A model in the size of the common tests, and a step that its explicit schemes stand."""
+    """A model in the size of the common tests, and a step at which its explicit schemes are stable."""
     entry = models.REGISTRY[model]
     dt = min(entry.dt, STIFF) if model.startswith("slider_crank") else entry.dt
     return entry.factory(**dict(entry.small)), dt
 
 
 def pairs(quick: bool) -> Iterator[Row]:
-    """One row a pair."""
+    """One row per pair of scheme and model."""
     nsjax.configure()
     for model in list(models.REGISTRY)[: 1 if quick else None]:
         problem, dt = setting(model)

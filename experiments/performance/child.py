@@ -1,4 +1,4 @@
-"""Measurements that need a process of their own: the first compilation, and two host devices."""
+"""Measurements that need a separate process: the first compilation, and two host devices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def compile_seconds() -> Numbers:
 
 
 def lane_states(lanes: int, run: Any) -> tuple[np.ndarray, np.ndarray]:
-    """``q, v`` of so many lanes, evenly from the saved states of a run: the same share of contact."""
+    """``q, v`` of ``lanes`` lanes, evenly from the saved states of a run: the same share of contact."""
     rows = np.linspace(0, np.shape(run.q)[0] - 1, lanes).astype(int)
     return np.asarray(run.q)[rows], np.asarray(run.v)[rows]
 
@@ -45,9 +45,9 @@ def lane_program(
     """``(params, q, v) -> Trajectory`` of all lanes one after the other, one `simulate` per lane.
 
     Args:
-        problem: whose system and parameters all lanes share.
+        problem: problem with the system and parameters of all lanes.
         dt: step size [s].
-        steps: of each lane.
+        steps: number of steps of each lane.
         every: steps between saved rows.
         scheme: None: `moreau`.
         options: of `nsjax.simulate`.
@@ -85,8 +85,8 @@ def busiest(call: Callable[[], Any]) -> float:
 def device_seconds(lanes: int, steps: int, rounds: int) -> Numbers:
     """Time of the same lanes on one and on two host devices, interleaved.
 
-    Wall time is what a user sees, but means something on idle cores only. The CPU time of the
-    busiest thread tells how evenly the work is spread whatever else the machine does.
+    Wall time is what a user sees, but is valid on idle cores only. The CPU time of the busiest thread
+    shows how evenly the work is spread, independently of other work on the machine.
     """
     import jax
 
@@ -137,12 +137,12 @@ def ask(function: str, *arguments: Any, folder: Path | None = None, limit: float
     Args:
         function: ``"module.name"``.
         arguments: numbers, strings, lists of them.
-        folder: where programs are kept; None: every program is compiled.
-        limit: seconds of wall time after which the process is ended.
+        folder: cache folder of programs; None: every program is compiled.
+        limit: wall time [s] after which the process is ended.
 
     Raises:
-        RuntimeError: with what the process said last, if it fails.
-        subprocess.TimeoutExpired: if it takes too long.
+        RuntimeError: if the process fails, with its last output.
+        subprocess.TimeoutExpired: if it takes longer than ``limit``.
     """
     environment = {k: x for k, x in os.environ.items() if not k.startswith(("JAX_COMPILATION", "XLA_"))}
     environment["JAX_ENABLE_COMPILATION_CACHE"] = str(folder is not None).lower()
@@ -158,7 +158,7 @@ def ask(function: str, *arguments: Any, folder: Path | None = None, limit: float
 
 
 def last_words(error: Exception) -> str:
-    """The line of a failed `ask` that says why."""
+    """The line with the reason of a failed `ask`."""
     lines = [x.strip() for x in str(error).splitlines() if x.strip()]
     named = [x for x in lines if re.match(r"[\w.]*(Error|Exception|Refused)\b.*:", x)]
     return (named or lines or [type(error).__name__])[-1]

@@ -13,7 +13,7 @@ MET, MISSED = "#2a7f62", "#c8501e"
 
 
 def share(row: Row) -> float | None:
-    """What was found over what was asked, at most one where it is met; None without a bound or a figure.
+    """Ratio of the found to the required figure, at most one where the bound is met; None without a bound.
 
     Example:
         >>> from experiments.performance.drawing import share
@@ -27,14 +27,14 @@ def share(row: Row) -> float | None:
 
 
 def draw(rows: Sequence[tuple[str, Row]], folder: Path) -> Path | None:
-    """Saves ``table.png``: a bar a figure, from one to what was found over what was asked, by sections.
+    """Saves ``table.png``: for each figure a bar from one to the ratio of found and required value.
 
     Args:
-        rows: with the names of their sections.
-        folder: where it goes.
+        rows: rows with the names of their sections.
+        folder: folder of the file.
 
     Returns:
-        The file; None where no figure has a bound.
+        The file; None if no figure has a bound.
     """
     shown = [(section, row, x) for section, row in rows if (x := share(row)) is not None]
     if not shown:

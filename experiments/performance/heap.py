@@ -21,10 +21,10 @@ from ..contact.table_spheres import DT, FRICTION, box
 from .side_by_side import Row
 
 SIZES, FALL, MEASURED = (100, 300, 1_000), 300, 50
-"""Spheres; steps before, at a loose tolerance; and steps that are timed."""
+"""Numbers of spheres; of steps before the measurement, at a loose tolerance; and of timed steps."""
 
 LOOSE, CERTIFIED = 1e-3, 1e-8
-"""Tolerance of the steps before, and bound on the certificate of those that are timed."""
+"""Tolerance of the steps before the measurement, and bound on the certificate of the timed steps."""
 
 OVER_MUJOCO, SLOPE = 3.0, 1.2
 
@@ -53,7 +53,7 @@ def _words(x: np.ndarray) -> str:
 
 
 def _theirs(problem: Problem, fall: int, measured: int) -> tuple[float, int]:
-    """Milliseconds of a step of MuJoCo, and its contacts in the end."""
+    """Time of a step of MuJoCo [ms], and its number of contacts at the end."""
     import mujoco
 
     model: Any = mujoco.MjModel.from_xml_string(scene(problem))
@@ -67,7 +67,7 @@ def _theirs(problem: Problem, fall: int, measured: int) -> tuple[float, int]:
 
 
 def _ours(problem: Problem, fall: int, measured: int) -> tuple[float, float, float]:
-    """Milliseconds of a step at the default tolerance, the largest certificate, contacts under load."""
+    """Time of a step at the default tolerance [ms], the largest certificate, and loaded contacts."""
     keep = ("iterations", "residual", "impulse_normal")
     system, params, state = problem
 

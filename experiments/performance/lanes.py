@@ -24,17 +24,17 @@ from .side_by_side import Row
 
 LANES, STEPS, ROUNDS = 1024, 50, 2
 TIMES = 3.0
-"""Steps of a second over those of MJX, asked."""
+"""Required ratio of steps per second to those of MJX."""
 
 
 def one_core() -> None:
-    """Keeps this process on the first of its cores, where the system can."""
+    """Binds this process to the first of its cores, where the system supports it."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 def states_of(name: str, lanes: int, file: str) -> Numbers:
-    """Saves ``q, v`` of all lanes to a file, and says how many contacts of a lane are closed."""
+    """Saves ``q, v`` of all lanes to a file; returns the mean number of closed contacts per lane."""
     import nsjax
     from nsjax import schemes
 
@@ -49,7 +49,7 @@ def states_of(name: str, lanes: int, file: str) -> Numbers:
 
 
 def _timed(call: Callable[[], Any], units: int) -> float:
-    """Units of a second of CPU time, median of three calls."""
+    """Units per second of CPU time, median of three calls."""
     import jax
 
     jax.block_until_ready(call())
@@ -62,7 +62,7 @@ def _timed(call: Callable[[], Any], units: int) -> float:
 
 
 def ours_of(name: str, file: str, steps: int) -> Numbers:
-    """Steps of a second of all lanes."""
+    """Steps per second of all lanes."""
     one_core()
     import jax
 
@@ -81,7 +81,7 @@ def ours_of(name: str, file: str, steps: int) -> Numbers:
 
 
 def mjx_of(name: str, file: str, steps: int, folder: str, double: bool) -> Numbers:
-    """The same of MJX."""
+    """Steps per second of all lanes with MJX."""
     one_core()
     sys.path.append(folder)
     import jax

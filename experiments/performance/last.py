@@ -1,4 +1,4 @@
-"""Last results of the benchmark: kept in a file, and compared with what is found now."""
+"""Last results of the benchmark: a file of them, and their comparison with new results."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ FILE = "last.json"
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """Where and with what figures were measured.
+    """Machine, load and releases of measured figures.
 
     Args:
-        name: of the machine's processor and system.
+        name: name of the machine's processor and system.
         cpus: number of its processors.
         load: one-minute load average at the start of the section.
         releases: of nsjax, JAX and jaxlib.
@@ -41,14 +41,14 @@ class Machine:
 
 
 def machine() -> Machine:
-    """This one, now."""
+    """This machine with its present load."""
     named = {"nsjax": nsjax.__version__} | {x: metadata.version(x) for x in ("jax", "jaxlib")}
     cpus = os.cpu_count() or 1
     return Machine(f"{platform.machine()} {platform.system()}", cpus, os.getloadavg()[0], named)
 
 
 def peak_mib() -> float:
-    """Most memory [MiB] that this process, or one that it started, has held so far."""
+    """Peak memory [MiB] of this process, or of a process that it started, so far."""
     most = max(resource.getrusage(x).ru_maxrss for x in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return most / (2**20 if sys.platform == "darwin" else 2**10)
 
@@ -63,7 +63,7 @@ def read(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def write(folder: Path, figures: Mapping[str, float], on: Machine) -> None:
-    """Replaces the figures that were measured; the others stay, with the machine that they had."""
+    """Replaces the measured figures; the others stay in the file with their machine."""
     new = {name: {"found": x, **dataclasses.asdict(on)} for name, x in figures.items() if math.isfinite(x)}
     text = json.dumps(read(folder) | new, indent=1, sort_keys=True)
     part = folder / f"{FILE}.part"
@@ -72,7 +72,7 @@ def write(folder: Path, figures: Mapping[str, float], on: Machine) -> None:
 
 
 def change(found: float, before: Mapping[str, Any] | None, on: Machine) -> str:
-    """How a figure has changed, in per cent, with what else has.
+    """Change of a figure in per cent, with the changes of machine and releases.
 
     Example:
         >>> from experiments.performance.last import Machine, change

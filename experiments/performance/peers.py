@@ -50,7 +50,7 @@ def exudyn_chain(exudyn: Any, links: int) -> tuple[Any, Any]:
 
 
 def exudyn_end(exudyn: Any, links: int, steps: int, dt: float) -> np.ndarray:
-    """Where the last hinge is after so many steps of generalized-alpha [m]."""
+    """Position [m] of the last hinge after ``steps`` steps of generalized-alpha by Exudyn."""
     system, last = exudyn_chain(exudyn, links)
     settings = exudyn.SimulationSettings()
     integration = settings.timeIntegration
@@ -65,7 +65,7 @@ def exudyn_end(exudyn: Any, links: int, steps: int, dt: float) -> np.ndarray:
 
 
 def our_end(problem: nsjax.Problem, steps: int, dt: float) -> np.ndarray:
-    """The same of `nsjax`."""
+    """Position [m] of the last hinge after ``steps`` steps by `nsjax`."""
     traj = plain_run(problem, schemes.generalized_alpha(RHO), dt, steps)
     return np.asarray(traj.body(f"rod{LINKS - 1}").position[-1])
 
@@ -98,7 +98,7 @@ def _exudyn(quick: bool) -> Iterator[Row]:
 
 
 def peers(quick: bool) -> Iterator[Row]:
-    """Microseconds of a step beside those of other codes, in turn."""
+    """Time of a step [us] beside those of other codes, measured in turn."""
     nsjax.configure()
     yield from _exudyn(quick)
     try:

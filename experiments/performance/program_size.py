@@ -36,7 +36,7 @@ PACKAGE = Path(nsjax.__file__).parent
 
 
 def crank() -> Problem:
-    """The slider-crank with numbers that are traced."""
+    """The slider-crank with parameters that can be traced."""
     import jax
 
     problem = models.slider_crank()
@@ -48,7 +48,7 @@ def robot(file: Path) -> Problem:
     from nsjax.multibody import assemble, read_mjcf
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what has no equal here
+        warnings.simplefilter("ignore")  # about elements that nsjax does not have
         model = read_mjcf(file)
     return assemble(*model, gravity=model.gravity, start=model.start)
 
@@ -56,7 +56,7 @@ def robot(file: Path) -> Problem:
 def program(
     problem: Problem, scheme: str, mode: str, dt: float = 1e-5, steps: int = 1000
 ) -> Callable[[Any], Any]:
-    """The program that is counted, a function of the parameters."""
+    """The counted program, a function of the parameters."""
     import jax
     import jax.numpy as jnp
 
@@ -93,8 +93,8 @@ def count(scheme: str, mode: str, problem: Problem | None = None, dt: float = 1e
 
 
 def mechanics(problem: Problem) -> int:
-    """Operations of what a step cannot do without, once at one configuration: mass, force, gaps, slips, and
-    the rows of contacts and constraints.
+    """Operations of the mechanics that every step needs, evaluated once: mass, force, gaps, slips, and the
+    rows of contacts and constraints.
     """
     import jax
 
@@ -150,9 +150,9 @@ def sources(
     """Operations by their own source, and by every source on their call stack.
 
     Args:
-        scheme, mode: of the program.
+        scheme, mode: scheme and mode of the program.
         by: ``"file"``, ``"line"`` or ``"function"``.
-        problem: the slider-crank for None.
+        problem: problem of the program; None: the slider-crank.
     """
     text = lowered(scheme, mode, problem).as_text(debug_info=True)
     places = _Places(text)

@@ -28,10 +28,10 @@ from .side_by_side import Row, interleaved
 ROBOTS = ("hopper", "ant", "go1_feet", "brax_humanoid", "mujoco_humanoid")
 STEP = 1e-3
 LANDING = 500
-"""Steps of a run: from where the file starts to the ground."""
+"""Number of steps of a run, from the start in the file until the robot has landed."""
 
 LIMIT = 900.0
-"""Seconds of wall time after which a measurement in a process of its own is given up."""
+"""Wall time [s] after which a measurement in a separate process is ended."""
 
 OVER_MECHANICS = {
     ("moreau", "plain"): 3.0,
@@ -48,7 +48,7 @@ REVERSE_RATIO, REVERSE_BYTES = 5.0, 3e9
 
 
 def file_of(name: str) -> Path:
-    """Where the file of a robot is expected; a name that ends with ``.xml`` is that file."""
+    """Path of the file of a robot; a name that ends with ``.xml`` is itself the path."""
     if name.endswith(".xml"):
         return Path(name)
     beside = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -56,7 +56,7 @@ def file_of(name: str) -> Path:
 
 
 def why_not(name: str) -> str:
-    """Why a robot cannot be measured; empty if it can."""
+    """Reason why a robot cannot be measured; empty if it can."""
     if not file_of(name).is_file():
         return f"skipped: no file {file_of(name)}; set NSJAX_DATA to the folder above robots"
     try:
@@ -73,7 +73,7 @@ def robot(name: str) -> Problem:
 
 
 def measured(function: str, *arguments: Any) -> tuple[Numbers, str]:
-    """What a function says in a process of its own, and why it says nothing."""
+    """Numbers of a function run in a separate process, and the reason if there are none."""
     try:
         return child.ask(f"robots.{function}", *arguments, limit=LIMIT), ""
     except subprocess.TimeoutExpired:
@@ -132,7 +132,7 @@ def first_calls(names: Sequence[str], quick: bool) -> Iterator[Row]:
 
 
 def ours(name: str, steps: int) -> nsjax.Trajectory:
-    """The run whose steps are counted, as a user calls it."""
+    """The measured run, as a user calls it."""
     system, params, state = robot(name)
     return nsjax.simulate(system, params, state, schemes.moreau(), dt=STEP, steps=steps, every=steps)
 
@@ -156,7 +156,7 @@ def theirs(name: str) -> tuple[Callable[[int], None], Any]:
 def steps(names: Sequence[str], quick: bool) -> Iterator[Row]:
     """Microseconds of a step beside `mj_step`, in turn, from the start of the file on.
 
-    A step is the difference of two runs, so that what a call costs is told apart.
+    The time of a step is the difference of two runs, which removes the fixed cost of a call.
     """
     nsjax.configure()
     count, rounds = (100, 3) if quick else (1000, 9)

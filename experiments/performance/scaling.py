@@ -26,24 +26,25 @@ from .side_by_side import Row, interleaved, per_step, plain_run
 LANES = (1, 16, 256, 4_096, 65_536)
 LANE_STEPS = 100
 OVER_SINGLE, CORES, ROD_RATE = 1.0, 1.9, 1e5
-"""Asked: a step-lane of 65,536 over one of a single run; speed-up of two cores; step-lanes a second."""
+"""Required: a step-lane of 65,536 lanes over a step of a single run; speed-up of two cores; step-lanes per
+second."""
 
 REVERSE = {"moreau": 4.0, "generalized_alpha": 4.0}
-"""Asked: reverse gradient of a long run over the run."""
+"""Required: ratio of the reverse gradient of a long run to the run."""
 
 SLOPE, CONTACT_SLOPE = 1.1, 3.0
-"""Asked: exponents of the bar's step over unknowns, and over dense contacts, whose elimination is cubic."""
+"""Required: exponents of the bar's step over unknowns, and over dense contacts (cubic elimination)."""
 
 EXPORTED = 0.5
-"""Seconds after import to the first answer of an exported gradient, asked."""
+"""Required time from import to the first result of an exported gradient [s]."""
 
 BARS, CONTACTS, BODIES = (100, 1_000, 10_000), (2, 4, 8, 16, 32), (2, 4, 8, 16, 32)
 
 
 def over_single(name: str, lanes: int, rounds: int) -> tuple[float, float]:
-    """Microseconds of a step-lane of a batch whose lanes start along a run, and of a step of that run.
+    """Time of a step-lane [us] of a batch whose lanes start along a run, and of a step of this run.
 
-    Both are measured in turn; of the run, a long one beside a short one, without what a call costs.
+    Both are measured in turn; the difference of a long and a short run removes the fixed cost of a call.
     """
     problem, scheme = models.slider_crank(), schemes.REGISTRY[name].factory()
     short, long = 20_000, 100_000
@@ -150,11 +151,11 @@ def contacts(quick: bool) -> Iterator[Row]:
 
 
 LENGTH, INERTIA = 0.5, (0.001, 0.02, 0.02)
-"""Of a rod of the chain: length [m], moments of inertia about its mass centre [kg m^2]."""
+"""Length of a rod of the chain [m], and its moments of inertia about the mass centre [kg m^2]."""
 
 
 def chain(links: int, coordinates: str = "joint") -> nsjax.Problem:
-    """A pendulum of so many rods in space, each turning about an axis of its own, released level.
+    """Spatial pendulum of ``links`` rods with hinges about alternating axes, released level.
 
     Args:
         links: number of rods, 0.5 m and 1 kg each.

@@ -1,4 +1,4 @@
-"""Rows of the table that the benchmark prints: what is asked beside what is found."""
+"""Rows of the benchmark's table, with required and found figures."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Row:
     """One figure.
 
     Args:
-        what: its name, with the unit in brackets.
-        found: measured; nan if it was not, with the reason in ``note``.
-        asked: the bound; None where nothing is asked.
-        least: whether the bound is one from below.
-        note: what it was measured with, or why not.
+        what: name of the figure, with the unit in brackets.
+        found: measured value; nan if it was not measured, with the reason in ``note``.
+        asked: the bound; None without a requirement.
+        least: whether the bound is a lower one.
+        note: conditions of the measurement, or why there is none.
     """
 
     what: str
@@ -36,7 +36,7 @@ class Row:
     note: str = ""
 
     def missed(self) -> bool:
-        """Whether a bound is asked and not met."""
+        """Whether there is a bound that is not met."""
         if self.asked is None or math.isnan(self.found):
             return False
         return self.found < self.asked if self.least else self.found > self.asked
@@ -64,11 +64,11 @@ def line(row: Row, change: str = "", peak: str = "") -> str:
 def shown(
     section: str, rows: Iterable[Row], before: Mapping[str, Any] | None = None, on: Machine | None = None
 ) -> Numbers:
-    """Prints rows as they come, and returns what was found, under ``section: what``.
+    """Prints rows as they are measured, and returns the found values under ``section: what``.
 
     Args:
-        section: its name.
-        rows: measured as they are asked for.
+        section: name of the section.
+        rows: iterable that measures each row when it is requested.
         before: figures of `last.read`.
         on: this machine; with it, changes and the peak memory so far are printed.
     """
@@ -95,12 +95,12 @@ def interleaved(calls: Mapping[str, tuple[Callable[[], Any], int]], rounds: int)
 
 
 def per_step(calls: Mapping[str, Callable[[int], Any]], long: int, rounds: int) -> Numbers:
-    """Microseconds of a step: a long run beside a short one, so that what a call costs is left out.
+    """Time of a step [us], from a long and a short run, without the fixed cost of a call.
 
     Args:
-        calls: each takes a number of steps.
-        long: steps of the long run; the short one has a tenth of them.
-        rounds: of which the medians are taken.
+        calls: functions of a number of steps.
+        long: number of steps of the long run; the short run has a tenth of them.
+        rounds: number of rounds for the medians.
     """
     short = max(2, long // 10)
     both: dict[str, tuple[Callable[[], Any], int]] = {}

@@ -31,27 +31,27 @@ STEP = 1e-4
 BEAMS = (33, 100, 333, 1_000, 3_333)
 CUBES = (5, 10, 20)
 DIRECT = 5
-"""Elements along an edge up to which a cube is eliminated."""
+"""Largest number of elements along an edge of a cube that is solved by elimination."""
 
 WORK = 60_000
 """Unknowns times steps of a run of a beam."""
 
 CONTACT, GLIMPSE = 300, 20
-"""Steps of a run of a cube: its contact lasts 0.03 s; and those of the quick size."""
+"""Numbers of steps of a run of a cube (its contact lasts 0.03 s), and of the quick run."""
 
 REPEATED = 3
-"""Runs of a beam."""
+"""Number of runs of a beam."""
 
 RESIDUAL = 1e-8
 
 
 def beam(elements: int) -> Problem:
-    """At rest, horizontal."""
+    """The horizontal beam at rest."""
     return models.flexible_pendulum(elements=elements)
 
 
 def cube(elements: int) -> Problem:
-    """Touches in the middle of its first step, at 2.4 m/s."""
+    """The cube that touches in the middle of its first step, at 2.4 m/s."""
     solver = "direct" if elements <= DIRECT else "iterative"
     problem = models.flexible_cube(
         elements=elements, element="displacement", material="neo_hooke", solver=solver, height=1.2 * STEP,

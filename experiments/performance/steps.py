@@ -48,7 +48,7 @@ def numba_loop() -> Any:
 
 
 def simulate(steps: int, every: int) -> nsjax.Trajectory:
-    """The call that is measured."""
+    """The measured call."""
     system, params, state = models.slider_crank()
     return nsjax.simulate(system, params, state, schemes.moreau(), dt=STEP, steps=steps, every=every)
 
@@ -123,7 +123,7 @@ def _children(quick: bool) -> Numbers:
 
 
 def _report(n: Numbers) -> None:
-    """Prints what was asked beside what was measured."""
+    """Prints required and measured figures."""
     rows: list[tuple[str, str, str]] = [
         ("nsjax [us/step]", "", f"{n['nsjax_us']:.4f}"),
         ("numpy [us/step]", "", f"{n['numpy_us']:.2f}"),

@@ -20,16 +20,16 @@ Vector = np.ndarray
 
 @dataclasses.dataclass(frozen=True)
 class Mechanics:
-    """Functions of the system.
+    """Mechanics of a system with one contact, as functions of numpy.
 
     Args:
         mass: ``q -> M`` (n, n).
         force: ``q, v -> h`` (n,).
         gap: ``q -> g`` [m].
         normal, tangent: ``q -> w`` (n,): gap rate and slip are ``w v``; no tangent without friction.
-        restitution, friction: of the contact.
-        holds: whether the contact stays closed after an impact without rebound: such a contact is kept
-            until its force vanishes. With rebound it bounces and never closes.
+        restitution, friction: coefficients of the contact.
+        holds: whether the contact stays closed after an impact without rebound, until its force vanishes.
+            With rebound the contact bounces and never closes.
     """
 
     mass: Callable[[Vector], np.ndarray]
@@ -43,7 +43,7 @@ class Mechanics:
 
 
 def after_impact(m: Mechanics, q: Vector, v: Vector) -> Vector:
-    """Velocity after an impact: the contact sticks if Coulomb's cone allows it, else it slips on."""
+    """Velocity after an impact: the contact sticks if Coulomb's cone allows it, else it slips."""
     mass, n = m.mass(q), m.normal(q)
     by_normal = np.linalg.solve(mass, n)
     if m.tangent is None:

@@ -23,10 +23,10 @@ from scipy.integrate import solve_ivp
 
 # DOP853 accepts no relative tolerance below 100 machine epsilons = 2.3e-14.
 RTOL, ATOL = 3e-14, 1e-15
-# Bound on the integrator's step [s]: the motion changes within 1/150 s, so no visit of a wall hides
-# inside a step; `Reference.gap_min`, taken over all steps, would show one.
+# Bound on the integrator's step [s]: the motion changes within 1/150 s, so a step cannot skip a contact
+# with a wall; `Reference.gap_min`, taken over all steps, would show it.
 MAX_STEP = 5e-5
-# Events are polished from a node at least so long before them [s], unless the phase is shorter.
+# Events are polished from a node at least this time [s] before them, unless the phase is shorter.
 POLISH = 1e-6
 # A rebound slower than this [m/s] ends the accumulation: that impact is taken as plastic, the contact
 # closes, and the remaining bounces enter as their geometric sum. Impulses are linear in the velocity,
@@ -152,9 +152,9 @@ class _Mechanism:
         return (x[2], x[3], *self.free(x))
 
     def held(self, x: State, wall: int, sign: float) -> tuple[float, float, float]:
-        """Accelerations with the slider held at its wall, and the normal force that this takes
-        (negative: the wall would have to pull). ``sign``: direction of sliding. From
-        M a = h - wall N dy' - mu sign N dx' and the second derivative of y equal to zero.
+        """Accelerations with the slider held at its wall, and the required normal force (negative: the
+        wall would have to pull). ``sign``: direction of sliding. From M a = h - wall N dy' - mu sign N dx'
+        and the second derivative of y equal to zero.
         """
         row, along = self.height_row(x), self.along_row(x)
         slope = self.d.friction * sign
@@ -240,10 +240,10 @@ class _Run:
         self, rate: Rate, x0: Any, end: float, functions: list[Rate]
     ) -> tuple[int | None, float, Any, np.ndarray]:
         """Integrates to ``end`` or to the first event; returns the event's index or None, and the
-        end. The root of the dense output (order 7) is polished by secant steps whose function values
-        come from integrations, so that its interpolation error does not matter. They start a while
-        before the root, not at the last node, which may be as near to it as rounding: a secant between
-        such neighbours points anywhere. A step that does not improve ends them.
+        end. Secant steps polish the root of the dense output (order 7); their function values come from
+        integrations, so that the interpolation error does not matter. The first secant point is `POLISH`
+        before the root, not at the last node, which may differ from the root by rounding only, so that a
+        secant between them would be arbitrary. The first step without improvement ends the iteration.
         """
         events = [_falling(lambda t, x, f=f: f(x)) for f in functions]
         run = solve_ivp(

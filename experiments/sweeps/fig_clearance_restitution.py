@@ -40,7 +40,7 @@ KEPT = {
 
 
 def axes(number: int) -> dict[str, np.ndarray]:
-    """Values of both numbers."""
+    """Values of clearance and restitution, ``number`` each."""
     return {
         "params.restitution": np.linspace(0.1, 0.9, number),
         "params.clearance": np.linspace(2e-4, 2e-3, number),
@@ -77,7 +77,7 @@ def batch(restitution: Any, clearance: Any) -> tuple[Any, Any]:
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float]:
-    """What a call returns, and its CPU time [s]."""
+    """Result of a call, and its CPU time [s]."""
     before = time.process_time()
     found = jax.block_until_ready(call())
     return found, time.process_time() - before
@@ -92,7 +92,7 @@ def resident() -> float:
 
 
 def costs(number: int, singles: int, side: int) -> tuple[nsjax.SweepResult, common.Numbers]:
-    """The map, and CPU time per step and lane of the sweep, the loop and the plain batch."""
+    """The map, and CPU times per step and lane of the sweep, of single runs and of the plain batch."""
     program = importlib.import_module("nsjax.sweep.program")
     programs = program.call._cache_size()
     _, first = timed(lambda: lanes(axes(4)))

@@ -28,7 +28,7 @@ from .. import common
 GRAVITY, RESTITUTION, FREQUENCY = 9.81, 0.5, 2 * np.pi * 25.0
 PERIOD = 2 * np.pi / FREQUENCY
 STEPS = 1000
-"""Steps per period."""
+"""Number of steps per period."""
 
 LAST = 60
 B = (1 - RESTITUTION) / (1 + RESTITUTION)
@@ -60,7 +60,7 @@ def period_one(ratios: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def starts(ratios: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Beside `period_one`."""
+    """Initial heights and velocities close to those of `period_one`."""
     z, v = period_one(ratios)
     return z, 1.001 * v
 
@@ -143,7 +143,7 @@ def _numbers(ratios: np.ndarray, run: nsjax.SweepResult, rates: np.ndarray) -> c
     moving = spread(section)
     single = (ratios > ONSET + 0.06) & (ratios < 1.4)  # with complex multipliers
     exact = period_one(ratios[single])[1]
-    # the two velocities part as the square root of the distance from the doubling
+    # the two velocities separate with the square root of the distance from the period doubling
     near = (ratios > DOUBLING) & (ratios < DOUBLING + 0.1) & (moving > 0.004)
     slope, square = np.polyfit(ratios[near], moving[near] ** 2, 1) if near.sum() > 3 else (1.0, np.nan)
     return {

@@ -36,7 +36,7 @@ Reference = Callable[[float], tuple[np.ndarray, np.ndarray]]
 
 
 def bilateral() -> tuple[nsjax.Problem, dict[str, Any]]:
-    """The slider-crank in its guide."""
+    """The slider-crank in its guide, and the arguments of its sweep."""
     problem = models.slider_crank_bilateral()
     start = np.concatenate([problem.state.q, problem.state.v])
     x = np.vstack([start, table4_bilateral.reference(10).x])
@@ -47,7 +47,7 @@ def bilateral() -> tuple[nsjax.Problem, dict[str, Any]]:
 
 
 def unilateral() -> tuple[nsjax.Problem, dict[str, Any]]:
-    """The ball; output times are none of its impacts."""
+    """The ball, with output times away from its impacts, and the arguments of its sweep."""
     e, g, height, duration, rows = 0.8, fig_bouncing_ball.GRAVITY, 1.0, 2.5, 50
     ball = models.bouncing_ball(height=height, radius=0.0, restitution=e, gravity=g)
     t = np.linspace(0.0, duration, rows + 1)
@@ -65,7 +65,7 @@ def unilateral() -> tuple[nsjax.Problem, dict[str, Any]]:
 
 
 def stiff() -> tuple[nsjax.Problem, dict[str, Any]]:
-    """The chain, started in its two soft modes."""
+    """The chain, started in its two soft modes, and the arguments of its sweep."""
     k, stiffest = 1.0, 1e7
     stiffness = np.array([[2 * k, -k, 0.0], [-k, 2 * k, -k], [0.0, -k, k + stiffest]])
     squares, modes = np.linalg.eigh(stiffness)
@@ -82,7 +82,7 @@ PROBLEMS = {"bilateral": bilateral, "unilateral": unilateral, "stiff": stiff}
 
 
 def table(name: str, quick: bool) -> nsjax.WorkPrecision:
-    """One problem with all schemes that take it."""
+    """Work-precision table of one problem with all schemes that accept it."""
     problem, given = PROBLEMS[name]()
     named = {n: entry.factory() for n, entry in schemes.REGISTRY.items() if not quick or n in QUICK}
     if quick:
@@ -94,7 +94,7 @@ def _numbers(name: str, found: nsjax.WorkPrecision) -> common.Numbers:
     numbers: common.Numbers = {}
     for scheme in dict.fromkeys(found.scheme):
         rows = found.of(scheme)
-        # between coarse steps and rounding or the reference's own error
+        # errors above 3e-2 are those of coarse steps, errors below 1e-9 those of rounding or the reference
         numbers[f"{name}, {scheme}: order of q"] = found.slope(scheme, "error_q", 3e-2, 1e-9)
         lost = rows.dt[~(rows.error_q < 1.0)]
         numbers[f"{name}, {scheme}: least lost dt [s]"] = float(lost.min()) if len(lost) else 0.0

@@ -52,7 +52,7 @@ def one(
     model: str, process: int, of: int, at: str, devices: int, output: str | None,
     checkpoint: str | None = None,
 ) -> None:  # fmt: skip
-    """What each process does; process 0 saves."""
+    """The sweep in one process; process 0 saves the result."""
     import jax
 
     nsjax.configure(host_devices=devices)
@@ -69,10 +69,10 @@ def one(
 def start(
     model: str, of: int, devices: int, output: str | Path | None, checkpoint: str | Path | None = None
 ) -> str:
-    """Starts all processes on this machine, each with so many devices, and returns what they say.
+    """Starts all processes on this machine, each with ``devices`` devices, and returns their output.
 
     Raises:
-        RuntimeError: if one fails.
+        RuntimeError: if a process fails.
     """
     with socket.socket() as free:
         free.bind(("localhost", 0))

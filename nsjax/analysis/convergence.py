@@ -80,7 +80,7 @@ def _distances(points: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.nda
 
 
 def _nearest(points: np.ndarray, graph: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distance of every point from a polyline, and the index of the nearest segment."""
+    """Distance of every point (n, 2) from a polyline, and the index of its nearest segment."""
     order = np.argsort(points[:, 0], kind="stable")
     value, index = np.empty(len(points)), np.empty(len(points), int)
     bound = np.abs(points[:, 1] - np.interp(points[:, 0], graph[:, 0], graph[:, 1]))
@@ -103,9 +103,9 @@ def _nearest(points: np.ndarray, graph: np.ndarray) -> tuple[np.ndarray, np.ndar
 def _directed(one: np.ndarray, other: np.ndarray) -> float:
     """Largest distance of a point of the polyline ``one`` from the polyline ``other``.
 
-    Vertices first. A segment may hold a more distant point where the nearest segment of the other
-    graph changes: it is bisected while its bound exceeds the best value. The distance from one fixed
-    segment is convex, so its values at both ends bound the distance in between.
+    The vertices come first. A segment may contain a more distant point where the nearest segment of the
+    other graph changes: it is bisected while its upper bound exceeds the largest distance found. The
+    distance from one fixed segment is convex, so its values at both ends bound the distance in between.
     """
     value, index = _nearest(one, other)
     best = float(np.max(value))
@@ -166,8 +166,8 @@ def hausdorff(
 
     Limits: scalar functions; apply it to every component.
 
-    Source: impacts are found one step late at most, so that errors at one instant jump from step size to
-        step size; a distance of curves converges evenly.
+    Source: a scheme detects an impact up to one step late, so that the error at a fixed time varies
+        irregularly with the step size; the distance of the graphs converges regularly.
 
     Example:
         >>> from nsjax.analysis import hausdorff

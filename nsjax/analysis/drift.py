@@ -1,4 +1,4 @@
-"""How far a run leaves its constraints and closed contacts, and how fast that grows."""
+"""Drift of a run from its constraints and closed contacts, and the growth of this drift."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree, record
 
 BLOCKS = 10
-"""Parts of the time that `growth` leaves out in turn."""
+"""Number of blocks of time that the jackknife of `growth` leaves out in turn."""
 
 
 @record()
@@ -26,9 +26,9 @@ class Drift:
     Args:
         t (rows,): time [s].
         constraint, constraint_rate (rows, nb): ``g_B`` [m] and its rate along the motion [m/s].
-        penetration (rows, nc): ``max(-g_N, 0)`` [m], of closed and of just closing contacts.
-        pressed (rows, nc): whether the contact carried a normal force in the last step before the row,
-            and no impact has happened since the previous row: then it should neither be open nor move.
+        penetration (rows, nc): ``max(-g_N, 0)`` [m], of closed contacts and of contacts that just close.
+        pressed (rows, nc): whether the contact carried a normal force in the last step before the row and
+            no impact has happened since the previous row: its gap and gap rate should then be zero.
         gap, gap_rate (rows, nc): ``g_N`` [m] and its rate [m/s] of pressed contacts, else zero.
     """
 
@@ -41,7 +41,7 @@ class Drift:
     gap_rate: np.ndarray
 
     def largest(self) -> dict[str, float]:
-        """Largest amount of every residual over the run."""
+        """Largest absolute value of every residual over the run."""
         names = "constraint", "constraint_rate", "penetration", "gap", "gap_rate"
         return {name: float(np.max(np.abs(getattr(self, name)), initial=0.0)) for name in names}
 
@@ -49,8 +49,8 @@ class Drift:
 def measure_drift(traj: Trajectory) -> Drift:
     """Residuals on position and velocity level of bilateral constraints and contacts along a run.
 
-    Schemes on velocity level keep ``dg/dt = 0`` and let ``g`` drift; schemes on position level the
-    reverse. Evaluated from the saved states, independently of what the scheme reports.
+    Schemes on velocity level keep ``dg/dt = 0`` and let ``g`` drift; schemes on position level keep ``g =
+    0`` instead. The residuals are evaluated from the saved states, independently of the scheme.
 
     Args:
         traj: one run with any ``every``; with contacts, ``force_normal`` and ``impacts`` must be saved.
@@ -61,9 +61,9 @@ def measure_drift(traj: Trajectory) -> Drift:
     Raises:
         InputError: for a batch, a system without constraints and contacts, or quantities not saved.
 
-    Limits: rates are those at the row's configuration; a scheme that fulfils its laws with directions
-        of the midpoint shows a rate of O(dt) there. With an ``every`` above 1, a contact counts as
-        pressed by the last step before the row.
+    Limits: rates are taken at the configuration of the row; a scheme that fulfils its laws with directions
+        at the midpoint has rates of O(dt) there. For ``every`` above 1, the last step before the row
+        decides whether a contact counts as pressed.
 
     Source: [S&U&S section 2.2] for the drift on each level.
 
@@ -101,7 +101,7 @@ def measure_drift(traj: Trajectory) -> Drift:
 def _residuals(
     system: System, p: PyTree, t: Array, q: Array, v: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Gaps, their rates, constraints, their rates."""
+    """Gaps, gap rates, constraints and constraint rates."""
     none, p = jnp.zeros(0), refreshed(system, t, q, p)
     gap = system.gap(t, q, p) if system.gap is not None else none
     constraint = residuals(system, t, q, p) if system.nb else none
@@ -114,13 +114,13 @@ def _residuals(
 
 @record()
 class Growth:
-    """How a residual grows with time since the start of the run.
+    """Growth of a residual with time since the start of the run.
 
     Args:
         rate, rate_error: slope of the straight line through the residual, its standard error [unit/s].
-        power, power_error: ``p`` of ``t^p`` for the largest amount reached so far, its standard error;
-            not-a-number where the residual is zero.
-        largest: largest amount of the residual.
+        power, power_error: exponent ``p`` of ``t^p`` for the running maximum of the residual's absolute
+            value, its standard error; not-a-number where the residual is zero.
+        largest: largest absolute value of the residual.
     """
 
     rate: float
@@ -135,10 +135,10 @@ def growth(t: Any, residual: Any) -> Growth:
 
     The rate is the least-squares slope of ``residual = a + b t``. The power is the least-squares slope
     of ``log max_(s <= t) |residual(s)|`` over ``log t``: about 0 for a bounded, 1 for a linear, 2 for a
-    parabolic drift. Rows evenly spaced in time weigh the late part most. Errors are those of the
-    jackknife that leaves out one tenth of the time after the other; they allow for residuals that are
-    correlated over less than that, as the oscillation of a mechanism is. Such an oscillation hides a
-    slow growth at first: the power then rises towards that of the growth with the length of the run.
+    parabolic drift. With rows evenly spaced in time, the late part has the largest weight. Errors are those
+    of a jackknife that leaves out each tenth of the time in turn; they are valid for residuals that are
+    correlated over shorter times, such as the oscillation of a mechanism. An oscillation hides slow
+    growth at first: with the length of the run the power then rises towards that of the growth.
 
     Args:
         t: (rows,) increasing times [s].

@@ -1,4 +1,4 @@
-"""Work-energy books of a run: what every source of work did in every step, and what is left over."""
+"""Work-energy books of a run: the work of every source in every step, and the residual of the balance."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ FORCES = ("auto", "end", "mean", "midpoint")
 
 @record()
 class EnergyBooks:
-    """Energies at every row and the work done since the previous one [J]; row 0 has done none.
+    """Energies at every row and the work done since the previous row [J], zero for row 0.
 
     Args:
         t (rows,): time [s].
         kinetic, potential (rows,): energies of the state.
-        force (rows,): work of the non-potential part of ``h``, and what an explicitly time-dependent
-            potential gains.
+        force (rows,): work of the non-potential part of ``h``, plus the gain of a potential that depends
+            explicitly on time.
         normal, friction (rows, nc): work of the contact forces.
         constraint (rows, nb): work of the bilateral constraint forces.
         drag (rows, nd): work of the bounded rows.
         impact (rows,): whether impulses acted at an impact.
         impact_normal, impact_friction (rows, nc), impact_constraint (rows, nb): work of these impulses.
         lost_normal, lost_friction (rows, nc): energy lost by the impact in the contact,
-            ``-Lambda (u^- + u^+)/2`` with the rates relative to a moving obstacle; at rest the
-            negative of ``impact_normal`` and ``impact_friction``.
+            ``-Lambda (u^- + u^+)/2`` with the rates relative to a moving obstacle; for an obstacle at
+            rest the negative of ``impact_normal`` and ``impact_friction``.
 
-    Single contacts of a group that holds a body redundantly are not unique; their sums are.
+    The values of single contacts that support a body redundantly are not unique; their sums are.
     """
 
     t: np.ndarray
@@ -94,26 +94,26 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
 
     where the first two terms are the power of the non-potential forces (inertia terms drop out), and
     ``W' v`` is the gap, slip or constraint rate without the motion of the obstacle. An impulse does the
-    work ``Lambda.(W' v^- + W' v^+)/2`` exactly. What the saved forces of a scheme are decides how they
+    work ``Lambda.(W' v^- + W' v^+)/2`` exactly. The kind of the saved forces of a scheme decides how they
     are integrated:
 
     * ``"end"``: an impulse at the end of a step in which a contact closes (`impulse_steps`), and before it
       the time integrals ``P`` of the forces with the scheme's own weights (mixed framework). These do
       the work ``P.(W' v_i + W' v^-)/2``; ``Lambda = impulse - dt force`` and ``v^- = v^+ - M^-1 W
-      Lambda``. In such a step the integral of forces that act on beside the impact is told apart to
-      first order only, which moves work between the two and leaves their sum.
+      Lambda``. In a step with an impact the integral of the forces is separated from the impulse to first
+      order only, which moves work between the two and does not change their sum.
     * ``"mean"``, ``"midpoint"``: one impulse over the step, directions ``W`` at ``q_i + dt/2 v_i``
       (Moreau, theta-method, decoupled GGL) or midway between ``q_i`` and ``q_{i+1}`` (unified GGL). Its
       work with the mean of ``v_i`` and ``v_{i+1}`` is that of the step's momentum balance. It counts as
-      impact where the step has one, else as force.
+      work of an impact in a step with an impact, else as work of a force.
 
-    Contacts of nonsmooth generalized-alpha know one impulse per step, at the end.
+    Contacts of nonsmooth generalized-alpha have one impulse per step, at its end.
 
     Args:
         traj: one run saved with ``every=1`` and all row quantities.
-        forces: one of these, or ``"auto"``: as the scheme says (`Scheme.impulses`), and ``"end"`` whenever
-            impulses differ from ``dt force``; of ``"mean"`` and ``"midpoint"`` the one at whose directions
-            the saved impulses fulfil the laws of impact and constraint.
+        forces: one of these kinds, or ``"auto"``: the kind that the scheme declares (`Scheme.impulses`),
+            and ``"end"`` whenever impulses differ from ``dt force``; of ``"mean"`` and ``"midpoint"`` the
+            kind whose directions make the saved impulses fulfil the laws of impact and constraint.
 
     Returns:
         `EnergyBooks`; ``print`` gives the sums over the run.
@@ -122,13 +122,13 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
         InputError: for a batch, rows more than one step apart, quantities not saved, or unknown
             ``forces``; for a run of an old file that does not say where its impulses act.
 
-    Accuracy: the residual is of the scheme's order between impacts. To rounding: impulses of
-        ``"end"``; all of the theta-method with ``theta = 1/2`` and Newmark's trapezoidal rule for
-        constant mass and directions and linear forces. In a step with an impact, ``"mean"`` leaves
-        O(dt) from non-potential forces and varying mass or directions.
+    Accuracy: the residual is of the scheme's order between impacts. It vanishes to rounding for impulses
+        of ``"end"``, and for the theta-method with ``theta = 1/2`` and Newmark's trapezoidal rule with
+        constant mass and directions and linear forces. In a step with an impact, ``"mean"`` has a residual
+        of O(dt) from non-potential forces and varying mass or directions.
 
-    Limits: the potential must belong to ``h``: forces outside it count as non-potential. Position
-        corrections of stabilised schemes show up in the residual. The mass matrix is solved densely.
+    Limits: the potential must be that of forces in ``h``; other forces count as non-potential. Position
+        corrections of stabilised schemes appear in the residual. The mass matrix is solved densely.
 
     Source: work of an impulse is ``x . (u+ + u-) / 2`` with the contact velocities before and after.
 
@@ -159,7 +159,7 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
         jump, impact = _impulses_at_the_end(traj, force, impulse)
         return _enter(traj, _apart(traj, impulse, jump), impact, bounded)
     jump = impulse - dt * force
-    # rounding of a product and a sum is no impulse
+    # differences of the size of rounding are not impulses
     jump = np.where(np.abs(jump) <= 4 * np.finfo(float).eps * np.abs(impulse), 0.0, jump)
     apart = forces == "end"
     if forces == "auto":
@@ -175,7 +175,7 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
 
 
 def _with_bounded_rows(traj: Trajectory) -> Trajectory:
-    """The run as schemes see it: bounded rows as tangents of contacts that are always closed."""
+    """The run with bounded rows as tangents of contacts that are always closed, as schemes treat them."""
     if not traj.system.nd:
         return traj
     system, rows = working(traj.system), len(traj.t)
@@ -198,15 +198,15 @@ def _with_bounded_rows(traj: Trajectory) -> Trajectory:
 
 
 def _apart(traj: Trajectory, impulse: np.ndarray, jump: np.ndarray) -> Any:
-    """Work of the time integrals of forces, and of impulses at the ends of the steps apart from them."""
+    """Work of the time integrals of forces and, separately, of the impulses at the ends of the steps."""
     return _steps(traj, _EndStep(), (impulse - jump)[1:], jump[1:])
 
 
 def _impulses_at_the_end(
     traj: Trajectory, force: np.ndarray, impulse: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Impulses and impacts of nonsmooth generalized-alpha: contacts know impulses alone, which act at the
-    end of the step. They count as impact where the step has one, else as force.
+    """Impulses (rows, n) and mask of the impacts of nonsmooth generalized-alpha, whose contacts have one
+    impulse at the end of the step. It counts as that of an impact in a step with one, else as force.
     """
     dt = float(traj.carry.dt)
     impact = np.any(np.asarray(traj.impacts), axis=1)
@@ -216,7 +216,9 @@ def _impulses_at_the_end(
 
 
 def _steps(traj: Trajectory, kernel: Fn, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
-    """A kernel for every step: states at both ends, step size, then the given columns."""
+    """Results of a kernel for every step; its arguments are the states at both ends, the step size, and the
+    given columns.
+    """
     ends = [np.asarray(x)[part] for part in (np.s_[:-1], np.s_[1:]) for x in (traj.t, traj.q, traj.v)]
     dt = np.full(len(traj.t) - 1, float(traj.carry.dt))
     return by_rows(kernel, traj, *ends, dt, *columns)
@@ -225,7 +227,7 @@ def _steps(traj: Trajectory, kernel: Fn, *columns: np.ndarray) -> tuple[np.ndarr
 def _whole_steps(
     traj: Trajectory, forces: str, impulse: np.ndarray, impact: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """Work with one impulse per step, all of it impact where the step has one."""
+    """Work with one impulse per step, which is that of an impact in steps with an impact."""
     places = ("mean", "midpoint") if forces == "auto" else (forces,)
     tried = [_steps(traj, _WholeStep(midpoint=place == "midpoint"), impulse) for place in places]
     force, smooth, lost, _ = min(tried, key=lambda found: found[-1].sum())
@@ -241,8 +243,8 @@ def _rows_of(traj: Trajectory, what: str) -> np.ndarray:
 
 
 def _enter(traj: Trajectory, work: tuple[np.ndarray, ...], impact: np.ndarray, bounded: int) -> EnergyBooks:
-    """The books: work of force, rows and row impulses, loss by these; no work in the first row. The last
-    ``bounded`` contacts are bounded rows: impacts do not belong to them.
+    """The books from the work of forces, rows and row impulses and the loss by the impulses, with a first
+    row without work. The last ``bounded`` contacts are bounded rows, which have no impacts.
     """
     system, nc = traj.system, traj.system.nc - bounded
     force, smooth, struck, lost = (np.concatenate([0.0 * x[:1], x]) for x in work)
@@ -303,10 +305,10 @@ def _non_potential(system: System, p: PyTree, t: Array, q: Array, v: Array) -> t
 def _force_work(
     system: System, p: PyTree, first: tuple[Array, ...], last: tuple[Array, ...], dt: Array
 ) -> Array:
-    """Trapezoid of the force over the displacement, of the power where rotations are present.
+    """Work of the force in a step: trapezoidal rule over the displacement, or of the power with rotations.
 
-    The former is exact for linear forces and the trapezoidal rule. With rotations ``f`` holds gyroscopic
-    torques: they are orthogonal to their own velocity, not to the mean one.
+    The rule over the displacement is exact for linear forces and the trapezoidal scheme. With rotations
+    ``f`` contains gyroscopic torques, which are orthogonal to their own velocity, not to the mean velocity.
     """
     (f0, drive0), (f1, drive1) = (_non_potential(system, p, *x) for x in (first, last))
     drive = 0.5 * dt * (drive0 + drive1)
@@ -326,8 +328,8 @@ def _rates(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[Arr
 
 @dataclasses.dataclass(frozen=True)
 class _EndStep:
-    """Work of a step with time integrals of row forces and an impulse at the end: of the non-potential
-    force, the rows, the row impulses; loss by the impulses.
+    """Work in a step with time integrals of row forces and an impulse at the end: of the non-potential
+    force, of the rows, of the row impulses; and the loss by the impulses.
     """
 
     def __call__(
@@ -349,8 +351,8 @@ class _EndStep:
 
 @dataclasses.dataclass(frozen=True)
 class _WholeStep:
-    """Work of a step with one impulse: of the non-potential force, of the rows; loss by the impulse, if
-    it is an impact; and by how much (as work) it misses the laws of impact and constraint.
+    """Work in a step with one impulse: of the non-potential force, of the rows; the loss by the impulse, if
+    it is an impact; and the violation (as work) of the laws of impact and constraint.
     """
 
     midpoint: bool

@@ -23,7 +23,7 @@ from nsjax.types import Array, PyTree
 R = TypeVar("R")
 
 STICKING = 1e-6
-"""A contact sticks if its friction force stays below the limit by this share of it."""
+"""Relative distance of the friction force below its limit from which a contact counts as sticking."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Impact:
     """One contact in one impact.
 
     Args:
-        time: at which the gap closes, by its own rate inside the step [s].
-        contact: its name, or ``"contact 0"`` if the model gives none.
-        rate_before, rate_after: normal gap rates [m/s].
-        impulse_normal, impulse_tangential: over the step [N s]; the latter has nt entries.
+        time: time at which the gap closes, from its rate inside the step [s].
+        contact: name of the contact, or ``"contact 0"`` if the model gives none.
+        rate_before, rate_after: gap rates before and after the impact [m/s].
+        impulse_normal, impulse_tangential: impulses over the step [N s]; the latter has nt entries.
         lost_normal, lost_tangential: energy lost in the contact [J], see `impact_table`.
     """
 
@@ -53,15 +53,15 @@ class Phase:
     """An interval in which a contact was closed at every saved row; see `contact_phases`.
 
     Args:
-        contact: its name, or ``"contact 0"`` if the model gives none.
-        start, end: [s]; the last row before it and its last row.
-        closed_time: time with the contact taking part [s], at most ``end - start``.
-        force: mean normal force over its rows without an impact [N]; not-a-number if there are none.
+        contact: name of the contact, or ``"contact 0"`` if the model gives none.
+        start, end: times of the last row before the phase and of its last row [s].
+        closed_time: time in which the contact was in the contact problem [s], at most ``end - start``.
+        force: mean normal force over the rows without an impact [N]; not-a-number if there are none.
         impulse: normal impulse from start to end, impacts included [N s].
         impacts: number of impacts of the contact.
-        stick, slip: shares of the rows with a normal force and without an impact in which the friction
-            force is inside its limit, or at it. Both are not-a-number if there are no such rows, or for
-            models without tangents.
+        stick, slip: shares of rows in which the friction force is below its limit, or at its limit, among
+            the rows with a normal force and without an impact. Both are not-a-number if there are no such
+            rows, or for models without tangents.
     """
 
     contact: str
@@ -81,8 +81,8 @@ class Table(Generic[R]):
 
     Args:
         records: the rows.
-        note: what a reader of the print must know, empty if nothing.
-        kind: class of the records, for the heads of an empty table.
+        note: remark printed below the table, or empty.
+        kind: class of the records, for the headings of an empty table.
 
     Example:
         >>> from nsjax.analysis.events import Phase, Table
@@ -109,7 +109,7 @@ class Table(Generic[R]):
         return np.array([getattr(record, name) for record in self.records])
 
     def _cells(self) -> list[list[Any]]:
-        """Head and rows; a field of several numbers takes several columns."""
+        """Headings and rows; a field of several numbers takes several columns."""
         names = [f.name for f in dataclasses.fields(self.kind)]
         head: list[Any] = []
         rows: list[list[Any]] = [[] for _ in self.records]
@@ -143,10 +143,10 @@ class Table(Generic[R]):
 def impact_table(traj: Trajectory) -> Table[Impact]:
     """The impacts of a run made with ``events=K``, in the order of time.
 
-    The loss ``-Lambda (u^- + u^+)/2`` of a contact is taken with its rates relative to a moving
-    obstacle: what its impulse takes from the mechanism as heat, and not what a moving table feeds in.
-    Its normal part follows from the rates of the impact list. The tangential part needs all saved
-    quantities in every step: run with ``every=1``, else it is not-a-number.
+    The loss ``-Lambda (u^- + u^+)/2`` of a contact is taken with its rates relative to a moving obstacle:
+    it is the dissipated energy, without the work of a moving table. Its normal part follows from the rates
+    of the impact list. The tangential part needs all saved quantities in every step: run with
+    ``every=1``, else it is not-a-number.
 
     Args:
         traj: one run with ``events=K``.
@@ -157,9 +157,9 @@ def impact_table(traj: Trajectory) -> Table[Impact]:
     Raises:
         InputError: for a batch, or a run without an impact list.
 
-    Limits: only contacts that count as impacts are listed (`Event.impact`); a contact that passes on
-        the impulse of another one is not, so that the losses of a multiple impact need not sum to the
-        whole. `energy_books` has the whole. In Moreau-type schemes impulses contain the forces of the
+    Limits: the table lists only contacts that count as impacts (`Event.impact`), not a closed contact that
+        transmits the impulse of another contact; the losses of a multiple impact therefore need not sum to
+        the whole loss, which `energy_books` has. In Moreau-type schemes impulses contain the forces of the
         step.
 
     Example:
@@ -181,7 +181,7 @@ def impact_table(traj: Trajectory) -> Table[Impact]:
     before, after = (np.asarray(x)[:count] for x in (events.rate_before, events.rate_after))
     normal, tangential = (np.asarray(x)[:count] for x in (events.impulse_normal, events.impulse_tangential))
     times = np.asarray(events.time)[:count]
-    # some impacts are found a part of a step late, after others of that step
+    # within a step the list is not sorted by time
     order = np.argsort(times, kind="stable")
     times, contacts, before, after, normal, tangential = (
         x[order] for x in (times, contacts, before, after, normal, tangential)
@@ -205,7 +205,7 @@ def impact_table(traj: Trajectory) -> Table[Impact]:
 
 
 def _tangential_loss(traj: Trajectory, times: np.ndarray, contacts: np.ndarray) -> np.ndarray:
-    """Loss by friction of listed impacts, from the books of every step if they can be kept."""
+    """Loss by friction in listed impacts, from the energy books where the run has the data for them."""
     if not traj.system.nt:
         return np.zeros(len(times))
     if row_distance(traj) != 1 or any(getattr(traj, name) is None for name in NEEDED):
@@ -216,8 +216,8 @@ def _tangential_loss(traj: Trajectory, times: np.ndarray, contacts: np.ndarray) 
 
 
 def _rows(traj: Trajectory, times: np.ndarray, contacts: np.ndarray) -> np.ndarray:
-    """Rows of listed impacts in a run with a row per step: the first with an impact of the contact whose
-    step does not end before its instant, rounding apart.
+    """Rows of listed impacts in a run with a row per step: the first row with an impact of the contact
+    whose step ends, up to rounding, at or after the time of the impact.
     """
     impacts, t = np.asarray(traj.impacts) > 0, np.asarray(traj.t)
     early = 1e-6 * float(traj.carry.dt)
@@ -227,16 +227,16 @@ def _rows(traj: Trajectory, times: np.ndarray, contacts: np.ndarray) -> np.ndarr
 
 
 def contact_phases(traj: Trajectory, *, shortest: float = 0.0, bridge: float = 0.0) -> Table[Phase]:
-    """The intervals in which each contact is closed, with its mean force and how it stuck and slid.
+    """The intervals in which each contact is closed, with mean force and shares of stick and slip.
 
-    A phase is an unbroken sequence of saved rows since the previous of which the contact took part in
-    the scheme's contact problem for some time. A bounce is a phase of one step.
+    A phase is an unbroken sequence of saved rows such that the contact took part in the scheme's contact
+    problem for some time between each row and the previous row. A bounce is a phase of one step.
 
     Args:
-        traj: one run with any ``every``; the finer the rows, the finer the phases.
-        shortest: phases that last less are left out [s].
-        bridge: openings up to this long are part of the phase around them [s]; Moreau-type schemes open
-            and close a pressed contact from step to step.
+        traj: one run with any ``every``; the rows limit the resolution of the phases.
+        shortest: shorter phases are left out [s].
+        bridge: openings up to this duration are part of the phase around them [s]; Moreau-type schemes
+            open and close a pressed contact from step to step.
 
     Returns:
         `Table` of `Phase`, contact by contact, in the order of time.
@@ -244,8 +244,8 @@ def contact_phases(traj: Trajectory, *, shortest: float = 0.0, bridge: float = 0
     Raises:
         InputError: for a batch, a system without contacts, or quantities not saved.
 
-    Limits: stick and slip are those of the rows. Friction forces of a body held by redundant contacts
-        are not unique, and so is then which of its contacts stick.
+    Limits: stick and slip are evaluated at the saved rows. Where redundant contacts support a body, their
+        friction forces are not unique, nor is the choice of the contacts that stick.
 
     Example:
         >>> import nsjax

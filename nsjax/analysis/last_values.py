@@ -1,4 +1,4 @@
-"""The numbers of a run that a check looks at: its last values by name, or a function of it."""
+"""Outputs of a run for checks: final values of quantities by name, or a function of the run."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from nsjax.trajectory import Trajectory, label_names
 from nsjax.types import Array
 
 Outputs = Sequence[str] | Callable[[Trajectory], Array] | None
-"""Names of quantities whose last value counts, a function ``traj -> (k,)``, or None: all of q and v."""
+"""Names of quantities, for their final values; a function ``traj -> (k,)``; or None: all of q and v."""
 
 ENTRY = re.compile(r"(.+)\[(\d+)\]")
-"""An entry of a vector: its name and number."""
+"""Pattern of an entry of a vector: name and index."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _Last:
-    """Reads the last values of quantities: labels, and what `Trajectory.sensor` knows."""
+    """Final values of quantities, named by labels or as in `Trajectory.sensor`."""
 
     names: tuple[str, ...]
     labels: tuple[str, ...]
@@ -57,7 +57,7 @@ def _end(traj: Trajectory) -> Array:
 
 
 def reader(problem: Problem, outputs: Outputs) -> tuple[tuple[str, ...], Any]:
-    """Names of the outputs (empty if not known yet), and the function that reads them."""
+    """Names of the outputs (empty for a function), and the function that reads them from a run."""
     labels = problem.system.labels
     if outputs is None:
         names = tuple(label_name(entry) for entry in (*labels.q, *labels.v))

@@ -1,8 +1,8 @@
-"""Linear motions about a motion or rest, for control: ``dx/dt = A x + B u``, ``y = C x + D u``.
+"""Linearisation about a motion or rest, for control: ``dx/dt = A x + B u``, ``y = C x + D u``.
 
-Constraints, and contacts that are held closed, leave the directions ``D`` free: with ``G`` the rows of
-their rates, ``G D = 0``. The state is ``x = (D' xi, D' dv)`` of the increment ``xi`` of the position and
-the change ``dv`` of the velocity; its rate comes from
+Constraints, and contacts that are held closed, leave the directions ``D`` free: ``G D = 0`` with the rows
+``G`` of their rates. The state is ``x = (D' xi, D' dv)`` with the increment ``xi`` of the position and the
+change ``dv`` of the velocity; its rate follows from
 
     ``M a - W f = h(t, q, v, u),   G a = -gamma,   q = retract(q_0, D y),   G v = -g_t``.
 """
@@ -33,7 +33,7 @@ from nsjax.statics.held_contacts import check_positioned, chosen_contacts
 from nsjax.types import Array, PyTree
 
 TOUCHING = 1e-6
-"""Gaps [m] up to which a contact counts as closed, and rates [m/s], [rad/s] up to which it rests."""
+"""Largest gap [m] of a contact that counts as closed, and largest rate [m/s], [rad/s] of one at rest."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,17 +41,17 @@ class Linearised:
     """``dx/dt = A x + B u``, ``y = C x + D u`` of small changes; unpacks as ``A, B, C, D``.
 
     Args:
-        A (n, n), B (n, m), C (k, n), D (k, m): inputs in the order asked for, outputs one below the other.
+        A (n, n), B (n, m), C (k, n), D (k, m): inputs in the given order, outputs one below the other.
         positions, velocities: (nv, r) and (nv, n - r), orthonormal columns: ``x = (y, w)`` moves the
-            position along ``positions @ y`` and changes the velocity by ``velocities @ w``, and what
-            constraints add. They are the same but for activations (`nsjax.filtered`), which have no
-            position.
-        state: about which.
-        inputs: values (m,) there.
-        outputs: values (k,) there.
+            position along ``positions @ y`` and changes the velocity by ``velocities @ w``, plus a part
+            that keeps the constraints. Both are equal except for activations (`nsjax.filtered`), which
+            have no position.
+        state: state about which the problem is linearised.
+        inputs: values (m,) of the inputs in this state.
+        outputs: values (k,) of the outputs in this state.
         held: names of the contacts that are held closed.
-        rate: (n,) of the state itself; zero at rest.
-        system: of the problem.
+        rate: rate of ``x`` (n,) in this state; zero at rest.
+        system: system of the problem.
     """
 
     A: np.ndarray
@@ -91,7 +91,7 @@ class Linearised:
         return jnp.vectorize(one, signature="(q),(v)->(n)")(q, v)
 
     def discrete(self, dt: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """``x' = A x + B u`` from step to step of ``dt`` [s], inputs held: exact for the linear motion."""
+        """Exact ``A, B, C, D`` of ``x_(i+1) = A x_i + B u_i`` for steps ``dt`` [s] with constant inputs."""
         from scipy.linalg import expm
 
         dt = concrete_number(dt, "dt")
@@ -104,26 +104,26 @@ def linearise(
     problem: Problem, *, at: State | None = None, inputs: Sequence[str] = (), outputs: Sequence[Any] = (),
     contacts: Sequence[str] | None = None,
 ) -> Linearised:  # fmt: skip
-    """Linear motions of a problem about a state.
+    """Linearisation of a problem about a state.
 
     Args:
-        problem: system and numbers.
-        at: the state; None: that of the problem. It holds its constraints; it need not be at rest.
-        inputs: names of numbers, as of `nsjax.driven`: ``"motor"``, ``"push.value[0]"``.
-        outputs: names of quantities, as of `Trajectory.sensor`; none: the state ``x``.
+        problem: system and parameters.
+        at: the state; None: that of the problem. It fulfils the constraints; it need not be at rest.
+        inputs: names of numbers, as for `nsjax.driven`: ``"motor"``, ``"push.value[0]"``.
+        outputs: names of quantities, as for `Trajectory.sensor`; none: the state ``x``.
         contacts: names of contacts that are held closed; None: those that touch at rest. With friction they
-            stick, without they slide; held contacts stay closed whatever the linear motion wants.
+            stick, without friction they slide; held contacts stay closed in all linear motions.
 
     Returns:
         A `Linearised`, which unpacks as ``A, B, C, D``.
 
     Raises:
-        InputError: for an unknown input, output or contact; a contact that is held and pulls, or slides
-            with friction; inputs that move prescribed motions.
+        InputError: for an unknown input, output or contact; a held contact that would pull, or that slides
+            with friction; inputs of prescribed motions.
 
-    Limits: dense matrices. Joints with dry friction stick where they are at rest, and are loaded by their
-    bound where they move. Outputs of forces are those of the held contacts. Rolling contacts are held like
-    fixed points: the position is reduced by the directions of the velocity.
+    Limits: dense matrices. Joints with dry friction stick where they are at rest; where they move, their
+    friction is constant at its bound. Outputs of forces are those of the held contacts. Rolling contacts
+    are treated like fixed points: they remove the same directions from positions as from velocities.
 
     Example:
         >>> import nsjax
@@ -174,7 +174,7 @@ def linearise(
 
 @dataclasses.dataclass(frozen=True)
 class HeldContacts:
-    """Contacts and bounded rows that do not move: their names, rows among all, and bounded rows."""
+    """Held contacts and bounded rows at rest: names and numbers of the contacts, numbers of the rows."""
 
     names: tuple[str, ...]
     rows: tuple[int, ...]
@@ -182,7 +182,7 @@ class HeldContacts:
 
 
 def _held(problem: Problem, wanted: Sequence[str] | None) -> HeldContacts:
-    """Rows of contacts that are held closed."""
+    """Contacts that are held closed, and bounded rows at rest."""
     system, state, d = problem.system, problem.state, 1 + problem.system.nt
     p, t = _ready(system, problem.params, state), jnp.asarray(state.t)
     if not system.nc:
@@ -216,7 +216,7 @@ def _held(problem: Problem, wanted: Sequence[str] | None) -> HeldContacts:
 
 
 def _bounded_at_rest(problem: Problem, p: PyTree, held: Sequence[int]) -> tuple[int, ...]:
-    """Bounded rows that do not move; of those that follow a contact, those of contacts that are held."""
+    """Bounded rows at rest; rows that belong to a contact only if this contact is held."""
     system, state = problem.system, problem.state
     if not system.nd:
         return ()
@@ -228,7 +228,7 @@ def _bounded_at_rest(problem: Problem, p: PyTree, held: Sequence[int]) -> tuple[
     for k, lead in enumerate(leads):
         still = abs(rates[k]) <= TOUCHING
         if lead >= 0 and (lead not in held or not bounds[k] > 0.0):
-            continue  # an open contact bears no moment, and neither does one without friction
+            continue  # without pressure or friction the contact has no moment
         if lead >= 0 and not still:
             raise InputError(
                 f"linearise: bounded row {names[k]!r} of contact {contact_names(system)[lead]!r} moves at "
@@ -240,7 +240,7 @@ def _bounded_at_rest(problem: Problem, p: PyTree, held: Sequence[int]) -> tuple[
 
 
 def _check_pressed(system: System, normal: np.ndarray, held: HeldContacts) -> None:
-    """Refuses contacts that would have to pull."""
+    """Refuses held contacts with a pulling force."""
     names = contact_names(system)
     for k in (names.index(x) for x in held.names):
         if normal[k] < -1e-9 * max(1.0, float(np.max(np.abs(normal)))):
@@ -256,16 +256,16 @@ def _ready(system: System, params: PyTree, state: State) -> PyTree:
 
 @dataclasses.dataclass(frozen=True)
 class OperatingPoint:
-    """What is differentiated.
+    """Equations of motion with held contacts, to be differentiated.
 
     Args:
-        system: with all constraints in the border.
-        inputs: their places.
-        shapes: of the inputs.
-        outputs: names.
+        system: system with all constraints in the border.
+        inputs: paths of the inputs.
+        shapes: shapes of the inputs.
+        outputs: names of the outputs.
         rows: rows of contacts that are held.
         drags: bounded rows at rest.
-        kept: independent ones among held contacts, constraints and bounded rows; None: all.
+        kept: independent rows among held contacts, constraints and bounded rows; None: all rows.
     """
 
     system: System
@@ -277,7 +277,7 @@ class OperatingPoint:
     kept: tuple[int, ...] | None = None
 
     def params(self, params: PyTree, t: Array, q: Array, u: Array) -> PyTree:
-        """With the inputs."""
+        """Parameters with the inputs ``u``."""
         values: dict[str, Array] = {}
         first = 0
         for (name, _), shape in zip(self.inputs.keys, self.shapes, strict=True):
@@ -288,7 +288,7 @@ class OperatingPoint:
         return refreshed(self.system, t, q, prepared(self.system, given))
 
     def rates(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
-        """Rates of everything that is held, affine in ``v``."""
+        """Rates of the held contacts, constraints and bounded rows, affine in ``v``."""
         s, parts = self.system, [jnp.zeros(0)]
         if s.nb or self.rows:
             every = row_rates(s, t, q, v, p)
@@ -301,7 +301,7 @@ class OperatingPoint:
 
     @functools.partial(jax.jit, static_argnums=0)
     def directions(self, params: PyTree, state: State, u: Array) -> Array:
-        """Rows ``G`` (k, nv)."""
+        """Rows ``G`` (k, nv) of the held rates."""
         t, q, v = jnp.asarray(state.t), jnp.asarray(state.q), jnp.asarray(state.v)
         p = self.params(params, t, q, u)
         made: Array = jax.jacfwd(lambda v: self.rates(t, q, v, p))(v)
@@ -309,7 +309,7 @@ class OperatingPoint:
 
     @functools.partial(jax.jit, static_argnums=0)
     def live(self, state: State) -> Array:
-        """How increments move the position (nv, nv): the identity, without velocities of no position."""
+        """Derivative of the position by increments (nv, nv): identity, zero for rates without position."""
         s, q = self.system, jnp.asarray(state.q)
         made: Array = jax.jacfwd(lambda xi: s.difference(q, s.retract(q, xi)))(jnp.zeros(s.nv))
         return made
@@ -340,7 +340,7 @@ class OperatingPoint:
     def matrices(
         self, params: PyTree, state: State, u: Array, places: Array, free: Array
     ) -> Mapping[str, Array]:
-        """A, B, C, D, the rate of the state, outputs and normal forces."""
+        """Matrices A, B, C, D, rate of the state, outputs and normal forces."""
         s, t, q0, v0 = self.system, *(jnp.asarray(x) for x in (state.t, state.q, state.v))
         r = places.shape[1]
 

@@ -24,17 +24,17 @@ from nsjax.statics.equilibria import (
 )
 
 EASY = 6
-"""Newton steps up to which the next arc is longer by half."""
+"""Largest number of Newton steps on an arc after which the next arc is longer by half."""
 
 SECANTS = 8
-"""Searches for a limit point between two points of the path."""
+"""Largest number of secant steps to a limit point between two points of the path."""
 
 Point = tuple[float, np.ndarray, np.ndarray]
 """Level, position, multipliers."""
 
 
 def _direction(ramp: Ramp, point: Point, before: np.ndarray | None) -> np.ndarray:
-    """Unit tangent ``(xi, x, s)`` of the path, of length 1 in ``(xi, s)``; onwards from the one before."""
+    """Tangent ``(xi, x, s)`` of the path, of length 1 in ``(xi, s)``, in the direction of ``before``."""
     s, q, x = point
     nv = ramp.system.nv
     _, matrix, slope = ramp.tangents(q, x, s)
@@ -50,7 +50,7 @@ def _dot(a: np.ndarray, b: np.ndarray, nv: int) -> float:
 
 
 def _arc(ramp: Ramp, point: Point, way: np.ndarray, length: float) -> tuple[Point, int] | None:
-    """The point of the path on the plane across ``way`` at a distance; None if it is not found."""
+    """Point of the path on the plane normal to ``way`` at a distance, and its Newton steps; or None."""
     (s, q, x), nv = point, ramp.system.nv
     gone = np.zeros(nv)
     step = length * way
@@ -69,7 +69,7 @@ def _arc(ramp: Ramp, point: Point, way: np.ndarray, length: float) -> tuple[Poin
 
 
 def _limit(ramp: Ramp, point: Point, way: np.ndarray, length: float) -> Point:
-    """The point of a stretch of the path where the level stops to rise or to fall."""
+    """Limit point of a segment of the path, where the level has an extremum."""
     low, high = (0.0, way[-1]), (length, 0.0)
     best = point
     found = _arc(ramp, point, way, length)
@@ -92,24 +92,25 @@ def load_path(
     problem: Problem, to: Mapping[str, Any], *, arc: float, longest: float | None = None, points: int = 200,
     until: Callable[[float, np.ndarray], bool] | None = None,
 ) -> Equilibria:  # fmt: skip
-    """Equilibria along a load path, past limit points, where the level falls again.
+    """Equilibria along a load path that passes limit points of the load level.
 
     Args:
-        problem: where it starts, in equilibrium or near it.
-        to: numbers that are reached at the level 1, see `nsjax.analysis.equilibrium`.
+        problem: start of the path, in equilibrium or near it.
+        to: parameters at level 1, see `nsjax.analysis.equilibrium`.
         arc: length of the first arc, of increments of the position and of the level together.
         longest: largest length of an arc; None: ten times the first.
         points: largest number of equilibria.
         until: ``(level, position) -> bool``, whether the path ends there; None: at the level 1.
 
     Returns:
-        `Equilibria` with ``limits``, the levels of the limit points on the way.
+        `Equilibria` with ``limits``, the levels of the limit points of the path.
 
     Raises:
         InputError: where the path ends or turns back on itself.
 
-    Limits: as of `nsjax.analysis.equilibrium`; at a bifurcation the path goes straight on, or ends. Arcs
-    longer than the bends of the path may leap to another part of it and miss limit points, unnoticed.
+    Limits: those of `nsjax.analysis.equilibrium`; at a bifurcation the path continues straight on, or ends.
+    Arcs that are long relative to the curvature radii of the path may jump to another part of it and miss
+    limit points without notice.
 
     Example:
         >>> import jax.numpy as jnp
@@ -142,7 +143,7 @@ def load_path(
     while len(rows) <= points and not done(point[0], point[1]):
         new = _arc(ramp, point, way, length)
         ahead = None if new is None else _direction(ramp, new[0], way)
-        # neighbours turn by less than 45 degrees: more is another branch, or the way back
+        # successive tangents turn by less than 60 degrees: more is another branch, or the way back
         if new is None or ahead is None or not _dot(ahead, way, ramp.system.nv) > 0.5:
             length *= 0.5
             if length < shortest:

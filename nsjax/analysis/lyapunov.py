@@ -1,4 +1,4 @@
-"""Chaos of a motion: the largest finite-time Lyapunov exponent, with the tangents right through impacts."""
+"""The largest finite-time Lyapunov exponent of a motion, with tangents that are right through impacts."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def lyapunov_exponent(
 
         exponent = ln(largest singular value of D) / T,
 
-    the mean rate at which the fastest pair of neighbouring motions parts; positive for sensitive
-    motions, and for ``T`` to infinity the largest Lyapunov exponent. Finite times over-estimate: motions
-    part and come back. ``D`` is differentiated, not differenced: it holds the saltation matrix of every
-    impact, which differences of time-stepping runs with small perturbations miss, because the steps in
-    which they find an impact do not move.
+    the mean rate at which the fastest pair of neighbouring motions diverges; positive for sensitive
+    motions, and for ``T`` to infinity the largest Lyapunov exponent. Finite times over-estimate it, since
+    motions also converge again. ``D`` comes from automatic differentiation and contains the saltation
+    matrix of every impact. Differences of time-stepping runs with small perturbations miss this matrix,
+    because the step of an impact does not change.
 
     Args:
         system, params, state: the problem; ``lyapunov_exponent(*problem, ...)`` unpacks one.
@@ -57,9 +57,8 @@ def lyapunov_exponent(
     Source: G. Benettin et al., Meccanica 15 (1980) 9-20; P.C. Mueller, Chaos, Solitons & Fractals 5
     (1995) 1671-1681 (impacts); S.C. Shadden et al., Physica D 212 (2005) 271-304 (finite times).
 
-    Limits: a grazing impact has no tangent; a motion that sticks has lost directions, and its exponent
-    may be minus infinity. Works inside `jax.jit` and `jax.lax.map`; `nsjax.sweep_lyapunov` maps it
-    over parameters.
+    Limits: a grazing impact has no tangent; sticking removes directions, and the exponent may be minus
+    infinity. Works inside `jax.jit` and `jax.lax.map`; `nsjax.sweep_lyapunov` maps it over parameters.
 
     Example:
         A ball in free flight does not part exponentially: ``D = [[1, T], [0, 1]]``.
@@ -88,8 +87,8 @@ def lyapunov_exponent(
         return jnp.concatenate([moved, weight * v]), run.status
 
     tangent, status = jax.jacfwd(end, has_aux=True)(jnp.zeros(2 * nv))
-    size = jnp.max(jnp.abs(tangent))  # taken out: squares of tiny entries underflow
-    # once per motion, behind its time loop: a library call costs nothing there
+    size = jnp.max(jnp.abs(tangent))  # scaled: squares of tiny entries underflow
+    # a library call is cheap once per motion, after its time loop
     factor = jnp.linalg.svd(tangent / jnp.where(size > 0.0, size, 1.0), compute_uv=False)[0]
     growth = jnp.log(size) + jnp.log(jnp.where(size > 0.0, factor, 1.0))
     return growth / duration, status

@@ -18,17 +18,17 @@ from nsjax.types import Array, Fn, PyTree
 
 CHUNK = 1024
 CHUNK_NUMBERS = 2**22
-"""Rows of one compiled call, fewer where their matrices would hold more numbers than this."""
+"""Bound on the numbers in the matrices of all rows of a compiled call, which limits its rows."""
 
 
 def check_run(
     traj: Trajectory, who: str, needed: tuple[str, ...] = (), *, every_step: bool = False
 ) -> None:
-    """Refuses what cannot be evaluated row by row.
+    """Refuses runs that cannot be evaluated row by row.
 
     Args:
-        traj: what was passed.
-        who: name of the calling function, for the sentence.
+        traj: the run.
+        who: name of the calling function, for the message.
         needed: row quantities that must have been saved.
         every_step: whether rows must be one step apart.
 
@@ -59,16 +59,16 @@ def row_distance(traj: Trajectory) -> int:
 
 
 CLOSED = 1e-11
-"""Gap [m] and approach rate, relative to 1 + |v|, up to which a contact is closed at the start of a run:
-the schemes' own numbers, and some rounding."""
+"""Largest gap [m] and approach rate, relative to 1 + |v|, of a contact that is closed at the start of a
+run: the tolerances of the schemes plus rounding."""
 
 
 def impulse_steps(traj: Trajectory) -> np.ndarray:
-    """Steps (rows,) bool of a run that end with an impulse: a contact has newly closed and carries one.
+    """Mask (rows,) of the steps that end with an impulse, because a contact has closed and carries it.
 
-    They are more than those of ``traj.impacts``, which counts contacts that approach faster than forces
-    alone would make them. Between them the impulses of the mixed framework are time integrals of
-    forces.
+    The mask contains more steps than ``traj.impacts``, which counts only contacts whose approach velocity
+    exceeds the effect of forces. In all other steps the impulses of the mixed framework are time integrals
+    of forces.
 
     Args:
         traj: one run saved with ``every=1``; ``impulse_normal`` and ``closed_time`` are needed.
@@ -76,7 +76,8 @@ def impulse_steps(traj: Trajectory) -> np.ndarray:
     Raises:
         InputError: see `check_run`.
 
-    Limits: a run that continues another one counts a contact that does not approach as closed before.
+    Limits: at the start of a run that continues another run, a contact that does not approach counts as
+    closed before.
 
     Example:
         >>> import nsjax
@@ -98,7 +99,7 @@ def impulse_steps(traj: Trajectory) -> np.ndarray:
 
 
 def _closed(system: System, p: PyTree, t: Array, q: Array, v: Array) -> Array:
-    """Contacts (nc,) bool that are closed and do not approach."""
+    """Mask (nc,) of the contacts that are closed and do not approach."""
     p = refreshed(system, t, q, p)
     rates = gap_rows(system, "gap", t, q, p).rate(v)
     limit = CLOSED * (1.0 + jnp.max(jnp.abs(v)))
@@ -112,8 +113,8 @@ def by_rows(kernel: Fn, traj: Trajectory, *columns: Any) -> PyTree:
     Args:
         kernel: module-level function or frozen record with ``__call__``; compiled once per system,
             whatever the number of rows.
-        traj: gives the system and its parameters.
-        columns: arrays whose first axis are the rows.
+        traj: run with the system and its parameters.
+        columns: arrays with the rows as first axis.
     """
     arrays = [np.asarray(x) for x in columns]
     count = arrays[0].shape[0]
@@ -123,7 +124,7 @@ def by_rows(kernel: Fn, traj: Trajectory, *columns: Any) -> PyTree:
     for start in range(0, count, length):
         part = [x[start : start + length] for x in arrays]
         fresh = part[0].shape[0]
-        # the last row fills up: it is as harmless as any other
+        # padding with the last row, whose evaluation cannot fail where the others do not
         full = [np.concatenate([x, np.repeat(x[-1:], length - fresh, axis=0)]) for x in part]
         found = _evaluate(kernel, traj.system, traj.params, full)
         parts.append(jax.tree.map(lambda x, n=fresh: np.asarray(x)[:n], found))

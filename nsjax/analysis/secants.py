@@ -1,4 +1,4 @@
-"""Secants of runs that are wider than the teeth of the discrete map, and the impacts in them."""
+"""Secants of runs, wider than the teeth of the discrete map, and changes of impacts within them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NOT_FINITE = "not finite"
 Read = Callable[[Trajectory], Any]
 
 TEETH = 10.0
-"""Half the width of a secant moves the impact that moves most by at least this many steps."""
+"""Least number of steps by which half the width of a secant moves the most sensitive impact."""
 
 WIDEST = 0.1
-"""Half the width of a secant found automatically is at most this part of the parameter, or of one."""
+"""Largest half width of an automatic secant over the size of the parameter, or over one."""
 
 DEGREE = 3
-"""Degree of the polynomial through the samples of a secant, whose slope at the middle it is."""
+"""Degree of the polynomial fitted to the samples of a secant; its slope at the middle is the result."""
 
 
 def sequence(traj: Trajectory) -> np.ndarray:
@@ -32,7 +32,7 @@ def sequence(traj: Trajectory) -> np.ndarray:
 
 
 def _agreeing(one: np.ndarray, other: np.ndarray) -> int:
-    """How many entries two sequences have in common before they first differ."""
+    """Number of entries before the first difference of two sequences."""
     same = min(len(one), len(other))
     differ = np.flatnonzero(one[:same] != other[:same])
     return int(differ[0]) if len(differ) else same
@@ -41,7 +41,7 @@ def _agreeing(one: np.ndarray, other: np.ndarray) -> int:
 def secant_width(
     runs: Callable[[float], Trajectory], middle: Trajectory, dt: float, size: float, given: float | None
 ) -> tuple[float, float]:
-    """Half width of a secant, and the steps by which it moves the impact that moves most."""
+    """Half width of a secant, and the number of steps by which it moves the most sensitive impact."""
     width = 1e-6 * size if given is None else given
     while True:
         shift = 0.0
@@ -73,7 +73,7 @@ def secant_slopes(
 def changed_impacts(
     problem: Problem, name: str, width: float, middle: Trajectory, found: list[Trajectory]
 ) -> list[str]:
-    """A sentence if the sequence of impacts changes within the width."""
+    """Sentences about a sequence of impacts that changes within the width; none if it does not."""
     base = sequence(middle)
     for traj in found:
         other = sequence(traj)
@@ -93,7 +93,7 @@ def changed_impacts(
 def verdict_of(
     derivative: float, secant: float, error: float, tolerance: float, shift: float | None, changed: bool
 ) -> str:
-    """What is said of a derivative beside its secant, see `nsjax.check_gradient.Comparison`."""
+    """Verdict on a derivative compared with its secant, see `nsjax.check_gradient.Comparison`."""
     if not np.isfinite(derivative):
         return NOT_FINITE
     bound = tolerance * max(abs(derivative), abs(secant)) + 3.0 * error

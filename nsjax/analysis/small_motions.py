@@ -1,9 +1,8 @@
 """Small motions about an equilibrium: modes, decay and growth.
 
-With the mass ``M``, damping ``C`` and stiffness ``K`` in the directions that constraints leave free, loads
-that follow and multipliers included, motions ``x exp(lambda t)`` hold ``(lambda^2 M + lambda C + K) x =
-0``.
-Outside of any program, on dense matrices.
+With the mass ``M``, damping ``C`` and stiffness ``K`` in the directions that constraints leave free,
+follower loads and multipliers included, motions ``x exp(lambda t)`` fulfil ``(lambda^2 M + lambda C + K) x
+= 0``. Computed with numpy on dense matrices.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from nsjax.statics.equilibria import null_space, ramp_of, residual
 from nsjax.types import Array, PyTree
 
 ROUNDING = 10.0 * float(np.finfo(float).eps)
-"""Rounding of entries of matrices, of their size, for every row."""
+"""Rounding error of matrix entries, relative to their size and per row."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,12 +29,12 @@ class Modes:
     """Small motions about an equilibrium, ``exp(lambda t)``, slowest first.
 
     Args:
-        values: ``lambda`` (k,) complex [1/s]; of a pair of conjugates the one of positive imaginary part,
-            real ones each for itself: a saddle has one that grows and one that decays. A direction without
-            stiffness (a body that moves freely) has the value zero once.
-        shapes: increments along which the position moves (k, nv), complex, largest entry 1.
-        growth: largest real part [1/s] of all motions, of those beyond the first k, too: above zero the
-            equilibrium is unstable.
+        values: ``lambda`` (k,) complex [1/s]; of a conjugate pair only the value of positive imaginary
+            part; all real values: a saddle has a growing and a decaying one. A direction without stiffness
+            (a body that moves freely) has the value zero once.
+        shapes: increments of the position (k, nv), complex, largest entry 1.
+        growth: largest real part [1/s] of all motions, not only of the first k: above zero the equilibrium
+            is unstable.
     """
 
     values: np.ndarray
@@ -44,7 +43,7 @@ class Modes:
 
     @property
     def frequencies(self) -> np.ndarray:
-        """[Hz] of the imaginary parts."""
+        """Frequencies [Hz], from the imaginary parts."""
         return self.values.imag / (2.0 * np.pi)
 
 
@@ -65,12 +64,12 @@ def _linearised(system: System, t: Array, q: Array, p: PyTree) -> tuple[Array, .
 
 
 AT_REST = 1e-6
-"""Forces that are left over, of the largest multiplier or load, above which it is no equilibrium."""
+"""Ratio of unbalanced forces to the largest multiplier or load above which a state is no equilibrium."""
 
 
 def _without_stiffness(K: np.ndarray) -> np.ndarray:
-    """Directions (n, k) that ``K`` takes to zero: of its part with unit diagonal, since stiffnesses of
-    displacements, turns and soft springs are of very different sizes.
+    """Directions (n, k) in the null space of ``K``, found after scaling its diagonal to one, since the
+    stiffnesses of displacements, rotations and soft springs are of very different sizes.
     """
     sizes = np.sqrt(np.abs(np.diag(K)))
     sizes = np.where(sizes > 0.0, sizes, np.maximum(np.max(np.abs(K), axis=1, initial=0.0), 1e-300) ** 0.5)
@@ -82,19 +81,19 @@ def _without_stiffness(K: np.ndarray) -> np.ndarray:
 
 
 def _eigenpairs(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Eigenvalues, vectors, and how far rounding of the entries of ``A`` moves each value."""
+    """Eigenvalues, eigenvectors, and the error of each eigenvalue from rounding of the entries of ``A``."""
     values, vectors = np.linalg.eig(A)
     try:
         lefts = np.linalg.inv(vectors)
-    except np.linalg.LinAlgError:  # a double root with one vector
+    except np.linalg.LinAlgError:  # a double root with a single eigenvector
         lefts = np.linalg.pinv(vectors)
     moved = np.sum(np.abs(lefts) * (np.abs(A) @ np.abs(vectors)).T, axis=1)
     return values.astype(complex), vectors.astype(complex), len(A) * ROUNDING * moved
 
 
 def _vibrations(K: np.ndarray, none: np.ndarray, symmetric: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Values and shapes without damping, the mass being 1: ``-lambda^2`` are eigenvalues of the stiffness.
-    Each below zero is a pair that grows and decays.
+    """Values and shapes without damping, for unit mass: ``-lambda^2`` are the eigenvalues of the stiffness.
+    An eigenvalue below zero gives a growing and a decaying motion.
     """
     rest = null_space(none.T)
     squares, shapes, left = _eigenpairs(rest.T @ K @ rest)
@@ -112,15 +111,15 @@ def _vibrations(K: np.ndarray, none: np.ndarray, symmetric: bool) -> tuple[np.nd
 def _motions(
     C: np.ndarray, K: np.ndarray, none: np.ndarray, across: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Values and shapes for any damping and stiffness and the mass 1, from the equations of first order.
+    """Values and shapes for any damping and stiffness and unit mass, from the equations of first order.
 
-    A direction without stiffness has the value zero once. Without damping, too, it has it twice, for a
-    displacement that stays and for one that grows in time: the second is left out. Real and imaginary parts
-    of the size of rounding become zero.
+    A direction without stiffness has the value zero once. Without damping it has it twice, for a constant
+    displacement and for one that grows in time; the second is left out. Real and imaginary parts of the
+    size of rounding become zero.
 
     Args:
         none: directions without stiffness, ``K none = 0``, orthonormal.
-        across: the same of the transposed stiffness.
+        across: directions without stiffness of the transposed matrix.
     """
     damped = np.linalg.svd(across.T @ C @ none)[1]
     twice = int(np.sum(damped <= len(K) * ROUNDING * np.linalg.norm(C, 2)))
@@ -139,17 +138,17 @@ def _motions(
 
 
 def modes(problem: Problem, count: int = 6) -> Modes:
-    """Modes and eigenvalues of small motions about an equilibrium, loads that follow and damping included.
+    """Modes and eigenvalues of small motions about an equilibrium, with follower loads and damping.
 
     Args:
-        problem: at an equilibrium, of `equilibrium` for instance; an unloaded beam is one.
-        count: how many.
+        problem: problem in equilibrium, from `equilibrium` for instance, or an unloaded beam.
+        count: number of modes.
 
     Raises:
         InputError: away from equilibrium.
 
-    Limits: dense matrices; about rest only. Contacts are left out. Parts of eigenvalues that rounding of
-    the matrices explains are given as zero.
+    Limits: dense matrices; about rest only. Contacts are left out. Parts of eigenvalues of the size of the
+    matrices' rounding are set to zero.
 
     Example:
         >>> import numpy as np

@@ -23,35 +23,35 @@ from nsjax.trajectory import RunError, Trajectory
 __all__ = ["main"]
 
 TRACEBACK = "NSJAX_TRACEBACK"
-"""Set in the environment, faults that have no sentence of their own show where they arose."""
+"""Environment variable that makes unexpected faults show their traceback."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command ``nsjax``.
 
     Args:
-        argv: arguments without the program's name; None takes those of the process.
+        argv: arguments without the program's name; None: those of the process.
 
     Returns:
         0 after success, 1 after a run or a write that failed, 2 for input that cannot be run, 130 after
-        an interruption. Whatever is not 0 comes with one sentence on stderr.
+        an interruption. Every result other than 0 has one sentence on stderr.
 
     Example:
         >>> from nsjax.cli import main
         >>> main(["simulate", "slidercrank"])  # on stderr: unknown model, did you mean 'slider_crank'?
         2
     """
-    nsjax.configure(announce=False)  # it has a progress line of its own
+    nsjax.configure(announce=False)  # the command has its own progress line
     try:
         args = _parser().parse_args(joined(sys.argv[1:] if argv is None else argv))
-    except SystemExit as stop:  # argparse has said why
+    except SystemExit as stop:  # argparse has written the reason
         return stop.code if isinstance(stop.code, int) else 2
     try:
         with told_warnings():
             return int(args.command(args))
     except InputError as error:
         code, sentence = 2, str(error)
-    except ImportError as error:  # of an extra that is not installed
+    except ImportError as error:  # an extra is not installed
         code, sentence = 2, f"{error}; install the package's extras, pip install 'nsjax[plot]' for instance"
     except (RunError, OSError) as error:
         code, sentence = 1, str(error)
@@ -98,7 +98,7 @@ def _is_negative(word: str) -> bool:
 
 @contextlib.contextmanager
 def told_warnings() -> Iterator[None]:
-    """Warnings as one line each on stderr, without the place in the source."""
+    """Context that writes each warning as one line on stderr, without its position in the source."""
     before = warnings.showwarning
 
     def tell(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
@@ -191,7 +191,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_run(add: argparse.ArgumentParser) -> None:
-    """The arguments that `simulate` and `sweep` share."""
+    """Adds the arguments that `simulate` and `sweep` share."""
     add.add_argument(
         "model", metavar="MODEL|FILE",
         help="a model of `nsjax list`, a Python file with a function problem() that returns an "
@@ -228,7 +228,7 @@ def _simulate(args: argparse.Namespace) -> int:
     begin = time.perf_counter()
     progress.say("compiling")
     try:
-        # One step compiles the program that serves the whole run, so that the two can be timed apart.
+        # one step compiles the program of the whole run, so that both can be timed separately
         _run(plan, steps=1, every=1)
         middle = time.perf_counter()
         if args.checkpoint is None:

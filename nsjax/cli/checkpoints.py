@@ -1,4 +1,4 @@
-"""``nsjax simulate --checkpoint`` and ``nsjax resume``: runs that outlast a stop or a crash."""
+"""``nsjax simulate --checkpoint`` and ``nsjax resume``: runs that resume after a stop or a crash."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nsjax.trajectory import Trajectory
 
 
 def add_arguments(add: argparse.ArgumentParser) -> None:
-    """The arguments of ``nsjax resume``."""
+    """Adds the arguments of ``nsjax resume``."""
     add.add_argument("checkpoint", metavar="FILE.npz", help="the file of `nsjax simulate --checkpoint`")
     add.add_argument("--plot", metavar="FILE.png", help="draw the run (png, pdf, svg, ...)")
     add.add_argument("--animate", metavar="FILE.html", help="play the run: a page, or a film (.gif, .mp4)")
@@ -21,7 +21,7 @@ def add_arguments(add: argparse.ArgumentParser) -> None:
 
 
 def begin(args: argparse.Namespace, plan: RunPlan, progress: Progress) -> Trajectory:
-    """Runs a plan into the file of ``--checkpoint``, which notes how the problem was made.
+    """Runs a plan into the file of ``--checkpoint``, with the arguments that built the problem.
 
     Raises:
         nsjax.Stopped: after an interruption.
@@ -57,7 +57,7 @@ def resume(args: argparse.Namespace) -> int:
     saved = io.load(args.checkpoint, problem)
     if args.animate is not None:
         check_drawn(saved.problem, args.checkpoint)
-    assert saved.scheme is not None  # the command line takes those of the package alone
+    assert saved.scheme is not None  # the command line has schemes of the package only
     every = saved.metadata["every_asked"]
     steps = (len(traj.t) - 1) * every
     plan = RunPlan(saved.problem, saved.scheme, float(traj.carry.dt), steps, every)

@@ -9,7 +9,7 @@ from nsjax.documentation import build
 
 
 def add(commands: Any) -> None:
-    """The command and its arguments."""
+    """Adds the command and its arguments."""
     parser = commands.add_parser(
         "docs", help="build the site of the documentation",
         description="Builds guide, reference and notebooks as pages, in a checkout; every warning of the "

@@ -1,4 +1,4 @@
-"""``nsjax identify``: parameters of a model from measured data, as a TOML file says."""
+"""``nsjax identify``: parameters of a model from measured data, configured by a TOML file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OPTIONS = (
 RECORDING = ("file", "noise", "start", "name", "time", "columns")
 WORDS = ("model", "scheme", "file", "name", "time")
 PARTS = ("set", "scheme_set", "train", "options", "start", "columns")
-"""Entries of a file, or of a recording in it, that hold text, and those that are tables."""
+"""Entries of a file, or of a recording in it: those with text, and those with tables."""
 
 KINDS: dict[str, Any] = {
     "free": transforms.free, "positive": transforms.positive, "interval": transforms.interval,
@@ -59,7 +59,7 @@ EPILOG = """example of a file:
 
 
 def add_arguments(add: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
+    """Adds the arguments of the command."""
     add.formatter_class = argparse.RawDescriptionHelpFormatter
     add.add_argument("config", metavar="FILE.toml", help="what is identified from which data")
     add.add_argument("--output", metavar="FILE.json", help="save estimates, intervals, covariance, history")
@@ -68,11 +68,11 @@ def add_arguments(add: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """The command itself.
+    """Runs the command ``nsjax identify``.
 
     Raises:
-        InputError: for anything that can be refused before the search.
-        RunError: if the search did not succeed; its results are shown and written all the same.
+        InputError: for input that can be refused before the search.
+        RunError: if the search did not succeed, after its results have been shown and written.
     """
     check_files(args.output, args.plot, args.config)
     problem, scheme, data, train, options = read_config(pathlib.Path(args.config))
@@ -98,7 +98,7 @@ def read_config(path: pathlib.Path) -> tuple[Any, Any, list[Any], dict[str, Any]
     """Problem, scheme, recordings, transforms and options of a file.
 
     Raises:
-        InputError: for whatever the file does wrong.
+        InputError: for errors in the file.
     """
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -140,7 +140,7 @@ def _refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], where: str
 
 
 def _refuse_kinds(given: Mapping[str, Any], where: str) -> None:
-    """Refuses numbers where text stands, and whatever else is no table where a table stands."""
+    """Refuses entries of another kind than the text or the table that their name requires."""
     for name, value in given.items():
         if name in WORDS and not isinstance(value, str):
             raise InputError(f"{where}: {name} = {value!r}; write it in quotes")
@@ -173,7 +173,7 @@ def _options(where: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _recording(config: pathlib.Path, given: Mapping[str, Any]) -> nsjax.Recording:
-    """One recording; files lie relative to the configuration."""
+    """One recording; paths of its files are relative to the configuration."""
     _refuse_unknown(given, RECORDING, f"{config}: data")
     _refuse_kinds(given, f"{config}: data")
     if "file" not in given:

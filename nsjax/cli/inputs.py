@@ -1,4 +1,4 @@
-"""Turns a command line into a problem, a scheme and the lengths of a run."""
+"""Problem, scheme and lengths of a run from the arguments of the command line."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from nsjax.core import InputError, Problem, Scheme, nearest
 from nsjax.core.checks import check_lengths, concrete_number
 
 ROWS = 5000
-"""About so many rows are saved at most unless ``--every`` is given."""
+"""Approximate largest number of saved rows without ``--every``."""
 
 MODEL_FILES = (".urdf", ".xml", ".mjcf")
-"""Suffixes of files that `nsjax.multibody.read_urdf` and `read_mjcf` read."""
+"""Suffixes of files for `nsjax.multibody.read_urdf` and `read_mjcf`."""
 
 
 @dataclasses.dataclass(frozen=True)
 class RunPlan:
-    """A run that has passed all checks that can be made before it; ``shown`` are keywords of the model that
-    the command line chose.
+    """A run that has passed all checks before its start; ``shown`` are keywords of the model that the
+    command line added.
     """
 
     problem: Problem
@@ -43,10 +43,10 @@ class RunPlan:
 
 
 def make_plan(args: argparse.Namespace) -> RunPlan:
-    """Reads the arguments of ``nsjax simulate``.
+    """The plan of a run from the arguments of ``nsjax simulate``.
 
     Raises:
-        InputError: for anything that can be refused before the run, places of files included.
+        InputError: for input that can be refused before the run, paths of files included.
     """
     for_model, for_scheme = read_settings(args.set)
     entry = models.REGISTRY.get(args.model.replace("-", "_"))
@@ -70,7 +70,7 @@ def make_plan(args: argparse.Namespace) -> RunPlan:
 def read_steps(
     args: argparse.Namespace, dt: float | None, duration: float | None, every: int = 1
 ) -> tuple[float, int]:
-    """Step size and number of steps, from the arguments or the model's defaults.
+    """Step size [s] and number of steps, from the arguments or the model's defaults.
 
     Raises:
         InputError: for lengths that are missing or do not fit.
@@ -80,16 +80,16 @@ def read_steps(
         raise InputError(f"{args.model} has no default step size and duration; give --dt and --time")
     steps = args.steps
     if steps is None and args.time is None and duration is not None:
-        # the default duration is rounded to whole steps; a given one is not
+        # the default duration is rounded to whole steps; a given duration is not
         steps = max(1, round(duration / concrete_number(dt, "dt")))
     return dt, check_lengths(dt, steps, args.time, every, 0)
 
 
 def check_drawn(problem: Problem, source: str) -> None:
-    """Refuses, before any work, an animation of what has no shapes.
+    """Refuses, before any work, an animation of a system without shapes.
 
     Raises:
-        InputError: for that.
+        InputError: for a system without shapes.
     """
     if problem.system.shapes is None:
         raise InputError(
@@ -101,10 +101,10 @@ def check_files(
     output: str | None, picture: str | None, source: str, animation: str | None = None,
     checkpoint: str | None = None,
 ) -> None:  # fmt: skip
-    """Refuses, before any work, places at which results cannot be written, and one place for two files.
+    """Refuses, before any work, paths that cannot be written, and one path for two files.
 
     Raises:
-        InputError: for these, and for an unknown format of the figure.
+        InputError: for such paths, and for an unknown format of the figure.
     """
     for path in (output, picture, animation, checkpoint):
         if path is not None:
@@ -122,8 +122,8 @@ def check_files(
 
 
 def default_every(steps: int) -> int:
-    """A divisor of ``steps`` that leaves at most `ROWS` rows, or about as many where these divisors
-    would leave only few.
+    """Distance of saved rows: a divisor of ``steps`` that gives at most `ROWS` rows, or about as many where
+    all such divisors would give few rows.
 
     Example:
         >>> from nsjax.cli.inputs import default_every
@@ -170,7 +170,7 @@ def read_problem(name: str, values: Mapping[str, Any]) -> tuple[Problem, float |
     """The problem of a registered model with its default step size and duration, or that of a file.
 
     Raises:
-        InputError: for an unknown model, an unknown keyword, and whatever a file does wrong.
+        InputError: for an unknown model, an unknown keyword, and errors in a file.
     """
     known = name.replace("-", "_")
     if known in models.REGISTRY:
@@ -186,7 +186,7 @@ def read_problem(name: str, values: Mapping[str, Any]) -> tuple[Problem, float |
 
 
 def build(name: str, values: Mapping[str, Any]) -> Problem:
-    """The problem of a registered model with these keywords.
+    """The problem of a registered model with the given keywords.
 
     Raises:
         InputError: for an unknown keyword and for values that the model refuses.
@@ -197,14 +197,14 @@ def build(name: str, values: Mapping[str, Any]) -> Problem:
 
 
 def scheme_name(args: argparse.Namespace) -> str:
-    """The scheme that was asked for, or the model's own."""
+    """Name of the given scheme, or of the model's own."""
     entry = models.REGISTRY.get(args.model.replace("-", "_"))
     own = "moreau" if entry is None else entry.scheme
     return str(own if args.scheme is None else args.scheme)
 
 
 def read_scheme(name: str, values: Mapping[str, Any]) -> Scheme:
-    """The scheme of that name.
+    """The scheme of a name, with the given keywords.
 
     Raises:
         InputError: for an unknown scheme or keyword.
@@ -223,8 +223,8 @@ def _parameters(problem: Problem) -> list[str]:
 
 
 def _arrays(values: Mapping[str, Any], parameters: Collection[str]) -> dict[str, Any]:
-    """Lists of parameters and starts as arrays, lists of other keywords as tuples (choices must be
-    hashable).
+    """Values with lists of parameters and initial values as arrays, and lists of other keywords as tuples
+    (choices must be hashable).
     """
     found = dict(values)
     for name, value in values.items():
@@ -240,7 +240,7 @@ def _arrays(values: Mapping[str, Any], parameters: Collection[str]) -> dict[str,
 
 
 def _call(what: str, factory: Callable[..., Any], values: Mapping[str, Any]) -> Any:
-    """``factory(**values)``; whatever it has against the values becomes one sentence."""
+    """Result of ``factory(**values)``; its exceptions become an `InputError` of one sentence."""
     known = inspect.signature(factory).parameters
     open_ended = any(p.kind is p.VAR_KEYWORD for p in known.values())
     for name in values:
@@ -256,7 +256,7 @@ def _call(what: str, factory: Callable[..., Any], values: Mapping[str, Any]) -> 
 
 
 def _from_file(path: pathlib.Path, values: Mapping[str, Any]) -> Problem:
-    """The problem of a Python file: what its function ``problem`` returns, or the object itself."""
+    """The problem of a Python file: the result of its function ``problem``, or its object ``problem``."""
     found: Any = None
     try:
         found = getattr(_module(path), "problem", None)
@@ -266,7 +266,7 @@ def _from_file(path: pathlib.Path, values: Mapping[str, Any]) -> Problem:
             found = _call(f"{path}: problem()", found, _arrays(values, list(values)))
     except InputError:
         raise
-    except (Exception, SystemExit) as error:  # a file that ends the program is no problem either
+    except (Exception, SystemExit) as error:  # SystemExit: the file ends the program
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == os.fspath(path)]
         where = f", line {lines[-1]}" if lines else ""
@@ -280,8 +280,8 @@ def _from_file(path: pathlib.Path, values: Mapping[str, Any]) -> Problem:
 
 
 def _from_model_file(path: pathlib.Path, values: Mapping[str, Any]) -> Problem:
-    """The problem of a file in URDF or MJCF. Keywords are those of its reader, of `assemble` (start: a
-    mapping, or the name of a key frame; coordinates), and numbers of parts by name.
+    """The problem of a file in URDF or MJCF. Keywords are those of its reader, those of `assemble` (start:
+    a mapping, or the name of a key frame; coordinates), and numbers of parts by name.
     """
     reader = multibody.read_urdf if path.suffix.lower() == ".urdf" else multibody.read_mjcf
     known = list(inspect.signature(reader).parameters)[1:]
@@ -299,14 +299,14 @@ def _from_model_file(path: pathlib.Path, values: Mapping[str, Any]) -> Problem:
 
 
 def _module(path: pathlib.Path) -> Any:
-    """The module of a Python file, run as ``python FILE`` would: modules beside it can be imported."""
+    """The module of a Python file, run like ``python FILE``: it can import modules in its folder."""
     if not path.is_file():
         raise InputError(f"{path} does not exist")
-    # under its own name, so that a saved run finds its records again after `import`
+    # registered under its own name, so that a saved run finds its records after `import`
     module = types.ModuleType(path.stem if path.stem not in sys.modules else f"{path.stem} (nsjax)")
     module.__file__ = os.fspath(path)
     sys.modules[module.__name__] = module
     sys.path.insert(0, str(path.resolve().parent))
-    # compiled here, not imported: that would write bytecode into the user's folder
+    # compiled here, since an import would write bytecode into the user's folder
     exec(compile(path.read_bytes(), path, "exec"), module.__dict__)
     return module

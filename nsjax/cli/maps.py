@@ -16,14 +16,14 @@ def draw(
     axes: Mapping[str, np.ndarray], values: np.ndarray, name: str, unit: str, title: str = "",
     units: Mapping[str, str] | None = None,
 ) -> Any:  # fmt: skip
-    """A matplotlib figure that belongs to no window.
+    """Matplotlib figure of a sweep, without a window.
 
     Args:
-        axes: values by name; for a curve the first is drawn, the others run along with it.
+        axes: values by name; for a curve the first is the axis, the others vary with it.
         values: one number per lane, (n,) or (n, m); gaps where it is not a number.
-        name, unit: of the quantity.
-        title: what was run.
-        units: of the axes, by name, as far as they are known.
+        name, unit: name and unit of the quantity.
+        title: description of the run.
+        units: known units of the axes, by name.
     """
     from matplotlib import rc_context
 
@@ -57,7 +57,7 @@ def draw(
 
 
 def _log(set_scale: Any, values: np.ndarray) -> None:
-    """A logarithmic axis for values that were spaced so."""
+    """Makes an axis logarithmic for logarithmically spaced values."""
     if len(values) > 2 and np.all(values > 0.0):
         ratio = values[1:] / values[:-1]
         if np.ptp(ratio) < 1e-9 * abs(ratio[0]) and abs(ratio[0] - 1.0) > 1e-9:
@@ -65,11 +65,11 @@ def _log(set_scale: Any, values: np.ndarray) -> None:
 
 
 UNIT = re.compile(r"\[((?:[A-Za-z]+(?:\^[0-9]+)?[ /]?)+)\]")
-"""``[kg m^2]``, ``[m/s]`` in a docstring."""
+"""Pattern of units in a docstring, such as ``[kg m^2]`` or ``[m/s]``."""
 
 
 def documented_units(factory: Callable[..., Any]) -> dict[str, str]:
-    """Units of the keywords of a model, as its docstring says them; bare numbers are left out.
+    """Units of the keywords of a model, from its docstring; keywords without a unit are left out.
 
     Example:
         >>> from nsjax import models
@@ -80,7 +80,7 @@ def documented_units(factory: Callable[..., Any]) -> dict[str, str]:
     """
     text = (factory.__doc__ or "").partition("Args:")[2].partition("\n\n")[0]
     found: dict[str, str] = {}
-    # an entry begins eight spaces in, what goes on stands further in
+    # an entry is indented by eight spaces, its further lines by more
     for entry in re.split(r"\n {8}(?=\w)", text):
         names, _, said = entry.partition(":")
         listed = [name.strip() for name in names.split(",")]

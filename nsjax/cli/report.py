@@ -1,4 +1,4 @@
-"""What the command line says while a run goes on and after it."""
+"""Output of the command line during a run and after it."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from nsjax.report import contact_lines, energy_line
 from nsjax.trajectory import RunError, Trajectory
 
 PATIENCE = 1.0
-"""Seconds before a run shows its progress."""
+"""Time before a run shows its progress [s]."""
 
 REFRESH = 0.1
-"""Seconds between two updates of it."""
+"""Time between two updates of the progress [s]."""
 
 
 class Progress:
-    """A line on the terminal that says how far a run is; pass it to ``simulate(progress=...)``.
+    """A line on the terminal with the progress of a run; pass it to ``simulate(progress=...)``.
 
     Args:
-        shown: whether to show it at all.
-        stream: where; nothing is shown unless it is a terminal. None: stderr.
-        unit: what is counted.
+        shown: whether to show the line.
+        stream: stream of the line, which is shown on terminals only. None: stderr.
+        unit: name of the counted items.
     """
 
     def __init__(self, shown: bool = True, stream: TextIO | None = None, unit: str = "steps") -> None:
@@ -41,10 +41,10 @@ class Progress:
         self.written = False
 
     def __call__(self, done: int, total: int) -> None:
-        """Takes note of ``done`` of ``total`` steps."""
+        """Shows that ``done`` of ``total`` steps are done."""
         now = time.perf_counter()
         if self.begin is None:
-            self.begin, self.first = now, done  # an earlier run may have done these
+            self.begin, self.first = now, done  # a resumed run does not begin at zero
         if now - self.begin < PATIENCE or now - self.last < REFRESH or done <= self.first:
             return
         self.last = now
@@ -59,7 +59,7 @@ class Progress:
             self.written = True
 
     def clear(self) -> None:
-        """Takes the line away."""
+        """Removes the line."""
         if self.written:
             self.stream.write("\r\x1b[K")
             self.stream.flush()
@@ -67,16 +67,16 @@ class Progress:
 
 
 def summary(plan: RunPlan, traj: Trajectory, start_seconds: float, run_seconds: float) -> str:
-    """What a run did, for a reader.
+    """Summary of a run for a reader.
 
     Args:
-        plan: what was asked for.
-        traj: what came out, with all row quantities saved.
-        start_seconds: time of a first call of one step, which compiles.
-        run_seconds: time of the run.
+        plan: plan of the run.
+        traj: trajectory of the run, with all row quantities saved.
+        start_seconds: time of a first call of one step, which compiles [s].
+        run_seconds: time of the run [s].
 
     Returns:
-        Lines, the last one ended.
+        Lines of text, each with a line end.
     """
     system = traj.system
     times = f"from t = {traj.t[0]:g} s to {traj.t[-1]:g} s"
@@ -100,10 +100,10 @@ def summary(plan: RunPlan, traj: Trajectory, start_seconds: float, run_seconds: 
 def tell(
     args: argparse.Namespace, plan: RunPlan, traj: Trajectory, start_seconds: float, run_seconds: float
 ) -> None:
-    """Writes the files that were asked for and says what the run did.
+    """Writes the requested files and prints the summary of a run.
 
     Raises:
-        RunError: after that, if a step failed.
+        RunError: afterwards, if a step failed.
     """
     failure = failure_of(traj)
     written = _write(args, plan, traj, bool(failure))
@@ -115,7 +115,7 @@ def tell(
 
 
 def failure_of(traj: Trajectory) -> str:
-    """What went wrong first, "" if nothing did."""
+    """Sentence about the first failure, "" without failure."""
     try:
         traj.raise_for_status()
     except RunError as error:
@@ -124,8 +124,8 @@ def failure_of(traj: Trajectory) -> str:
 
 
 def _write(args: argparse.Namespace, plan: RunPlan, traj: Trajectory, failed: bool) -> list[str]:
-    """The files that were asked for. A failed run is saved too, since its rows show what went wrong;
-    a figure of it would only mislead.
+    """Writes the requested files and returns their names. A failed run is saved as well, since its rows
+    show the failure; its figure is not, since it would mislead.
     """
     written = []
     note = " (a run that failed; see its status)" if failed else ""
@@ -146,6 +146,6 @@ def _write(args: argparse.Namespace, plan: RunPlan, traj: Trajectory, failed: bo
 
 
 def save_figure(figure: Any, path: str) -> None:
-    """Writes a figure whole or not at all; the suffix of the path chooses its format."""
+    """Writes a figure, whole or not at all; the suffix of the path chooses its format."""
     with io.replacing(path) as file:
         figure.savefig(file, format=pathlib.Path(path).suffix.removeprefix(".").lower())

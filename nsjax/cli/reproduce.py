@@ -1,4 +1,4 @@
-"""``nsjax reproduce``: the papers' figures and tables, each by one command."""
+"""``nsjax reproduce``: the figures and tables of the papers, each by one command."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nsjax.figures import require_matplotlib
 PACKAGE = "experiments"
 
 SHOWN = 8
-"""Most names in a sentence."""
+"""Largest number of names in a sentence."""
 
 
 def _folder() -> pathlib.Path:
-    """The experiments: inside an installed package, or beside the package in a checkout."""
+    """Folder of the experiments: in the installed package, or beside the package in a checkout."""
     package = pathlib.Path(nsjax.__file__).parent
     for place in (package / PACKAGE, package.parent / PACKAGE):
         if (place / "common.py").is_file():
@@ -26,14 +26,14 @@ def _folder() -> pathlib.Path:
 
 
 def available() -> list[str]:
-    """Names ``paper/experiment`` of everything that can be reproduced."""
+    """Names ``paper/experiment`` of all experiments."""
     folder = _folder()
     files = sorted(folder.glob("*/*.py"))
     return [f"{f.parent.name}/{f.stem}" for f in files if f.stem.startswith(("fig", "table"))]
 
 
 def resolve(name: str) -> str:
-    """The full name of ``paper/fig03`` or ``paper/table4``: the beginnings of both parts are enough.
+    """Full name of an experiment from ``paper/fig03`` or ``paper/table4``; both parts may be shortened.
 
     Raises:
         InputError: for an unknown or ambiguous name.
@@ -43,7 +43,7 @@ def resolve(name: str) -> str:
     begun = [n for n in known if n.startswith(paper) and n.partition("/")[2].startswith(wanted)]
     exact = [n for n in begun if n.partition("/")[0] == paper]
     found = exact or begun
-    # "fig3" names Figure 3, and not the first of fig30 to fig39
+    # "fig3" means Figure 3, not fig30 to fig39
     whole = [
         n for n in found if wanted[-1:].isdigit() and f"{n.partition('/')[2]}_".startswith(f"{wanted}_")
     ]
@@ -61,12 +61,12 @@ def resolve(name: str) -> str:
 
 
 def reproduce(name: str | None, folder: str | None, quick: bool, papers: bool = False) -> int:
-    """Runs one experiment, which prints asked, ours and difference and saves figure and data; without a
-    name lists them all, or with ``papers`` every figure and table of the papers with what came out, on
-    which evidence, in which time.
+    """Runs one experiment, which prints the paper's numbers, ours and their difference and saves figure and
+    data. Without a name it lists all experiments, or with ``papers`` every figure and table of the papers
+    with result, evidence and run time.
 
     Returns:
-        0, or 1 if a number was missed.
+        0, or 1 if a number differs by more than its tolerance.
     """
     if papers and name is not None:
         raise InputError("reproduce: --papers lists all figures and tables; leave the name out")

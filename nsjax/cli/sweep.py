@@ -1,4 +1,4 @@
-"""``nsjax sweep``: a model over ranges of its numbers, of the scheme's, or of the step size."""
+"""``nsjax sweep``: a model over ranges of its parameters, of the scheme's numbers, or of the step size."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from nsjax.sweep.result import check_form
 from nsjax.trajectory import RunError, label_names, quantity_unit
 
 SHOWN = 8
-"""Most values of a varied number in the summary."""
+"""Largest number of listed values of a varied number in the summary."""
 
 CHAOS = "lyapunov"
-"""Quantity that costs a sweep of its own: the finite-time Lyapunov exponent [1/s]."""
+"""Quantity that needs a separate sweep: the finite-time Lyapunov exponent [1/s]."""
 
 CONTACT = ("impacts", "penetration", "closed_time")
-"""Quantities of a lane that has contacts."""
+"""Quantities of lanes of systems with contacts."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SweepPlan:
-    """A sweep that has passed all checks that can be made before it."""
+    """A sweep that has passed all checks before its start."""
 
     problem: Problem
     scheme: Scheme
@@ -59,7 +59,7 @@ class SweepPlan:
 
 
 def add_arguments(add: argparse.ArgumentParser) -> None:
-    """The arguments of ``nsjax sweep`` that it does not share with ``nsjax simulate``."""
+    """Adds the arguments of ``nsjax sweep`` that ``nsjax simulate`` does not have."""
     add.add_argument(
         "axis", nargs="+", metavar="NAME=VALUES",
         help="what varies: FIRST:LAST:COUNT (evenly), FIRST:LAST:COUNT:log, or A,B,C. NAME is a keyword of "
@@ -86,7 +86,7 @@ def read_axis(entry: str) -> tuple[str, np.ndarray]:
     """Name and values of an axis.
 
     Raises:
-        InputError: for anything that cannot be read.
+        InputError: for text that is not an axis.
 
     Example:
         >>> from nsjax.cli.sweep import read_axis
@@ -117,7 +117,7 @@ def read_axis(entry: str) -> tuple[str, np.ndarray]:
 
 
 def _whole(text: str) -> int:
-    """A whole number, also as ``1e3``."""
+    """Whole number from text, also in the form ``1e3``."""
     number = float(text)
     if not number.is_integer():
         raise ValueError(text)
@@ -125,10 +125,10 @@ def _whole(text: str) -> int:
 
 
 def make_plan(args: argparse.Namespace) -> SweepPlan:
-    """Reads the arguments of ``nsjax sweep``.
+    """The plan of a sweep from the arguments of ``nsjax sweep``.
 
     Raises:
-        InputError: for anything that can be refused before the sweep, places of files included.
+        InputError: for input that can be refused before the sweep, paths of files included.
     """
     for_model, for_scheme = read_settings(args.set)
     problem, step, duration = read_problem(args.model, for_model)
@@ -157,7 +157,7 @@ def make_plan(args: argparse.Namespace) -> SweepPlan:
 def _lengths(
     args: argparse.Namespace, axes: Mapping[str, Any], step: float | None, duration: float | None
 ) -> dict[str, Any]:
-    """Arguments ``dt``, ``steps``, ``time``, ``every`` of the sweep: no row is needed but the last."""
+    """Arguments ``dt``, ``steps``, ``time``, ``every`` of the sweep, which needs the last row only."""
     if "dt" in axes:
         duration = duration if args.time is None else args.time
         if args.dt is not None:
@@ -174,8 +174,8 @@ def _lengths(
 def _leaves(
     model: str, problem: Problem, fixed: Mapping[str, Any], lanes: Mapping[str, np.ndarray]
 ) -> dict[str, Any]:
-    """Values by key of `nsjax.sweep` for every lane: a keyword of the model means what it means to its
-    constructor, which may move the start as well.
+    """Values of every lane by key of `nsjax.sweep`. Keywords of the model go through its constructor, which
+    may change the initial state as well.
     """
     direct = {
         name: values
@@ -208,7 +208,7 @@ def _lane(model: str, problem: Problem, values: dict[str, Any], words: list[str]
     known = model.replace("-", "_")
     if known in models.REGISTRY:
         plain = inspect.signature(models.REGISTRY[known].factory).parameters
-        for name in words:  # a number of balls is no float
+        for name in words:  # a number of balls, for instance, is an integer
             whole = name in plain and type(plain[name].default) is int and values[name].is_integer()
             values[name] = int(values[name]) if whole else float(values[name])
         return build(known, values)
@@ -234,7 +234,7 @@ def _check_files(args: argparse.Namespace, plan: SweepPlan) -> None:
 
 
 def _kept(system: System) -> dict[str, Any]:
-    """Reductions of a lane; the last row covers the whole run, since it is the only one."""
+    """Reductions of a lane; the last row covers the whole run, since it is the only row."""
     kept: dict[str, Any] = {name: reductions.final(name) for name in label_names(system)}
     kept |= {"energy": reductions.final("energy"), "energy_start": reductions.initial("energy")}
     if system.nc:
@@ -244,7 +244,7 @@ def _kept(system: System) -> dict[str, Any]:
 
 
 def quantity(result: nsjax.SweepResult, name: str) -> np.ndarray:
-    """One number per lane, from what was kept of it; nan where the lane failed."""
+    """A quantity of every lane from its reduced results; nan where the lane failed."""
     if name == "energy_loss":
         values = result["energy_start"] - result["energy"]
     elif name == "penetration":
@@ -257,7 +257,7 @@ def quantity(result: nsjax.SweepResult, name: str) -> np.ndarray:
 
 
 def run(args: argparse.Namespace) -> int:
-    """The command itself."""
+    """Runs the command ``nsjax sweep``."""
     if args.devices is not None:
         if args.devices < 1:
             raise InputError(f"--devices {args.devices}; it must be at least 1")
@@ -285,7 +285,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _compute(args: argparse.Namespace, plan: SweepPlan, progress: Progress) -> nsjax.SweepResult:
-    """The lanes; chaos first, since its lengths may be refused."""
+    """Results of the lanes; Lyapunov exponents first, since their lengths may be refused."""
     chaos = {}
     if args.quantity == CHAOS:
         lengths = {name: x for name, x in plan.lengths.items() if name not in ("every", "rows")}
@@ -300,7 +300,7 @@ def _compute(args: argparse.Namespace, plan: SweepPlan, progress: Progress) -> n
 
 
 def _on_axes(found: nsjax.SweepResult, plan: SweepPlan) -> nsjax.SweepResult:
-    """The result with the axes as the user named them."""
+    """The result with the user's names of the axes."""
     laid = jax.tree.map(
         lambda x: x.reshape(*plan.shape, *x.shape[1:]), (found.values, found.status, found.first_failure)
     )
@@ -331,7 +331,7 @@ def _write(args: argparse.Namespace, plan: SweepPlan, result: nsjax.SweepResult)
 
 
 def unit(system: System, name: str) -> str:
-    """Unit of a quantity of the command, empty for a bare number."""
+    """Unit of a quantity of the command, empty for a number without unit."""
     own = {"energy_loss": "J", "penetration": "m", CHAOS: "1/s"}
     return own.get(name) or quantity_unit(system, name)
 
@@ -343,7 +343,7 @@ def _summary(
     failures: list[str],
     seconds: float,
 ) -> str:
-    """What a sweep did, for a reader."""
+    """Summary of a sweep for a reader."""
     count = int(np.prod(plan.shape))
     lines = [
         f"model            {plan.problem.system.name or 'without a name'}",

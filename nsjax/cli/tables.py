@@ -1,4 +1,4 @@
-"""Columns of measured data in files that people write."""
+"""Columns of measured data from CSV and npz files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from nsjax.core import InputError
 
 MISSING = ("", "nan", "na", "n/a", "none", "-")
-"""Entries, in any case, that stand for no value."""
+"""Entries, in upper or lower case, that mean a missing value."""
 
 SEPARATORS = {";": "semicolons", "\t": "tabulators", " ": "spaces"}
 
@@ -20,8 +20,8 @@ def read_columns(path: pathlib.Path) -> dict[str, np.ndarray]:
     """Columns of a CSV file with a heading, or arrays of an npz file; missing entries are not a number.
 
     Raises:
-        InputError: for a file that cannot be read; for other separators than commas, no heading, no rows,
-            rows of another length, and text.
+        InputError: for a file that cannot be read; for other separators than commas, a missing heading, a
+            file without rows, rows of another length, and text instead of numbers.
     """
     try:
         if path.suffix == ".npz":
@@ -51,7 +51,7 @@ def _arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
 
 
 def _check_heading(path: pathlib.Path, names: list[str]) -> None:
-    """Refuses a heading that is none."""
+    """Refuses a first line that is not a heading."""
     if len(names) == 1:
         for mark, word in SEPARATORS.items():
             if mark in names[0]:

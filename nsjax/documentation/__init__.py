@@ -1,4 +1,4 @@
-"""The site of the documentation: guide, reference, settings of Sphinx, and what builds it."""
+"""The site of the documentation: guide, reference, settings of Sphinx, and its builder."""
 
 from nsjax.documentation.pages import Entry, entries, module_names, reached
 from nsjax.documentation.site import build

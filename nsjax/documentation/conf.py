@@ -1,7 +1,7 @@
 """Settings of the site, which ``nsjax docs`` builds.
 
-The source folder is the repository: README, guide, reference and notebooks are read where they stand, so
-that a link between two files holds in the repository and on the site.
+The source folder is the repository: README, guide, reference and notebooks are read in place, so that a
+link between two files works in the repository and on the site.
 """
 
 from nsjax.version import __version__
@@ -26,19 +26,19 @@ exclude_patterns = [".*", "tests", "experiments", "site", "build", "dist", "**/_
 html_theme = "furo"
 html_title = f"nsjax {__version__}"
 html_show_sourcelink = False
-html_math_renderer = "mathml"  # made when the site is built: pages ask for nothing from a network
+html_math_renderer = "mathml"  # made when the site is built, so that pages need no network
 python_display_short_literal_types = True
 toc_object_entries_show_parents = "hide"
 add_module_names = False
-default_role = "py:obj"  # `name` in docstrings: a link where there is such a name, else code
+default_role = "py:obj"  # `name` in docstrings: a link if the name exists, else code
 
-nb_execution_mode = "off"  # notebooks show the outputs that they hold
+nb_execution_mode = "off"  # notebooks show their saved outputs
 myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_update_mathjax = False
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"  # docstrings say it with shapes and units
+autodoc_typehints = "none"  # docstrings give shapes and units
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_param = False

@@ -12,16 +12,16 @@ from nsjax import notes, status
 from nsjax.documentation.pages import constant_text, public_of, reached
 
 ALIASES = ("nsjax.transforms", "nsjax.losses", "nsjax.reductions")
-"""Modules by the names under which the package exports them: autodoc imports what it documents."""
+"""Names under which the package exports modules, since autodoc imports the modules that it documents."""
 
 PARAGRAPH = re.compile(r"(Limits|Order|Source): ")
-"""Paragraphs of docstrings that begin with a word and a colon."""
+"""Pattern of docstring paragraphs that begin with a keyword and a colon."""
 
 HEADS = {
     "nsjax.status": ("Bit", "What happened", "What to do"),
     "nsjax.notes": ("Bit", "Derivative", "What it means"),
 }
-"""First rows of the tables of sentences."""
+"""Headings of the tables of sentences."""
 
 FRONT = """<!doctype html>
 <meta charset="utf-8"><title>nsjax</title>
@@ -86,8 +86,8 @@ def mathml(formula: str, block: bool) -> str:
     """A formula in LaTeX as MathML, which browsers draw without a script.
 
     Args:
-        formula: without dollars around it.
-        block: whether it stands on lines of its own.
+        formula: formula without dollar signs.
+        block: whether the formula is a block of its own.
 
     Raises:
         ValueError: for commands that docutils does not know.
@@ -120,7 +120,7 @@ def _block_math(writer: Any, node: Any) -> None:
 
 
 def _resolve(app: Any, env: Any, node: Any, content: Any) -> Any:
-    """Links a name that a docstring gives by the module that defines the thing, or alone."""
+    """Link for a name in a docstring, given with the defining module or without a module."""
     public = public_of(node.get("reftarget", ""))
     if public is None or node.get("refdomain") != "py":
         return None
@@ -129,16 +129,16 @@ def _resolve(app: Any, env: Any, node: Any, content: Any) -> Any:
 
 
 def _constants(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Gives values the sentence below their assignment: autodoc looks for it where they are exported."""
+    """Adds to values the sentence below their assignment; autodoc does not find it through re-exports."""
     if what == "data":
         module, _, alone = name.rpartition(".")
         lines[:] = constant_text(module, alone).splitlines()
 
 
 def _paragraphs(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Makes first words such as "Limits:" bold and the lines below them flush.
+    """Makes keywords such as "Limits:" bold and removes the indentation of the lines below them.
 
-    Indented, the first line would be read as a term and the others as its definition.
+    With the indentation, Sphinx would read the first line as a term and the others as its definition.
     """
     inside = False
     for k, line in enumerate(lines):
@@ -151,14 +151,14 @@ def _paragraphs(app: Any, what: str, name: str, thing: Any, options: Any, lines:
 
 
 def _outputs(app: Any) -> None:
-    """Keeps pictures of notebooks with the other intermediate files, not in a folder beside the site."""
+    """Puts pictures of notebooks into the folder of intermediate files, not beside the site."""
     config = getattr(app.env, "mystnb_config", None)
     if config is not None:
         app.env.mystnb_config = config.copy(output_folder=str(pathlib.Path(app.doctreedir) / "outputs"))
 
 
 def _front(app: Any, error: Exception | None) -> None:
-    """Writes ``index.html``, which leads to the front page: that stands where its source does."""
+    """Writes ``index.html``, which redirects to the front page in the folder of its source."""
     if error is None and app.builder.name == "html":
         target = pathlib.Path(app.outdir) / "index.html"
         target.write_text(FRONT.format(address=f"{app.config.root_doc}.html"), encoding="utf-8")

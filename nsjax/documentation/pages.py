@@ -1,6 +1,6 @@
 """Public names, and the page of the reference that shows each of them under its shortest name.
 
-The pages are files of the folder ``reference``; their directives are read from there.
+The pages and their directives are files of the folder ``reference``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 from typing import Any
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-"""Home of guide, reference and settings."""
+"""Folder of guide, reference and settings."""
 
 DIRECTIVE = re.compile(r"^\.\. (currentmodule|autofunction|autoclass|autodata):: ([\w.]+)$", re.MULTILINE)
 
@@ -27,8 +27,8 @@ class Entry:
 
     Args:
         page: name of the page's file, without its suffix.
-        module, name: module and name that the page gives.
-        thing: the function, class or value itself.
+        module, name: module and name on the page.
+        thing: the function, class or value.
     """
 
     page: str
@@ -38,18 +38,18 @@ class Entry:
 
     @property
     def path(self) -> str:
-        """Full name: what a user writes after ``import nsjax``."""
+        """Full name for a user after ``import nsjax``."""
         return f"{self.module}.{self.name}"
 
 
 def reached(path: str) -> Any:
-    """What a full name means after ``import nsjax`` alone.
+    """Object of a full name after ``import nsjax`` alone.
 
     Args:
-        path: ``nsjax`` and names with dots between them.
+        path: ``nsjax`` and names, separated by dots.
 
     Raises:
-        AttributeError: for a name that is not there.
+        AttributeError: for a name that does not exist.
 
     Example:
         >>> from nsjax.documentation.pages import reached
@@ -61,10 +61,10 @@ def reached(path: str) -> Any:
 
 
 def module_names(module: str) -> list[str]:
-    """Public names of a module: its ``__all__``, or what it defines without a leading underscore.
+    """Public names of a module: its ``__all__``, or its own names without a leading underscore.
 
     Args:
-        module: full name.
+        module: full name of the module.
 
     Example:
         >>> from nsjax.documentation import module_names
@@ -81,7 +81,7 @@ def module_names(module: str) -> list[str]:
 
 @functools.cache
 def entries() -> tuple[Entry, ...]:
-    """All names that the pages of the reference show, page by page.
+    """All names on the pages of the reference, page by page.
 
     Example:
         >>> from nsjax.documentation import entries
@@ -100,7 +100,7 @@ def entries() -> tuple[Entry, ...]:
 
 
 def is_documented(thing: Any) -> bool:
-    """Whether a thing is a function or class of the package, which has a docstring, and no value.
+    """Whether an object is a function or class of the package, which has a docstring, and not a value.
 
     Example:
         >>> import nsjax
@@ -117,7 +117,7 @@ def constant_text(module: str, name: str) -> str:
 
     Args:
         module: full name of a module that exports the value.
-        name: of the value.
+        name: name of the value.
 
     Example:
         >>> constant_text("nsjax.io", "PERIOD")[:7]
@@ -135,7 +135,7 @@ def constant_text(module: str, name: str) -> str:
 
 
 def _homes(module: str, name: str) -> list[str]:
-    """The module, and those from which it imports the name."""
+    """The module, and the modules from which it imports the name."""
     found = [module]
     for line in ast.walk(ast.parse(inspect.getsource(importlib.import_module(module)))):
         if isinstance(line, ast.ImportFrom) and line.module and name in [x.name for x in line.names]:
@@ -145,13 +145,13 @@ def _homes(module: str, name: str) -> list[str]:
 
 @functools.cache
 def public_of(wanted: str) -> Entry | None:
-    """The entry that a docstring means by the defining module's name of a thing, or by its name alone.
+    """The entry for a name in a docstring, given with the defining module or without a module.
 
-    A name alone counts where it is one word for one thing: `force` may be any argument, `mixed_scheme` and
-    `Scheme` may not.
+    A name without a module counts if only one object can have it: `force` may be any argument,
+    `mixed_scheme` and `Scheme` may not.
 
     Args:
-        wanted: the name that the docstring gives.
+        wanted: the name in the docstring.
 
     Example:
         >>> public_of("nsjax.schemes.mixed.framework.mixed_scheme").path
@@ -165,6 +165,6 @@ def public_of(wanted: str) -> Entry | None:
 
 
 def _defined(entry: Entry) -> str:
-    """Full name of a thing in the module that defines it."""
+    """Full name of an object in the module that defines it."""
     module = getattr(entry.thing, "__module__", "")
     return f"{module}.{getattr(entry.thing, '__qualname__', entry.name)}"

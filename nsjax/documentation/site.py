@@ -1,4 +1,4 @@
-"""``nsjax docs``: calls Sphinx, with every warning an error."""
+"""``nsjax docs``: a build by Sphinx, with every warning as an error."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ NEEDED = ("sphinx", "myst_nb", "furo")
 """Packages of the extra ``docs``."""
 
 BESIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
-"""Files at the top of the repository that are pages."""
+"""Files in the repository's root that are pages of the site."""
 
 SHOWN = 20
-"""Most lines of warnings in an error."""
+"""Largest number of lines of warnings in an error."""
 
 
 def checkout() -> pathlib.Path:
-    """Folder of the repository that holds the package.
+    """Folder of the repository that contains the package.
 
     Raises:
-        InputError: if the package is installed without one.
+        InputError: if the package is installed without a repository.
     """
     root = pathlib.Path(nsjax.__file__).resolve().parents[1]
     if not all((root / name).is_file() for name in BESIDE):
@@ -37,7 +37,7 @@ def checkout() -> pathlib.Path:
 
 
 def require_generator() -> None:
-    """Refuses to go on where a package of the extra ``docs`` is missing."""
+    """Raises an error if a package of the extra ``docs`` is missing."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(
@@ -48,17 +48,17 @@ def require_generator() -> None:
 def build(output: str | pathlib.Path) -> pathlib.Path:
     """Builds the site from docstrings, guide and notebooks.
 
-    Sphinx alone does the same, with ``sphinx-build -c nsjax/documentation . site`` in a checkout.
+    The same without nsjax: ``sphinx-build -c nsjax/documentation . site`` in a checkout.
 
     Args:
-        output: folder of the site; a site that stands there is replaced.
+        output: folder of the site; an existing site is replaced.
 
     Returns:
         Path of its front page.
 
     Raises:
-        InputError: without the packages of the extra ``docs``, outside a checkout, for a folder that holds
-            something else, and with all warnings of Sphinx if there is one.
+        InputError: without the packages of the extra ``docs``, outside a checkout, for a folder with other
+            files, and with all warnings of Sphinx if there are any.
 
     Example:
         >>> from nsjax.documentation import build

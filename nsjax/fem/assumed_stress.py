@@ -1,22 +1,23 @@
-"""Eight-node hexahedra of assumed stress, which do not lock: the law at the mean deformation, and a bending
-energy condensed in closed form.
+"""Eight-node assumed-stress hexahedra, which do not lock: material law at the mean deformation, plus a
+bending energy condensed in closed form.
 
-Trilinear places bend with shear and change of volume that no bent body has, so that elements of
-displacement alone (`nsjax.fem.hexahedron`) are too stiff. Here the stress within an element is assumed,
-too: its mean, and a sum of the twelve modes ``S_a`` of Pian and Tong, linear in bending and twist.
-Stationary in these (Hellinger and Reissner's principle), the energy of an element of volume ``V`` is::
+A trilinear displacement field bends with a spurious shear and change of volume, so that displacement
+elements (`nsjax.fem.hexahedron`) are too stiff. Here the stress within an element is assumed as well: its
+mean plus a sum of the twelve modes ``S_a`` of Pian and Tong for bending and twist. Stationary with respect
+to the stress (Hellinger and Reissner's principle), the energy of an element of volume ``V`` is::
 
     W = V (w(F_m) + 1/2 sum_a c_a g_a^2),   g_a = <S_a : F_m^-1 (F - F_m)>,   c_a = 2 mu / (1 - k t_a)
 
 with the energy density ``w`` of the material, means ``<.>`` over the volume, ``F_m = <F>``, and
-``k = lambda / (3 lambda + 2 mu)``. The modes are turned in themselves so that ``<S_a : S_b> = d_ab`` and
-``<tr S_a tr S_b> = t_a d_ab``: the compliance of any isotropic material is then diagonal, and nothing is
-left to be solved. For small strains the element is that of Pian and Tong, which equals that of enhanced
-strains in their limit (Stolarski and Chen); rigid motions change ``F_m`` alone.
+``k = lambda / (3 lambda + 2 mu)``. The modes are combined so that ``<S_a : S_b> = d_ab`` and
+``<tr S_a tr S_b> = t_a d_ab``: the compliance of any isotropic material is then diagonal, and no linear
+system has to be solved. For small strains the element is that of Pian and Tong, which equals the element
+of enhanced strains (Stolarski and Chen); rigid motions change ``F_m`` alone.
 
-* Patch test: ``<S_a> = 0``, and no uniform ``F`` has a bending energy, whatever the form of the element.
-* Six motions without stiffness: ``F_m`` has nine entries and ``g`` twelve, of 21 that are no translations.
-* Where ``F`` is uniform the bending energy is at its least, under any compression: no hourglass modes.
+* Patch test: ``<S_a> = 0``, and a uniform ``F`` has no bending energy, whatever the form of the element.
+* Rank: the nine entries of ``F_m`` and the twelve ``g`` see all 21 motions that are not translations, so
+  that only the six rigid motions have no stiffness.
+* The bending energy has its minimum where ``F`` is uniform, under any compression: no hourglass modes.
 
 Source: T. H. H. Pian, P. Tong: Relations between incompatible displacement model and hybrid stress model,
 Int. J. Numer. Meth. Engng. 22 (1986) 173-181, for the modes; T. Belytschko, L. P. Bindeman: Assumed strain
@@ -57,14 +58,15 @@ HOURGLASS = np.stack([np.prod(np.delete(CORNERS, k, axis=1), axis=1) for k in ra
 class ElementTables:
     """Constant data of the elements, computed once from a mesh or from the edges of a brick.
 
-    The last axis counts elements. Where all are the same, tables lack it and the others have length 1.
+    The last axis counts elements. If all elements are equal, ``views`` and ``bending`` lack this axis, and
+    it has length 1 in the other tables.
 
     Args:
         volume: (elements,) [m^3].
-        views: (7, 8[, elements]) from the places of the corners to the columns of ``F_m`` [1/m] and to four
-            hourglass vectors, which no affine motion has.
-        bending: (12, 12[, elements]) from ``F_m^-1`` times the hourglass vectors to ``g`` [1/m].
-        ratios: ``t`` (12, elements), from 0 (no pressure in the mode) to 3.
+        views: (7, 8[, elements]) maps the positions of the corners to the columns of ``F_m`` [1/m] and to
+            four hourglass vectors, which vanish for affine motions.
+        bending: (12, 12[, elements]) maps ``F_m^-1`` times the hourglass vectors to ``g`` [1/m].
+        ratios: ``t`` (12, elements), from 0 (mode without pressure) to 3.
         modes: ``S_a`` at the Gauss points (12, 3, 3, 8, elements).
     """
 
@@ -94,13 +96,13 @@ def _natural_modes() -> np.ndarray:
 
 
 def stress_modes(middle: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Modes (12, 3, 3, 8, elements), orthonormal and without mean, and the ratios (12, elements) of their
-    squared traces.
+    """Stress modes ``S_a`` (12, 3, 3, 8, elements), orthonormal and of mean zero, and the ratios ``t``
+    (12, elements) of their squared traces.
 
     Args:
         middle: ``dX / dxi`` in the middle of the elements (elements, 3, 3): the modes are those of the cube
             in convected axes.
-        weights: parts of the volume at the Gauss points (8, elements).
+        weights: shares of the Gauss points in the volume (8, elements).
     """
     natural = np.einsum("eIi,eJj,aijp->aIJpe", middle, middle, _natural_modes())
     natural = natural / np.sqrt(np.mean(np.sum(natural**2, axis=(1, 2)), axis=1))[:, None, None, None]
@@ -119,7 +121,7 @@ def mesh_tables(corners: np.ndarray, gradients: np.ndarray, volumes: np.ndarray)
     """Tables of the elements of a mesh.
 
     Args:
-        corners: their places (8, 3, elements) [m].
+        corners: positions of the corners (8, 3, elements) [m].
         gradients, volumes: of `nsjax.fem.SolidMesh`.
     """
     volume = volumes.sum(axis=0)
@@ -140,8 +142,8 @@ def mesh_tables(corners: np.ndarray, gradients: np.ndarray, volumes: np.ndarray)
 
 @functools.cache
 def _cube_tables() -> tuple[ElementTables, np.ndarray]:
-    """Tables of the cube of edges 2, and its `ElementTables.bending` by the axis of the gradient, (12, 12,
-    3): these alone depend on the edges of a brick, whose modes have one component each.
+    """Tables of the cube of edges 2, and its `ElementTables.bending` split by the axis of the gradient
+    (12, 12, 3), since the edges of a brick scale each of the three parts by another factor.
     """
     weights = np.full((8, 1), 0.125)
     modes, ratios = stress_modes(np.eye(3)[None], weights)
@@ -152,7 +154,7 @@ def _cube_tables() -> tuple[ElementTables, np.ndarray]:
 
 
 def brick_tables(edges: Array) -> ElementTables:
-    """Tables of bricks with edges (3,) [m], which may be traced."""
+    """Tables of equal bricks with edges (3,) [m], which may be traced."""
     cube, bending = _cube_tables()
     scale = 2.0 / edges
     return ElementTables(
@@ -210,12 +212,12 @@ def _bent(places: Array, tables: ElementTables) -> tuple[Array, Array, Array, Ar
 
 
 def element_energies(places: Array, tables: ElementTables, material: Fn, *constants: Array) -> Array:
-    """Strain energies (elements,) [J].
+    """Strain energies of the elements (elements,) [J].
 
     Args:
-        places: of the corners (8, 3, elements) [m].
-        tables: of the elements.
-        material: of `nsjax.fem.hexahedron.MATERIALS`.
+        places: positions of the corners (8, 3, elements) [m].
+        tables: tables of the elements.
+        material: energy density, one of `nsjax.fem.hexahedron.MATERIALS`.
         constants: Lame's ``lambda, mu`` [N/m^2].
     """
     f, _, _, g = _bent(places, tables)
@@ -224,10 +226,10 @@ def element_energies(places: Array, tables: ElementTables, material: Fn, *consta
 
 
 def element_forces(places: Array, tables: ElementTables, material: Fn, *constants: Array) -> Array:
-    """Derivatives (8, 3, elements) [N] of `element_energies` with respect to the places of the corners."""
+    """Derivatives (8, 3, elements) [N] of `element_energies` with respect to the corners' positions."""
     f, back, pulled, g = _bent(places, tables)
     stress = _mapped(_turned_back(tables.bending), _moduli(tables, *constants) * g)
-    # by the hourglass vectors (3, 4, elements), and through F_m^-1 by F_m
+    # derivative by the hourglass vectors (3, 4, elements); that by F_m acts through F_m^-1
     pushed = product(jnp.swapaxes(back, 0, 1), jnp.swapaxes(stress.reshape(4, 3, -1), 0, 1))
     mean = piola(material, f, *constants) - product(pushed, jnp.swapaxes(pulled, 0, 1))
     both = jnp.swapaxes(jnp.concatenate([mean, pushed], axis=1), 0, 1)
@@ -238,7 +240,7 @@ def assumed_fields(
     places: Array, tables: ElementTables, material: Fn, *constants: Array
 ) -> tuple[Array, Array]:
     """True stresses [N/m^2] and Green's strains (3, 3, 8, elements) at the Gauss points: those of ``F_m``,
-    and the assumed ones of bending, with the strains that belong to them by the law.
+    plus the assumed bending stresses and the strains that the material law assigns to them.
     """
     first, shear = constants
     f, back, _, g = _bent(places, tables)

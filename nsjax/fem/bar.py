@@ -1,7 +1,7 @@
 """Two-node bars in a row: linear displacements, consistent mass, one unknown per node.
 
-Nodal vectors have ``n + 1`` entries for ``n`` elements in the order of the nodes, so that everything here
-is a difference or a sum of neighbours: no index tables, and matrices that are tridiagonal.
+Nodal vectors have ``n + 1`` entries for ``n`` elements in the order of the nodes. All operations here are
+differences or sums of neighbours, without index tables, and the matrices are tridiagonal.
 
 Source: linear finite elements, as for the bar of [C section 4.2].
 """
@@ -14,7 +14,7 @@ from nsjax.types import Array
 
 
 def assembled(left: Array, right: Array) -> Array:
-    """Nodal vector (n + 1, ...) of what each element (n, ...) contributes to its left and right node."""
+    """Nodal vector (n + 1, ...) from the elements' contributions (n, ...) to their left and right nodes."""
     rest = [(0, 0)] * (left.ndim - 1)
     return jnp.pad(left, [(0, 1), *rest]) + jnp.pad(right, [(1, 0), *rest])
 

@@ -1,8 +1,8 @@
 """Planar Euler-Bernoulli beam: the element, its integrals, and a straight rod assembled from it.
 
-Everything here belongs to a rod of length 1, mass 1, axial stiffness 1 and bending stiffness 1, and is
-computed once per number of elements with numpy. A uniform rod of other data follows by scaling, so that
-its length, mass and stiffness may be traced while nothing is assembled in a trace; see `nsjax.fem.rod`.
+All integrals are those of a rod of length 1, mass 1, axial stiffness 1 and bending stiffness 1; numpy
+computes them once per number of elements. A uniform rod of other data follows by scaling, so that its
+length, mass and stiffness may be traced while nothing is assembled in a trace; see `nsjax.fem.rod`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STIFFNESS_POINTS = 2
 """Gauss points per element for integrals of products of strains, of degree 2."""
 
 DOFS = 3
-"""Per node: axial displacement u, deflection w, slope w'."""
+"""Coordinates per node: axial displacement u, deflection w, slope w'."""
 
 
 def shape_functions(xi: np.ndarray, length: float = 1.0) -> np.ndarray:
@@ -30,10 +30,10 @@ def shape_functions(xi: np.ndarray, length: float = 1.0) -> np.ndarray:
 
     Args:
         xi: positions in the element, 0 to 1, any shape (...).
-        length: of the element.
+        length: length of the element.
 
     Returns:
-        (..., 2, 6).
+        Matrix ``S`` (..., 2, 6).
 
     Source: [R&S (110)].
 
@@ -55,10 +55,10 @@ def strains(xi: np.ndarray, length: float = 1.0) -> np.ndarray:
 
     Args:
         xi: positions in the element, 0 to 1, any shape (...).
-        length: of the element.
+        length: length of the element.
 
     Returns:
-        (..., 2, 6).
+        Matrix ``B`` (..., 2, 6).
 
     Source: [R&S (162), (163)].
     """
@@ -71,17 +71,17 @@ def strains(xi: np.ndarray, length: float = 1.0) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class UnitRod:
-    """Integrals of the unit rod over its nodal coordinates (N = 3 (elements + 1)).
+    """Integrals of the unit rod's shape functions, in its N = 3 (elements + 1) nodal coordinates.
 
     With shape functions ``S = (S_u, S_w)`` and the position ``x`` along the rod:
 
     Args:
-        elements: of equal length.
+        elements: number of elements of equal length.
         mean: ``int S dx`` (2, N).
         first: ``int x S dx`` (2, N).
         mass: ``int S' S dx`` (N, N), the consistent mass matrix.
         spin: ``int S_u' S_w - S_w' S_u dx`` (N, N), skew.
-        axial, bending: ``int S_u'' S_u' dx`` and of curvatures (N, N), stiffness matrices.
+        axial, bending: stiffness matrices (N, N), integrals of products of stretches and of curvatures.
         tip: ``S(1)`` (2, N).
         root: curvature ``S_w''(0)`` (N,).
         points, weights, values: Gauss points along the rod (P,), weights (P,), ``S`` there (P, 2, N).
@@ -108,7 +108,7 @@ class UnitRod:
 
 
 def _incidence(elements: int) -> np.ndarray:
-    """Selection of the coordinates of every element (elements, 6, N): ones and zeros."""
+    """Matrix of ones and zeros (elements, 6, N) that selects the coordinates of every element."""
     rows = DOFS * np.arange(elements)[:, None] + np.arange(2 * DOFS)[None, :]
     return np.eye(DOFS * (elements + 1))[rows]
 
@@ -122,17 +122,17 @@ def rod_shapes(elements: int, x: np.ndarray) -> np.ndarray:
 
 
 def assemble(element: np.ndarray, elements: int) -> np.ndarray:
-    """Sum of one and the same element matrix (6, 6) over a chain of elements (N, N)."""
+    """Matrix (N, N) of a chain of equal elements, assembled from their element matrix (6, 6)."""
     ends = _incidence(elements)
     return np.einsum("eia,ij,ejb->ab", ends, element, ends)
 
 
 @functools.cache
 def unit_rod(elements: int) -> UnitRod:
-    """The rod of length 1 with so many elements of equal length.
+    """The rod of length 1 with the given number of elements of equal length.
 
     Raises:
-        InputError: for a number of elements that is no whole number above zero.
+        InputError: for a number of elements that is not a whole number above zero.
 
     Example:
         >>> from nsjax.fem import unit_rod

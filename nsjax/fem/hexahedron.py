@@ -1,11 +1,11 @@
-"""Eight-node hexahedra of displacement: trilinear shapes, 2 x 2 x 2 Gauss points, hyperelastic, any
-displacement. They lock: a clamped bar with one through its thickness (``L / h = 10``, ten along) sinks by
-0.67 of what it should for a ratio of Poisson of 0, by 0.51 for 0.45, and by 2e-2 and 2e-4 for ``L / h`` of
-100 and 1000. Those of `nsjax.fem.assumed_stress`, which share everything here but the energy, do not.
+"""Eight-node displacement hexahedra: trilinear shapes, 2 x 2 x 2 Gauss points, hyperelastic, large
+displacements. They lock: a clamped bar of ten elements, one through its thickness (``L / h = 10``), has
+0.67 of the right deflection for a Poisson's ratio of 0, 0.51 for 0.45, and 2e-2 and 2e-4 for ``L / h`` of
+100 and 1000. Those of `nsjax.fem.assumed_stress` share all of this but the energy, and do not lock.
 
-Arrays keep components first and elements last, so that everything between them is arithmetic on whole rows
-of elements. Corners ``a = 4 i + 2 j + k`` have the reference places ``(-1 or 1)^3``, the third running
-fastest, and so have the Gauss points.
+Arrays have components first and elements last, so that all arithmetic runs over whole rows of elements.
+Corners ``a = 4 i + 2 j + k`` have the reference coordinates ``(-1 or 1)^3``, the third running fastest; the
+Gauss points have the same order.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from nsjax.linalg import matmul
 from nsjax.types import Array, Fn
 
 CORNERS = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
-"""Reference places (8, 3) of the corners."""
+"""Reference coordinates (8, 3) of the corners."""
 
 POINTS = CORNERS / np.sqrt(3.0)
 """Gauss points (8, 3), all of weight 1 in a cube of edges 2."""
 
 
 def shape_gradients(xi: np.ndarray) -> np.ndarray:
-    """``dN_a / dxi`` of the trilinear shapes at reference places ``xi`` (p, 3): (p, 8, 3)."""
+    """Gradients ``dN_a / dxi`` (p, 8, 3) of the trilinear shapes at reference coordinates ``xi`` (p, 3)."""
     one = 1.0 + CORNERS[None] * xi[:, None]
     others = np.stack([one[..., 1] * one[..., 2], one[..., 0] * one[..., 2], one[..., 0] * one[..., 1]], -1)
     return np.asarray(CORNERS[None] * others / 8.0)
 
 
 def brick_gradients(edges: Array) -> Array:
-    """``dN_a / dX`` at the Gauss points of a brick with edges (3,) [m]: (8, 8, 3) points, corners, axes.
+    """Gradients ``dN_a / dX`` of a brick with edges (3,) [m] at its Gauss points, (points, corners, axes).
 
     Example:
         >>> import jax.numpy as jnp
@@ -51,14 +51,14 @@ def brick_gradients(edges: Array) -> Array:
 
 
 def corners_of(nodes: Array) -> Array:
-    """Nodal vectors of the elements of a box of bricks, by slices of the box: no index tables, and a
-    transpose that adds without them.
+    """Vectors at the corners of the elements of a box of bricks, by slices of the box: neither the function
+    nor its transpose, which adds at the nodes, needs index tables.
 
     Args:
-        nodes: (m + 1, n + 1, o + 1, c).
+        nodes: vectors of the nodes (m + 1, n + 1, o + 1, c).
 
     Returns:
-        (8, c, m n o).
+        Vectors of the corners (8, c, m n o).
     """
     x = jnp.moveaxis(nodes, -1, 0)
     ends = (slice(None, -1), slice(1, None))
@@ -70,9 +70,9 @@ def deformation(places: Array, gradients: Array) -> Array:
     """Deformation gradients ``F = sum x_a dN_a/dX`` at the Gauss points.
 
     Args:
-        places: of the corners (8, 3, elements) [m].
-        gradients: (8, 8, 3), see `brick_gradients`, the same for all elements; or of every element (8, 8,
-            3, elements).
+        places: positions of the corners (8, 3, elements) [m].
+        gradients: (8, 8, 3), see `brick_gradients`, the same for all elements; or (8, 8, 3, elements), one
+            for each element.
 
     Returns:
         ``F[i, J]`` (3, 3, points, elements).
@@ -94,7 +94,7 @@ def determinant(f: Array) -> Array:
 
 
 def _three(x: Array) -> Array:
-    """Sum over the first of axes of three, written out: a loop of three costs the vector units."""
+    """Sum over a first axis of length three, written out: a loop of three is not vectorised."""
     return x[0] + x[1] + x[2]
 
 
@@ -115,7 +115,7 @@ def trace(a: Array) -> Array:
 
 
 def product(a: Array, b: Array) -> Array:
-    """``A B`` of matrices (n, k, ...) and (k, m, ...), of few rows: the sum is written out."""
+    """``A B`` of small matrices (n, k, ...) and (k, m, ...); the sum is written out."""
     found: Array = functools.reduce(jnp.add, [a[:, j, None] * b[None, j] for j in range(len(b))])
     return found
 
@@ -124,7 +124,7 @@ def st_venant_kirchhoff(f: Array, first: Array, shear: Array) -> Array:
     """``W = lambda/2 tr(E)^2 + mu E:E`` [J/m^3] of deformation gradients (3, 3, ...); not a number where an
     element is inverted, ``det F <= 0``.
 
-    Limits: loses its stability in compression: along one axis below a stretch of ``1 / sqrt(3)``.
+    Limits: loses its stability in uniaxial compression below a stretch of ``1 / sqrt(3)``.
     """
     e = green_strain(f)
     energy = 0.5 * first * trace(e) ** 2 + shear * inner(e, e)
@@ -149,7 +149,7 @@ def cofactors(f: Array) -> Array:
 
 
 def _unit(f: Array) -> np.ndarray:
-    """The unit matrix (3, 3, 1, ...) beside matrices (3, 3, ...)."""
+    """Unit matrix (3, 3, 1, ...) with as many axes as the matrices (3, 3, ...)."""
     return np.eye(3).reshape(3, 3, *[1] * (f.ndim - 2))
 
 
@@ -204,23 +204,23 @@ def _hooke_moduli(f: Array, first: Array, shear: Array) -> Array:
 
 
 INLINE_POINTS = 9 * 8 * 8
-"""Entries of deformation gradients, of eight elements, up to which a program is left to one kernel."""
+"""Number of entries of deformation gradients (of eight elements) up to which a program stays one kernel."""
 
 ELIMINATED_POINTS = 9 * 8 * 1000
-"""The same of the largest meshes whose tangents are formed and eliminated."""
+"""Number of entries (of 1000 elements) up to which tangent matrices are formed and eliminated."""
 
 MATERIALS: dict[str, Fn] = {"st_venant_kirchhoff": st_venant_kirchhoff, "neo_hooke": neo_hooke}
-"""Energy densities ``W(F, lambda, mu)``; all are linear elastic for small strains."""
+"""Energy densities ``W(F, lambda, mu)`` [J/m^3] by name; all are linear elastic for small strains."""
 
 _WRITTEN: dict[Fn, tuple[Fn, Fn]] = {
     st_venant_kirchhoff: (_svk_stress, _svk_moduli),
     neo_hooke: (_hooke_stress, _hooke_moduli),
 }
-"""Stress and moduli written out: forming them by differentiation costs ten times as much."""
+"""Stresses and moduli written out: automatic differentiation of the energies costs ten times as much."""
 
 
 def _stress(material: Fn, f: Array, *constants: Array) -> Array:
-    """``dW/dF`` (3, 3, ...)."""
+    """Stress ``dW/dF`` (3, 3, ...)."""
     if material in _WRITTEN:
         found: Array = _WRITTEN[material][0](f, *constants)[0]
         return found
@@ -228,7 +228,7 @@ def _stress(material: Fn, f: Array, *constants: Array) -> Array:
 
 
 def _moduli(material: Fn, f: Array, *constants: Array) -> Array:
-    """``d^2W/dF^2`` (3, 3, 3, 3, ...)."""
+    """Moduli ``d^2W/dF^2`` (3, 3, 3, 3, ...)."""
     if material in _WRITTEN and f.size > INLINE_POINTS:
         found: Array = _WRITTEN[material][1](f, *constants)
         return found
@@ -238,7 +238,7 @@ def _moduli(material: Fn, f: Array, *constants: Array) -> Array:
 
 
 def lame(young: Array | float, poisson: Array | float) -> tuple[Array, Array]:
-    """Lame's ``(lambda, mu)`` [N/m^2].
+    """Lame's constants ``(lambda, mu)`` [N/m^2] from Young's modulus [N/m^2] and Poisson's ratio.
 
     Example:
         >>> from nsjax.fem.hexahedron import lame
@@ -251,11 +251,11 @@ def lame(young: Array | float, poisson: Array | float) -> tuple[Array, Array]:
 
 
 def box_inertia(w: Array, mass: Array) -> Array:
-    """Consistent mass times ``w`` of a box of equal bricks: the product of those of three bars, exactly.
+    """Consistent mass of a box of equal bricks times ``w``; the mass is exactly the product of three bars'.
 
     Args:
-        w: (m + 1, n + 1, o + 1, 3).
-        mass: of an element [kg].
+        w: vectors of the nodes (m + 1, n + 1, o + 1, 3).
+        mass: mass of an element [kg].
     """
     for axis in range(3):
         x = jnp.moveaxis(w, axis, 0)
@@ -264,10 +264,10 @@ def box_inertia(w: Array, mass: Array) -> Array:
 
 
 def _contracted(moduli: Array, df: Array) -> Array:
-    """``A : dF``. Written out for few points, which keeps a time loop one kernel; as a product of many
-    directions at once for meshes that are eliminated; written out again for large ones, which are
-    multiplied by one direction at a time: there the product takes ten times as long. The compiler is kept
-    from forming the moduli anew each time.
+    """``A : dF``. Small meshes: written out, which keeps a time loop one kernel. Meshes whose tangents are
+    eliminated: a matrix product for many directions at once. Larger meshes, which need one direction at a
+    time: written out, since the matrix product takes ten times as long. A barrier keeps the compiler from
+    computing the moduli again for each product.
     """
     if df.size <= INLINE_POINTS:
         return _three(_three(moduli * df[:, :, None, None]))
@@ -279,7 +279,7 @@ def _contracted(moduli: Array, df: Array) -> Array:
 
 
 def _along(function: Fn, constants: Any, change: Any) -> Array | float:
-    """Derivative of ``function(constants)`` along changes, those that are known to be zero left out."""
+    """Derivative of ``function(constants)`` along ``change``, without the entries known to be zero."""
     live = [k for k, x in enumerate(change) if not isinstance(x, SymbolicZero)]
     if not live:
         return 0.0
@@ -296,8 +296,8 @@ def _along(function: Fn, constants: Any, change: Any) -> Array | float:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def energy_density(material: Fn, f: Array, *constants: Array) -> Array:
-    """``W(F)`` (...) of a material of `MATERIALS` and deformation gradients (3, 3, ...), whose derivatives
-    are those of `piola`.
+    """Energy density ``W(F)`` (...) [J/m^3] of a material of `MATERIALS` at deformation gradients (3, 3,
+    ...); its derivative is `piola`.
     """
     density: Array = material(f, *constants)
     return density
@@ -307,8 +307,8 @@ def energy_density(material: Fn, f: Array, *constants: Array) -> Array:
 def piola(material: Fn, f: Array, *constants: Array) -> Array:
     """First Piola-Kirchhoff stress ``P = dW/dF`` (3, 3, ...) [N/m^2].
 
-    Its derivative goes by the tangent moduli (3, 3, 3, 3, ...), formed once for all directions: a tangent
-    matrix has many.
+    Its derivative uses the tangent moduli (3, 3, 3, 3, ...), computed once for all directions, of which a
+    tangent matrix has many.
     """
     return _stress(material, f, *constants)
 
@@ -334,7 +334,7 @@ def _piola_rule(material: Fn, primals: Any, tangents: Any) -> Any:
 
 
 def von_mises(material: Fn, f: Array, *constants: Array) -> Array:
-    """`equivalent` stress [N/m^2] (...) of deformation gradients (3, 3, ...): of ``P F' / det F``."""
+    """Von Mises stress (...) [N/m^2] of deformation gradients (3, 3, ...), from ``P F' / det F``."""
     return equivalent(jnp.sum(piola(material, f, *constants)[:, None] * f[None], axis=2) / determinant(f))
 
 

@@ -1,20 +1,20 @@
 """Geometrically exact spatial beam with incremental Rodrigues vectors, of two or three nodes.
 
-Within a step a node has the increments ``d = (u, alpha)`` of its place and rotation, zero at its start;
-places, and the Rodrigues vectors ``alpha``, are interpolated. Every Gauss point (one for two nodes, two for
-three: no locking, see `nsjax.fem.objective_beam`) keeps a history: its axes ``R`` and its curvature, which
-`committed` brings up to date at the end of a step. Strains, in section axes::
+Within a step a node has the increments ``d = (u, alpha)`` of its position and rotation, zero at the start
+of the step; positions and Rodrigues vectors ``alpha`` are interpolated. Every Gauss point (one for two
+nodes, two for three: no locking, see `nsjax.fem.objective_beam`) has a history: its axes ``R`` and its
+curvature, which `committed` updates at the end of a step. Strains, in section axes::
 
     eta = R' x' - eta_0,   kappa = kappa_i + R_i' Xi(alpha)' alpha',   R = Q(alpha) R_i
 
-Results depend slightly on the steps in which they were reached, and vanishingly so with their size and that
-of the elements; `nsjax.fem.objective_beam` is free of it.
+Results depend slightly on the path of steps; the dependence vanishes with the sizes of steps and elements.
+`nsjax.fem.objective_beam` does not depend on the path.
 
 Within a mechanism (`nsjax.multibody.beam`) the history is part of the position, and every increment of the
-position brings it up to date (`carried`). Strains are those above; forces are taken along spins that are
-interpolated (`point_forces`), where the gradient of `incremental_energy` takes them along interpolated
-Rodrigues vectors from the start of the step: both are the same where the increments are zero, and differ
-by the square of an element's relative turn within a step.
+position updates it (`carried`). Strains are those above. `point_forces` are the work per interpolated spin;
+the gradient of `incremental_energy` is the work per interpolated Rodrigues vector from the start of the
+step. Both are the same where the increments are zero, and differ by the square of an element's relative
+rotation within a step.
 
 Source: [GN (84)-(117)]; the update of curvatures is exact for the interpolated increments.
 """
@@ -32,13 +32,13 @@ from nsjax.types import Array, record
 
 @record()
 class History:
-    """Axes and curvature at the Gauss points of an element, or of many with a further first axis.
+    """Axes and curvature at the Gauss points of an element, or of many elements with a further first axis.
 
     Args:
         axes: ``R`` (g, 3, 3) section axes as columns, in the axes of the ground.
-        curvature: ``kappa`` (g, 3) [1/m] against the beam without strain.
+        curvature: ``kappa`` (g, 3) [1/m] relative to the beam without strain.
         stretch: ``eta_0 = R_0' x'`` (g, 3) of the beam without strain, constant.
-        weight: length (g,) [m] that a point stands for, constant.
+        weight: length (g,) [m] of the beam per Gauss point, constant.
     """
 
     axes: Array
@@ -69,7 +69,7 @@ def node_axes(places: Array, first_axis: Array) -> Array:
 
 
 def started(places: Array, first_axis: Array) -> History:
-    """History of an element without strain through ``places`` (nodes, 3), ``d1`` next to ``first_axis``.
+    """History of an element without strain through ``places`` (nodes, 3), ``d1`` closest to ``first_axis``.
 
     Example:
         >>> import jax.numpy as jnp
@@ -113,15 +113,15 @@ def incremental_strains(places: Array, steps: Array, history: History) -> Array:
     """Strains ``(eta, kappa)`` (g, 6) of an element.
 
     Args:
-        places: of its nodes at the start of the step (nodes, 3) [m].
-        steps: increments ``(u, alpha)`` (nodes, 6).
-        history: of its Gauss points at the start of the step.
+        places: positions of the nodes at the start of the step (nodes, 3) [m].
+        steps: increments ``(u, alpha)`` of the nodes (nodes, 6).
+        history: history of the Gauss points at the start of the step.
     """
     return _points(places, steps, history)[0]
 
 
 def incremental_energy(places: Array, steps: Array, history: History, stiffness: Array) -> Array:
-    """Strain energy [J] of an element after its increments; stiffness (6,) as of `objective_energy`."""
+    """Strain energy [J] of an element after its increments; stiffness (6,) as for `objective_energy`."""
     strains = incremental_strains(places, steps, history)
     return 0.5 * jnp.sum(history.weight[:, None] * stiffness * strains * strains)
 
@@ -143,21 +143,22 @@ def _back(matrices: Array, x: Array) -> Array:
 
 
 def _along(table: np.ndarray, x: Array) -> Array:
-    """Sums (g, 3) over the nodes of what they have (nodes, 3)."""
+    """Sums (g, 3) over the nodes of their vectors (nodes, 3) times the coefficients of ``table``."""
     return jnp.sum(table[:, :, None] * x[None], axis=1)
 
 
 def carried(points: Array, poses: Array, steps: Array) -> Array:
-    """Gauss points of an element moved with its nodes, in the order of the paper's step: turned by the
-    interpolated Rodrigues vectors of the nodes, their curvature updated.
+    """Gauss points of an element after increments of its nodes, by the update of the paper's step: rotated
+    by the interpolated Rodrigues vectors of the nodes, with updated curvature.
 
     Args:
-        points: (g, 7) unit quaternion of the section, which is 1 where the beam is drawn, and curvature per
-            ``xi`` [rad], in the axes that the quaternion turns: ``kappa = D' curvature / |dx/dxi|``.
-        poses: of the nodes before (nodes, 7), places and unit quaternions.
+        points: (g, 7): unit quaternion of the section, the identity in the reference configuration; and
+            curvature per ``xi`` [rad] in the axes rotated by the quaternion: ``kappa = D' curvature /
+            |dx/dxi|``.
+        poses: positions and unit quaternions of the nodes before the increments (nodes, 7).
         steps: increments (nodes, 6), displacements and rotation vectors in the axes of the nodes.
 
-    Limits: nodes that turn less than half a turn in a step.
+    Limits: rotations of the nodes by less than half a turn in a step.
 
     Example:
         >>> import jax.numpy as jnp
@@ -173,7 +174,7 @@ def carried(points: Array, poses: Array, steps: Array) -> Array:
     own = 2.0 * turned[:, 1:] / turned[:, :1]
     alphas = _times(jax.vmap(rotations.matrix)(poses[:, 3:]), own)
     alpha, change = _along(values, alphas), _along(slopes, alphas)
-    # Xi' change
+    # Xi' alpha'
     factor = 4.0 / (4.0 + jnp.sum(alpha * alpha, axis=1))
     spun = factor[:, None] * (change - 0.5 * jnp.cross(alpha, change))
     before = points[:, :4]
@@ -184,8 +185,8 @@ def carried(points: Array, poses: Array, steps: Array) -> Array:
 
 
 def placed(poses: Array) -> Array:
-    """Gauss points (g, 7) of an element whose nodes stand anyhow (nodes, 7): as by one step from where it
-    is drawn, moved as a rigid body to its middle.
+    """Gauss points (g, 7) of an element with nodes in given poses (nodes, 7): by one step from the
+    reference configuration, rotated as a rigid body to the middle orientation.
     """
     n, g = poses.shape[0], len(shapes(poses.shape[0])[0])
     middle = halfway(poses[0, 3:], poses[1, 3:]) if n == 2 else poses[1, 3:]
@@ -197,7 +198,7 @@ def placed(poses: Array) -> Array:
 
 
 def _at_points(poses: Array, points: Array, drawn: History) -> tuple[Array, ...]:
-    """Strains (g, 6), axes (g, 3, 3), and ``dx/dxi`` (g, 3), its length without strain (g,)."""
+    """Strains (g, 6), axes (g, 3, 3), ``dx/dxi`` (g, 3), and ``|dx/dxi|`` without strain (g,)."""
     size = drawn.weight / (2.0 if poses.shape[0] == 2 else 1.0)
     turn = jax.vmap(rotations.matrix)(points[:, :4])
     axes = jnp.sum(turn[:, :, :, None] * drawn.axes[:, None], axis=2)
@@ -211,9 +212,10 @@ def point_strains(poses: Array, points: Array, drawn: History) -> Array:
     """Strains ``(eta, kappa)`` (g, 6) of an element with the history ``points``, see `carried`.
 
     Args:
-        poses: of its nodes (nodes, 7).
-        points: (g, 7).
-        drawn: of the element without strain, from `started`; its curvature is that without moments.
+        poses: positions and unit quaternions of the nodes (nodes, 7).
+        points: Gauss points (g, 7).
+        drawn: history of the element without strain, from `started`; its curvature is that of the beam
+            without moments.
     """
     return _at_points(poses, points, drawn)[0]
 
@@ -222,14 +224,16 @@ def point_forces(
     poses: Array, rates: Array | None, points: Array, drawn: History, stiffness: Array,
     damping: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Generalized forces (nodes, 6) of an element on its nodes: minus the gradient of its energy along
-    displacements in the axes of the ground and turns in those of the node, the history carried along, and
-    of damping: stresses are ``stiffness (strain + damping d strain/dt)``.
+    """Generalized forces (nodes, 6) of an element on its nodes, elastic and viscous: stresses are
+    ``stiffness (strain + damping d strain/dt)``. Their work is that along displacements in the axes of the
+    ground and rotations in those of the node, with the history updated.
 
     Args:
         poses, points, drawn: see `point_strains`.
-        rates: velocities and angular velocities in the axes of the nodes (nodes, 6); with ``damping`` only.
-        stiffness: (6,) [N], [N m^2], as of `nsjax.fem.objective_energy`.
+        rates: velocities and angular velocities (nodes, 6), the latter in the axes of the nodes; needed
+            with ``damping`` only.
+        stiffness: (6,) [N], [N m^2], as for `nsjax.fem.objective_energy`.
+        damping: time [s].
     """
     values, slopes = shapes(poses.shape[0])
     full = 2.0 if poses.shape[0] == 2 else 1.0

@@ -1,4 +1,4 @@
-"""Vibration modes of a uniform rod under four boundary conditions, and the bases made of them."""
+"""Vibration modes of a uniform rod under four boundary conditions, and modal bases."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from nsjax.fem.beam import DOFS, UnitRod, unit_rod
 
 @dataclasses.dataclass(frozen=True)
 class _Condition:
-    """Fixed coordinates ``(node, dof)`` of a rod (node 0 or -1), and the rigid motion that is left: the
-    deflections ``1`` and ``x``, and the displacement 1 along the rod, as far as they are free.
+    """Fixed coordinates ``(node, dof)`` of a rod (node 0 or -1), and the rigid motions that remain free:
+    powers of ``x`` among the deflections ``1`` and ``x``, and whether the rod can move along its axis.
     """
 
     held: tuple[tuple[int, int], ...]
@@ -28,7 +28,7 @@ CONDITIONS = {
     "free_free": _Condition(held=(), rigid_deflections=(0, 1), rigid_shift=True),
     "articulated_free": _Condition(held=((0, 0), (0, 1)), rigid_deflections=(1,)),
 }
-"""Boundary conditions of `Modes`."""
+"""Boundary conditions of `Modes` by name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Modes:
     """A modal basis of a flexible rod: its ``count`` lowest vibrations under boundary conditions.
 
     ``(K - omega_k^2 m) phi_k = 0`` with the consistent mass of the bare rod, ``phi_k' m phi_k = 1``. Rigid
-    motions (three of the free rod, the rotation of the articulated one) are left out. The deflection of
-    the end ``x = 0`` is subtracted, so that the joint there stays exact.
+    motions (three of the free rod, the rotation of the articulated one) are left out. The displacement of
+    the end ``x = 0`` is subtracted from every mode, so that the joint there stays exact.
 
     Args:
         conditions: ``"clamped_free"``, ``"pinned_pinned"``, ``"free_free"`` or ``"articulated_free"``
@@ -45,7 +45,7 @@ class Modes:
         count: number of modes.
 
     Raises:
-        InputError: for an unknown condition or a count that is no whole number above zero.
+        InputError: for an unknown condition or a count that is not a whole number above zero.
 
     Source: [R&S (186)-(191)].
 
@@ -72,7 +72,7 @@ class UnitModes:
 
     Args:
         axial, bending: squares of the angular frequencies, increasing (n_a,), (n_b,).
-        shapes: nodal coordinates of the axial, then of the bending modes (N, n_a + n_b), of mass 1.
+        shapes: nodal coordinates of the axial, then of the bending modes (N, n_a + n_b), modal mass 1.
     """
 
     axial: np.ndarray
@@ -81,7 +81,7 @@ class UnitModes:
 
     @property
     def pinned(self) -> np.ndarray:
-        """The shapes without the displacement of the end ``x = 0``."""
+        """Shapes minus the displacement of the end ``x = 0``."""
         found = self.shapes.copy()
         for dof in (0, 1):
             found[dof::DOFS] -= self.shapes[dof]
@@ -95,14 +95,14 @@ def _orthogonal_complement(rigid: np.ndarray) -> np.ndarray:
 
 
 def vibrations(stiffness: np.ndarray, mass: np.ndarray, rigid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Solves ``(K - lambda m) phi = 0`` for everything but the rigid motions.
+    """Eigenvalues and eigenvectors of ``(K - lambda m) phi = 0`` without the rigid motions.
 
-    The rigid motions are taken out exactly, not by their computed eigenvalues: the modes are then
-    orthogonal to them to rounding, however large the largest eigenvalue is.
+    The problem is projected on the complement of the rigid motions before it is solved. The modes are then
+    orthogonal to rigid motions up to rounding, however large the largest eigenvalue is.
 
     Args:
         stiffness, mass: (n, n) symmetric, the mass positive definite.
-        rigid: (n, r) motions without strain, all that there are.
+        rigid: (n, r) all motions without strain.
 
     Returns:
         Eigenvalues, increasing (n - r,), and mode shapes (n, n - r) with ``phi' m phi = 1``.
@@ -144,10 +144,10 @@ def _signs(shapes: np.ndarray, condition: _Condition, axial: bool) -> np.ndarray
 
 @functools.cache
 def unit_modes(elements: int, conditions: str) -> UnitModes:
-    """All vibrations of a rod with so many elements, axial and bending apart.
+    """All vibrations of a unit rod with the given number of elements, axial and bending modes separately.
 
-    Stretching and bending of a straight rod are independent; solved apart, all eigenvalues are simple and
-    the shapes do not depend on the data of the rod. What depends on them is which come first.
+    Stretching and bending of a straight rod are independent. Solved separately, all eigenvalues are simple
+    and the shapes do not depend on the data of the rod; only the order of the frequencies does.
 
     Example:
         >>> from nsjax.fem import unit_modes

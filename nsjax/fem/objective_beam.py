@@ -1,15 +1,15 @@
-"""Geometrically exact spatial beam of two nodes: strains that no rigid motion changes, for any path.
+"""Geometrically exact spatial beam of two nodes: strains invariant under rigid motion, without memory.
 
-Nodes have a place ``x`` and a unit quaternion ``p`` of their section, whose axes are those of the ground
-where the beam is without strain. An element has its length and axes ``D = (d1, d2, d3)`` there, ``d3``
-along it; its strains, in section axes and in the middle of the element, are::
+A node has a position ``x`` and a unit quaternion ``p`` of its section, the identity where the beam is
+without strain. The data of an element are its length and its axes ``D = (d1, d2, d3)`` without strain,
+``d3`` along it; its strains, in section axes and in the middle of the element, are::
 
     eta = D' A_m' (x2 - x1) / l - e3,    kappa = D' log(A_1' A_2) / l - kappa_0
 
-with rotations ``A`` of the nodes and ``A_m = A_1 exp(log(A_1' A_2) / 2)``, half the way between them:
-``eta`` holds two shears and the extension, ``kappa`` two bending curvatures and the twist. One point of
-quadrature keeps it free of locking: ``n`` elements of a cantilever sink by ``1 - 1 / (4 n^2)`` of what they
-should, however slender; a beam bent to a circle is a closed polygon, exactly.
+with rotations ``A`` of the nodes and the rotation halfway between, ``A_m = A_1 exp(log(A_1' A_2) / 2)``:
+``eta`` holds two shears and the extension, ``kappa`` two bending curvatures and the twist. One quadrature
+point avoids locking: a cantilever of ``n`` elements has ``1 - 1 / (4 n^2)`` of the exact deflection,
+however slender; a beam bent to a circle is exactly a closed polygon.
 
 Source: [GN (84)-(111)] for the kinematics; the strains of Simo and Reissner's beam along the geodesic
 between two nodes.
@@ -26,13 +26,13 @@ from nsjax.math.rotations import RELATIVE, SPUN, bilinear
 from nsjax.types import Array
 
 NEAR = 1e-8
-"""Square of the sine of half an angle below which the logarithm is its series, exact there to rounding."""
+"""Squared sine of half the angle below which a series, exact to rounding there, replaces the logarithm."""
 
 
 def relative_rotation(p1: Array, p2: Array) -> Array:
-    """``log(A_1' A_2)`` (3,), the shortest way, of unit quaternions; smooth at zero.
+    """Rotation vector ``log(A_1' A_2)`` (3,) of two unit quaternions, the shortest one; smooth at zero.
 
-    Limits: neighbours less than half a turn apart.
+    Limits: rotations less than half a turn apart.
     """
     d = bilinear(RELATIVE, p1, p2)
     d = jnp.where(d[0] < 0.0, -d, d)
@@ -45,7 +45,7 @@ def relative_rotation(p1: Array, p2: Array) -> Array:
 
 
 def halfway(p1: Array, p2: Array) -> Array:
-    """Quaternion (4,) half the way from one to the other, the shortest way: their sum made a unit."""
+    """Unit quaternion (4,) halfway between two, along the shortest rotation: their normalised sum."""
     total = p1 + jnp.where(jnp.sum(p1 * p2) < 0.0, -1.0, 1.0) * p2
     return total / jnp.sqrt(jnp.sum(total * total))
 
@@ -56,14 +56,14 @@ def objective_strains(
     """Strains ``(eta, kappa)`` (6,) of an element.
 
     Args:
-        x1, x2: places of its nodes (3,) [m].
-        p1, p2: their unit quaternions (4,).
-        length: without strain [m].
-        axes: ``D`` (3, 3), section axes as columns where the nodes are not turned.
+        x1, x2: positions of the nodes (3,) [m].
+        p1, p2: unit quaternions of the nodes (4,).
+        length: length without strain [m].
+        axes: ``D`` (3, 3), section axes without strain as columns.
         curvature: ``kappa_0`` (3,) [1/m], of the beam without moments.
 
     Returns:
-        two shears, extension [-], two curvatures and twist [1/m].
+        Two shears and extension [-], two curvatures and twist [1/m].
 
     Example:
         >>> import jax.numpy as jnp
@@ -94,15 +94,16 @@ def objective_forces(
     nodes: Array, rates: Array | None, length: Array, axes: Array, curvature: Array, stiffness: Array,
     damping: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Generalized forces (2, 6) of an element on its nodes: minus the gradient of its energy along
-    displacements in the axes of the ground and turns in those of the node, and of damping.
+    """Generalized forces (2, 6) of an element on its nodes, elastic (minus the gradient of its energy) and
+    viscous, along displacements in the axes of the ground and rotations in those of the node.
 
     Args:
-        nodes: places and quaternions (2, 7).
-        rates: velocities and angular velocities in the axes of the nodes (2, 6); with ``damping`` only.
+        nodes: positions and unit quaternions (2, 7).
+        rates: velocities and angular velocities (2, 6), the latter in the axes of the nodes; needed with
+            ``damping`` only.
         length, axes, curvature: see `objective_strains`.
         stiffness: (6,) [N], [N m^2]: two shears, extension, two bendings, twist.
-        damping: time [s] by which stresses are ``stiffness (strain + damping d strain/dt)``.
+        damping: time [s]; stresses are ``stiffness (strain + damping d strain/dt)``.
     """
 
     def strains(x1: Array, p1: Array, x2: Array, p2: Array) -> Array:
@@ -122,14 +123,14 @@ def objective_forces(
 
 
 def section_axes(points: Array, first_axis: Array) -> tuple[Array, Array]:
-    """Lengths (n,) and axes ``D`` (n, 3, 3) of elements through ``points`` (n + 1, 3): ``d3`` along them,
-    ``d1`` next to ``first_axis`` (3,), ``d2 = d3 x d1``.
+    """Lengths (n,) and axes ``D`` (n, 3, 3) of elements through ``points`` (n + 1, 3): ``d3`` along the
+    element, ``d1`` normal to it and closest to ``first_axis`` (3,), ``d2 = d3 x d1``.
     """
     return axes_along(points[1:] - points[:-1], first_axis)
 
 
 def axes_along(vectors: Array, first_axis: Array) -> tuple[Array, Array]:
-    """Lengths (k,) of vectors (k, 3), and axes (k, 3, 3) as of `section_axes` along them."""
+    """Lengths (k,) of vectors (k, 3), and axes (k, 3, 3) along them, see `section_axes`."""
     lengths = jnp.sqrt(jnp.sum(vectors * vectors, axis=1))
     along = vectors / lengths[:, None]
     across = first_axis[None, :] - jnp.sum(along * first_axis, axis=1)[:, None] * along

@@ -27,5 +27,5 @@ def gauss(points: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def integrate(values: Any, weights: np.ndarray) -> np.ndarray:
-    """``sum_k w_k values_k`` over the first axis."""
+    """Integral ``sum_k w_k values_k`` over the first axis."""
     return np.tensordot(weights, values, axes=(0, 0))

@@ -1,4 +1,4 @@
-"""A uniform rod in a floating frame: its basis and shape integrals, from traced data.
+"""A uniform rod in a floating frame: basis and shape integrals from data that may be traced.
 
 The displacement relative to the frame is ``(u, w)(x) = S(x / L) X q_f`` with the shape functions of the
 unit rod and a basis ``X`` (N, n). All integrals of the floating frame formulation are those of the unit rod
@@ -20,7 +20,7 @@ from nsjax.linalg import INLINE_LIMIT, Arrow, BlockTridiagonal, Dense, Structure
 from nsjax.types import Array, record
 
 FRAMES = {"tangential": "clamped_free", "pinned": "pinned_pinned"}
-"""Reference conditions of the unreduced rod, and the boundary conditions of modes that match them."""
+"""Reference conditions of the unreduced rod, and the matching boundary conditions of modes."""
 
 
 @record()
@@ -37,8 +37,9 @@ class RodData:
 class FloatingRod:
     """Shape integrals of the rod and a point mass at its end, in the coordinates ``q_f`` (n,).
 
-    With ``u_0 = (x, 0)`` and ``S`` the shape functions in these coordinates, integrals over the mass of the
-    rod plus the value at its end times the point mass. Matrices (n, n) are those of `RodBasis.structure`:
+    With ``u_0 = (x, 0)`` and ``S`` the shape functions in these coordinates. ``int`` is the integral over
+    the mass of the rod plus the value at its end times the point mass. Matrices (n, n) are stored as
+    `RodBasis.structure` says.
 
     Args:
         i1: ``int x`` [kg m]; ``I_1 = (i1, 0)``.
@@ -48,11 +49,11 @@ class FloatingRod:
         mean: ``int S`` (2, n).
         mass: ``int S' S``.
         spin: ``int S' I~ S``, skew.
-        stiffness: of the elastic forces.
+        stiffness: stiffness matrix of the elastic forces.
         tip: ``S(L)`` (2, n).
         root: curvature ``w''(0)`` (n,) times ``EI``, the bending moment at the root.
         basis: ``X`` (N, n).
-        modes: amplitudes of the first few modes from ``q_f`` (k, n).
+        modes: matrix (k, n) from ``q_f`` to the amplitudes of the first few modes.
     """
 
     i1: Array
@@ -74,11 +75,11 @@ class RodBasis:
     """Static data of a flexible rod: elements, reference conditions or modes.
 
     Args:
-        elements: of equal length.
-        frame: ``"tangential"``, the first node does not move relative to the frame, or ``"pinned"``, the
-            ends stay on its axis; for the unreduced rod.
+        elements: number of elements of equal length.
+        frame: for the unreduced rod: ``"tangential"``, the first node does not move relative to the frame,
+            or ``"pinned"``, both ends stay on the axis of the frame.
         modes: modal basis, whose boundary conditions then define the frame; None: nodal coordinates.
-        amplitudes: number of mode amplitudes to be observed with nodal coordinates.
+        amplitudes: number of mode amplitudes observed with nodal coordinates.
 
     Raises:
         InputError: for an unknown frame, or more modes than the rod has.
@@ -110,7 +111,7 @@ class RodBasis:
 
     @property
     def free(self) -> np.ndarray:
-        """Nodal coordinates that the reference conditions leave (n,), for the unreduced rod."""
+        """Nodal coordinates left free by the reference conditions (n,), for the unreduced rod."""
         held = CONDITIONS[FRAMES[self.frame]].held
         fixed = [(self.elements * DOFS if node < 0 else 0) + dof for node, dof in held]
         return np.setdiff1d(np.arange(unit_rod(self.elements).size), fixed)
@@ -132,7 +133,7 @@ class RodBasis:
         return self.size if self.modes is not None else min(self.amplitudes, self.size)
 
     def squares(self, rod: RodData, conditions: str) -> Array:
-        """Squares of all angular frequencies, axial then bending modes [rad^2/s^2]."""
+        """Squares of all angular frequencies [rad^2/s^2], axial modes first, then bending modes."""
         unit = unit_modes(self.elements, conditions)
         axial = unit.axial * (rod.axial / (rod.mass * rod.length))
         bending = unit.bending * (rod.bending / (rod.mass * rod.length**3))
@@ -145,8 +146,8 @@ class RodBasis:
         return found if self.modes is None else found[: self.modes.count]
 
     def _lowest(self, rod: RodData, conditions: str, count: int) -> Array:
-        """Unit shapes of the lowest modes (N, count): selection by rank, because the program of a run is
-        to hold no sort.
+        """Shapes of the lowest modes of the unit rod (N, count), selected by rank, because the program of a
+        run must not contain a sort.
         """
         squares = self.squares(rod, conditions)
         before = np.arange(squares.shape[0])
@@ -158,7 +159,7 @@ class RodBasis:
         return matmul(jnp.asarray(unit_modes(self.elements, conditions).pinned), chosen)
 
     def basis(self, rod: RodData) -> Array:
-        """``X`` (N, n): nodal coordinates of the unit rod, displacements in metres, of every ``q_f``."""
+        """Basis ``X`` (N, n): nodal coordinates of the unit rod, in metres, for each entry of ``q_f``."""
         if self.modes is not None:
             return self._lowest(rod, self.modes.conditions, self.modes.count) / jnp.sqrt(rod.mass)
         n = unit_rod(self.elements).size
@@ -170,7 +171,7 @@ class RodBasis:
         """Shape integrals of the rod.
 
         Args:
-            rod: its data.
+            rod: data of the rod.
             end_mass: point mass at ``x = L`` [kg].
             section_inertia: ``int rho I dx``, rotary inertia of the cross sections turning with the frame
                 [kg m^2].
@@ -206,7 +207,7 @@ class RodBasis:
         )
 
     def _amplitudes(self, rod: RodData, x: Array) -> Array:
-        """Amplitudes of modes from ``q_f`` (k, n)."""
+        """Matrix (k, n) from ``q_f`` to the amplitudes of modes."""
         if self.modes is not None:
             return jnp.eye(self.size)
         shapes = self._lowest(rod, FRAMES[self.frame], self.observed) * jnp.sqrt(rod.mass)

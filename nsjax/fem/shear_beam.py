@@ -1,11 +1,11 @@
 """Planar shear-deformable beam, geometrically exact: two nodes, linear shapes, one quadrature point.
 
-Nodes have a place ``(x, y)`` and an angle ``theta`` of their section, measured from ``+x``, along which a
-beam without strain lies at ``theta = 0``. Everything is a difference or a mean of neighbours in a row of
-nodes, so that forces, gradients of the energy, are assembled without index tables.
+A node has a position ``(x, y)`` and an angle ``theta`` of its section; a beam without strain at ``theta =
+0`` lies along ``+x``. All operations are differences or means of neighbours in a row of nodes, so that
+forces (gradients of the energy) are assembled without index tables.
 
-Source: Simo and Reissner's beam in the plane; one point of quadrature keeps it free of locking: ``n``
-elements of a cantilever sink by ``1 - 1 / (4 n^2)`` of what they should, however slender.
+Source: Simo and Reissner's beam in the plane; one quadrature point avoids locking: a cantilever of ``n``
+elements has ``1 - 1 / (4 n^2)`` of the exact deflection, however slender.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def beam_strains(nodes: Array, lengths: Array) -> BeamStrains:
 
     Args:
         nodes: ``(x, y, theta)`` (n + 1, 3) [m, m, rad].
-        lengths: of the elements without strain (n,) [m].
+        lengths: lengths of the elements without strain (n,) [m].
 
     Example:
         >>> import jax.numpy as jnp

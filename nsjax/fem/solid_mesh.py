@@ -1,4 +1,4 @@
-"""Meshes of eight-node hexahedra of any form: read, checked, and what is computed of them once."""
+"""Meshes of eight-node hexahedra of any form: reading, checks, and constants of the elements."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from nsjax.core.errors import InputError, nearest
 from nsjax.fem.hexahedron import CORNERS, POINTS, shape_gradients
 
 VTK_CORNERS = (0, 4, 3, 7, 1, 5, 2, 6)
-"""Places of our corners in the order of files: first around the lower face, then around the upper one."""
+"""For each corner of `nsjax.fem.hexahedron.CORNERS` its index in the order of files: around the lower face,
+then around the upper one."""
 
 FACES = ((0, 3, 2, 1), (4, 5, 6, 7), (0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6), (3, 0, 4, 7))
-"""Corners in the order of files around the faces, seen from outside."""
+"""Corners around each face, seen from outside, by their indices in the order of files."""
 
 ENDS = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
-"""Sets that every mesh has: nodes at its ends along the axes, up to `FLAT` of its size."""
+"""Sets that every mesh has: nodes within `FLAT` times its size of its ends along the axes."""
 
 FLAT = 1e-9
-"""Part of the size of a mesh by which nodes of a plane face may differ: files hold ten digits at least."""
+"""Distance of nodes from a plane end over the size of the mesh: files hold at least ten digits."""
 
 OWN_OF_GMSH = "gmsh:"
-"""First letters of names of mesh data that are not sets of nodes."""
+"""Prefix of Gmsh's names of mesh data that are not sets of nodes."""
 
 BOUNDARY = ("vertex", "line", "quad")
-"""Cells beside hexahedra, which may stand for sets."""
+"""Kinds of cells beside hexahedra that may define sets."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,14 +38,14 @@ class SolidMesh:
     """Nodes, elements and named sets of nodes; made by `read_mesh` or by hand.
 
     Args:
-        places: (nodes, 3) without load [m].
-        elements: (elements, 8) nodes in the order of VTK, Abaqus and Gmsh: around the lower face, then
-            around the upper one.
-        sets: nodes by name.
+        places: positions of the nodes without load (nodes, 3) [m].
+        elements: nodes of the elements (elements, 8) in the order of VTK, Abaqus and Gmsh: around the lower
+            face, then around the upper one.
+        sets: node numbers of each set, by its name.
 
     Raises:
-        InputError: for a mesh that no solid can have: wrong shapes, nodes that are none or belong to no
-            element, elements that are flat or turned inside out.
+        InputError: for wrong shapes, node numbers out of range, nodes that belong to no element, and
+            elements that are flat or inverted.
 
     Example:
         >>> import numpy as np
@@ -69,12 +70,12 @@ class SolidMesh:
 
     @property
     def corners(self) -> np.ndarray:
-        """Nodes of our corners (elements, 8), see `nsjax.fem.hexahedron.CORNERS`."""
+        """Nodes of the elements (elements, 8) in the order of `nsjax.fem.hexahedron.CORNERS`."""
         return np.asarray(self.elements[:, list(VTK_CORNERS)])
 
     @property
     def _jacobians(self) -> np.ndarray:
-        """``dX / dxi`` (elements, points, 3, 3)."""
+        """Jacobians ``dX / dxi`` at the Gauss points (elements, points, 3, 3)."""
         return np.asarray(np.einsum("eai,paj->epij", self.places[self.corners], shape_gradients(POINTS)))
 
     @property
@@ -84,25 +85,25 @@ class SolidMesh:
 
     @property
     def gradients(self) -> np.ndarray:
-        """``dN_a / dX`` at the Gauss points (points, corners, axes, elements) [1/m]."""
+        """Gradients ``dN_a / dX`` at the Gauss points (points, corners, axes, elements) [1/m]."""
         inverse = np.linalg.inv(self._jacobians)
         return np.asarray(np.einsum("paj,epji->paie", shape_gradients(POINTS), inverse))
 
     @property
     def masses(self) -> np.ndarray:
-        """Consistent masses ``sum N_a N_b dV`` (8, 8, elements) of the density 1 [m^3]."""
+        """Consistent masses ``sum N_a N_b dV`` (8, 8, elements) for density 1 [m^3]."""
         shapes = np.prod(1.0 + CORNERS[None] * POINTS[:, None], axis=2) / 8.0
         return np.asarray(np.einsum("pa,pb,pe->abe", shapes, shapes, self.volumes))
 
     @property
     def surface(self) -> np.ndarray:
-        """Nodes (faces, 4) around the faces that one element alone has."""
+        """Nodes (faces, 4) around the faces of the surface, which belong to one element only."""
         every = self.elements[:, list(FACES)].reshape(-1, 4)
         _, first, count = np.unique(np.sort(every, axis=1), axis=0, return_index=True, return_counts=True)
         return np.asarray(every[np.sort(first[count == 1])])
 
     def nodes(self, name: str) -> np.ndarray:
-        """Numbers of the nodes of a set: one of the file, or of `ENDS`.
+        """Numbers of the nodes of a set, which is in `sets` or one of `ENDS`.
 
         Raises:
             InputError: for a set that is unknown or empty.
@@ -122,13 +123,13 @@ class SolidMesh:
 
 
 def _some(which: np.ndarray) -> str:
-    """The first of a list."""
+    """Text with the first three entries of a list."""
     shown = ", ".join(str(int(k)) for k in which[:3])
     return shown + (", ..." if len(which) > 3 else "")
 
 
 def check_mesh(mesh: SolidMesh) -> None:
-    """A sentence for a mesh that no solid can have."""
+    """Refuses invalid meshes, see `SolidMesh`."""
     places, elements, n = mesh.places, mesh.elements, len(mesh.places)
     if places.ndim != 2 or places.shape[1:] != (3,) or not np.isfinite(places).all():
         raise InputError(f"mesh: places of shape {places.shape}; give finite numbers (nodes, 3)")
@@ -156,7 +157,7 @@ def check_mesh(mesh: SolidMesh) -> None:
 
 
 def _meshio() -> Any:
-    """The library, or a sentence."""
+    """The library meshio, or an error that names the extra."""
     try:
         import meshio
     except ImportError as error:
@@ -165,12 +166,12 @@ def _meshio() -> Any:
 
 
 def _flags(values: np.ndarray) -> bool:
-    """Whether data of points or cells mark a set: one number each, 0 or 1."""
+    """Whether data of points or cells mark a set: one number per point or cell, 0 or 1."""
     return values.ndim == 1 and bool(np.isin(values, (0, 1)).all()) and bool((values == 1).any())
 
 
 def _sets(found: Any) -> dict[str, np.ndarray]:
-    """Nodes by name: sets of points and of cells, physical groups, and data that are 0 or 1."""
+    """Sets of nodes by name, from sets of points and cells, physical groups, and data that are 0 or 1."""
     sets = {name: [np.asarray(x, int)] for name, x in found.point_sets.items()}
 
     def add(name: str, block: int, which: Any) -> None:
@@ -201,18 +202,18 @@ def _sets(found: Any) -> dict[str, np.ndarray]:
 def read_mesh(path: str | os.PathLike[str], *, scale: float = 1.0) -> SolidMesh:
     """Hexahedra and named sets of a file in any format that `meshio` reads (VTK, Gmsh, Abaqus, ...).
 
-    Sets are those of points and of cells (of faces, `quad`, too), physical groups of Gmsh, and data of
+    Sets are those of points and of cells (faces, `quad`, included), physical groups of Gmsh, and data of
     points or cells that are 0 or 1. Beside the eight-node hexahedra a file may hold `vertex`, `line` and
-    `quad` cells, which matter as sets alone.
+    `quad` cells, which serve to define sets only.
 
     Args:
-        path: of the file.
-        scale: factor to metres, 1e-3 of a file in millimetres.
+        path: path of the file.
+        scale: factor to metres, 1e-3 for a file in millimetres.
 
     Raises:
-        ImportError: naming the extra, without meshio.
-        InputError: for a file that cannot be read, for other cells than these, and for what `SolidMesh`
-            refuses.
+        ImportError: without meshio; names the extra to install.
+        InputError: for a file that cannot be read, for other kinds of cells, and for meshes that
+            `SolidMesh` refuses.
 
     Example:
         >>> from nsjax.fem import read_mesh

@@ -1,4 +1,4 @@
-"""Identification: numbers of a model from measured data."""
+"""Identification: estimates of a model's parameters and initial state from measured data."""
 
 from nsjax.identify import losses, transforms
 from nsjax.identify.data import Recording

@@ -1,8 +1,8 @@
-"""Intervals from the scatter between recordings: what holds under robust losses and model error.
+"""Intervals from the scatter between recordings, valid under robust losses and model error.
 
-The noise level says how well the data of one run are repeated, not how well the model fits runs that
-differ by what it leaves out. Recordings are independent, values within one are not: recordings are the
-clusters of the estimates below. Numbers that a recording has of its own (its start) are eliminated first.
+The noise level measures the repeatability of a value within a run; it does not measure model error, which
+differs between runs. Recordings are independent, values within a recording are not: recordings are the
+clusters of the estimates below. Numbers that belong to one recording (its start) are eliminated first.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from nsjax.identify.statistics import Statistics
 KINDS = ("noise", "profile", "recordings", "bootstrap")
 
 FEWEST = 10
-"""Recordings from which intervals are taken from their scatter, unless one is asked for: with fewer,
-Student's quantile of a variance of so few parts (2.26 at ten) makes them wide and still uncertain."""
+"""Number of recordings from which their scatter is the default source of intervals: Student's quantile
+(2.26 at ten) makes intervals from fewer recordings wide, and they are still uncertain."""
 
 ALONE = 1.0 - 1e-6
-"""Leverage from which a recording alone decides about a direction: leaving it out, nothing is known."""
+"""Leverage above which a single recording determines a direction: without it nothing is known there."""
 
 SQUARE = 0.5
-"""Least part of the curvature of squares that the loss must have at the estimate: one for squares, the
-share of residuals below its knee for Huber's, nothing for a median. Below a half most are beyond.
+"""Least mean curvature of the loss at the estimate, relative to squares: one for squares, for Huber's loss
+the share of residuals below its knee, zero for a median. Below a half most residuals lie above the knee.
 """
 
 CONVERGED = 0.95
@@ -39,12 +39,13 @@ Bend = Callable[[np.ndarray], np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Scatter:
-    """What recordings say about the uncertainty of the numbers common to them.
+    """Uncertainty of the numbers common to all recordings, from the scatter between recordings.
 
     Args:
-        statistics: with their covariance and deviations; those of single recordings keep the noise's.
+        statistics: with the covariance and deviations of the common numbers from the scatter; the numbers
+            of single recordings keep the deviations from the noise.
         quantiles: (p, 2) ends of the interval in coordinates of the search, nan where not from resamples.
-        sentence: why these are not intervals of their level, empty if they are.
+        sentence: why the intervals do not have their level, empty if they have.
     """
 
     statistics: Statistics
@@ -53,16 +54,16 @@ class Scatter:
 
 
 def kind_of(objective: Objective, asked: str | None) -> str:
-    """How intervals are made if nothing is asked for: from recordings where there are enough."""
+    """Kind of intervals: ``asked``, or by default from the recordings where there are enough."""
     if asked is not None:
         return asked
     return "recordings" if objective.shared and objective.fitted >= FEWEST else "noise"
 
 
 def _parts(objective: Objective, point: CostPoint, bend_of: Bend) -> tuple[np.ndarray, np.ndarray]:
-    """Second derivatives (K, g, g) and gradients (K, g) of the cost of each recording in the shared
-    numbers, its own ones eliminated; ``bend_of`` a residual: the second derivative of its loss, or what
-    stands for it. What the model's own curvature adds is in them where the point has it.
+    """Second derivatives (K, g, g) and gradients (K, g) of the cost of each recording with respect to the
+    common numbers, its own numbers eliminated. ``bend_of`` gives the second derivative of the loss of a
+    residual, or a substitute. The curvature of the model is included where the point has it.
     """
     g, loss = len(objective.shared), objective.loss
     hessian, gradient = [], []
@@ -79,8 +80,8 @@ def _parts(objective: Objective, point: CostPoint, bend_of: Bend) -> tuple[np.nd
 
 
 def _in_tails(objective: Objective, point: CostPoint, free: np.ndarray) -> str:
-    """Why the cost is no square near its minimum: most residuals have no curvature. Its minimum is then
-    that of a median, whose scatter no derivative tells.
+    """Sentence for a cost that is not quadratic near its minimum, because the loss has no curvature at most
+    residuals. The estimate is then like a median, whose scatter does not follow from derivatives.
     """
     bends: tuple[Bend, Bend] = (objective.loss.slope_of_pull, np.ones_like)
     both = [_parts(objective, point, bend)[0].sum(axis=0)[np.ix_(free, free)] for bend in bends]
@@ -96,13 +97,13 @@ def _in_tails(objective: Objective, point: CostPoint, free: np.ndarray) -> str:
 
 
 def left_out(objective: Objective, point: CostPoint, found: Statistics) -> Scatter:
-    """Covariance from leaving out one recording after the other, to first order (a sandwich estimate)::
+    """Covariance by leaving out each recording in turn, to first order (a sandwich estimate)::
 
         cov = (K - 1) / K  sum_k d_k d_k',      d_k = (A - H_k)^-1 g_k,   A = sum_k H_k
 
-    with the gradient ``g_k`` and the second derivative ``H_k`` of the cost of recording ``k``, that of
-    Gauss and Newton (or the exact one, where asked for) with the slope of the pull of the loss; where that
-    has no minimum here, with its weights.
+    with the gradient ``g_k`` and the second derivative ``H_k`` of the cost of recording ``k``. ``H_k`` is
+    that of Gauss and Newton (or the exact one, on request) with the derivative of ``r rho'`` of the loss;
+    where the cost has no minimum with these derivatives, with the weights ``rho'``.
     Unlike ``A^-1 (sum g g') A^-1`` it is not too small for few recordings (Bell & McCaffrey 2002).
     """
     free = np.flatnonzero(np.isfinite(found.deviation_z[: len(objective.shared)]))
@@ -134,7 +135,9 @@ def left_out(objective: Objective, point: CostPoint, found: Statistics) -> Scatt
 def _with(
     objective: Objective, point: CostPoint, found: Statistics, free: np.ndarray, inner: np.ndarray
 ) -> Statistics:
-    """Statistics with another covariance of these coordinates; beside own numbers none is known."""
+    """Statistics with the covariance ``inner`` of the coordinates ``free``, which are common to recordings;
+    covariances with numbers of single recordings are set to unknown.
+    """
     slope = objective.slope(point.z)
     shared = len(objective.shared)
     covariance, deviation = found.covariance.copy(), found.deviation_z.copy()
@@ -148,10 +151,10 @@ def resampled(
     objective: Objective, point: CostPoint, found: Statistics, *, level: float, resamples: int, seed: int,
     tolerance: float, most: int,
 ) -> Scatter:  # fmt: skip
-    """Quantiles and covariance of fits to as many recordings, drawn with replacement (bootstrap).
+    """Quantiles and covariance of fits to K recordings drawn with replacement from the K given (bootstrap).
 
-    Every fit goes on from the estimate. It sees what a linearised interval does not: bent valleys of the
-    cost, and numbers near a bound; it costs some runs of all recordings for every resample.
+    Every fit starts from the estimate. Unlike linearised intervals the quantiles include curved valleys of
+    the cost and numbers near a bound; every resample costs some runs of all recordings.
     """
     rng = np.random.default_rng(seed)
     g, drawn, good = len(objective.shared), [], 0

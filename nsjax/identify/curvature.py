@@ -10,11 +10,11 @@ from nsjax.identify.objective import CostPoint, Objective
 from nsjax.identify.statistics import NULL, Statistics, describe
 
 KINDS = ("linear", "exact")
-"""Curvatures that intervals rest on: that of the linearised model, or that of the cost itself."""
+"""Second derivatives behind the intervals: those of the linearised model, or those of the cost itself."""
 
 
 def hessian(objective: Objective, point: CostPoint) -> np.ndarray:
-    """Second derivatives (p, p) of the cost by the numbers themselves."""
+    """Second derivatives (p, p) of the cost with respect to the numbers themselves."""
     assert point.hessian is not None
     slope, bend = objective.slope(point.z), objective.bend(point.z)
     own = np.diag(point.gradient * bend / slope)
@@ -22,12 +22,12 @@ def hessian(objective: Objective, point: CostPoint) -> np.ndarray:
 
 
 def observed(objective: Objective, point: CostPoint, found: Statistics) -> tuple[Statistics, str]:
-    """Statistics with the covariance of the exact curvature, and why there is none, empty if there is.
+    """Statistics with the covariance of the exact curvature, and a sentence why there is none, or empty.
 
-    With squares ``s^2 H^-1``, the inverse of the observed information of normal noise. With another loss,
-    ``psi = r rho'``, that of an estimating equation, ``c H^-1 J'J H^-1`` with ``c = n / f mean(psi^2)``.
-    Both are those of `describe` where the model is linear. Directions in which the data say nothing, and
-    numbers at a wall, are those of the linearised model.
+    With squares the covariance is ``s^2 H^-1``, the inverse of the observed information of normal noise.
+    With another loss, ``psi = r rho'``, it is that of an estimating equation, ``c H^-1 J'J H^-1`` with
+    ``c = n / f mean(psi^2)``. Both equal those of `describe` where the model is linear. Directions in which
+    the data say nothing, and numbers at a wall, are those of the linearised model.
     """
     plan, loss = objective.plan, objective.loss
     free = np.flatnonzero(np.isfinite(found.deviation_z))
@@ -57,7 +57,7 @@ def observed(objective: Objective, point: CostPoint, found: Statistics) -> tuple
 
 
 def beside(objective: Objective, point: CostPoint) -> str:
-    """A sentence about deviations from the exact curvature beside those of the linearised model."""
+    """Sentence that compares deviations from the exact curvature with those of the linearised model."""
     linear = describe(objective, point)
     exact, why = observed(objective, point, linear)
     known = np.isfinite(linear.deviation_z) & (linear.deviation_z > 0.0)

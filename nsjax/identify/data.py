@@ -1,4 +1,4 @@
-"""Measured data: one `Recording` per run of the real thing."""
+"""Measured data: one `Recording` per run of the real system."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from nsjax.core.errors import nearest
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recording:
-    """What was measured in one run.
+    """Measured values of one run.
 
     Args:
-        times: (n,) increasing instants [s], in the time of the problem's start.
+        times: (n,) increasing times [s], on the clock of the problem's initial state.
         values: per observable, by its label (``"x"``, ``"theta1"``, ``"energy"``), the (n,) measured values
             in the unit of the label. Entries may be not a number where they are masked.
-        noise: standard deviation of the values: a number for all observables, a mapping, or arrays (n,)
-            in that mapping. None: unknown, one and the same for all values, estimated from what the fit
-            leaves over; observables of different units need theirs given.
-        mask: (n,) bool, or a mapping of observables to such: False where a value is missing or not to be
-            believed. None: all count.
+        noise: standard deviation of the values: a number for all observables, or a mapping of observables
+            to numbers or arrays (n,). None: unknown, the same for all values, estimated from the residuals
+            of the fit; required for observables of different units.
+        mask: (n,) bool, or a mapping of observables to masks: False where a value is missing or
+            unreliable. None: all values count.
         start: the `State` in which this recording starts; None: that of the problem.
-        name: for sentences and figures.
+        name: name of the recording in messages and figures.
 
     Raises:
-        InputError: for shapes that do not fit, times that do not increase, values that count and are not
+        InputError: for shapes that do not fit, times that do not increase, unmasked values that are not
             finite, noise that is not positive.
 
     Example:

@@ -14,13 +14,13 @@ from nsjax.short import as_html
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """One recording beside the model.
+    """One recording and the corresponding run of the model.
 
     Args:
-        name, times (n,): of the recording.
-        measured, model, noise: per observable (n,); nan where masked. ``start``: the model with the
-            numbers at which the search started.
-        held_out: whether it was kept from the fit.
+        name, times: name and times (n,) [s] of the recording.
+        measured, model, noise: values (n,) per observable; nan where masked.
+        start: values of the model with the numbers at which the search started.
+        held_out: whether the recording was kept from the fit.
     """
 
     name: str
@@ -43,8 +43,8 @@ class Fit:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One search: its end, its cost there, whether it converged, how it ended, and the cost and numbers of
-    every accepted step.
+    """One search: final numbers and cost, whether it converged, why it ended, and the costs and numbers of
+    all accepted steps.
     """
 
     values: np.ndarray
@@ -56,38 +56,39 @@ class Run:
 
 
 LISTED = 30
-"""Rows of a printed table: numbers common to all recordings come first."""
+"""Largest number of rows of a printed table; numbers common to all recordings come first."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """What `identify` found; prints as a table with the sentences below it.
+    """Result of `identify`; prints as a table with the messages below it.
 
     Args:
-        names: of the trained numbers.
-        values: (p,) the estimates. ``estimate["friction"]`` is one of them.
+        names: names of the trained numbers.
+        values: (p,) the estimates; ``estimate["friction"]`` gives the one of that name.
         interval: (p, 2) confidence intervals of ``level``, inside the ranges of the transforms.
         covariance: (p, p); `deviation` holds the roots of its diagonal, `correlation` its normalised form.
         singular_values, directions: of the sensitivity matrix for relative changes of the numbers,
             largest first; the inverse of a singular value is the relative standard deviation along its
-            direction. Of several recordings: of the numbers common to all, those of each eliminated.
-        success: the search converged, all numbers are identifiable, the gradient is not zero.
-        messages: sentences: how the search ended, what is not identifiable, what is at a bound, how well
-            the residuals agree with the noise.
-        chi_squared: sum of squared residuals in noise levels per degree of freedom; one expected.
+            direction. With several recordings: for the common numbers, those of single recordings
+            eliminated.
+        success: whether the search converged, all numbers are identifiable, and the gradient is not zero.
+        messages: sentences: how the search ended, which numbers are not identifiable or at a bound, how
+            well the residuals agree with the noise.
+        chi_squared: sum of squared residuals over the noise per degree of freedom; one is expected.
         noise: estimate of an unknown noise level, None if it was given.
         runs: the searches, best first; ``runs[0].costs`` is the history of the best.
-        fits: every recording beside the model, those held out included.
-        problem: the problem with the estimated parameters (and, of one recording, its start).
-        calls: compiled calls, of one program.
-        level: of the intervals.
-        intervals: what they are made from: ``"noise"``, ``"profile"``, ``"recordings"`` or ``"bootstrap"``.
-        holds: whether they hold the truth with the probability ``level``, as far as the fit can tell; a
-            sentence says why not, and the level is then not printed.
-        hessian: (p, p) exact second derivatives of the cost by the numbers, with ``curvature="exact"``: the
-            observed information in units of the noise. None with ``"linear"``.
-        linear_covariance: (p, p) from the noise and the linearised model, beside ``covariance``, with
-            ``curvature="exact"``; else None.
+        fits: every recording with its run of the model, those held out included.
+        problem: the problem with the estimated parameters (and, for one recording, its estimated start).
+        calls: number of calls of the compiled program.
+        level: probability of the intervals.
+        intervals: their source: ``"noise"``, ``"profile"``, ``"recordings"`` or ``"bootstrap"``.
+        holds: whether the intervals contain the true numbers with the probability ``level``, as far as the
+            fit can tell; if not, a message says why, and the level is not printed.
+        hessian: (p, p) exact second derivatives of the cost with respect to the numbers, with
+            ``curvature="exact"``: the observed information in units of the noise. None with ``"linear"``.
+        linear_covariance: (p, p) from the noise and the linearised model, with ``curvature="exact"``; else
+            None.
     """
 
     names: tuple[str, ...]
@@ -118,12 +119,12 @@ class Estimate:
 
     @property
     def deviation(self) -> np.ndarray:
-        """(p,) standard deviations; infinite where the data say nothing, nan for a number at a wall."""
+        """Standard deviations (p,); infinite where the data say nothing, nan for a number at a bound."""
         return np.asarray(np.sqrt(np.diag(self.covariance)))
 
     @property
     def correlation(self) -> np.ndarray:
-        """(p, p); zero beside a number of which nothing is known."""
+        """Correlations (p, p); zero for numbers without a finite deviation."""
         d = np.where(np.isfinite(self.deviation) & (self.deviation > 0.0), self.deviation, 1.0)
         inner = np.where(np.isfinite(self.covariance), self.covariance, 0.0) / np.outer(d, d)
         eye = np.eye(len(d), dtype=bool)
@@ -131,7 +132,7 @@ class Estimate:
 
     @property
     def held_out(self) -> tuple[Fit, ...]:
-        """Recordings kept from the fit, beside the model: the predictive check."""
+        """Recordings kept from the fit, with their runs of the model: the predictive check."""
         return tuple(fit for fit in self.fits if fit.held_out)
 
     def _repr_html_(self) -> str:
@@ -155,7 +156,7 @@ class Estimate:
 
 
 def as_dict(estimate: Estimate) -> dict[str, Any]:
-    """Numbers and sentences for a JSON file."""
+    """Results and messages of an estimate for a JSON file."""
 
     def plain(x: np.ndarray) -> list[float | None]:
         return [float(v) if np.isfinite(v) else None for v in x]

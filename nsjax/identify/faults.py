@@ -1,4 +1,4 @@
-"""Why a search cannot use what the model returns: a run that failed, or a number that is not finite."""
+"""Faults of model runs that stop a search: a failed run, or values and derivatives that are not finite."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 from nsjax.identify.plan import FitPlan
 
 FAILED = "the run failed"
-"""The sentences about runs whose status is not zero."""
+"""Beginning of the sentences about runs whose status is not zero."""
 
 NO_CURVATURE = (
     "a scheme that holds an impact in its step has first ones only; take "
     "schemes.localized(schemes.half_explicit(), changes=True), or gradient='discrete' where nothing strikes"
 )
-"""Why a run has no second derivatives, and what has."""
+"""Sentence: why a run has no second derivatives, and which runs have them."""
 
 
 def is_unlocated(plan: FitPlan, impacts: np.ndarray) -> bool:
-    """Whether impacts happened whose decisions were held fixed: plain second derivatives of such runs are
-    not those of the motion.
+    """Whether a run had impacts that are not located in time, whose second derivatives with fixed contact
+    decisions are not those of the motion.
     """
     scheme = plan.common.scheme
     located = scheme.name.startswith("localized(")
@@ -31,15 +31,15 @@ def is_unlocated(plan: FitPlan, impacts: np.ndarray) -> bool:
 def fault_of(
     plan: FitPlan, trained: Sequence[Any], status: np.ndarray, residual: np.ndarray, jacobian: np.ndarray
 ) -> str:
-    """A sentence, empty if nothing is wrong.
+    """Sentence about a failed run or values that are not finite, empty if nothing is wrong.
 
-    A run whose values are finite, but whose derivative is not, is sound: the fault lies in a function of
-    the model (or of the scheme) that has no derivative where the run passes. The sentence therefore names
-    the number and the first measured time at which it shows.
+    Where values are finite but derivatives are not, the fault lies in a function of the model (or of the
+    scheme) that has no derivative at some state of the run. The sentence therefore names the trained number
+    and the first measured time of a derivative that is not finite.
 
     Args:
-        trained: what the last axis of the derivative belongs to.
-        status: of the runs (K,).
+        trained: the numbers along the last axis of the derivative.
+        status: status bits of the runs (K,).
         residual, jacobian: (K, n, m) and (K, n, m, g + l), zero where nothing is measured.
     """
     if np.any(status):
@@ -57,14 +57,14 @@ def fault_of(
 
 
 def bent(second: np.ndarray) -> str:
-    """A sentence about second derivatives that are not finite, empty if all are."""
+    """Sentence about second derivatives that are not finite, empty if all are finite."""
     if np.all(np.isfinite(second)):
         return ""
     return "a second derivative of the model is not finite, though the run and its first ones are sound"
 
 
 def remedy(fault: str) -> str:
-    """What to do about a fault at the start of a search."""
+    """Sentence with the remedy for a fault at the start of a search."""
     if fault.startswith("the derivative"):
         return (
             "nsjax.check_gradient tells the step; look in the model for a root, quotient, norm or power at "
@@ -74,7 +74,7 @@ def remedy(fault: str) -> str:
 
 
 def _first(x: np.ndarray) -> tuple[int, ...] | None:
-    """Place of the entry (recording, time, ...) that is not finite at the earliest row of its recording."""
+    """Indices (recording, time, ...) of the entry that is not finite at the earliest row, or None."""
     places = np.argwhere(~np.isfinite(x))
     if not len(places):
         return None
@@ -83,7 +83,7 @@ def _first(x: np.ndarray) -> tuple[int, ...] | None:
 
 
 def _place(plan: FitPlan, k: int, i: int) -> str:
-    """Recording and time."""
+    """Text with recording and time."""
     recording = plan.recordings[k]
     who = f" of {recording.name or f'recording {k}'}" if plan.fitted > 1 else ""
     return f"from t = {float(recording.times[i]):.6g} s on{who}"

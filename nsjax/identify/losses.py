@@ -1,6 +1,6 @@
-"""Losses of residuals: squares, and such that outliers cannot pull on.
+"""Losses of residuals: squares, and robust ones that limit the influence of outliers.
 
-With the residual ``r`` over its noise level and ``z = r^2`` the cost is half the sum of ``rho(z)``.
+With the residual ``r`` divided by its noise level and ``z = r^2`` the cost is half the sum of ``rho(z)``.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from nsjax.core import InputError
 from nsjax.core.errors import nearest
 
 SCALES = {"squares": 1.0, "huber": 1.345, "soft_l1": 1.0, "cauchy": 2.385}
-"""Residuals in noise levels from which a loss counts less than squares (95 % efficiency for normal noise
-with Huber's and Cauchy's; Holland & Welsch 1977)."""
+"""Residuals over the noise above which a loss is smaller than squares (95 % efficiency for normal noise
+with Huber's and Cauchy's losses; Holland & Welsch 1977)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Loss:
-    """One of `squares`, `huber`, `soft_l1`, `cauchy`.
+    """Loss function of the residuals: `squares`, `huber`, `soft_l1` or `cauchy`.
 
     Args:
-        kind: its name.
-        scale: in noise levels; residuals above it count less than squares.
+        kind: name of the loss.
+        scale: residual over the noise above which the loss is smaller than squares.
 
     Example:
         >>> import numpy as np
@@ -36,7 +36,7 @@ class Loss:
     scale: float = 1.0
 
     def rho(self, r: np.ndarray) -> np.ndarray:
-        """Loss of residuals over their noise."""
+        """Loss ``rho(r^2)`` of residuals over their noise."""
         z, c = r * r, self.scale
         if self.kind == "huber":
             return np.where(z <= c * c, z, 2.0 * c * np.abs(r) - c * c)
@@ -47,7 +47,7 @@ class Loss:
         return z
 
     def weight(self, r: np.ndarray) -> np.ndarray:
-        """``rho'(z)``, between 0 and 1."""
+        """Weight ``rho'(z)`` of residuals, between 0 and 1."""
         z, c = r * r, self.scale
         if self.kind == "huber":
             return np.where(z <= c * c, 1.0, c / np.maximum(np.abs(r), c))
@@ -58,7 +58,7 @@ class Loss:
         return np.ones_like(r)
 
     def slope_of_pull(self, r: np.ndarray) -> np.ndarray:
-        """``d(r rho'(r^2))/dr``, for the covariance."""
+        """Derivative ``d(r rho'(r^2))/dr``, for the covariance."""
         z, c = r * r, self.scale
         if self.kind == "huber":
             return (z <= c * c).astype(float)
@@ -73,7 +73,7 @@ def read(loss: str | Loss) -> Loss:
     """A loss by its name.
 
     Raises:
-        InputError: for an unknown one, or a scale that is not positive.
+        InputError: for an unknown loss, or a scale that is not positive.
 
     Example:
         >>> from nsjax.identify.losses import read

@@ -1,4 +1,4 @@
-"""Newton's method with the exact Hessian of the cost, in a region that it trusts."""
+"""Newton's method with the exact Hessian of the cost, in a trust region."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from nsjax.identify.objective import CostPoint, Objective
 from nsjax.identify.search import SHORTEST, Search
 
 ROUNDING = 1e-11
-"""Eigenvalues of the Hessian this small beside the largest are zero: nothing is known along them."""
+"""Ratio of an eigenvalue of the Hessian to the largest below which it is zero: the cost does not change
+along its eigenvector."""
 
 NEAR = 0.02
-"""Length of Newton's step in standard deviations of the estimate, below which a cost that does not fall is
-that of a step too small to be seen in it."""
+"""Length of a Newton step in standard deviations of the estimate below which the search has converged
+although the cost does not fall as predicted: the step is too short to show in the cost."""
 
 
 def trusted_step(gradient: np.ndarray, hessian: np.ndarray, radius: float) -> tuple[np.ndarray, bool]:
-    """The least value of ``g's + s'Hs / 2`` with ``|s| <= radius``, and whether it lies inside.
+    """Minimiser ``s`` of ``g's + s'Hs / 2`` with ``|s| <= radius``, and whether it lies inside the ball.
 
-    Newton's step where the Hessian is positive and the step short enough. Else ``(H + m) s = -g`` with the
-    shift ``m > -lambda_min`` that gives the length ``radius``; where ``g`` does not see the most negative
-    direction (at a saddle), that direction is added (Moré & Sorensen 1983).
+    The step is Newton's where the Hessian is positive definite and the step short enough. Otherwise it
+    solves ``(H + m) s = -g`` with the shift ``m > -lambda_min`` that gives the length ``radius``; where
+    ``g`` is orthogonal to the most negative eigenvector (at a saddle), a multiple of that eigenvector is
+    added (Moré & Sorensen 1983).
 
     Args:
         gradient, hessian: (n,), (n, n), symmetric.
-        radius: in the same coordinates; may be infinite.
+        radius: radius of the ball in the same coordinates; may be infinite.
     """
     values, vectors = np.linalg.eigh(hessian)
     along = vectors.T @ gradient
@@ -55,15 +57,16 @@ def trusted_step(gradient: np.ndarray, hessian: np.ndarray, radius: float) -> tu
 
 
 class Newton(Search):
-    """Newton's method inside a box: ``H s = -g`` with the exact Hessian, in a region of trust.
+    """Newton's method inside a box: ``H s = -g`` with the exact Hessian, in a trust region.
 
-    ``H`` holds what the model's own curvature adds to that of Gauss and Newton, so that the search ends
-    quadratically whatever the residuals are. Where it is not positive, or the step leaves the region, the
-    model is minimised on the region's edge, `trusted_step`, which goes down from saddles and maxima, too.
-    The region is a ball in ``|D s|``, ``D`` the largest roots of curvatures so far, those of Gauss and
-    Newton or exact ones; its radius begins at the norm of the residuals, shrinks to a quarter of a step
-    that does not reduce the cost as it promised, and doubles where it did. Coordinates pressed against a
-    wall rest, trials are brought back into the box.
+    ``H`` contains the curvature of the model beside the term of Gauss and Newton, so that the search
+    converges quadratically for residuals of any size. Where ``H`` is not positive definite, or the step
+    leaves the region, the quadratic model is minimised on the region's boundary (`trusted_step`), which
+    descends from saddles and maxima as well. The region is a ball in ``|D s|``; ``D`` holds the largest
+    square roots of the diagonal curvatures so far, Gauss and Newton's or exact. Its initial radius is the
+    norm of the residuals. The radius shrinks to a quarter of a step that reduces the cost by less than
+    predicted, and doubles after good steps. Coordinates pressed against a wall are fixed, trials are
+    projected into the box.
     """
 
     curved = True
@@ -75,7 +78,7 @@ class Newton(Search):
         self.inside = False
 
     def tell(self, point: CostPoint) -> None:
-        """Takes note of what is at ``trial`` and chooses the next."""
+        """Takes the cost at ``trial`` and chooses the next trial."""
         if not self._begun(point):
             return None
         if self.best is None:
@@ -115,7 +118,7 @@ class Newton(Search):
         self.trial = np.clip(point.z + step, self.low, self.high)
 
     def _downhill(self, point: CostPoint, free: np.ndarray) -> np.ndarray:
-        """The next step. A wall can bend a long one uphill; one in a smaller region points down."""
+        """The next step. A wall can turn a long step uphill; a step in a smaller region points downhill."""
         d = np.where(self.scale > 0.0, self.scale, 1.0)[free]
         slope = point.gradient[free] / d
         hessian = np.asarray(point.hessian)

@@ -19,20 +19,21 @@ from nsjax.identify.transforms import Transform
 
 @dataclasses.dataclass(frozen=True)
 class CostPoint:
-    """Value, gradient and matrix of the cost at ``z`` (p,).
+    """Cost, gradient and Gauss-Newton model at a point ``z`` (p,) of the search.
 
     Args:
         cost: half the sum of the losses.
         gradient: (p,) of the cost.
-        matrix, rest: (r, p), (r,): the cost is ``|matrix s + rest|^2 / 2`` to second order of a
-            Gauss-Newton model, up to a constant; all rows of the residuals, compressed.
-        residual: (K, n, m) over the noise, zero where masked.
-        jacobian: (K, n, m, g + l) of the residuals, the numbers of all recordings first, then own ones.
-        bend: (K, g + l, g + l), where asked for: what curvature of the model itself adds to the second
-            derivatives of the cost of each recording (curvature of the transforms included).
-        hessian: (p, p) of the cost, exact, where asked for.
-        fault: what keeps the search from using it, a sentence; empty if all runs went well and everything
-            is finite.
+        matrix, rest: (r, p), (r,): Gauss-Newton model ``|matrix s + rest|^2 / 2`` of the cost at ``z + s``,
+            up to a constant; the rows of all residuals, compressed.
+        residual: (K, n, m) residuals over the noise, zero where masked.
+        jacobian: (K, n, m, g + l) of the residuals, the numbers common to all recordings first, then those
+            of the recording.
+        bend: (K, g + l, g + l), on request: part of the second derivatives of the cost of each recording
+            that comes from the curvature of the model (and of the transforms).
+        hessian: (p, p) exact second derivatives of the cost, on request.
+        fault: sentence that says why the search cannot use the point; empty if all runs succeeded and all
+            values are finite.
         status, impacts, notes: of the runs (K,).
     """
 
@@ -52,14 +53,14 @@ class CostPoint:
 
     @property
     def ok(self) -> bool:
-        """Whether the search may go here."""
+        """Whether the search may use this point."""
         return not self.fault
 
 
 class Objective:
     """The cost as a function of the search's coordinates ``z``: first the numbers common to all
     recordings, then those of each recording. ``weights`` (K,): how often each recording counts.
-    ``curved``: whether the program of the last points, which serves other runs, has second derivatives.
+    ``curved``: whether the program of the last points, which also runs the fits, has second derivatives.
     """
 
     def __init__(self, plan: FitPlan, loss: Loss, starts: int) -> None:
@@ -102,24 +103,24 @@ class Objective:
         return np.asarray(shared + [x.start[k] for k in range(self.fitted) for x in self.own], float)
 
     def to_z(self, x: np.ndarray) -> np.ndarray:
-        """Coordinates of numbers."""
+        """Coordinates ``z`` of the model's numbers ``x``."""
         return self._each("inverse", x)
 
     def to_x(self, z: np.ndarray) -> np.ndarray:
-        """Numbers of the model."""
+        """Numbers ``x`` of the model at coordinates ``z``."""
         return self._each("forward", z)
 
     def slope(self, z: np.ndarray) -> np.ndarray:
-        """``dx/dz``."""
+        """Derivatives ``dx/dz`` of the transforms."""
         return self._each("slope", z)
 
     def walls(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ends of the coordinates."""
+        """Lower and upper ends of the coordinates."""
         low, high = self._each("walls", z).T
         return low, high
 
     def bend(self, z: np.ndarray) -> np.ndarray:
-        """``d2x/dz2``."""
+        """Second derivatives ``d2x/dz2`` of the transforms."""
         return self._each("bend", z)
 
     def _each(self, name: str, values: np.ndarray) -> np.ndarray:
@@ -127,7 +128,7 @@ class Objective:
         return np.asarray([getattr(t, name)(np.asarray(v)) for t, v in pairs], float)
 
     def lanes(self, x: np.ndarray, tracks: Sequence[int]) -> np.ndarray:
-        """Numbers of each run (L, g + l); recordings held out start as they were given."""
+        """Numbers of each run (L, g + l); recordings held out have their given start."""
         g, n = len(self.shared), len(self.own)
         rows = []
         for k in tracks:
@@ -136,7 +137,9 @@ class Objective:
         return np.stack(rows)
 
     def run(self, x: Sequence[np.ndarray], tracks: Sequence[int]) -> Predicted:
-        """These recordings with each of these sets of numbers; first axis: sets times recordings."""
+        """Runs of the recordings ``tracks`` with each set of numbers in ``x``; first axis: sets times
+        recordings.
+        """
         lanes = np.concatenate([self.lanes(one, tracks) for one in x])
         room = padded(self.starts * len(self.plan.recordings), 8)
         program = dataclasses.replace(self.plan.program, curved=self.curved)
@@ -144,7 +147,7 @@ class Objective:
         return evaluate(program, self.plan.common, np.tile(tracks, len(x)), lanes, room)
 
     def points(self, z: Sequence[np.ndarray], curved: bool = False) -> list[CostPoint]:
-        """The search's knowledge at several places, all in one compiled call.
+        """Cost and derivatives at several points ``z``, all in one compiled call.
 
         Raises:
             InputError: for second derivatives of a run that has none.
@@ -194,13 +197,13 @@ class Objective:
         )  # fmt: skip
 
     def by_recording(self, entries: np.ndarray) -> np.ndarray:
-        """Entries of numbers (p,) as those that move each recording (K, g + l)."""
+        """Entries (p,) distributed to the numbers of each recording (K, g + l)."""
         g, n = len(self.shared), len(self.own)
         own = entries[g:].reshape(self.fitted, n)
         return np.concatenate([np.tile(entries[:g], (self.fitted, 1)), own], axis=1)
 
     def assembled(self, blocks: np.ndarray) -> np.ndarray:
-        """The matrix (p, p) of a sum over recordings from what each adds to it (K, g + l, g + l)."""
+        """Matrix (p, p) assembled from the blocks (K, g + l, g + l) of the recordings."""
         g, n = len(self.shared), len(self.own)
         found = np.zeros((g + n * self.fitted, g + n * self.fitted))
         for k, block in enumerate(blocks):
@@ -209,8 +212,8 @@ class Objective:
         return found
 
     def compress(self, jacobian: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A small matrix with the same normal equations: the rows of each recording are turned into at
-        most one per number that moves it. Squaring, as normal equations do, would lose half the digits.
+        """Small matrix and vector with the same normal equations, by an orthogonal factorisation of the
+        rows of each recording. Forming normal equations would lose half the digits.
         """
         g, n = len(self.shared), len(self.own)
         rows, rest = [], []

@@ -1,4 +1,4 @@
-"""Turns the arguments of an identification into arrays: what is trained, and when runs save rows."""
+"""Checks of an identification's arguments, and their layout as arrays: trained numbers, rows to save."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nsjax.sensors import ENERGIES, label_name
 from nsjax.trajectory import label_names
 
 ON_GRID = 1e-6
-"""A measured time this part of a step from the end of a step is that end."""
+"""Distance in steps within which a measured time counts as the end of a step."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Trained:
     """One trained number of the search.
 
     Args:
-        name: as the user wrote it, entries of arrays with their index.
-        transform: how it may vary.
-        start: value at which the search starts (for numbers of the start: one per recording).
-        own: whether every recording has its own.
+        name: name given by the user; entries of arrays with their index.
+        transform: range and coordinate of the number.
+        start: value at which the search starts (for a number of the initial state: one per recording).
+        own: whether every recording has its own value.
     """
 
     name: str
@@ -48,8 +48,8 @@ class FitPlan:
     """An identification that has passed all checks.
 
     Args:
-        values, noise, mask: (K, n, m) of all recordings, the fitted ones first; padded places masked.
-        fitted: number of recordings that are fitted; the rest is held out.
+        values, noise, mask: (K, n, m) of all recordings, the fitted ones first; padded entries are masked.
+        fitted: number of recordings that are fitted; the others are held out.
         known: whether the noise level is known.
     """
 
@@ -69,7 +69,7 @@ def make_plan(
     problem: Problem, scheme: Scheme, data: Any, train: Mapping[str, Transform], dt: float,
     gradient: str | None, holdout: Any,
 ) -> FitPlan:  # fmt: skip
-    """Checks and lays out everything; arguments as in `nsjax.identify`.
+    """The checked plan of an identification; arguments as in `nsjax.identify`.
 
     Raises:
         InputError: for input that cannot be fitted.
@@ -117,7 +117,7 @@ def _observables(problem: Problem, recordings: Sequence[Recording]) -> tuple[str
 
 
 def _needs_rows(system: System, params: Any, names: tuple[str, ...]) -> bool:
-    """Whether an observable of the model that was measured looks at the output of a step."""
+    """Whether a measured observable of the model depends on the output of a step."""
     labels, observe = system.labels, system.observe
     plain = {label_name(e) for e in (*labels.q, *labels.v)} | set(ENERGIES)
     if observe is None or plain.issuperset(names):
@@ -130,12 +130,12 @@ def _needs_rows(system: System, params: Any, names: tuple[str, ...]) -> bool:
 
     try:
         return not set(names).issubset({*jax.eval_shape(look, params), *plain})
-    except (AttributeError, TypeError):  # it reached for the output that was not there
+    except (AttributeError, TypeError):  # it read the output, which is None here
         return True
 
 
 def _key(text: str) -> Key:
-    """A number that can be trained."""
+    """Key of a number that can be trained, from its name."""
     key = parse_parameter(text, "identify")
     if key.path[0] == "scheme":
         raise InputError(f"identify: {text}: numbers of the scheme are no parameters of the model")
@@ -147,7 +147,9 @@ def _key(text: str) -> Key:
 def _read_train(
     problem: Problem, params: Any, recordings: Sequence[Recording], train: Mapping[str, Transform]
 ) -> tuple[Any, tuple[Trained, ...], tuple[tuple[Key, tuple[int, ...]], ...]]:
-    """Parameters with the fixed ones set, and everything trained, the numbers of the starts last."""
+    """Parameters with the fixed ones set; the trained numbers, those of the initial states last; their keys
+    and shapes.
+    """
     if not isinstance(train, Mapping) or not train:
         listed: list[Any] = (
             [train] if isinstance(train, str) else train if isinstance(train, list | tuple) else []
@@ -187,7 +189,7 @@ def _read_train(
 
 
 def _values(key: Key, params: Any, starts: Sequence[InitialState]) -> np.ndarray:
-    """The number or array of a key, first axis: one for all, or one per recording."""
+    """Values of a key; first axis: one for all recordings, or one per recording."""
     bases: list[dict[str, Any]] = [{"params": params, "state": start} for start in starts]
     found = []
     for base in bases if key.path[0] == "state" else bases[:1]:
@@ -224,14 +226,16 @@ def _start(problem: Problem, recording: Recording) -> InitialState:
 
 
 def padded(size: int, step: int) -> int:
-    """The next multiple: data of about the same size are served by one program, and spare places of a loop
-    cost next to nothing.
+    """The next multiple of ``step``: data of about the same size use one program, and unused iterations of
+    a loop cost almost nothing.
     """
     return -(-size // step) * step
 
 
 def _tracks(problem: Problem, recordings: Sequence[Recording], dt: float) -> tuple[Tracks, int]:
-    """Where rows are saved, and between which of them the measured times lie; padded to one length."""
+    """Steps at which rows are saved, and the rows around each measured time; padded to one length. The
+    number is the padded count of measured times.
+    """
     size = padded(max(len(x.times) for x in recordings), 32)
     all_rows: list[Any] = []
     places: list[Any] = []
@@ -254,7 +258,7 @@ def _tracks(problem: Problem, recordings: Sequence[Recording], dt: float) -> tup
         weights.append(weight)
         origins.append(origin)
     length = padded(max(len(rows) for rows in all_rows), 64)
-    spare = padded(len(recordings), 4) - len(recordings)  # repeats of the last, which no lane takes
+    spare = padded(len(recordings), 4) - len(recordings)  # copies of the last recording, used by no lane
     counts: list[Any] = [np.pad(np.diff(rows, prepend=0), (0, length - len(rows))) for rows in all_rows]
     starts: list[Any] = [_start(problem, x) for x in recordings]
     numbers: dict[str, Any] = {

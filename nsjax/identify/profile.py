@@ -1,4 +1,4 @@
-"""Intervals where the cost itself has risen by what the level allows: profiles of the likelihood."""
+"""Intervals from profiles of the likelihood: they end where the cost has risen to that of the level."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from nsjax.identify.solve import Levenberg
 from nsjax.identify.statistics import Statistics
 
 NEAR = 1e-3
-"""Relative miss of the wanted rise, in standard deviations, at which an end counts as found."""
+"""Error of the root of the cost's rise, in standard deviations over the wanted one, at which an end is
+accepted."""
 
 TRIALS = 15
-"""Places of a number at which the others are fitted, for one end."""
+"""Largest number of values of a number, for one end, at which the other numbers are fitted."""
 
 FARTHEST = 4.0
-"""Longest step to the next place, in those to the present one."""
+"""Largest ratio of the next trial's distance from the estimate to that of the present trial."""
 
 
 def _pinned(objective: Objective, z: np.ndarray, k: int, tolerance: float, most: int) -> CostPoint | None:
-    """The least cost with this coordinate where it is; None if the model fails there."""
+    """Point of least cost with coordinate ``k`` fixed; None if the model fails there."""
     search: Search = Levenberg(z, objective, tolerance, most, damped=True)
     search.low, search.high = search.low.copy(), search.high.copy()
     search.low[k] = search.high[k] = z[k]
@@ -32,12 +33,12 @@ def _pinned(objective: Objective, z: np.ndarray, k: int, tolerance: float, most:
 def ends_of(
     objective: Objective, best: CostPoint, found: Statistics, half: np.ndarray, tolerance: float, most: int
 ) -> tuple[np.ndarray, str]:
-    """Ends (p, 2) in coordinates of the search, and why some are none, empty if all are.
+    """Ends of the intervals (p, 2) in coordinates of the search, and a sentence why ends are missing.
 
-    An end of number ``k`` is where the least cost over all others is above that of the estimate by as much
-    as a quadratic one would be at ``half[k]``, ``(half / deviation)^2 s^2 / 2``. The root of the rise is
-    nearly linear: its zero is found by secants. Where the rise is not reached, the end is infinite, or the
-    wall.
+    At an end of number ``k`` the least cost over all other numbers exceeds that of the estimate by the rise
+    of a quadratic cost at ``half[k]``, ``(half / deviation)^2 s^2 / 2``. The square root of the rise is
+    nearly linear in the number; the secant method finds the end. Where the cost does not rise so far, the
+    end is infinite, or the wall.
     """
     ends, missed = np.full((len(best.z), 2), np.nan), []
     for k in np.flatnonzero(np.isfinite(found.deviation_z) & (found.deviation_z > 0.0)):
@@ -53,7 +54,9 @@ def _end(
     objective: Objective, best: CostPoint, found: Statistics, asked: tuple[int, float],
     effort: tuple[float, int],
 ) -> float:  # fmt: skip
-    """One end; ``asked``: coordinate and signed half width of the linearised interval."""
+    """One end; ``asked``: coordinate and signed half width of the linearised interval; ``effort``:
+    tolerance and largest number of points.
+    """
     k, half = asked
     sign, deviation = float(np.sign(half)), float(found.deviation_z[k])
     wanted = abs(half) / deviation

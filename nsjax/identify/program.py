@@ -1,8 +1,8 @@
 """The compiled program of an identification: values at the measured times and their derivatives.
 
-A lane is one run of the model for one recording with one set of numbers. Parameters, starts, step size,
-times and numbers of steps are data: every iteration, start of the search and seed of the noise is served
-by one program. Derivatives are taken in forward mode, because few numbers are trained.
+A lane is one run of the model for one recording with one set of numbers. Parameters, initial states, step
+size, times and numbers of steps are data, so that one program serves all iterations, starts of the search
+and seeds of the noise. Derivatives are taken in forward mode, because few numbers are trained.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from nsjax.types import Array, PyTree, record
 
 @record()
 class InitialState:
-    """Start of a run without its time; ``xi`` (nv,) moves ``q`` along `System.retract`, zero unless
-    trained.
+    """Initial state of a run without its time; ``xi`` (nv,) increments ``q`` by `System.retract`, zero
+    unless trained.
     """
 
     q: Array
@@ -39,13 +39,13 @@ class InitialState:
 
 @dataclasses.dataclass(frozen=True)
 class RunProgram:
-    """Static part.
+    """Static data of the program of a lane.
 
     Args:
-        system: what runs.
-        entries: key and shape of everything that is trained, those common to all recordings first.
-        names: observables.
-        needs_rows: whether the model's observables look at forces and impulses.
+        system: the system to simulate.
+        entries: key and shape of all trained numbers, those common to all recordings first.
+        names: names of the observables.
+        needs_rows: whether the model's observables depend on forces and impulses.
         curved: whether second derivatives are taken as well, forward over forward: few numbers are trained.
     """
 
@@ -58,8 +58,9 @@ class RunProgram:
 
 @record()
 class Tracks:
-    """Recordings, first axis; ``time``, ``start``; ``counts`` (rows,): steps before each row;
-    ``place``, ``weight`` (n,): the row before a measured time, and how far that lies towards the next one.
+    """Initial time and state of each recording (first axis), and its rows. ``counts`` (rows,): steps before
+    each row; ``place``, ``weight`` (n,): the row before each measured time, and the fraction of the way
+    from it to the next row.
     """
 
     time: Array
@@ -90,7 +91,7 @@ class FitLane:
 @record()
 class Predicted:
     """Results of one lane: ``values`` (n, m) at the measured times, ``jacobian`` (n, m, p), status bits,
-    number of impacts, notes about the derivative, and, where asked for, second derivatives ``second``
+    number of impacts, notes about the derivative, and, on request, second derivatives ``second``
     (n, m, p, p).
     """
 
@@ -105,7 +106,7 @@ class Predicted:
 def with_numbers(
     program: RunProgram, base: dict[str, PyTree], x: Any, roots: tuple[str, ...] = ("params", "state")
 ) -> dict[str, PyTree]:
-    """Parameters and start with the trained numbers, those below some ``roots`` only."""
+    """Parameters and initial state with the trained numbers ``x``, limited to the keys below ``roots``."""
     used = 0
     for key, shape in program.entries:
         size = int(np.prod(shape))
@@ -116,7 +117,7 @@ def with_numbers(
 
 
 def predict(program: RunProgram, common: FitData, track: Tracks, x: Array) -> tuple[Array, Any]:
-    """Values at the measured times (n, m), linear between steps; and what happened on the way."""
+    """Values at the measured times (n, m), linear between steps; status, impacts and notes of the run."""
     base = with_numbers(program, {"params": common.params, "state": track.start}, x)
     params, start, system = base["params"], base["state"], program.system
     q = system.retract(start.q, start.xi)
@@ -128,7 +129,7 @@ def predict(program: RunProgram, common: FitData, track: Tracks, x: Array) -> tu
     traj = trajectory(system, params, run, columns)
     rows = jnp.stack([traj[name] for name in program.names], axis=1)
     w = track.weight[:, None]
-    # a plain product would let a row that does not count spoil a value by 0 * inf
+    # a plain product would spoil a value by 0 * inf of a row of weight zero
     after = rows[jnp.minimum(track.place + 1, rows.shape[0] - 1)]
     values = jnp.where(w > 0.0, (1.0 - w) * rows[track.place] + w * after, rows[track.place])
     notes = lax.reduce(columns["notes"], np.asarray(0), lax.bitwise_or, (0, 1))
@@ -137,7 +138,7 @@ def predict(program: RunProgram, common: FitData, track: Tracks, x: Array) -> tu
 
 @functools.partial(jax.jit, static_argnames=("program",))
 def run_lane(program: RunProgram, common: FitData, lane: FitLane) -> Predicted:
-    """One lane."""
+    """Values and derivatives of one lane."""
     track = jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, lane.track, keepdims=False), common.tracks)
 
     def slopes(x: Array) -> tuple[Array, Any]:
@@ -165,10 +166,10 @@ def _call(
 def evaluate(
     program: RunProgram, common: FitData, tracks: np.ndarray, x: np.ndarray, room: int
 ) -> Predicted:
-    """Lanes (L,) with numbers (L, p) on all devices of the process; numpy arrays, lanes first.
+    """Results of lanes (L,) with numbers (L, p), run on all devices of the process: numpy, lanes first.
 
     Args:
-        room: lanes of a compiled call, at least L; less need no other program.
+        room: number of lanes of the compiled call, at least L; the same program runs fewer lanes.
     """
     devices = tuple(jax.local_devices())
     pick, counts, order = lay_out(np.arange(len(tracks)), len(devices), -(-room // len(devices)))

@@ -53,54 +53,55 @@ def identify(
 ) -> Estimate:
     """Estimates numbers of a model from recordings of its motion.
 
-    Minimises ``sum rho(((model - measured) / noise)^2) / 2`` over all values that count. The model runs
-    with steps ``dt`` on the grid of its start; between steps it is linear. Derivatives are those of the
-    run, in forward mode, through impacts as ``gradient`` says. Intervals come from the linearised problem
-    at the end and the noise level, or from the scatter between recordings, see ``intervals``; where the fit
-    shows that they have not their level, ``estimate.holds`` is False and the level is not printed.
+    Minimises ``sum rho(((model - measured) / noise)^2) / 2`` over all unmasked values. The model runs with
+    steps ``dt`` from the initial time; values between steps are interpolated linearly. Derivatives are
+    those of the run, in forward mode, through impacts as ``gradient`` says. Intervals come from the problem
+    linearised at the estimate and the noise level, or from the scatter between recordings, see
+    ``intervals``; where the fit shows that they do not have their level, ``estimate.holds`` is False and
+    the level is not printed.
 
-    All searches, iterations and seeds are served by one compiled program: numbers, data of the same
-    shape, step size and times may change without compiling again. Recordings and searches are lanes of it,
-    as in `nsjax.sweep`.
+    One compiled program serves all searches, iterations and seeds: numbers, data of the same shape, step
+    size and times may change without compiling again. Recordings and searches are its lanes, as in
+    `nsjax.sweep`.
 
     Args:
-        problem: system, parameters (where the search starts, unless a transform says otherwise), start.
+        problem: system, parameters (start of the search, unless a transform sets another), initial state.
         scheme: for instance ``schemes.generalized_alpha()``.
-        data: a `Recording` or several, each with its own start.
-        train: what is trained and how it may vary, see `nsjax.transforms`. Keys: ``"friction"`` or
-            ``"params.friction"``, entries ``"friction[2]"``, whole arrays; of the start
-            ``"state.q[0]"``, ``"state.v"``, and ``"state.xi[3]"``, an increment along `System.retract` (for
-            rotations), zero at first. Every recording has its own numbers of the start.
+        data: a `Recording` or several, each with its own initial state.
+        train: the trained numbers and their ranges, see `nsjax.transforms`. Keys: ``"friction"`` or
+            ``"params.friction"``, entries ``"friction[2]"``, whole arrays; of the initial state
+            ``"state.q[0]"``, ``"state.v"``, and ``"state.xi[3]"``, an increment by `System.retract` (for
+            rotations), initially zero. Every recording has its own numbers of the initial state.
         dt: step size [s].
         method: ``"levenberg_marquardt"``, ``"gauss_newton"`` (undamped, with halved steps), ``"newton"``
-            (exact Hessian, in a region of trust), or an optimiser of optax, ``optax.adam(0.02)`` for
+            (exact Hessian, in a trust region), or an optimiser of optax, ``optax.adam(0.02)`` for
             instance.
-        starts: number of searches: from the problem's values, and from values drawn at random, anywhere in
-            an interval, else within a factor ``1 + spread``.
-        spread, seed: of these.
+        starts: number of searches: one from the problem's values, the others from random values, anywhere
+            in an interval, else within a factor ``1 + spread``.
+        spread, seed: spread and seed of the random values.
         loss: ``"squares"``, ``"huber"``, ``"soft_l1"``, ``"cauchy"``, or an `nsjax.losses.Loss`.
         gradient: ``"saltation"`` or ``"discrete"``, see `simulate`; None: the scheme's own.
-        tolerance: the search has converged when a step promises to reduce the cost by this part.
+        tolerance: the search has converged when the predicted relative reduction of the cost is below it.
         max_runs: largest number of points that a search evaluates.
-        level: of the confidence intervals.
-        intervals: what they are made from. ``"noise"``: the linearised model and the noise level; right if
-            nothing but independent noise lies between model and data. ``"recordings"``: the scatter between
-            recordings (each left out in turn, to first order); holds under model error and robust losses
-            as well. ``"profile"``: as from the noise, but to where the cost itself, least over all other
-            numbers, has risen as far; some runs for every end. ``"bootstrap"``: fits to recordings drawn
-            with replacement. None: recordings if there are at least ten, else noise. Numbers that a
-            recording has of its own keep those of the noise.
-        resamples: fits of the bootstrap, each some runs of all recordings.
-        curvature: what intervals of ``"noise"`` and ``"recordings"`` take for the second derivatives of
-            the cost. ``"linear"``: those of the linearised model (Gauss and Newton's). ``"exact"``: with
-            what the model's own curvature times the residuals adds, so that with squares they rest on
-            the observed information; both covariances are then in the estimate.
+        level: probability of the confidence intervals.
+        intervals: source of the intervals. ``"noise"``: the linearised model and the noise level; right if
+            model and data differ by independent noise alone. ``"recordings"``: the scatter between
+            recordings (each left out in turn, to first order); right under model error and robust losses
+            as well. ``"profile"``: like the noise, but with ends where the cost itself, least over all
+            other numbers, has risen by the amount of the level; some runs for every end. ``"bootstrap"``:
+            fits to recordings drawn with replacement. None: recordings if there are at least ten, else
+            noise. Numbers that belong to one recording have the intervals of the noise.
+        resamples: number of fits of the bootstrap; each needs some runs of all recordings.
+        curvature: second derivatives of the cost for intervals of ``"noise"`` and ``"recordings"``.
+            ``"linear"``: those of the linearised model (Gauss and Newton's). ``"exact"``: with the term of
+            the model's curvature times the residuals, which for squares is the observed information; the
+            estimate then has both covariances.
         holdout: recordings kept from the fit; the model's error for them is reported.
 
     Returns:
         An `Estimate`. ``estimate.success`` is False unless the search converged and every number is
-        identifiable; a number at a bound, a zero gradient, residuals larger than the noise are said in
-        ``estimate.messages``.
+        identifiable; ``estimate.messages`` report a number at a bound, a zero gradient, and residuals
+        larger than the noise.
 
     Raises:
         InputError: before any run, for input that cannot be fitted; after the first runs, if the model
@@ -111,10 +112,10 @@ def identify(
     inside their step (`nsjax.schemes.localized`), or there must be none.
     Intervals with either curvature are ellipses; those of a profile are not.
 
-    Limits: a run of a time-stepping scheme is a saw-tooth in the parameters (an impact stays in its step
-        until they move it into the next), and carries the error of its step: choose ``dt`` so small that
-        both lie well below the noise, and compare with half of it. Intervals are those of the linearised
-        model. Where the sequence of impacts changes, the cost has kinks or jumps; use several starts.
+    Limits: a run of a time-stepping scheme is a saw-tooth function of the parameters (an impact stays in
+        its step until they move it into the next) and has a discretisation error: choose ``dt`` so small
+        that both lie well below the noise, and compare with half of ``dt``. Where the sequence of impacts
+        changes, the cost has kinks or jumps; use several starts.
 
     Example:
         >>> import numpy as np
@@ -200,7 +201,7 @@ def _sample(objective: Objective, spread: float, rng: np.random.Generator) -> np
 def _intervals(
     objective: Objective, best: CostPoint, level: float, kind: str, draw: dict[str, Any]
 ) -> tuple[Statistics, np.ndarray, str]:
-    """Statistics, intervals (p, 2) and why they have not their level, empty if they have."""
+    """Statistics, intervals (p, 2), and a sentence why they do not have their level, empty if they have."""
     plan, found, why = objective.plan, describe(objective, best), ""
     ends = np.full((len(best.z), 2), np.nan)
     if best.hessian is not None:
@@ -307,7 +308,7 @@ def _quality(objective: Objective, best: CostPoint, found: Statistics) -> list[s
 
 
 def _fits(objective: Objective, x: np.ndarray) -> tuple[Fit, ...]:
-    """Every recording beside the model at the start and at the end."""
+    """Every recording with the runs of the model at the start and at the end of the search."""
     plan = objective.plan
     tracks = list(range(len(plan.recordings)))
     before = objective.run([objective.begin], tracks).values
@@ -331,7 +332,7 @@ def _fits(objective: Objective, x: np.ndarray) -> tuple[Fit, ...]:
 
 
 def _fitted(objective: Objective, x: np.ndarray) -> Problem:
-    """The problem with the estimates; the start too, if there is one recording."""
+    """The problem with the estimated parameters and, for a single recording, its estimated start."""
     plan = objective.plan
     start = plan.common.tracks.start
     one = dataclasses.replace(start, **{n: getattr(start, n)[0] for n in ("q", "v", "xi")})

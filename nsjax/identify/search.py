@@ -1,4 +1,4 @@
-"""What all searches have in common: each looks at a place and is told what is there."""
+"""Base class of all searches: a search proposes a trial point and receives the cost there."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import numpy as np
 from nsjax.identify.objective import CostPoint, Objective
 
 SHORTEST = 2.0**-30
-"""Part of a step at which a search gives up."""
+"""Fraction of the full step below which a search gives up."""
 
 
 class Search:
-    """A search: look at ``trial``, `tell` what is there, until ``done``. ``curved``: whether it wants exact
-    second derivatives.
+    """A search: the caller evaluates the cost at ``trial`` and hands it to `tell`, until ``done``.
+    ``curved``: whether the search needs exact second derivatives.
     """
 
     curved = False
@@ -29,21 +29,21 @@ class Search:
         self.told, self.fault = 0, ""
 
     def tell(self, point: CostPoint) -> None:
-        """Takes note of what is at ``trial`` and chooses the next."""
+        """Takes the cost at ``trial`` and chooses the next trial."""
         raise NotImplementedError
 
     def _stop(self, converged: bool, why: str) -> None:
         self.done, self.converged, self.why = True, converged, why
 
     def _begun(self, point: CostPoint) -> bool:
-        """Counts a point; whether the search goes on from it: a fault at the start is its end."""
+        """Counts a point and returns whether the search continues; a fault at its start ends it."""
         self.told, self.fault = self.told + 1, point.fault
         if self.best is None and not point.ok:
             self._stop(False, f"at the start of the search {point.fault}")
         return not self.done
 
     def _moves(self, depends: bool, free: np.ndarray) -> bool:
-        """Whether anything can move: the data depend on it, and it is ``free`` of walls."""
+        """Whether a coordinate can move: the data depend on the numbers, and one is ``free`` of walls."""
         if not depends:
             self._stop(False, "the data do not depend on anything that is trained (zero gradient)")
         elif not np.any(free):
@@ -51,13 +51,13 @@ class Search:
         return not self.done
 
     def _spent(self, remedy: str = "a better start") -> bool:
-        """Whether no run of the model is left; the search ends then."""
+        """Whether the allowed number of points is used up, which ends the search."""
         if self.told >= self.most:
             self._stop(False, f"stopped after {self.most} runs of the model; give more, or {remedy}")
         return self.done
 
     def _stuck(self) -> None:
-        """Ends a search that finds no way down."""
+        """Ends a search that finds no descent."""
         why = self.fault or "the model's derivative may be wrong here"
         self._stop(False, f"no step reduces the cost; {why}")
 

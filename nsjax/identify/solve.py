@@ -1,4 +1,4 @@
-"""Searches: each says where to look next and is told what is there, so that several share one program."""
+"""Searches that propose trial points and receive costs, so that several share one compiled program."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ METHODS = ("levenberg_marquardt", "gauss_newton", "newton")
 
 NEAR, TOOTH, FLOOR = 3.0, 0.02, 0.3
 """Lengths of the undamped step in standard deviations of the estimate. Below `NEAR` a trial may raise the
-cost by a little if it halves that length; below `TOOTH` the search has arrived when the cost no longer
-follows its prediction; below `FLOOR` when neither falls any more."""
+cost slightly if it halves that length. Below `TOOTH` the search has converged when the cost no longer
+follows its prediction, below `FLOOR` when neither the cost nor the length falls."""
 
 RISE = 2.0
-"""Rise of the cost that such a trial may have, in units of the variance of the residuals."""
+"""Largest rise of the cost at a trial below `NEAR`, in units of the variance of the residuals."""
 
 STIFFEST = 1e14
-"""Damping at which a search gives up."""
+"""Damping ``lambda`` above which a search gives up."""
 
 
 class Levenberg(Search):
     """Damped Gauss-Newton steps inside a box.
 
     ``(A'A + lambda D^2) s = -A'b`` on the coordinates that are not pressed against a wall, ``D`` the
-    largest column norms so far, solved by orthogonalisation; the trial is brought back into the box.
+    largest column norms so far, solved by orthogonalisation; the trial is projected into the box.
     ``lambda`` follows the gain ratio (Nielsen 1999). Without damping (``gauss_newton``) a step that does
     not reduce the cost is halved instead.
 
     The cost of a time-stepping run is a saw-tooth, whose teeth can be as high as the change of the cost
     over one standard deviation, while derivatives through impacts are those of the line through the teeth.
-    Near the end the search therefore looks for the zero of the gradient: what counts is the length of the
+    Near the end the search therefore seeks the zero of the gradient: its criterion is the length of the
     undamped step in standard deviations, ``|A s|``.
     """
 
@@ -50,7 +50,7 @@ class Levenberg(Search):
         self.predicted, self.length = 0.0, np.inf
 
     def tell(self, point: CostPoint) -> None:
-        """Takes note of what is at ``trial`` and chooses the next."""
+        """Takes the cost at ``trial`` and chooses the next trial."""
         if not self._begun(point):
             return None
         if self.best is None:
@@ -79,7 +79,7 @@ class Levenberg(Search):
         self._propose()
 
     def _length(self, point: CostPoint) -> float:
-        """Length of the undamped step, in standard deviations if the noise is one."""
+        """Length ``|A s|`` of the undamped step, in standard deviations for noise of level one."""
         return float(np.linalg.norm(point.matrix @ self._step(point, 0.0)))
 
     def _step(self, point: CostPoint, damping: float) -> np.ndarray:
@@ -93,7 +93,7 @@ class Levenberg(Search):
         return np.clip(point.z + step, self.low, self.high) - point.z
 
     def _downhill(self, point: CostPoint) -> np.ndarray:
-        """The next step. A wall can bend a long one uphill; a shorter or a more damped one points down."""
+        """The next step. A wall can turn a long step uphill; a shorter or damped one points downhill."""
         while True:
             step = self._step(point, self.damping if self.damped else 0.0)
             step = step if self.damped else self.part * step
@@ -139,7 +139,7 @@ class Descent(Search):
         self.costs: list[float] = []
 
     def tell(self, point: CostPoint) -> None:
-        """Takes note of what is at ``trial`` and steps on."""
+        """Takes the cost at ``trial`` and takes the next gradient step."""
         self.told += 1
         if not point.ok:
             return self._stop(False, f"after {self.told} steps {point.fault}; take shorter ones")
@@ -160,7 +160,7 @@ class Descent(Search):
 
 
 def make(method: Any, z: np.ndarray, objective: Objective, tolerance: float, most: int) -> Search:
-    """A search from ``z``.
+    """Search by the given method from ``z``.
 
     Raises:
         InputError: for an unknown method.
@@ -182,7 +182,7 @@ def make(method: Any, z: np.ndarray, objective: Objective, tolerance: float, mos
 def search(
     objective: Objective, starts: list[np.ndarray], method: Any, tolerance: float, most: int
 ) -> list[Search]:
-    """All searches side by side: one compiled call for the trials of those that still go on."""
+    """Finished searches, run side by side: one compiled call for the trials of all unfinished ones."""
     searches = [make(method, z, objective, tolerance, most) for z in starts]
     while True:
         active = [s for s in searches if not s.done]

@@ -10,29 +10,29 @@ import numpy as np
 from nsjax.identify.objective import CostPoint, Objective
 
 NULL = 1e-7
-"""A direction of relative changes whose singular value is this small beside the largest moves nothing:
-the derivatives carry about nine digits."""
+"""Ratio of a singular value to the largest below which the data do not depend on its direction: the
+derivatives have about nine digits."""
 
 SHARE = 0.1
-"""A number takes part in a direction if its share is at least this large beside the largest."""
+"""Ratio of a number's entry in a direction to the largest entry from which the number takes part in it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Statistics:
-    """What the sensitivity matrix at the end of a search says.
+    """Covariance and singular values of the sensitivity matrix at the end of a search.
 
     Args:
         covariance: (p, p) of the numbers themselves; infinite where the data say nothing, nan for
-            numbers held at a bound.
+            numbers at a bound.
         deviation_z: (p,) standard deviations of the coordinates of the search.
         singular_values: (g,) of the sensitivity matrix, for relative changes of the numbers and
             residuals in noise levels: the inverse is the relative standard deviation in that direction.
-            Of the numbers common to several recordings, if there are any, those of each eliminated (the
-            start of a recording has no size to compare with); else of all.
+            For the numbers common to several recordings, if there are any, with those of single recordings
+            eliminated (the start of a recording has no size for relative changes); else for all.
         directions: (g, g), rows: the directions, relative changes of the numbers.
-        variance: of the residuals in noise levels, one expected (chi squared per degree of freedom).
-        largest: singular value of all numbers, beside which others count as zero.
-        moving: (p,) whether a number moves the data.
+        variance: of the residuals over the noise (chi squared per degree of freedom); one is expected.
+        largest: largest singular value of all numbers, the reference for those that count as zero.
+        moving: (p,) whether the data depend on a number.
     """
 
     covariance: np.ndarray
@@ -45,7 +45,7 @@ class Statistics:
 
     @property
     def null(self) -> np.ndarray:
-        """(p,) whether a singular value counts as zero."""
+        """Whether each singular value counts as zero (g,)."""
         return np.asarray(self.singular_values <= NULL * self.largest)
 
 
@@ -64,8 +64,7 @@ def describe(objective: Objective, point: CostPoint) -> Statistics:
     matrix, _ = objective.compress(point.jacobian, point.residual)
     slope = objective.slope(point.z)
     x = objective.to_x(point.z)
-    # increments count from the start of a recording, and starts differ between recordings: neither has a
-    # size to which a change could be compared
+    # zero, increments and starts that differ between recordings have no size to relate a change to
     sizeless = (x == 0.0) | np.asarray([name.startswith("state.xi") for name in objective.names])
     sizeless[len(objective.shared) :] |= objective.fitted > 1
     size = np.where(sizeless, 1.0, np.abs(x))
@@ -91,8 +90,8 @@ def describe(objective: Objective, point: CostPoint) -> Statistics:
 
 
 def _shared(objective: Objective, point: CostPoint, scale: np.ndarray) -> np.ndarray | None:
-    """Sensitivity (r, g) to the numbers common to several recordings, times ``scale``: what the numbers of
-    each recording leave of it. None where there are no such numbers, or no others.
+    """Sensitivity (r, g) to the numbers common to several recordings, times ``scale``, the numbers of
+    single recordings eliminated. None where all numbers are common, or none is.
     """
     g = len(objective.shared)
     if not g or not objective.own or objective.fitted < 2:
@@ -109,7 +108,7 @@ def _shared(objective: Objective, point: CostPoint, scale: np.ndarray) -> np.nda
 
 
 def _null(sizes: np.ndarray) -> np.ndarray:
-    """Which of these count as zero beside the largest."""
+    """Whether each singular value counts as zero relative to the largest."""
     return np.asarray(sizes <= NULL * max(float(np.max(sizes)), np.finfo(float).tiny))
 
 
@@ -145,8 +144,8 @@ def _covariance(relative: np.ndarray, held: np.ndarray, scale: float) -> np.ndar
 
 
 def quantile(level: float, freedom: int | None) -> float:
-    """Half width of a two-sided interval in standard deviations: normal, or Student's for a variance
-    estimated with so many degrees of freedom.
+    """Half width of a two-sided interval in standard deviations: of the normal distribution, or of
+    Student's for a variance estimated with ``freedom`` degrees of freedom.
 
     Example:
         >>> from nsjax.identify.statistics import quantile
@@ -167,12 +166,12 @@ def quantile(level: float, freedom: int | None) -> float:
 
 
 def noise_alone(objective: Objective, point: CostPoint, found: Statistics) -> str:
-    """Why residuals are not the independent noise that intervals from the noise level rest on, empty if
-    nothing shows.
+    """Sentence why residuals are not independent noise of the given level, which intervals from the noise
+    assume; empty if they look like it.
 
-    Looked at: their size, where the level is given and the loss is squares; and how a value pulls the same
-    way as the one before it. Of ``n`` pairs of independent pulls the mean product over the mean square has
-    the deviation ``1 / sqrt(n)``; four of them are no accident.
+    Two tests: the size of the residuals, where the level is given and the loss is squares; and the
+    correlation of ``psi = r rho'`` of successive values. For ``n`` pairs of independent values the mean
+    product over the mean square has the deviation ``1 / sqrt(n)``; four deviations are significant.
     """
     plan, loss = objective.plan, objective.loss
     large = found.variance > 1.0 + 4.0 * np.sqrt(2.0 / objective.freedom)
@@ -188,7 +187,7 @@ def noise_alone(objective: Objective, point: CostPoint, found: Statistics) -> st
 
 
 def identifiability(objective: Objective, found: Statistics, impacts: int) -> list[str]:
-    """Sentences about directions in which the data say nothing, or next to nothing."""
+    """Sentences about directions in which the data say nothing or almost nothing."""
     names = objective.names
     sentences = []
     silent = ~found.moving

@@ -1,7 +1,7 @@
-"""How a trained number may vary: coordinates without bounds, or bounds that the search respects.
+"""Ranges of trained numbers: coordinates without bounds, or bounds that the search respects.
 
-The optimiser works on ``z``; the number of the model is ``x(z)``. A log or logistic map keeps it inside a
-range that it never reaches; `box` keeps the number itself as coordinate and stops at the wall.
+The optimiser works on ``z``; the number of the model is ``x(z)``. A log or logistic map keeps the number
+inside a range whose ends it never reaches; `box` has the number itself as coordinate and stops at the wall.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from nsjax.core import InputError
 from nsjax.core.arguments import numbers
 
 WALL = 12.0
-"""Logistic coordinates end here: within 6e-6 of the range from its end."""
+"""Largest absolute logistic coordinate: the number is then within 6e-6 of the range from its end."""
 
 CLOSE = 1e-3
-"""A number closer to the end of its interval than this part of it is at its bound."""
+"""Distance from the end of an interval, over its length, below which a number is at its bound."""
 
 FAR = 50.0
-"""Logarithmic coordinates end this far from their start."""
+"""Largest distance of a logarithmic coordinate from its start."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Transform:
-    """One of `free`, `positive`, `interval`, `box`, `fixed`.
+    """Range and coordinate of a trained number: `free`, `positive`, `interval`, `box` or `fixed`.
 
     Args:
-        kind: its name.
+        kind: name of the transform.
         low, high: ends of the range of the number.
-        initial: where the search starts; None: at the problem's own value.
+        initial: number at which the search starts; None: the problem's own value.
 
     Example:
         >>> from nsjax import transforms
@@ -61,7 +61,7 @@ class Transform:
         return x
 
     def slope(self, z: np.ndarray) -> np.ndarray:
-        """``dx/dz``."""
+        """Derivative ``dx/dz``."""
         if self.kind == "positive":
             return np.exp(z)
         if self.kind == "interval":
@@ -70,7 +70,7 @@ class Transform:
         return np.ones_like(np.asarray(z, float))
 
     def bend(self, z: np.ndarray) -> np.ndarray:
-        """``d2x/dz2``."""
+        """Second derivative ``d2x/dz2``."""
         if self.kind == "positive":
             return np.exp(z)
         if self.kind == "interval":
@@ -87,8 +87,8 @@ class Transform:
         return self.low * one, self.high * one
 
     def bound(self, x: float, start: float) -> float | None:
-        """The end of the range that the number is at, None inside; a positive one is where it has fallen to
-        a thousandth of its start.
+        """The end of the range at which the number lies, None inside the range; a `positive` number is at
+        its end when it has fallen to a thousandth of its start.
         """
         if self.kind == "positive":
             return self.low if x - self.low <= CLOSE * (start - self.low) else None
@@ -98,14 +98,14 @@ class Transform:
         return self.high if x >= self.high - room else None
 
     def holds(self, x: np.ndarray) -> bool:
-        """Whether a number is inside."""
+        """Whether a number is inside the range."""
         if self.kind in ("positive", "interval"):
             return bool(np.all((x > self.low) & (x < self.high)))
         return bool(np.all((x >= self.low) & (x <= self.high)))
 
     def sample(self, x: np.ndarray, spread: float, rng: np.random.Generator) -> np.ndarray:
-        """A start for a search: anywhere in a range with two ends; else within a factor ``1 + spread`` of
-        a positive number, or ``spread`` times the size of another one.
+        """Random start of a search: anywhere in a range with two ends; else within a factor ``1 + spread``
+        of a positive number, or within ``spread`` times the size of any other number.
         """
         u = rng.uniform(-1.0, 1.0, np.shape(x))
         if np.isfinite(self.low) and np.isfinite(self.high):
@@ -129,7 +129,7 @@ def free(initial: float | None = None) -> Transform:
     """A number without bounds.
 
     Args:
-        initial: where the search starts, in the unit of the number; None: at the problem's own value.
+        initial: start of the search, in the unit of the number; None: the problem's own value.
 
     Example:
         >>> from nsjax import transforms
@@ -143,7 +143,7 @@ def positive(initial: float | None = None, low: float = 0.0) -> Transform:
     """A number above ``low``: ``x = low + exp(z)``.
 
     Args:
-        initial: as of `free`.
+        initial: as for `free`.
         low: end of the range, in the unit of the number.
 
     Example:
@@ -160,7 +160,7 @@ def interval(low: float, high: float, initial: float | None = None) -> Transform
 
     Args:
         low, high: ends of the range, in the unit of the number.
-        initial: as of `free`.
+        initial: as for `free`.
 
     Raises:
         InputError: for ends in the wrong order.
@@ -178,7 +178,7 @@ def box(low: float = -np.inf, high: float = np.inf, initial: float | None = None
 
     Args:
         low, high: ends of the range, in the unit of the number.
-        initial: as of `free`.
+        initial: as for `free`.
 
     Raises:
         InputError: for ends in the wrong order.
@@ -195,7 +195,7 @@ def fixed(value: float | None = None) -> Transform:
     """A number that is not trained.
 
     Args:
-        value: to which it is set, in its unit; None: the problem's own.
+        value: value of the number, in its unit; None: the problem's own.
 
     Example:
         >>> from nsjax import transforms

@@ -1,4 +1,4 @@
-"""Saved runs: one file holds the problem, the scheme, the rows, and what continues the run."""
+"""Saved runs: one file holds the problem, the scheme, the rows, and the data to continue the run."""
 
 from nsjax.io.archive import READABLE, SCHEMA, Saved, header, load, save
 from nsjax.io.driver import PERIOD, Stopped, resume, run

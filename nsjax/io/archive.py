@@ -23,7 +23,7 @@ from nsjax.trajectory import Trajectory
 from nsjax.version import __version__
 
 SCHEMA = 2
-"""Version of the file's layout: 2 names records by what they are, 1 (of version 0.1) by class paths."""
+"""Version of the file's layout: 2 has public names of records, 1 (of version 0.1) class paths."""
 
 READABLE = (1, 2)
 """Versions that `load` reads."""
@@ -34,14 +34,14 @@ CONTENT = tuple(f.name for f in dataclasses.fields(Trajectory) if f.name not in 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Saved:
-    """What `load` returns; ``problem, traj = load(path)`` unpacks the first two.
+    """Result of `load`; ``problem, traj = load(path)`` unpacks the first two fields.
 
     Args:
-        problem: parameters and start as they were.
-        traj: the trajectory, all arrays numpy's.
-        scheme: what it was run with; None if it was not saved or is not the package's.
+        problem: the saved system, parameters and initial state.
+        traj: the trajectory, with numpy arrays.
+        scheme: scheme of the run; None if it was not saved or is not one of the package.
         scheme_note: why there is no scheme, "" if there is one.
-        metadata: what else was noted.
+        metadata: metadata given to `save`.
     """
 
     problem: Problem
@@ -57,8 +57,8 @@ class Saved:
 def save(
     path: PathLike, problem: Problem, traj: Trajectory, *, scheme: Scheme | None = None, **metadata: Any
 ) -> None:
-    """Writes a run to one ``.npz`` file that holds everything: `load` gives back the same problem and
-    trajectory bit for bit, and the run can be continued from it bit for bit.
+    """Writes a complete run to one ``.npz`` file: `load` returns the same problem and trajectory bit for
+    bit, and the run can be continued from it bit for bit.
 
     The file can be read with numpy alone; there are no pickles in it. ``numpy.load(path)`` has the
     rows under their names in `Trajectory` (those that were saved), ``params.<name>``, ``state.<name>``,
@@ -66,15 +66,16 @@ def save(
     ``dt``, ``model``, ``scheme``, ``nsjax_schema``, ``nsjax_version``.
 
     Args:
-        path: the file, usually ``*.npz``; an existing one is replaced. It appears whole or not at all.
-        problem: what was run; its system and parameters must be those of ``traj``.
+        path: path of the file, usually ``*.npz``; an existing file is replaced. It is written whole or not
+            at all.
+        problem: problem of the run; its system and parameters must be those of ``traj``.
         traj: one run, from `simulate`.
-        scheme: what it was run with; `load` gives it back. A scheme with functions of one's own is noted
-            for the reader only (`header`).
-        metadata: anything else to note: numbers, strings, lists and dicts of them.
+        scheme: scheme of the run; `load` returns it. For a scheme with functions of the user only its
+            name, numbers and options are noted (`header`).
+        metadata: further notes: numbers, strings, lists and dicts of them.
 
     Raises:
-        InputError: for a place that cannot be written, for a batch, for a trajectory of another
+        InputError: for a path that cannot be written, for a batch, for a trajectory of another
             problem, and for content that cannot be saved without pickles.
 
     Example:
@@ -96,7 +97,7 @@ def write_run(
     path: PathLike, problem: Problem, traj: Trajectory, scheme: Scheme | None, metadata: dict[str, Any],
     unfinished: dict[str, Any] | None = None,
 ) -> None:  # fmt: skip
-    """`save`; of a run that is not complete with what goes on with it, see `read_unfinished`."""
+    """Writes a run as `save` does; an incomplete run with the data to resume it, see `read_unfinished`."""
     _check(problem, traj, scheme)
     arrays = _arrays(problem, traj, scheme, _plain("metadata", metadata), unfinished)
     with replacing(path) as file:
@@ -104,7 +105,7 @@ def write_run(
 
 
 def read_unfinished(path: PathLike) -> dict[str, Any] | None:
-    """What goes on with the run of a file, as `write_run` was given it; None for a finished run.
+    """Data to resume the run of a file, as given to `write_run`; None for a finished run.
 
     Raises:
         InputError: as `load`.
@@ -121,29 +122,29 @@ def load(path: PathLike, problem: Problem | None = None, *, scheme: Scheme | Non
     ``simulate(*run.problem, run.scheme, dt=..., steps=..., carry=run.traj.carry)`` continues ``run``, bit
     for bit.
 
-    Records are found by public names (`nsjax.io.names`). Fields that a later version added with a default
-    value take it. If the memory of the scheme needs more than the file holds, it is started anew by the
-    scheme from the saved state, with a warning: the continuation is then a run from that state, equal to
-    the uninterrupted one to the order of the scheme. The column ``notes`` of version 0.1 has the shape
-    (rows,), bits of all contacts together, and is left so.
+    Records are found by public names (`nsjax.io.names`). Fields that a later version added take their
+    default value. If the file lacks a part of the memory that the scheme needs, the scheme starts a new
+    memory from the saved state, with a warning: the continuation is then a run from that state, equal to
+    the uninterrupted run to the order of the scheme. The column ``notes`` of version 0.1 keeps its shape
+    (rows,), the bits of all contacts together.
 
     Args:
-        path: the file.
-        problem: needed for a system that is no registered model, because functions are not saved:
+        path: path of the file.
+        problem: needed for a system that is not a registered model, because functions are not saved:
             any problem with that system. Its numbers do not matter.
-        scheme: needed for a scheme that is not the package's, if it is wanted back; in place of the saved
-            one otherwise.
+        scheme: needed to get back a scheme that is not one of the package; otherwise it replaces the saved
+            scheme.
 
     Returns:
         A `Saved`: problem, trajectory, scheme and metadata.
 
     Raises:
-        InputError: for a missing file, a file that is no such archive or of another schema, for a
-            problem that is missing or does not fit, and for a memory that this version cannot continue if
-            there is no scheme to start it anew.
+        InputError: for a missing file, a file that is not a saved run or has another schema, for a
+            problem that is missing or does not fit, and for a memory that this version cannot continue
+            without a scheme to start a new one.
 
     Warns:
-        RuntimeWarning: if the memory of the scheme was started anew.
+        RuntimeWarning: if the scheme started a new memory.
 
     Example:
         >>> import tempfile
@@ -171,7 +172,7 @@ def _rebuilt(
     path: PathLike, arrays: dict[str, np.ndarray], content: dict[str, Any], problem: Problem | None,
     scheme: Scheme | None,
 ) -> Saved:  # fmt: skip
-    """`load` of what stands in the file."""
+    """Result of `load` from the arrays and the header of a file."""
     note = ""
     try:
         if scheme is None:
@@ -197,7 +198,7 @@ def _rebuilt(
 
 
 def _scheme(content: dict[str, Any]) -> tuple[Scheme | None, str]:
-    """The saved scheme, or why there is none."""
+    """The saved scheme, or None and the reason."""
     if content["scheme"] is None:
         return None, "save(..., scheme=...) was not given one"
     try:
@@ -207,11 +208,11 @@ def _scheme(content: dict[str, Any]) -> tuple[Scheme | None, str]:
 
 
 def header(path: PathLike) -> dict[str, Any]:
-    """What a saved run says about itself: ``schema``, ``version``, ``model``, ``dt``, ``scheme`` (name,
-    numbers, options; None if it was not given to `save`) and ``metadata``.
+    """Description of a saved run: ``schema``, ``version``, ``model``, ``dt``, ``scheme`` (name, numbers,
+    options; None if it was not given to `save`) and ``metadata``.
 
     Args:
-        path: the file.
+        path: path of the file.
 
     Raises:
         InputError: as `load`.
@@ -245,7 +246,7 @@ def _header(arrays: dict[str, np.ndarray], content: dict[str, Any]) -> dict[str,
 
 
 def _check(problem: Problem, traj: Trajectory, scheme: Scheme | None) -> None:
-    """Refuses what does not belong together before anything is written."""
+    """Refuses a problem, trajectory and scheme that do not belong together, before a file is written."""
     wanted = (("problem", problem, Problem), ("traj", traj, Trajectory))
     for name, value, cls in wanted:
         check_is("save", name, value, cls)
@@ -269,7 +270,7 @@ def _arrays(
     problem: Problem, traj: Trajectory, scheme: Scheme | None, metadata: Any,
     unfinished: dict[str, Any] | None = None,
 ) -> dict[str, np.ndarray]:  # fmt: skip
-    """Everything that the file holds, by name; the header says how the arrays belong together."""
+    """Arrays of the file by name, with a header that describes their structure."""
     system = problem.system
     arrays: dict[str, np.ndarray] = {}
     content: dict[str, Any] = {
@@ -302,7 +303,7 @@ def _arrays(
 
 
 def _is_registered(system: System) -> bool:
-    """Whether the registry makes this very system again from its name and choices."""
+    """Whether the registry reproduces the system from its name and choices."""
     entry = models.REGISTRY.get(system.name)
     if entry is None:
         return False
@@ -313,7 +314,7 @@ def _is_registered(system: System) -> bool:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Metadata as JSON holds it."""
+    """Metadata in types of JSON."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
@@ -326,7 +327,7 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _write(file: BinaryIO, arrays: dict[str, np.ndarray]) -> None:
-    """An .npz without pickles and without dates: equal runs make equal files."""
+    """Writes an .npz file without pickles and without dates, so that equal runs give equal files."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy")
@@ -335,7 +336,7 @@ def _write(file: BinaryIO, arrays: dict[str, np.ndarray]) -> None:
 
 
 def _read(path: PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """All arrays of an archive of our schema, and its header."""
+    """Arrays and header of a saved run of a readable schema."""
     arrays: dict[str, np.ndarray] = {}
     with reading(path), zipfile.ZipFile(path) as archive:
         names = archive.namelist()
@@ -351,7 +352,7 @@ def _read(path: PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def _check_schema(path: PathLike, arrays: dict[str, np.ndarray]) -> None:
-    """Refuses another layout as soon as its number is known, before anything else is read."""
+    """Refuses a file of another schema before its other arrays are read."""
     found = int(arrays["nsjax_schema"])
     if found not in READABLE and "nsjax_version" in arrays:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Trees of records and numbers as named arrays and a description, without pickles."""
+"""Trees of records and numbers, encoded without pickles as named arrays and a description."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Description = dict[str, Any] | None
 
 
 def describe(name: str, value: PyTree, arrays: dict[str, np.ndarray]) -> Description:
-    """Puts every number of ``value`` into ``arrays`` under a dotted name and says how they belong
-    together, in words that JSON can hold.
+    """Puts every number of ``value`` into ``arrays`` under a dotted name and returns a description of their
+    structure in types of JSON.
 
     Args:
-        name: where the value belongs, such as ``"params"``.
+        name: first part of the dotted names, such as ``"params"``.
         value: numbers, arrays, strings, None, and tuples, lists, dicts and records of them.
-        arrays: is filled.
+        arrays: dict that receives the arrays.
 
     Raises:
-        InputError: for anything else, functions for instance.
+        InputError: for other values, functions for instance.
 
     Example:
         >>> from nsjax.io.codec import describe
@@ -89,13 +89,13 @@ def rebuild(
 
     Args:
         description, arrays: from `describe`.
-        known: record types by name, for records that are not nsjax's: the module that a type lived in
-            when it was saved (a script, for instance) need not be importable now.
+        known: record types by name, for records that are not nsjax's: the module in which a type was
+            defined when it was saved (a script, for instance) need not be importable now.
 
     Raises:
-        InputError: for a record that does not exist (any more).
-        ChangedRecordError: for a record whose fields changed; fields added with a default value take it.
-        KeyError: for an array that is not there.
+        InputError: for a record type that does not exist (any more).
+        ChangedRecordError: for a record whose fields changed; new fields take their default value.
+        KeyError: for a missing array.
     """
     if description is None:
         return None
@@ -136,7 +136,7 @@ def _check_fields(name: str, cls: type[Any], fields: Mapping[str, Any]) -> None:
 
 
 def _find(name: str) -> type[Any]:
-    """A user's record type by its class path: of a module that is there already."""
+    """A user's record type by its class path, from a module that is already imported."""
     module_name, _, qualified = name.partition(":")
     found: Any = sys.modules.get(module_name)
     if found is None:

@@ -1,4 +1,4 @@
-"""What continues a saved run, also where the scheme remembers more by now."""
+"""Continuation of a saved run, also by a scheme whose memory has grown since the file was written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nsjax.version import __version__
 
 
 def as_run(params: PyTree) -> PyTree:
-    """Parameters as `simulate` holds them: 64 bits, booleans as they are."""
+    """Parameters as `simulate` holds them: numbers in 64 bits, booleans unchanged."""
     return jax.tree.map(lambda x: x if np.asarray(x).dtype.kind == "b" else np.asarray(x, float), params)
 
 
@@ -33,21 +33,21 @@ def continuation(
     scheme: Scheme | None,
     note: str,
 ) -> Continuation:
-    """The saved continuation; with a fresh memory, and a warning, where the saved one does not fit.
+    """The saved continuation; where the saved memory does not fit, a new memory, with a warning.
 
     Args:
-        path: of the file, for sentences.
+        path: path of the file, for messages.
         described, arrays: from the file.
         problem: the saved problem.
-        scheme: starts a memory anew; None: that is refused.
+        scheme: scheme that starts a new memory; None: a memory that does not fit is refused.
         note: why there is no scheme.
 
     Raises:
-        InputError: for a memory that does not fit and no scheme.
-        KeyError: for an array that is not there.
+        InputError: for a memory that does not fit, without a scheme.
+        KeyError: for a missing array.
 
     Warns:
-        RuntimeWarning: if the memory is started anew.
+        RuntimeWarning: if the scheme starts a new memory.
     """
     known = record_types(problem.params)
     state: State = rebuild(described["fields"]["carry"]["fields"]["state"], arrays, known)
@@ -56,7 +56,7 @@ def continuation(
     }
 
     def start() -> Carry:
-        """The carry of a run that begins here."""
+        """The carry of a run that begins in the saved state."""
         program = LoopProgram(system=problem.system, keep=(), events=0)
         assert scheme is not None
         made: Carry = begin_run(
@@ -66,7 +66,7 @@ def continuation(
 
     try:
         saved: Continuation = rebuild(described, arrays, known)
-        if not saved.scheme and scheme is not None:  # of an earlier version
+        if not saved.scheme and scheme is not None:  # file of an earlier version
             saved = dataclasses.replace(saved, scheme=scheme.name, impulses=scheme.impulses)
         if str(arrays["nsjax_version"]) == __version__ or scheme is None:
             return saved

@@ -1,4 +1,4 @@
-"""Long runs that last: progress, checkpoints, a clean stop, and going on bit for bit."""
+"""Long runs into a file: progress, checkpoints, a clean stop, and resumption bit for bit."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ PERIOD = 60.0
 """Seconds between two checkpoints."""
 
 SHARE = 0.05
-"""Share of a run's time that checkpoints may take; where they are slow to write they come less often."""
+"""Largest share of a run's time for checkpoints; checkpoints that are slow to write come less often."""
 
 PIECE = 1.0
-"""Seconds that a piece of a run should take, after which an interruption is noticed."""
+"""Intended duration [s] of a piece of a run; interruptions are noticed between pieces."""
 
 GROWTH = 4
-"""Factor by which a piece of the run may be longer than the last one."""
+"""Largest ratio of the lengths of successive pieces."""
 
 
 class Stopped(KeyboardInterrupt):
-    """A run that was interrupted and can be resumed; its message says how."""
+    """Interruption of a run that can be resumed; its message says how."""
 
 
 def run(
@@ -51,26 +51,28 @@ def run(
 ) -> Trajectory:  # fmt: skip
     """Runs `nsjax.simulate` into a file, for runs that take long.
 
-    Rows and checkpoints are written as the run goes. An interruption (Ctrl-C, SIGTERM) ends it in order.
-    `resume` continues after that, or after a crash, and ends with the same file, bit for bit.
+    Rows and checkpoints are written during the run. An interruption (Ctrl-C, SIGTERM) ends the run cleanly.
+    `resume` continues after an interruption or a crash, and ends with the same file, bit for bit.
 
     Args:
-        problem, scheme: what is run.
-        path: the file, as of `nsjax.save`; until the run is complete it holds the last checkpoint, which
-            `nsjax.load` reads as a shorter run. An older one is replaced unless it is unfinished.
-        dt, steps, time, every, save, events: as of `nsjax.simulate`.
-        period: seconds between two checkpoints; more where writing one takes above a twentieth of it.
-        progress: called as ``progress(steps_done, steps)``.
-        metadata: noted in the file, as of `nsjax.save`.
+        problem, scheme: problem and scheme of the run.
+        path: path of the file, as for `nsjax.save`; until the run is complete the file holds the last
+            checkpoint, which `nsjax.load` reads as a shorter run. An older file is replaced unless it is
+            unfinished.
+        dt, steps, time, every, save, events: as for `nsjax.simulate`.
+        period: time [s] between two checkpoints; longer where writing one takes more than a twentieth of
+            it.
+        progress: function called as ``progress(steps_done, steps)``.
+        metadata: notes for the file, as for `nsjax.save`.
 
     Returns:
         The `Trajectory` of `nsjax.simulate`, bit for bit.
 
     Raises:
-        InputError: before any work, for input that cannot be run or saved, a place that cannot be written
-            or has no room, a file that holds an unfinished run.
+        InputError: before any work, for input that cannot be run or saved, a path that cannot be written,
+            a disk without enough space, or a file that holds an unfinished run.
         Stopped: after an interruption; it is a KeyboardInterrupt.
-        OSError: if a checkpoint cannot be written; the one before is whole.
+        OSError: if a checkpoint cannot be written; the previous checkpoint stays intact.
 
     Example:
         >>> import tempfile
@@ -97,19 +99,19 @@ def resume(
     path: PathLike, problem: Problem | None = None, *, scheme: Scheme | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Trajectory:  # fmt: skip
-    """Goes on with a run that `run` has begun, to its end; a finished one is returned as it is.
+    """Continues a run begun by `run` to its end; the trajectory of a finished run is returned unchanged.
 
     Args:
-        path: its file.
-        problem: needed for a system that is no registered model, as of `nsjax.load`.
-        scheme: needed for a scheme that is not the package's.
-        progress: called as ``progress(steps_done, steps)``.
+        path: path of the run's file.
+        problem: needed for a system that is not a registered model, as for `nsjax.load`.
+        scheme: needed for a scheme that is not one of the package.
+        progress: function called as ``progress(steps_done, steps)``.
 
     Returns:
-        The whole `Trajectory`, bit for bit that of a run without a break.
+        The whole `Trajectory`, bit for bit that of an uninterrupted run.
 
     Raises:
-        InputError: for a file that is no saved run, and one of another version or system.
+        InputError: for a file that is not a saved run, or is of another version or system.
         Stopped, OSError: as `run`.
 
     Example:
@@ -143,7 +145,7 @@ def resume(
 
 @contextlib.contextmanager
 def _said(path: PathLike) -> Iterator[None]:
-    """Turns a missing entry of a file into a sentence that names it."""
+    """Context that turns a missing entry of a file into an error that names it."""
     try:
         yield
     except KeyError as error:
@@ -151,7 +153,7 @@ def _said(path: PathLike) -> Iterator[None]:
 
 
 def _refilled(path: PathLike, start: RunState, leaves: Sequence[Any]) -> RunState:
-    """What the time loop carries, as it was at the checkpoint."""
+    """Carry of the time loop at the checkpoint."""
     fresh, tree = jax.tree.flatten(start)
     kinds = [[(np.shape(x), np.asarray(x).dtype) for x in some] for some in (fresh, leaves)]
     if kinds[0] != kinds[1]:
@@ -184,9 +186,7 @@ def _check_period(period: float) -> None:
 
 
 def _check_unfinished(path: PathLike) -> None:
-    """Refuses to replace what somebody may want to go on with; whatever else is there, `save` would
-    replace, too.
-    """
+    """Refuses to replace a file with an unfinished run; other files are replaced, as by `save`."""
     unfinished = None
     if os.path.exists(path):
         with contextlib.suppress(InputError):
@@ -199,7 +199,7 @@ def _check_unfinished(path: PathLike) -> None:
 
 
 def _check_room(path: PathLike, call: Call) -> None:
-    """Refuses a file system that cannot hold the last checkpoint beside the finished file."""
+    """Refuses a file system without space for the last checkpoint and the finished file together."""
     needed = 2 * (call.rows + 1) * row_bytes(call.program)
     free = shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free
     if needed > free:
@@ -212,7 +212,7 @@ def _check_room(path: PathLike, call: Call) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _File:
-    """Where a run is kept, and everything that it is made of."""
+    """File of a run, with the problem, the scheme and the arguments of the run."""
 
     path: PathLike
     problem: Problem
@@ -223,7 +223,7 @@ class _File:
     metadata: dict[str, Any]
 
     def checkpoint(self, run: RunState, rows: dict[str, Any]) -> None:
-        """Writes what is done and what goes on with it."""
+        """Writes the finished rows and the data to resume the run."""
         call = self.call
         unfinished = {
             "run": [np.asarray(x) for x in jax.tree.leaves(run)], "rows": call.rows, "every": call.every,
@@ -246,7 +246,7 @@ def _drive(
     file: _File, run: RunState, parts: list[dict[str, Any]], done: int,
     progress: Callable[[int, int], None] | None,
 ) -> Trajectory:  # fmt: skip
-    """The rows that are left, in pieces, with checkpoints between them."""
+    """Runs the remaining rows in pieces, with checkpoints between them, and writes the whole run."""
     call, count = file.call, 1  # the first piece is the row of the start, and compiles
     with _interruptions() as asked:
         written, period = -np.inf, file.period
@@ -281,7 +281,7 @@ def _write(file: _File, run: RunState, rows: dict[str, Any], done: int) -> None:
 
 
 def _lost(file: _File, what: str, error: OSError) -> str:
-    """Sentence about what could not be written, and what the file holds."""
+    """Sentence about a failed write and the content of the file."""
     why = error.strerror or str(error)
     kept = "there is none before it"
     with contextlib.suppress(InputError):
@@ -300,8 +300,8 @@ def _farewell(file: _File, done: int) -> str:
 
 @contextlib.contextmanager
 def _interruptions() -> Iterator[list[int]]:
-    """Signals that ask to stop, noted until the piece at hand is done; a second one ends at once. They can
-    be caught in the main thread alone.
+    """Context that collects signals to stop until the current piece is done; a second signal ends the run
+    at once. Signals can be caught in the main thread only.
     """
     asked: list[int] = []
     if threading.current_thread() is not threading.main_thread():

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and a check of the place before a long run."""
+"""Files that are written whole or not at all, and a check of their path before a long run."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ PathLike = str | os.PathLike[str]
 
 
 def check_writable(path: PathLike) -> None:
-    """Refuses a place where no file can be written; call it before the run that the file is for.
+    """Refuses a path where no file can be written; call it before the run that the file is for.
 
-    A file is made in the folder and removed again: permission bits do not tell what root may write, nor
+    A file is made in the folder and removed again: permission bits do not show what root may write, nor
     whether a file system is read-only or full.
 
     Args:
-        path: the file to be written later; an existing regular file will be replaced.
+        path: path of the file to be written later; an existing regular file will be replaced.
 
     Raises:
-        InputError: if the folder is missing or takes no file, or path is no place for a file.
+        InputError: if the folder is missing or not writable, or ``path`` cannot be a file.
 
     Example:
         >>> from nsjax.io import check_writable
@@ -43,12 +43,12 @@ exist; create it first
 
 @contextlib.contextmanager
 def replacing(path: PathLike) -> Iterator[BinaryIO]:
-    """A file open for writing that takes the place of ``path`` when the block ends well.
+    """Context with a file open for writing that replaces ``path`` when the block ends without an error.
 
-    Until then, and after a failure, ``path`` is as it was and nothing else remains.
+    Until then, and after a failure, ``path`` is unchanged and no other file remains.
 
     Args:
-        path: the file to be written or replaced.
+        path: path of the file to be written or replaced.
 
     Raises:
         InputError: as `check_writable`.
@@ -79,7 +79,7 @@ def replacing(path: PathLike) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _refused(path: PathLike) -> Iterator[None]:
-    """Turns the operating system's refusal to write into a sentence."""
+    """Context that turns the operating system's refusal to write into an `InputError`."""
     try:
         yield
     except OSError as error:
@@ -87,7 +87,7 @@ def _refused(path: PathLike) -> Iterator[None]:
 
 
 def _target(path: PathLike) -> pathlib.Path:
-    """The file behind ``path`` (links followed), refused if no file can stand there."""
+    """The file behind ``path`` (links followed); refuses paths that cannot be a regular file."""
     target = file_path(path).resolve()
     if target.is_dir():
         raise InputError(f"{path} is a folder; give the name of a file in it")
@@ -102,4 +102,4 @@ def _temporary(target: pathlib.Path) -> tuple[pathlib.Path, BinaryIO]:
     """A new file beside the target, where a rename cannot cross file systems."""
     name = target.parent / f".nsjax-{os.getpid()}-{secrets.token_hex(4)}.tmp"
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
-    return name, open(os.open(name, flags, 0o666), "wb")  # the mode leaves the rest to the umask
+    return name, open(os.open(name, flags, 0o666), "wb")  # the umask restricts the mode

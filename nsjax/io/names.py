@@ -1,7 +1,7 @@
-"""Public names of the records that files hold: a file names a record by what it is, not by where its class
-lives, so that code may move.
+"""Public names of the records in files: a file has public names instead of class paths, so that classes may
+move.
 
-A name, once used in a file, stays; its class may move or be renamed, and then its place is changed here.
+A name that a file has used never changes; where its class moves or is renamed, the class path here changes.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ PLACES = {
     "linalg.factors": "nsjax.linalg.tridiagonal:Factors",
     "linalg.block_tridiagonal": "nsjax.linalg.structure:BlockTridiagonal",
 }
-"""Public name of a record, and where its class lives now."""
+"""Public name of every record, and the present path of its class."""
 
 VERSION_0_1 = {
     "nsjax.core.system:State": "state",
@@ -96,7 +96,7 @@ VERSION_0_1 = {
     "nsjax.schemes.base_step:Memory": "memory.mixed",
     "nsjax.schemes.nsga_step:Memory": "memory.nsga",
 }
-"""Files of version 0.1 hold these class paths; the table is history and does not change."""
+"""Class paths in files of version 0.1, with their public names; the table does not change any more."""
 
 
 def public_name(cls: type[Any]) -> str:
@@ -113,14 +113,14 @@ def public_name(cls: type[Any]) -> str:
 
 
 def find_record(name: str) -> type[Any]:
-    """The record type of a name in a file. No module but those of the table is imported: a file must not
-    run code; a user's own record must be known already.
+    """The record type of a name in a file. Only modules of the table are imported, since a file must not
+    run code; the module of a user's record must be imported already.
 
     Args:
         name: from `public_name`, or a class path of version 0.1.
 
     Raises:
-        InputError: for a record that does not exist (any more).
+        InputError: for a record type that does not exist (any more).
 
     Example:
         >>> from nsjax.io.names import find_record

@@ -1,4 +1,4 @@
-"""A run as a file that ParaView plays: temporal VTKHDF."""
+"""Runs as files for ParaView: temporal VTKHDF."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from nsjax.motion import Motion, Moved, motion
 from nsjax.trajectory import Trajectory
 
 FRAMES = 1000
-"""Rows that are written, unless told otherwise."""
+"""Default of the largest number of rows that are written."""
 
 VERSION = (2, 0)
-"""Version of VTKHDF; later ones have all that is written here."""
+"""Version of VTKHDF; later versions can read it."""
 
 VERTEX, POLY_LINE, TRIANGLE, POLYGON = 1, 4, 5, 7
-"""VTK's numbers of kinds of cells."""
+"""VTK's numbers of cell types."""
 
 CONTACTS = "contacts"
-"""Name of the part that the places of contacts are."""
+"""Name of the part with the contact points."""
 
 
 def check_paraview(path: PathLike) -> None:
     """Refuses a file that could not be written; call it before the run that it is for.
 
     Args:
-        path: of the file, with the suffix ``.vtkhdf``.
+        path: path of the file, with the suffix ``.vtkhdf``.
 
     Raises:
-        InputError: if h5py is missing, for another suffix, a place that cannot be written.
+        InputError: if h5py is missing, for another suffix, or a path that cannot be written.
 
     Example:
         >>> from nsjax.io import check_paraview
@@ -50,25 +50,24 @@ def check_paraview(path: PathLike) -> None:
 
 
 def to_paraview(problem: Problem, traj: Trajectory, path: PathLike, *, frames: int = FRAMES) -> None:
-    """Writes what `nsjax.animate` draws as one unstructured grid over time, for ParaView 5.12 and later.
+    """Writes the shapes of `nsjax.animate` as one unstructured grid over time, for ParaView 5.12 and later.
 
-    The numbers ``part`` of cells tell the parts apart (their names stand in the attribute ``names`` of that
-    data set), vectors ``force`` [N] at points are those of the contacts, means over the time since the
-    row before: ParaView's filter *Glyph* makes arrows of them. Numbers that give solids their colours,
-    ``equivalent stress`` [N/m^2], are data of points, too. Points are in metres, of the plane with
-    ``z = 0``.
+    The cell data ``part`` number the parts (the attribute ``names`` of this data set has their names). The
+    point data ``force`` [N] are the contact forces, means over the time since the previous row; ParaView's
+    filter *Glyph* draws them as arrows. The values that colour solids, ``equivalent stress`` [N/m^2], are
+    point data as well. Points are in metres; those of plane models have ``z = 0``.
 
     Args:
-        problem: what was run.
+        problem: problem of the run.
         traj: one run of it (not a batch).
-        path: the file, ``*.vtkhdf``; it appears whole or not at all.
-        frames: most rows that are written, evenly apart.
+        path: path of the file, ``*.vtkhdf``; it is written whole or not at all.
+        frames: largest number of rows that are written, at even distances.
 
     Raises:
-        InputError: if h5py is missing, for another suffix, a place that cannot be written, a system
+        InputError: if h5py is missing, for another suffix, a path that cannot be written, a system
             without shapes, a batch, or the run of another system.
 
-    Limits: one quantity of values for all meshes, zero elsewhere; the whole file is made in memory.
+    Limits: one quantity colours all meshes, zero elsewhere; the whole file is made in memory.
 
     Example:
         >>> import tempfile
@@ -92,7 +91,7 @@ def to_paraview(problem: Problem, traj: Trajectory, path: PathLike, *, frames: i
 
 
 class _Grid:
-    """Points (rows, n, 3), forces at them, and cells, the same in all rows."""
+    """Points (rows, n, 3), forces at the points, and cells, which are the same in all rows."""
 
     def __init__(self, seen: Motion) -> None:
         self.names: list[str] = []
@@ -148,12 +147,12 @@ class _Grid:
 
 
 def _plain(quantity: str) -> str:
-    """Name of values in the file, which takes a slash for a folder: that of the quantity, without unit."""
+    """Name of a quantity without its unit, because a slash in a name would make a group in the file."""
     return quantity.partition(" [")[0]
 
 
 def _write(root: Any, grid: _Grid, t: np.ndarray) -> None:
-    """The data sets that the format asks for."""
+    """Writes the data sets of the format."""
     rows, n = len(t), grid.count
     connectivity = np.concatenate([np.array(corners, np.int64) for _, corners in grid.cells])
     ends = np.cumsum([len(corners) for _, corners in grid.cells])

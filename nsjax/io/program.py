@@ -1,4 +1,4 @@
-"""Functions as files: runs, sweeps and gradients that travel without the code they were made of."""
+"""Functions as files: runs, sweeps and gradients that other processes call without their source code."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ FORM = 1
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 Path = tuple[str | int, ...]
-"""Place of a number: names in records and dicts, positions in tuples and lists."""
+"""Path to a number: names in records and dicts, indices in tuples and lists."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A function from a file of `export_program`; call it as the function was called.
+    """A function from a file of `export_program`; call it as the original function.
 
     Args:
-        arguments: those it was exported with: a place to begin. Records are dicts of their fields here, and
-            calls take either.
-        platforms: on which it runs, ``("cpu",)`` for instance.
-        releases: of nsjax and JAX that exported it.
-        metadata: what was noted.
-        shapes: shape and type of every number, by its place.
-        results: places of the results.
-        run: takes and returns flat numbers.
+        arguments: example arguments, those of the export. Records are dicts of their fields here; calls
+            accept records and dicts.
+        platforms: platforms on which it runs, ``("cpu",)`` for instance.
+        releases: releases of nsjax and JAX that exported it.
+        metadata: metadata given to `export_program`.
+        shapes: shape and type of every number of the arguments, by its path.
+        results: paths of the numbers of the results.
+        run: compiled function of flat lists of numbers.
     """
 
     arguments: tuple[PyTree, ...]
@@ -55,8 +55,8 @@ class Program:
         """The function's result; records in it are dicts of their fields.
 
         Args:
-            arguments: with the names and shapes of ``program.arguments``; nothing is converted but whole
-                numbers to floats.
+            arguments: with the names and shapes of ``program.arguments``; the only conversion is that of
+                whole numbers to floats.
 
         Raises:
             InputError: for arguments that do not fit.
@@ -90,29 +90,28 @@ def export_program(
     path: PathLike, function: Callable[..., PyTree], *arguments: PyTree,
     platforms: Sequence[str] | None = None, **metadata: Any,
 ) -> None:  # fmt: skip
-    """Traces a function and writes it as a file, which `load_program` calls elsewhere.
+    """Traces a function and writes it as a file, for calls in other processes by `load_program`.
 
-    The function may be a run, a sweep, or a gradient of one. Neither its code nor that of the model is
-    needed where it is called, nothing is traced there, and other machines and accelerators run it.
+    The function may be a run, a sweep, or a gradient of one. Calls need neither its code nor that of the
+    model, do not trace it, and run on other machines and accelerators.
 
     Args:
-        path: the file; it appears whole or not at all.
-        function: of the arguments alone; what else it reads becomes part of the program. Numbers of steps
-            are fixed.
-        arguments: examples: numbers, arrays, and tuples, lists, dicts and records of them. Those of calls
-            have the same names, shapes and types; their values stand in the file.
+        path: path of the file; it is written whole or not at all.
+        function: function of the arguments; all other data that it reads become constants of the program.
+            Numbers of steps are fixed.
+        arguments: example arguments: numbers, arrays, and tuples, lists, dicts and records of them. The
+            arguments of calls have the same names, shapes and types; the file contains the examples.
         platforms: some of ``"cpu"``, ``"cuda"``, ``"rocm"``, ``"tpu"``; None: that of this process.
-        metadata: anything else to note: numbers, strings, lists and dicts of them.
+        metadata: further notes: numbers, strings, lists and dicts of them.
 
     Raises:
-        InputError: for a place that cannot be written, unknown platforms, arguments that are no numbers,
+        InputError: for a path that cannot be written, unknown platforms, arguments that are not numbers,
             and without the extra ``cache``.
 
-    Limits: JAX's later releases read such a file for at least half a year. A program for several platforms
-    starts a little later. Where a program is
-    called, `nsjax.configure` decides whether its loops become one kernel, and `nsjax.startup.use_cache`
-    whether it is compiled in every process. A program has no derivatives: export the gradient. The loop
-    over lanes of a sweep is that of the platform that exports it.
+    Limits: later releases of JAX read the file for at least half a year. A program for several platforms
+    takes slightly longer to start. In the calling process, `nsjax.configure` decides whether its loops
+    become one kernel, and `nsjax.startup.use_cache` whether each process compiles it again. A program has
+    no derivatives: export the gradient. The loop over lanes of a sweep is that of the exporting platform.
 
     Example:
         >>> import tempfile
@@ -172,14 +171,14 @@ def load_program(path: PathLike) -> Program:
     """Reads a file of `export_program`.
 
     Args:
-        path: the file.
+        path: path of the file.
 
     Returns:
         A `Program`. Its first call compiles, unless `nsjax.startup.use_cache` has it from another process.
 
     Raises:
-        InputError: for a file that is no program, one of another layout or of a release of JAX that is not
-            read here, one for other platforms, in single precision, and without the extra ``cache``.
+        InputError: for a file that is not a program, has another layout, is of a release of JAX that this
+            one cannot read, or is for other platforms; in single precision; without the extra ``cache``.
 
     Example:
         >>> import nsjax
@@ -209,7 +208,7 @@ def load_program(path: PathLike) -> Program:
 
 
 def _read(path: PathLike) -> tuple[dict[str, Any], bytes, list[np.ndarray]]:
-    """What stands in a file."""
+    """Header, program and example numbers of a file."""
     try:
         with np.load(path, allow_pickle=False) as file:
             content = json.loads(str(file["content"]))
@@ -223,13 +222,13 @@ def _read(path: PathLike) -> tuple[dict[str, Any], bytes, list[np.ndarray]]:
 
 
 def _deserialized(path: PathLike, content: dict[str, Any], program: bytes) -> export.Exported:
-    """The program itself."""
+    """The exported program of a file."""
     known = content.get("form") == FORM
     releases = content.get("releases", {})
     try:
         if known:
             return export.deserialize(bytearray(program))
-    except Exception:  # whatever JAX says of a form that it does not read
+    except Exception:  # JAX raises various exceptions for forms that it cannot read
         pass
     raise InputError(
         f"{path} was exported by nsjax {releases.get('nsjax')} with JAX {releases.get('jax')}, and is not "
@@ -243,7 +242,7 @@ def _check_extra() -> None:
 
 
 def _number(place: Path, x: Any) -> np.ndarray:
-    """An argument's leaf as an array."""
+    """Array of a number of the arguments."""
     array = np.asarray(x)
     if array.dtype.kind not in "biufc":
         raise InputError(f"export_program: argument {_text(place)} = {x!r} is no number; leave it out")
@@ -251,7 +250,7 @@ def _number(place: Path, x: Any) -> np.ndarray:
 
 
 def _fitting(place: Path, x: Any, shape: tuple[int, ...], kind: str) -> Any:
-    """A number of a call, in the shape and type of the program's."""
+    """A number of a call in the shape and type that the program needs."""
     array = x if isinstance(x, jax.Array) else np.asarray(x)
     whole = array.dtype.kind in "biu" and np.dtype(kind).kind == "f"
     if array.shape != shape or not (array.dtype == kind or whole):
@@ -263,13 +262,13 @@ def _fitting(place: Path, x: Any, shape: tuple[int, ...], kind: str) -> Any:
 
 
 def _places(tree: PyTree) -> dict[Path, Any]:
-    """Numbers by their place."""
+    """Numbers of a tree by their path."""
     found = jax.tree_util.tree_flatten_with_path(tree)[0]
     return {tuple(_key(k) for k in path): x for path, x in found}
 
 
 def _key(key: Any) -> str | int:
-    """Name or position."""
+    """Name or index of an entry of a JAX key path."""
     for attribute in ("name", "key", "idx"):
         if hasattr(key, attribute):
             found = getattr(key, attribute)
@@ -282,7 +281,7 @@ def _text(place: Path) -> str:
 
 
 def _nested(found: Mapping[Path, Any]) -> PyTree:
-    """Dicts and tuples of numbers by their place."""
+    """Tree of dicts and tuples from numbers by their path."""
     if () in found:
         return found[()]
     groups: dict[str | int, dict[Path, Any]] = {}

@@ -1,4 +1,4 @@
-"""Arrays of a file that may be damaged: sizes are bounded before anything is allocated."""
+"""Arrays of a file that may be damaged: sizes are checked before memory is allocated."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ DAMAGE = (
     ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, StopIteration,
     TypeError, ValueError, struct.error, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-"""Exceptions that readers of archives raise where a byte is wrong."""
+"""Exceptions that readers of archives raise for damaged files."""
 
 
 @contextlib.contextmanager
 def reading(path: PathLike) -> Iterator[None]:
-    """Every exception of reading a file as one sentence.
+    """Context that turns every exception of reading a file into one `InputError`.
 
     Raises:
         InputError: for a missing file, one that cannot be read, and a damaged one.
@@ -48,15 +48,15 @@ def reading(path: PathLike) -> Iterator[None]:
 
 
 def foreign(path: PathLike) -> str:
-    """The sentence for a file that no `save` has written so."""
+    """Sentence for a file whose content `save` cannot have written."""
     return f"{path} is no nsjax archive, or it is damaged; give a file written by nsjax.io.save"
 
 
 def read_entry(path: PathLike, archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    """One array of an archive whose header says what its entry holds.
+    """One array of an archive, after a comparison of its header with the size of its entry.
 
     Raises:
-        InputError: for a header that promises another size, and for what does not fit into memory.
+        InputError: for a header with another size, and for an array that does not fit into memory.
     """
     entry = archive.getinfo(name)
     if entry.compress_type == zipfile.ZIP_STORED and entry.file_size > os.path.getsize(path):
@@ -69,21 +69,21 @@ def read_entry(path: PathLike, archive: zipfile.ZipFile, name: str) -> np.ndarra
             raise InputError(foreign(path))
     with archive.open(entry) as part:
         found: np.ndarray = np.lib.format.read_array(part, allow_pickle=False)
-        if part.read(1):  # reads to the end, where the checksum is looked at
+        if part.read(1):  # reading to the end checks the checksum
             raise InputError(foreign(path))
     return found
 
 
 def check_rows(system: System, fields: Mapping[str, Any], old_notes: bool = False) -> None:
-    """Refuses rows that do not belong together.
+    """Refuses rows whose shapes do not fit together or the system.
 
     Args:
-        system: what ran.
-        fields: of the `Trajectory`, by name; None where they were not saved.
-        old_notes: of version 0.1, whose notes are those of all contacts together.
+        system: the simulated system.
+        fields: fields of the `Trajectory` by name; None where they were not saved.
+        old_notes: whether the file is of version 0.1, whose notes are those of all contacts together.
 
     Raises:
-        InputError: naming the first one.
+        InputError: names the first field that does not fit.
     """
     widths = {"t": (), "q": (system.nq,), "v": (system.nv,)}
     widths |= {name: x.shape(system) for name, x in QUANTITIES.items()}
@@ -108,7 +108,7 @@ def _check_kind(name: str, value: Any, kind: type) -> None:
 
 
 def _check_events(system: System, events: Impacts | None) -> None:
-    """The impact list: equally many of everything."""
+    """Refuses an impact list whose columns differ in length."""
     if events is None:
         return
     if not isinstance(events, Impacts):
@@ -122,10 +122,10 @@ def _check_events(system: System, events: Impacts | None) -> None:
 
 
 def check_state(problem: Problem, traj: Trajectory) -> None:
-    """Refuses numbers that do not fit the model, and a continuation that does not.
+    """Refuses parameters, a state and a continuation that do not fit the model.
 
     Raises:
-        InputError: naming what does not fit.
+        InputError: names the value that does not fit.
     """
     system, state = problem.system, traj.carry.carry.state
     for name, wanted in (("t", ()), ("q", (system.nq,)), ("v", (system.nv,))):

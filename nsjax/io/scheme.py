@@ -1,4 +1,4 @@
-"""Schemes in files: the registered name, and what differs from its defaults."""
+"""Schemes in files: registered name, numbers and options."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ INSIDE = "localized("
 
 
 class UnsavedSchemeError(InputError):
-    """A scheme that the registry cannot make again."""
+    """Error for a scheme that the registry cannot rebuild."""
 
 
 def describe_scheme(scheme: Scheme) -> Description:
-    """Name, numbers and options of a scheme as JSON holds them; functions are not saved.
+    """Name, numbers and options of a scheme in types of JSON; functions are not saved.
 
     Args:
-        scheme: any; with concrete numbers.
+        scheme: any scheme with concrete numbers.
 
     Returns:
         ``name``, ``numbers`` (by dotted names), ``options``, ``gradient``, ``criteria``; ``restorable``:
-        whether `rebuild_scheme` makes the same scheme of it. A scheme of one's own is noted only for the
-        reader.
+        whether `rebuild_scheme` returns the same scheme. The description of a user's scheme serves human
+        readers only.
 
     Example:
         >>> from nsjax import schemes
@@ -63,16 +63,15 @@ def describe_scheme(scheme: Scheme) -> Description:
 
 
 def rebuild_scheme(content: Mapping[str, Any]) -> Scheme:
-    """The scheme that `describe_scheme` described, by this version or version 0.1.
+    """The scheme from a description that `describe_scheme` made in this version or version 0.1.
 
     Numbers and options that were added later take the default of the registered scheme.
 
     Args:
-        content: from `describe_scheme`, through JSON.
+        content: description from `describe_scheme`, read from JSON.
 
     Raises:
-        UnsavedSchemeError: for a scheme that is not of the package, and for numbers or options that this
-            version does not know.
+        UnsavedSchemeError: for a scheme that is not one of the package, and for unknown numbers or options.
 
     Example:
         >>> from nsjax import schemes
@@ -124,15 +123,15 @@ def _same(a: Scheme, b: Scheme) -> bool:
 
 
 def _module(scheme: Scheme) -> Any:
-    """Where the functions of a registered scheme's options live."""
+    """Module of the functions in a registered scheme's options."""
     return sys.modules[schemes.REGISTRY[scheme.name].factory.__module__]
 
 
 def _plain(value: Any, scheme: Scheme) -> Any:
-    """Options without functions, except those that the scheme's module has under their name."""
+    """Options in types of JSON; the only functions are those of the scheme's module, by their name."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    if isinstance(value, Scheme):  # the one inside `localized`, whose numbers are saved with the outer one
+    if isinstance(value, Scheme):  # inside `localized`; its numbers are saved with the outer ones
         return {"scheme": _plain(value.options, _default(value.name))}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: _plain(getattr(value, f.name), scheme) for f in dataclasses.fields(value)}
@@ -143,7 +142,7 @@ def _plain(value: Any, scheme: Scheme) -> Any:
 
 
 def _options(default: Any, saved: Any, scheme: Scheme) -> Any:
-    """The default's options with what was saved; text in place of a function is of version 0.1."""
+    """Default options updated by the saved ones; text instead of a function comes from version 0.1."""
     if isinstance(saved, dict) and "function" in saved:
         return getattr(_module(scheme), saved["function"])
     if isinstance(default, Scheme):
@@ -175,7 +174,7 @@ def _options(default: Any, saved: Any, scheme: Scheme) -> Any:
 
 
 def _numbers(name: str, default: PyTree, saved: dict[str, Any]) -> PyTree:
-    """The default's numbers with those that were saved, which are taken out of ``saved``."""
+    """Default numbers updated by the saved ones, which are removed from ``saved``."""
     if dataclasses.is_dataclass(default) and not isinstance(default, type):
         fields = {f.name: getattr(default, f.name) for f in dataclasses.fields(default)}
         parts = {key: _numbers(f"{name}.{key}", part, saved) for key, part in fields.items()}

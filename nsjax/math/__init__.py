@@ -1,4 +1,4 @@
-"""Rotations, norms, trigonometric functions and selections with derivatives that are finite and cheap."""
+"""Rotations, norms, trigonometric functions and selections with finite and cheap derivatives."""
 
 from nsjax.math import rodrigues, rotations
 from nsjax.math.safe import direction, norm

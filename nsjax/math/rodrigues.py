@@ -1,8 +1,8 @@
 """Rodrigues vectors ``alpha = 2 tan(angle / 2) n`` of rotations: rational in their components, without
 trigonometry and without a branch near zero; singular at half a turn only.
 
-Source: [GN (84)-(111)], in the axes of the ground: a change of ``alpha`` turns a rotated vector by the spin
-``Xi dalpha``.
+Source: [GN (84)-(111)], in the axes of the ground: a change ``dalpha`` rotates a turned vector by the
+infinitesimal rotation ``Xi dalpha``.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from nsjax.types import Array
 
 
 def skew(a: Array) -> Array:
-    """Matrix (3, 3) of ``a x``."""
+    """Matrix (3, 3) of the cross product ``a x``."""
     zero = jnp.zeros_like(a[0])
     return jnp.stack([zero, -a[2], a[1], a[2], zero, -a[0], -a[1], a[0], zero]).reshape(3, 3)
 
 
 def scale(alpha: Array) -> Array:
-    """``c = 4 / (4 + alpha . alpha)``."""
+    """Factor ``c = 4 / (4 + alpha . alpha)``."""
     return 4.0 / (4.0 + jnp.sum(alpha * alpha))
 
 
@@ -39,5 +39,5 @@ def matrix(alpha: Array) -> Array:
 
 
 def spin(alpha: Array) -> Array:
-    """``Xi = c (I + A / 2)`` (3, 3): the spin of a change of ``alpha`` is ``Xi dalpha``."""
+    """Matrix ``Xi = c (I + A / 2)`` (3, 3) from a change ``dalpha`` to the rotation ``Xi dalpha``."""
     return scale(alpha) * (jnp.eye(3) + 0.5 * skew(alpha))

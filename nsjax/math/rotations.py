@@ -29,14 +29,14 @@ _BACK = np.array([1.0, -1.0, -1.0, -1.0])
 RELATIVE = _PRODUCT * _BACK[None, :, None]
 """Table of ``conj(a) o b`` for `bilinear`."""
 SPUN = _PRODUCT[:, :, 1:]
-"""Table of ``a o (0, w)`` for `bilinear`: twice the rate of ``a`` that turns with ``w`` in body axes."""
+"""Table of ``a o (0, w)`` for `bilinear`: twice the rate of ``a`` at the body angular velocity ``w``."""
 # A x = p o x o conj(p): entries (row, column) of the matrix as squares of the quaternion
 _MATRIX = np.einsum("mic,rmj->rcij", _PRODUCT[:, :, 1:], (_PRODUCT * _BACK)[1:])
 
 
 def bilinear(table: np.ndarray, a: Array, b: Array) -> Array:
-    """``sum_ij table[..., i, j] a_i b_j``: five operations, where components one by one are fifty, of which
-    every derivative makes as many.
+    """``sum_ij table[..., i, j] a_i b_j`` in five operations; written by components it has fifty, and every
+    derivative as many again.
     """
     return jnp.sum(table * (a[:, None] * b[None, :]), axis=(-2, -1))
 
@@ -76,7 +76,7 @@ def exponential(xi: Array) -> Array:
 
 
 def rotate(p: Array, xi: Array) -> Array:
-    """``retract`` of a rotation: ``p o exp(xi)``, normalised (4,).
+    """``retract`` of a rotation: ``p o exp(xi)`` (4,), normalised.
 
     Example:
         >>> import jax.numpy as jnp

@@ -1,5 +1,5 @@
-"""Entries of an array at places that are known, without a gather: scatters are its transposes, and on a
-processor each ends the one kernel of a time loop.
+"""Entries of an array at constant indices without a gather: its transpose is a scatter, and on a CPU a
+scatter splits the one kernel of a time loop.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import numpy as np
 from nsjax.types import Array
 
 SLICES = 64
-"""Slices up to which a gather is replaced: a program grows by two operations with each."""
+"""Largest number of slices that replace a gather: each adds two operations to the program."""
 
 
 def taken(x: Array, places: np.ndarray) -> Array:
     """``x[places]`` along the first axis, as slices of neighbours and repetitions of one entry.
 
     Args:
-        x (n, ...): what is taken from.
-        places (m,): which entries; numbers, not traced ones.
+        x (n, ...): the array.
+        places (m,): indices of the entries, constants that are not traced.
 
     Returns:
-        The entries (m, ...). Places in no order, of more than `SLICES` runs, are gathered.
+        The entries (m, ...). Indices that form more than `SLICES` runs of neighbours are gathered.
 
     Example:
         >>> import jax.numpy as jnp, numpy as np
@@ -40,8 +40,8 @@ def taken(x: Array, places: np.ndarray) -> Array:
 
 
 def picked(x: Array, places: np.ndarray) -> Array:
-    """``x[..., places]``, in two operations whatever the order: sums in which one entry counts. For short
-    axes: a row of ``n`` is read for every place.
+    """``x[..., places]`` in two operations for any order, as sums with one nonzero term. For short axes:
+    every entry of the result reads a row of ``n``.
 
     Example:
         >>> import jax.numpy as jnp, numpy as np
@@ -57,7 +57,7 @@ def picked(x: Array, places: np.ndarray) -> Array:
 
 
 def _runs(places: list[int]) -> list[tuple[int, int, int]]:
-    """First place, step of 1 or 0, and length of each run."""
+    """First index, step (1 or 0) and length of each run."""
     runs: list[tuple[int, int, int]] = []
     for place in places:
         if runs:

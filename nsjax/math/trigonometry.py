@@ -18,7 +18,7 @@ def _plain(x: Array) -> tuple[Array, Array]:
 
 @jax.jit
 def _not_finite(x: Array) -> tuple[Array, Array]:
-    # zero, or not a number: what keeps the compiler from making one branch of the two
+    # zero, or not a number: a difference that keeps the compiler from merging the two branches
     blank = x - x
     return jnp.sin(x) + blank, jnp.cos(x) + blank
 
@@ -31,18 +31,17 @@ def _once(x: Array) -> tuple[Array, Array]:
 def sin_cos(x: Array) -> tuple[Array, Array]:
     """``(sin x, cos x)`` of an array, for use in models.
 
-    One evaluation of a vector is a quarter of the operations of four evaluations of its entries: models
-    call it once, with all their angles. The same values as `jax.numpy.sin` and `jax.numpy.cos`, but cheaper
-    under differentiation. XLA's fusion on CPU copies an elementary function into every fusion that uses it,
-    once per element there:
-    the derivative of a step of the slider-crank evaluates 26 sines and cosines instead of 12, which is
-    half of its time. A branch is never copied (`jax.vmap`
-    makes a selection of it: then only the values are the same). Derivatives use the pair itself,
-    ``d(sin x, cos x) = (cos x, -sin x) dx``, and evaluate nothing more. On other devices, where a branch
-    costs a visit of the host, this is the plain pair.
+    One evaluation of a vector has a quarter of the operations of four evaluations of its entries: models
+    call it once, with all their angles. The values are those of `jax.numpy.sin` and `jax.numpy.cos`, but
+    differentiation is cheaper. XLA's fusion on CPU copies an elementary function into every fusion that
+    uses it, once per element there: the derivative of a step of the slider-crank evaluates 26 sines and
+    cosines instead of 12, which is half of its time. XLA never copies a branch, so that the functions are
+    evaluated in one (`jax.vmap` turns the branch into a selection, which keeps only the values).
+    Derivatives use the pair itself, ``d(sin x, cos x) = (cos x, -sin x) dx``, without further evaluations.
+    On other devices, where a branch needs the host, this is the plain pair.
 
     Args:
-        x: [rad].
+        x: angles of any shape [rad].
 
     Example:
         >>> import jax.numpy as jnp

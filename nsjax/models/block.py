@@ -52,10 +52,10 @@ def block(
         formulation: in space. ``"rotation"``: pose, no constraint. ``"natural"``: centre and three
             directors, six constraints, no gyroscopic forces. ``"nodes"``: pose and eight corner nodes
             without mass, 24 constraints; only schemes for a singular mass take it.
-        rough: False leaves tangents out altogether: a smaller contact problem than with ``friction=0``.
+        rough: False gives contacts without tangents: a smaller contact problem than ``friction=0`` has.
         height: of the lowest face above the plane at the start [m].
-        initial_q, initial_v, initial_time: full start. Space: position and quaternion (7,), velocity
-            and body angular velocity (6,), in every formulation, or its own coordinates. Plane:
+        initial_q, initial_v, initial_time: full initial state. Space: position and quaternion (7,),
+            velocity and body angular velocity (6,), or the coordinates of the formulation. Plane:
             ``(x, z, phi)``.
         size: edges [m], (3,) or, in the plane, (2,); None: (0.1, 0.2, 0.3) or (0.2, 0.1).
         mass: [kg].
@@ -72,8 +72,8 @@ def block(
         InputError: for a dimension other than 2 and 3, an unknown formulation, or a quaternion that is
             zero.
 
-    Limits: a face on the plane is held by its corners, whose single forces are not unique; motion and
-    resultants are.
+    Limits: the contact forces at the single corners of a face on the plane are not unique; the motion and
+    the resultant force and torque are.
 
     Source: [C section 4.1].
 
@@ -106,7 +106,7 @@ def block(
 
 
 def _upright(centre: Any, dimension: int) -> Any:
-    """Start with edges along the axes."""
+    """Initial position of the centre, the edges along the axes."""
     xp = jnp if is_traced(centre) else np
     rest = [1.0, 0.0, 0.0, 0.0] if dimension == 3 else [0.0]
     first = [0.0] * (dimension - 1)
@@ -114,9 +114,9 @@ def _upright(centre: Any, dimension: int) -> Any:
 
 
 def _normalised(q: Any) -> Any:
-    """The start with its quaternion brought to unit length, once."""
+    """Initial position with its quaternion scaled to unit length."""
     if q.shape != (7,):
-        return q  # the shape check of `simulate` says what is wrong
+        return q  # `simulate` refuses the shape
     xp = jnp if is_traced(q) else np
     size = xp.sqrt(xp.sum(q[3:] ** 2))
     if not is_traced(q) and not size > 0:

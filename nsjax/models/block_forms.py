@@ -1,8 +1,8 @@
 """The spatial block in other coordinates: directors, and corner nodes without mass.
 
 Two of the three formulations of [C section 4.1]; the third is `nsjax.models.box.BoxDynamics`. They describe
-the same motion, but ask for other things of a scheme: six nonlinear constraints and no gyroscopic
-forces, or 24 constraints, gyroscopic forces and a singular mass matrix.
+the same motion with other equations: six nonlinear constraints and no gyroscopic forces, or 24
+constraints, gyroscopic forces and a singular mass matrix.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class NaturalBox(BoxDynamics):
     formulation: str = "natural"
 
     def sizes(self) -> dict[str, Any]:
-        """Sizes, constraint and motion of the coordinates."""
+        """Sizes, constraint, ``retract`` and ``difference`` of the coordinates."""
         return {
             "nq": 12, "nv": 12, "nb": 6, "constraint": self.constraint, "retract": add,
             "difference": subtract,
@@ -58,7 +58,7 @@ class NaturalBox(BoxDynamics):
         return jnp.sum(x[:, :, None] * q[3:].reshape(1, 3, 3), axis=1)
 
     def mass(self, q: Array, p: Block) -> Array:
-        """Constant and diagonal: ``m``, and ``int x_i^2 dm`` for every director."""
+        """Mass matrix, constant and diagonal: ``m``, and ``int x_i^2 dm`` for every director."""
         j = self._inertia(p)
         second = 0.5 * (jnp.sum(j) - 2.0 * j)
         diagonal = jnp.concatenate([jnp.full(3, 1.0) * p.mass, jnp.repeat(second, 3)])
@@ -69,7 +69,7 @@ class NaturalBox(BoxDynamics):
         return jnp.concatenate([self.weight(p), jnp.zeros(9)])
 
     def constraint(self, t: Array, q: Array, p: Block) -> Array:
-        """``(d_i . d_i - 1) / 2`` and ``d_i . d_j`` (6,)."""
+        """Constraint ``(d_i . d_i - 1) / 2`` and ``d_i . d_j`` (6,)."""
         d = q[3:].reshape(3, 3)
         length = 0.5 * (jnp.sum(d * d, axis=1) - 1.0)
         angle = jnp.stack([jnp.sum(d[0] * d[1]), jnp.sum(d[0] * d[2]), jnp.sum(d[1] * d[2])])
@@ -80,7 +80,7 @@ class NaturalBox(BoxDynamics):
         return v[:2] + self.corners(v, p)[:, :2]
 
     def start(self, q: Any, v: Any, p: Block) -> tuple[Any, Any]:
-        """Coordinates of a pose (7,) and its velocity (6,); whatever else is taken as it is."""
+        """Coordinates of a pose (7,) and its velocity (6,); vectors of other sizes stay unchanged."""
         if q.shape != (7,) or v.shape != (6,):
             return q, v
         xp = jnp if is_traced((q, v)) else np
@@ -104,18 +104,18 @@ class NodalBox(BoxDynamics):
     formulation: str = "nodes"
 
     def picture(self, t: Array, q: Array, p: Block) -> shapes.Picture:
-        """What is drawn: the body of the nodes."""
+        """Picture of the body."""
         return super().picture(t, q[:7], p)
 
     def sizes(self) -> dict[str, Any]:
-        """Sizes, constraint and motion of the coordinates."""
+        """Sizes, constraint, ``retract`` and ``difference`` of the coordinates."""
         return {
             "nq": 31, "nv": 30, "nb": 24, "constraint": self.constraint, "retract": _move,
             "difference": _between,
         }  # fmt: skip
 
     def mass(self, q: Array, p: Block) -> Array:
-        """Constant, diagonal and singular: the nodes have none."""
+        """Mass matrix, constant, diagonal and singular: the nodes have no mass."""
         diagonal = jnp.concatenate([jnp.full(3, 1.0) * p.mass, self._inertia(p), jnp.zeros(24)])
         return diagonal[:, None] * np.eye(30)
 
@@ -125,7 +125,7 @@ class NodalBox(BoxDynamics):
         return jnp.concatenate([self.weight(p), torque, jnp.zeros(24)])
 
     def constraint(self, t: Array, q: Array, p: Block) -> Array:
-        """Nodes at their corners (24,)."""
+        """Constraint (24,): positions of the nodes minus those of their corners."""
         return (q[7:].reshape(8, 3) - q[:3] - self.corners(q[:7], p)).reshape(-1)
 
     def gap(self, t: Array, q: Array, p: Block) -> Array:
@@ -137,7 +137,7 @@ class NodalBox(BoxDynamics):
         return v[6:].reshape(8, 3)[:, :2]
 
     def start(self, q: Any, v: Any, p: Block) -> tuple[Any, Any]:
-        """Coordinates of a pose (7,) and its velocity (6,); whatever else is taken as it is."""
+        """Coordinates of a pose (7,) and its velocity (6,); vectors of other sizes stay unchanged."""
         if q.shape != (7,) or v.shape != (6,):
             return q, v
         size = self._size(p) if p.size is None or not is_traced(p.size) else p.size

@@ -84,7 +84,7 @@ class Balls:
         return jnp.sum(m * g * (jnp.cos(p.slope) * xy[:, 1] - jnp.sin(p.slope) * xy[:, 0]))
 
     def gap(self, t: Array, q: Array, p: BouncingBall) -> Array:
-        """Distances ball to table, then ball to ball."""
+        """Distances between balls and table, then between balls (nc,)."""
         r = self._each(p.radius)
         table = p.table_amplitude * jnp.sin(p.table_frequency * t)
         if self.dimension == 1:
@@ -96,7 +96,7 @@ class Balls:
         return jnp.concatenate([ground, *pairs])
 
     def slip(self, t: Array, q: Array, v: Array, p: BouncingBall) -> Array:
-        """Tangential velocities of the surfaces in the contact points, two dimensions only."""
+        """Slip velocities at the contact points, in two dimensions only."""
         r = self._each(p.radius)
         qs, vs = q.reshape(self.balls, 3), v.reshape(self.balls, 3)
         slips = [vs[:, 0] + r * vs[:, 2]]
@@ -149,7 +149,7 @@ class Balls:
         return shapes.Picture(shapes=tuple(found), contacts=places)
 
     def labels(self) -> Labels:
-        """Names and units; a single ball carries no number."""
+        """Names and units; the names of a single ball have no number."""
         number = [""] if self.balls == 1 else [str(k + 1) for k in range(self.balls)]
         one = {1: (("y [m]",), ("vy [m/s]",)), 2: (
             ("x [m]", "y [m]", "phi [rad]"), ("vx [m/s]", "vy [m/s]", "omega [rad/s]"),
@@ -208,10 +208,10 @@ def bouncing_ball(
     Args:
         balls: number of balls.
         dimension: 1 or 2.
-        height: clear height of each ball above what is below it at the start [m], scalar or (balls,).
+        height: initial gap between each ball and the table or ball below it [m], scalar or (balls,).
         speed: initial vertical velocity [m/s], scalar or (balls,).
-        initial_q, initial_v, initial_time: full start instead of height and speed. In one dimension
-            ``q`` are the centres' heights, in two ``(x, y, phi)`` per ball.
+        initial_q, initial_v, initial_time: full initial state instead of height and speed. In 1D
+            ``q`` are the centres' heights, in 2D ``(x, y, phi)`` per ball.
         restitution, restitution_tangential, friction: of each contact; friction acts in two
             dimensions only. Scalars or one number per contact (tables first, then pairs).
         gravity: [m/s^2].
@@ -226,10 +226,10 @@ def bouncing_ball(
     Raises:
         InputError: for an unknown parameter, number of balls, or dimension.
 
-    Source: impacts by Newton's law, flights between them are parabolas; nothing of it is in the papers.
+    Source: none of the papers; Newton's impact law, and parabolas of flight between impacts.
 
-    Limits: gravity drives potential energy only; the energy that a moving table feeds in is not part
-    of it.
+    Limits: the potential energy is that of gravity; it does not count the energy that a moving table
+    feeds in.
 
     Example:
         >>> from nsjax import models

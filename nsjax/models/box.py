@@ -34,7 +34,7 @@ SIZE = {2: np.array([0.2, 0.1]), 3: np.array([0.1, 0.2, 0.3])}
 
 
 def cross(a: Array, b: Array) -> Array:
-    """Cross product along the last axis; `jnp.cross` moves axes, which costs compile time."""
+    """Cross product along the last axis; `jnp.cross` transposes axes, which costs compile time."""
     x = a[..., 1] * b[..., 2] - a[..., 2] * b[..., 1]
     y = a[..., 2] * b[..., 0] - a[..., 0] * b[..., 2]
     z = a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
@@ -63,7 +63,7 @@ class BoxDynamics:
         return jnp.asarray(SIZE[self.dimension] if p.size is None else p.size)
 
     def _inertia(self, p: Block) -> Array:
-        """Moments of inertia about the body axes; of a homogeneous box unless given."""
+        """Moments of inertia about the body axes: the given ones, or those of a homogeneous box."""
         square = self._size(p) ** 2
         if p.inertia is not None:
             return jnp.broadcast_to(p.inertia, (3,) if self.dimension == 3 else (1,))
@@ -85,7 +85,7 @@ class BoxDynamics:
         return diagonal[:, None] * np.eye(diagonal.shape[0])
 
     def weight(self, p: Block) -> Array:
-        """Along the axes of the plane (dimension,)."""
+        """Weight along the axes of the plane (dimension,) [N]."""
         along = p.mass * p.gravity * jnp.sin(p.slope)
         down = -p.mass * p.gravity * jnp.cos(p.slope)
         return jnp.stack([along, down] if self.dimension == 2 else [along, jnp.zeros_like(down), down])
@@ -98,7 +98,7 @@ class BoxDynamics:
         return jnp.concatenate([self.weight(p), -cross(spin, self._inertia(p) * spin)])
 
     def potential(self, t: Array, q: Array, p: Block) -> Array:
-        """Potential energy of the weight, zero for a centre in the plane."""
+        """Potential energy of the weight, zero where the centre lies in the plane."""
         height = q[self.dimension - 1] - p.ground
         return p.mass * p.gravity * (jnp.cos(p.slope) * height - jnp.sin(p.slope) * q[0])
 
@@ -120,7 +120,7 @@ class BoxDynamics:
         return {"lowest": jnp.min(self.gap(t, q, p))}
 
     def picture(self, t: Array, q: Array, p: Block) -> shapes.Picture:
-        """The picture, in the axes of the plane."""
+        """Picture in the axes of the plane."""
         d = self.dimension
         corners, up = q[:d] + self.corners(q, p), np.eye(d)[-1]
         flat = d == 2
@@ -153,7 +153,7 @@ class BoxDynamics:
         return Labels(q=q, v=v, contacts=contacts, observables=("lowest [m]",))
 
     def sizes(self) -> dict[str, Any]:
-        """Sizes and motion of the coordinates."""
+        """Sizes, ``retract`` and ``difference`` of the coordinates."""
         if self.dimension == 2:
             return {"nq": 3, "nv": 3}
         return {
@@ -164,7 +164,7 @@ class BoxDynamics:
         }
 
     def start(self, q: Any, v: Any, p: Block) -> tuple[Any, Any]:
-        """Coordinates of a start that is given as pose and its velocity."""
+        """Initial coordinates and velocities from a pose and its velocity."""
         return q, v
 
     def system(self) -> System:

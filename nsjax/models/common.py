@@ -23,21 +23,21 @@ OTHER_KINDS = (
     ("slider_crank_flexible", "modes"),
     *(("flexible_solid", name) for name in ("contact", "fixed")),
 )
-"""Keywords of models that take several kinds of values; the models look at them."""
+"""Keywords that accept several kinds of values; `check_given` leaves their check to the models."""
 
 ONE_NUMBER = (
     *((model, name) for model in ("block", "flexible_cube") for name in ("height", "ground")),
     *(("flexible_pendulum", name) for name in ("angle", "speed", "length")),
     ("rubbing_rotor", "speed"),
 )
-"""Keywords of models that are one number, since a start is made from them."""
+"""Keywords that must be a scalar, because a model computes its initial state from them."""
 
 
 def constructor(parameters: type[Any]) -> Callable[[Callable[..., Problem]], Callable[..., Problem]]:
-    """Gives a model constructor the fields of its parameter record as keywords.
+    """Decorator that gives a model constructor the fields of its parameter record as keywords.
 
     The decorated function takes the finished record first, then its own keywords. Callers see all
-    of them in the signature, and an unknown name is answered with the nearest known one.
+    keywords in the signature; the error for an unknown keyword names the nearest known one.
     """
 
     def decorate(build: Callable[..., Problem]) -> Callable[..., Problem]:
@@ -67,7 +67,7 @@ def constructor(parameters: type[Any]) -> Callable[[Callable[..., Problem]], Cal
 
 
 def check_given(who: str, defaults: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Refuses keywords of another kind than their default: words, whole numbers, numbers.
+    """Refuses keywords whose value is not of the kind of their default: word, whole number, number.
 
     Raises:
         InputError: names the model, the keyword, the value and what to give.
@@ -93,7 +93,7 @@ def check_given(who: str, defaults: Mapping[str, Any], given: Mapping[str, Any])
 
 
 def contact_law(p: Any) -> ContactLaw:
-    """Impact and friction law of all contacts of a model whose parameters have their usual names."""
+    """Impact and friction law of all contacts, from the parameters with the usual names."""
     return ContactLaw(
         restitution=p.restitution,
         restitution_tangential=p.restitution_tangential,
@@ -102,14 +102,14 @@ def contact_law(p: Any) -> ContactLaw:
 
 
 def vector(values: Any, size: int | None = None) -> Any:
-    """Start values as a float64 vector: numpy for plain numbers, so that constructing a model
-    touches no device, jax for traced ones. A scalar is repeated ``size`` times.
+    """Initial values as a float64 vector. Plain numbers become numpy arrays, so that constructing a model
+    touches no device; traced ones become jax arrays. A scalar is repeated ``size`` times.
     """
     if is_traced(values):
         array: Array = jnp.asarray(values, float)
         return array if size is None else jnp.broadcast_to(array, (size,))
     if hasattr(values, "dtype") and size is None:
-        return values  # keeps its type: single precision is refused later, not widened here
+        return values  # keeps its type: `simulate` refuses single precision
     plain = np.asarray(values, float)
     if size is not None and plain.shape not in ((), (size,)):
         raise InputError(f"a start has {plain.tolist()}; give one number, or {size} of them")

@@ -48,10 +48,10 @@ class ElasticBar:
 
 @dataclasses.dataclass(frozen=True)
 class Bar:
-    """Topology: number of elements, and how their mass is shared out. Its methods are the functions of the
-    system.
+    """Topology: number of elements, consistent or lumped mass. Its methods are the functions of the system.
 
-    ``q`` are the displacements of the nodes towards the wall, the last one is the tip that hits it.
+    ``q`` are the displacements of the nodes towards the wall; the last node is the tip, which hits the
+    wall.
     """
 
     elements: int
@@ -71,18 +71,18 @@ class Bar:
         return p.young * p.area / self._lengths(p)
 
     def inertia(self, q: Array, w: Array, p: ElasticBar) -> Array:
-        """Consistent mass times ``w``, or the half of each element at its nodes."""
+        """Mass matrix times ``w``: consistent, or lumped with half of each element at each of its nodes."""
         if self.mass == "lumped":
             return bar_weight(1.0, self._masses(p)) * w
         return bar_inertia(w, self._masses(p))
 
     def force(self, t: Array, q: Array, v: Array, p: ElasticBar) -> Array:
-        """Tensions of the elements, elastic and viscous, and the weight."""
+        """Nodal forces of the elastic and viscous tensions of the elements, and of the weight."""
         tension = self._stiffness(p) * (jnp.diff(q) + p.damping * jnp.diff(v))
         return bar_force(tension) + bar_weight(p.gravity, self._masses(p))
 
     def potential(self, t: Array, q: Array, p: ElasticBar) -> Array:
-        """Strain energy, and that of the weight."""
+        """Strain energy plus potential energy of the weight."""
         weight = jnp.sum(bar_weight(p.gravity, self._masses(p)) * q)
         return 0.5 * jnp.sum(self._stiffness(p) * jnp.diff(q) ** 2) - weight
 
@@ -100,7 +100,7 @@ class Bar:
         return {"momentum": jnp.sum(weights * v), "centre": jnp.sum(weights * q) / jnp.sum(weights)}
 
     def picture(self, t: Array, q: Array, p: ElasticBar) -> shapes.Picture:
-        """The picture: the bar with some of its sections; its height is chosen to be seen."""
+        """Picture of the bar with some of its sections; the drawn height is not that of the data."""
         some = np.unique(np.linspace(0, self.elements, min(self.elements, DRAWN) + 1).round().astype(int))
         ends = jnp.concatenate([jnp.zeros(1), jnp.cumsum(self._lengths(p))]) - p.length
         x, half = (ends + q)[some], 0.03 * p.length + 0.0 * q[0]
@@ -149,9 +149,9 @@ class Bar:
 MASSES = ("consistent", "lumped")
 
 DRAWN = 40
-"""Sections of the bar in pictures."""
+"""Number of sections of the bar drawn in pictures."""
 
-# Nodes that get names; beyond, nobody asks for one by name.
+# Number of nodes up to which nodes get names: longer lists of names are of no use.
 LABELLED = 2001
 
 
@@ -176,19 +176,20 @@ def elastic_bar(
 
     Args:
         elements: number of two-node elements; ``elements + 1`` unknowns.
-        mass: ``"consistent"``, or ``"lumped"`` at the nodes: a diagonal matrix, waves that run behind
-            instead of ahead of the exact ones, and steps of explicit schemes longer by ``sqrt(3)``.
+        mass: ``"consistent"``, or ``"lumped"`` at the nodes: the matrix is diagonal, short waves run slower
+            than the exact ones instead of faster, and explicit schemes take steps longer by ``sqrt(3)``.
         speed: of the whole bar towards the wall at the start [m/s].
-        initial_q, initial_v, initial_time: full start: displacements (elements + 1,) towards the wall
-            [m] and velocities, the last entry at the wall.
+        initial_q, initial_v, initial_time: full initial state: displacements (elements + 1,) towards the
+            wall [m] and velocities [m/s]; the last entry is the tip.
         length: of the bar [m].
         young: Young's modulus [N/m^2], scalar or (elements,).
         density: [kg/m^3], scalar or (elements,).
         area: of the section [m^2], scalar or (elements,).
-        sizes: lengths of the elements relative to each other, (elements,), from the free end to the tip;
-            a scalar for equal ones.
+        sizes: ratios of the lengths of the elements, (elements,), from the free end to the tip; a scalar
+            for equal lengths.
         distance: from the undeformed tip to the wall [m].
-        restitution: of the tip, an impact of its node alone; it vanishes with the mesh.
+        restitution: of the tip. Only the mass of its node takes part in the impact, so that the effect
+            vanishes as the mesh is refined.
         damping: proportional to the stiffness, ``C = damping K`` [s].
         gravity: acceleration towards the wall [m/s^2].
 
@@ -198,7 +199,7 @@ def elastic_bar(
     Raises:
         InputError: for an unknown parameter, number of elements or mass.
 
-    Limits: the mesh disperses waves shorter than some elements, which rings in velocities and forces
+    Limits: the mesh disperses waves of a few elements' length, so that velocities and forces oscillate
     behind the front. Explicit schemes need ``dt < l / (sqrt(3) c)`` for the smallest element ``l``,
     with lumped mass ``dt < l / c``.
 

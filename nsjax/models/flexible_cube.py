@@ -21,7 +21,7 @@ from nsjax.models.solid import DRAWN, Solid, check_solid
 from nsjax.types import Array, record
 
 HELD = ("none", "upper")
-"""Faces whose nodes are prescribed."""
+"""Choices of the face whose nodes are prescribed."""
 
 
 @record()
@@ -51,8 +51,8 @@ class Brick(Solid):
     """Topology: numbers of elements along the edges, material, whether contacts have tangents and the upper
     face is held. Its methods are the functions of the system.
 
-    ``q`` are the places ``(x, y, z)`` of the free nodes, z running fastest; of a held brick relative to its
-    base along ``x``.
+    ``q`` are the positions ``(x, y, z)`` of the free nodes, z running fastest; the ``x`` of a held brick is
+    relative to its base.
     """
 
     elements: tuple[int, int, int]
@@ -73,19 +73,19 @@ class Brick(Solid):
         return jnp.broadcast_to(jnp.asarray(p.size, float), (3,))
 
     def reference(self, p: FlexibleCube) -> Array:
-        """Places of all nodes without load, (m + 1, n + 1, o + 1, 3); the lower face at ``p.level``."""
+        """Positions of all nodes without load, (m + 1, n + 1, o + 1, 3); the lower face at ``p.level``."""
         edges, (m, n, o) = self.edges(p), self.elements
         x, y, z = (np.linspace(-0.5, 0.5, k + 1) for k in (m, n, o))
         unit = np.stack(np.meshgrid(x, y, z + 0.5, indexing="ij"), axis=-1)
         return edges * unit + jnp.stack([0.0, 0.0, 1.0 * p.level])
 
     def nodes(self, q: Array, p: FlexibleCube) -> Array:
-        """Places of all nodes (m + 1, n + 1, o + 1, 3)."""
+        """Positions of all nodes (m + 1, n + 1, o + 1, 3)."""
         free = q.reshape(*self.grid, 3)
         return jnp.concatenate([free, self.reference(p)[:, :, -1:]], axis=2) if self.held else free
 
     def _element(self, p: FlexibleCube) -> tuple[Array, Array]:
-        """Edges (3,) and volume of an element."""
+        """Lengths of the edges (3,) [m] and volume [m^3] of an element."""
         edges = self.edges(p) / np.array(self.elements)
         return edges, edges[0] * edges[1] * edges[2]
 
@@ -109,11 +109,11 @@ class Brick(Solid):
         return brick_tables(self._element(p)[0])
 
     def integral(self, x: Array, p: FlexibleCube) -> Array:
-        """Integral over the volume of values at the Gauss points."""
+        """Integral over the volume of a quantity given at the Gauss points."""
         return jnp.sum(x) * self._element(p)[1] / 8.0
 
     def _times_mass(self, w: Array, p: FlexibleCube) -> Array:
-        """``M w`` of all nodes."""
+        """``M w`` for vectors ``w`` of all nodes."""
         return box_inertia(w, p.density * self._element(p)[1])
 
     def inertia(self, q: Array, w: Array, p: FlexibleCube) -> Array:
@@ -129,19 +129,19 @@ class Brick(Solid):
         return self._times_mass(full, p)[:, :, : self.grid[2], 0]
 
     def lower(self, x: Array) -> Array:
-        """Nodal vectors (nc, 3) of the lower face, of those of the free nodes."""
+        """Vectors (nc, 3) of the nodes of the lower face, from the vectors ``x`` of the free nodes."""
         return x.reshape(*self.grid, 3)[:, :, 0].reshape(-1, 3)
 
     def heights(self, x: Array) -> Array:
-        """Heights of the nodes of the lower face (nc,)."""
+        """Normal components (nc,) of the vectors of the nodes of the lower face."""
         return self.lower(x)[:, 2]
 
     def sideways(self, x: Array) -> Array:
-        """Their entries along the plane (nc, 2)."""
+        """Tangential components (nc, 2) of the vectors of the nodes of the lower face."""
         return self.lower(x)[:, :2]
 
     def picture(self, t: Array, q: Array, p: FlexibleCube) -> shapes.Picture:
-        """The picture: the surface, coloured by stress, and the edges of the brick."""
+        """Picture: the surface, coloured by stress, and the edges of the brick."""
         base = p.base_amplitude * jnp.sin(p.base_frequency * t) if self.held else 0.0
         nodes = self.nodes(q, p) + jnp.stack([base + 0.0 * t, 0.0 * t, 0.0 * t])
         places = nodes.reshape(-1, 3)
@@ -166,7 +166,7 @@ class Brick(Solid):
         )  # fmt: skip
 
     def _structure(self) -> Structure:
-        """Elimination, or conjugate gradients with contacts at their nodes."""
+        """Structure of the matrices: elimination, or conjugate gradients with contacts at their nodes."""
         if self.solver == "direct":
             return Lattice(self.grid, 3)
         m, n, o = self.grid
@@ -206,53 +206,53 @@ def flexible_cube(
 ) -> Problem:
     """A soft solid brick falls on a plane; every node of its lower face may hit, stick and slide.
 
-    Eight-node hexahedra for any displacement. The defaults are the cube of [C section 4.4]: it touches
+    Eight-node hexahedra for large displacements. The defaults are the cube of [C section 4.4]: it touches
     after 0.247 s with 2.43 m/s, rests for 0.03 s and leaves again; the paper has ``"displacement"``.
 
     Args:
-        elements: along the edges, three numbers or one.
+        elements: numbers of elements along the edges, three or one for all.
         element: ``"assumed_stress"`` (`nsjax.fem.assumed_stress`): does not lock in bending nor for nearly
             incompressible materials, and costs less in large meshes. ``"displacement"``
             (`nsjax.fem.hexahedron`), the paper's, locks in both.
         material: ``"st_venant_kirchhoff"`` or ``"neo_hooke"``.
-        rough: True gives the contacts tangents, which ``friction`` needs; without, the contact problem is a
-            third of the size.
+        rough: True gives the contacts tangents, which ``friction`` needs; without tangents the contact
+            problem has a third of the size.
         held: ``"upper"``: the nodes of the upper face are prescribed, the brick hangs from a base.
         solver: ``"direct"``: `nsjax.linalg.Lattice`, up to some thousand unknowns. ``"iterative"``:
             `nsjax.linalg.ConjugateGradients`, for more; its contacts suit `nsjax.schemes.nsga_decoupled`,
             with ``gradient="discrete"`` where it is differentiated.
         height: of the lower face over the plane at the start [m].
         velocity: of all nodes at the start [m/s], (3,) or one for all three directions.
-        initial_q, initial_v, initial_time: full start: places and velocities of the free nodes, z running
-            fastest.
-        size: edges [m], (3,) or one.
+        initial_q, initial_v, initial_time: full initial state: positions and velocities of the free nodes,
+            z running fastest.
+        size: lengths of the edges [m], (3,) or one for all.
         young, poisson, density: of the material [N/m^2], [-], [kg/m^3].
         gravity: [m/s^2].
         slope: inclination of the plane [rad], downhill is +x; axes stay along and normal to it.
         ground: position of the plane along its normal [m].
         table_amplitude, table_frequency: the plane moves as ``A sin(w t)`` along its normal [m], [rad/s].
         belt: velocity of the plane along x [m/s].
-        level: of the lower face of a held brick without load [m], set from ``height`` here.
-        base_amplitude, base_frequency: a held face moves along x as ``A sin(w t)`` [m], [rad/s]; places and
-            velocities are relative to it.
-        restitution, restitution_tangential, friction: of the nodes, scalars or one per contact. An impact
-            of a node alone: their effect vanishes with the mesh.
+        level: height of the lower face of a held brick without load [m]; set from ``height``.
+        base_amplitude, base_frequency: a held face moves along x as ``A sin(w t)`` [m], [rad/s]; positions
+            and velocities are relative to it.
+        restitution, restitution_tangential, friction: of the nodes, scalars or one per contact. Only the
+            node takes part in an impact, so that their effect vanishes as the mesh is refined.
 
     Returns:
         A `Problem` with one contact per node of the lower face.
 
     Raises:
-        InputError: for an unknown parameter, element, material or face, numbers of elements that are none,
-            and friction without ``rough``.
+        InputError: for an unknown parameter, element, material or face, invalid numbers of elements, and
+            friction without ``rough``.
 
-    Limits: a clamped bar with one element of assumed stress through its thickness sinks by 0.98 to 1.00 of
-    what Timoshenko's beam does for ratios of Poisson from 0 to 0.45, with one of displacement by 0.67 to
-    0.51 (``L / h = 10``), and by thousandths if it is thin; trapezoids stiffen both (guide, Limits). The
-    ratio is at most 0.4999, of displacement 0.49. An inverted element (``det F <= 0``) has a force that
-    is not a number and ends the run. St. Venant-Kirchhoff loses its stability below a stretch of 0.577:
-    with the default impact, meshes of 10 elements of displacement along an edge turn inside out within
-    0.012 s of contact, of assumed stress within 0.023 s; with neo-Hooke both rebound, with the same speed.
-    Contacts are nodes against a plane.
+    Limits: a clamped bar (``L / h = 10``) with one assumed-stress element through its thickness sinks by
+    0.98 to 1.00 of the deflection of Timoshenko's beam for Poisson's ratios from 0 to 0.45; with one
+    displacement element by 0.67 to 0.51, and by thousandths if the bar is thin. Trapezoids stiffen both
+    (guide, Limits). Poisson's ratio is at most 0.4999, with displacement elements 0.49. An inverted element
+    (``det F <= 0``) has a force that is not a number and ends the run. St. Venant-Kirchhoff loses its
+    stability below a stretch of 0.577: with the default impact, meshes of 10 displacement elements along an
+    edge invert within 0.012 s of contact, of assumed-stress elements within 0.023 s; with neo-Hooke both
+    rebound with the same speed. Contacts are nodes against a plane.
 
     Source: [C section 4.4].
 
@@ -277,7 +277,7 @@ def flexible_cube(
 
 @functools.cache
 def _surface(elements: tuple[int, int, int]) -> tuple[np.ndarray, Any, np.ndarray]:
-    """Nodes of the surface, triangles between them, and nodes along the twelve edges, -1 for a break."""
+    """Nodes of the surface, its triangles, and the nodes along the twelve edges with -1 after each edge."""
     sizes = tuple(k + 1 for k in elements)
     number = np.arange(np.prod(sizes)).reshape(sizes)
     sides = [np.take(number, end, axis) for axis in range(3) for end in (0, -1)]
@@ -305,7 +305,7 @@ def _counts(elements: Any) -> tuple[int, int, int]:
 
 
 def _start(brick: Brick, p: FlexibleCube, height: Any, velocity: Any) -> tuple[Any, Any]:
-    """The undeformed brick over the plane, moving as a whole."""
+    """Initial state: the undeformed brick over the plane, all nodes with the same velocity."""
     m, n, o = brick.elements
     x, y, z = (np.linspace(-0.5, 0.5, k + 1) for k in (m, n, o))
     unit = np.stack(np.meshgrid(x, y, z + 0.5, indexing="ij"), axis=-1)[:, :, : brick.grid[2]]

@@ -21,10 +21,10 @@ from nsjax.models.common import constructor, vector
 from nsjax.types import Array, record
 
 PINS = ("eliminated", "constraint")
-"""Ways to keep the pin in its place."""
+"""Choices of how the pin is kept in its place."""
 
 PLACE = 2
-"""Unknowns of the place of a node."""
+"""Number of coordinates ``x, y`` of a node before its angle."""
 
 
 @record()
@@ -47,10 +47,10 @@ class FlexiblePendulum:
 
 @dataclasses.dataclass(frozen=True)
 class SwingingBeam:
-    """Topology: number of elements, and whether the place of the pin is eliminated. Its methods are the
+    """Topology: number of elements, and whether the position of the pin is eliminated. Its methods are the
     functions of the system.
 
-    ``q`` are ``(x, y, theta)`` of the nodes from the pin to the tip, places relative to the pin; with an
+    ``q`` are ``(x, y, theta)`` of the nodes from the pin to the tip, ``x, y`` relative to the pin; with an
     eliminated pin the first node has its angle only.
     """
 
@@ -58,7 +58,7 @@ class SwingingBeam:
     eliminated: bool = True
 
     def nodes(self, q: Array) -> Array:
-        """``(x, y, theta)``, or their rates, of all nodes (elements + 1, 3)."""
+        """Coordinates ``(x, y, theta)`` of all nodes (elements + 1, 3), or their rates."""
         if self.eliminated:
             q = jnp.pad(q, (PLACE, 0))
         return q.reshape(-1, 3)
@@ -85,7 +85,7 @@ class SwingingBeam:
         return push[PLACE:] if self.eliminated else push
 
     def potential(self, t: Array, q: Array, p: FlexiblePendulum) -> Array:
-        """Strain energy, and that of the weight and of the acceleration of the base."""
+        """Strain energy plus potential energy of the weight and of the acceleration of the base."""
         nodes = self.nodes(q)
         weights = bar_weight(1.0, self._masses(p))
         shaken = -p.base_amplitude * p.base_frequency**2 * jnp.sin(p.base_frequency * t)
@@ -93,15 +93,15 @@ class SwingingBeam:
         return beam_energy(nodes, self._lengths(p), self._section(p)) + lifted
 
     def force(self, t: Array, q: Array, v: Array, p: FlexiblePendulum) -> Array:
-        """Force of the potential; there is no other."""
+        """Force of the potential energy; there is no other force."""
         return -jax.grad(self.potential, argnums=1)(t, q, p)
 
     def constraint(self, t: Array, q: Array, p: FlexiblePendulum) -> Array:
-        """Place of the pin (2,), unless eliminated."""
+        """Constraint (2,): position of the first node, for a pin that is not eliminated."""
         return q[:PLACE]
 
     def gap(self, t: Array, q: Array, p: FlexiblePendulum) -> Array:
-        """Distance of the tip to the wall (1,), which stands to its left."""
+        """Distance of the tip to the wall at its left (1,)."""
         return p.base_amplitude * jnp.sin(p.base_frequency * t) + q[-3:-2] - p.wall
 
     def law(self, p: FlexiblePendulum) -> ContactLaw:
@@ -109,7 +109,7 @@ class SwingingBeam:
         return ContactLaw(restitution=p.restitution)
 
     def observe(self, t: Array, q: Array, v: Array, output: Any, p: FlexiblePendulum) -> dict[str, Array]:
-        """Tip, strain energy and largest resultants."""
+        """Position of the tip, strain energy and largest stress resultants."""
         nodes = self.nodes(q)
         lengths, section = self._lengths(p), self._section(p)
         forces = beam_resultants(beam_strains(nodes, lengths), section)
@@ -124,7 +124,7 @@ class SwingingBeam:
         }
 
     def picture(self, t: Array, q: Array, p: FlexiblePendulum) -> shapes.Picture:
-        """What is drawn."""
+        """Picture of the beam and the wall."""
         base = jnp.stack([p.base_amplitude * jnp.sin(p.base_frequency * t), jnp.zeros(())])
         places = self.nodes(q)[:, :PLACE] + base
         return shapes.Picture(
@@ -179,7 +179,7 @@ class SwingingBeam:
 
 NAMES = (("x", "m"), ("y", "m"), ("theta", "rad"))
 
-# Elements up to which nodes get names; beyond, nobody asks for one by name.
+# Number of elements up to which nodes get names: longer lists of names are of no use.
 LABELLED = 500
 
 
@@ -202,18 +202,18 @@ def flexible_pendulum(
     about 45 degrees, and again and again while the beam vibrates.
 
     Args:
-        elements: of equal length.
-        pin: ``"eliminated"``: the first node has no place of its own; ``"constraint"``: it has, and two
-            bilateral constraints hold it.
+        elements: number of elements of equal length.
+        pin: ``"eliminated"``: the first node has its angle only; ``"constraint"``: it has ``x, y`` too, and
+            two bilateral constraints hold it.
         angle, speed: of the straight beam at the start, from ``+x`` [rad], [rad/s].
-        initial_q, initial_v, initial_time: full start: ``(x, y, theta)`` of the nodes relative to the pin,
-            the first without ``x, y`` unless it is held by constraints.
+        initial_q, initial_v, initial_time: full initial state: ``(x, y, theta)`` of the nodes relative to
+            the pin, the first without ``x, y`` unless constraints hold it.
         length, area, second_moment: of the beam [m] and its section [m^2], [m^4].
-        shear_factor: part of the section that carries shear.
+        shear_factor: shear area over the area of the section.
         young, poisson, density: of the material [N/m^2], [-], [kg/m^3].
         gravity: along ``-y`` [m/s^2].
         wall: position of the wall [m]; the tip stays at ``x >= wall``.
-        restitution: of the tip, an impact of its node alone.
+        restitution: of the tip; only the mass of its node takes part in the impact.
         base_amplitude, base_frequency: the pin moves along ``x`` as ``A sin(w t)`` [m], [rad/s].
 
     Returns:
@@ -222,7 +222,7 @@ def flexible_pendulum(
     Raises:
         InputError: for an unknown parameter, pin or number of elements.
 
-    Limits: plane motion. Velocities and energies are those relative to the pin. The fastest vibration
+    Limits: plane motion. Velocities and energies are relative to the pin. The fastest vibration
     (shear, 1e6 rad/s with the defaults) bounds the step of explicit schemes.
 
     Source: [C section 4.3].
@@ -246,7 +246,7 @@ def flexible_pendulum(
 
 
 def _straight(beam: SwingingBeam, length: Any, angle: Any, speed: Any) -> tuple[Any, Any]:
-    """The straight beam that turns around its pin."""
+    """Initial state of the straight beam that turns around its pin."""
     xp: Any = jnp if is_traced(length) or is_traced(angle) or is_traced(speed) else np
     along = length * np.linspace(0.0, 1.0, beam.elements + 1)
     x, y, one = along * xp.cos(angle), along * xp.sin(angle), np.ones(beam.elements + 1)

@@ -22,15 +22,15 @@ from nsjax.models.solid import DRAWN, Solid, check_solid
 from nsjax.types import Array, record
 
 SMALL = 150
-"""Unknowns up to which a dense matrix is eliminated: the band of a mesh of a few elements across is as
-wide.
+"""Number of unknowns up to which the matrix is dense: the band of such a mesh, a few elements across, is
+as wide.
 """
 
 UPRIGHT = (0.0, 0.0, 1.0)
 """Normal of a floor."""
 
 STEEP = 0.9
-"""Entry of a normal along ``x`` from which on ``y`` is the first direction along its plane."""
+"""Component of a normal along ``x`` above which the first direction of its plane is made from ``y``."""
 
 
 @record()
@@ -55,7 +55,7 @@ class FlexibleSolid:
 
 
 def _axes(normal: Any) -> np.ndarray:
-    """Normal and two directions along a plane, rows (3, 3)."""
+    """Unit normal and two tangents of a plane, rows (3, 3)."""
     n = np.asarray(normal, float)
     if n.shape != (3,) or not np.isfinite(n).all() or not n.any():
         raise InputError(
@@ -70,11 +70,11 @@ def _axes(normal: Any) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class MeshedSolid(Solid):
-    """Topology: mesh (told by identity), fixed sets, sets in contact with the normals of their planes. Its
-    methods are the functions of the system.
+    """Topology: mesh (compared by identity), fixed sets, sets in contact with the normals of their planes.
+    Its methods are the functions of the system.
 
-    Inside, free nodes come first and fixed ones last. Nodal sums are gathers, as are corner values:
-    scatters would cost time loops their kernel; reverse mode has some.
+    The internal order of the nodes: free nodes first, fixed ones last. Sums at nodes are gathers, as are
+    corner values, since a scatter would split the kernel of the time loop; reverse mode has scatters.
     """
 
     mesh: SolidMesh
@@ -87,13 +87,13 @@ class MeshedSolid(Solid):
 
     @functools.cached_property
     def fixed_nodes(self) -> np.ndarray:
-        """Numbers of the mesh."""
+        """Fixed nodes, by their numbers in the mesh."""
         found = [self.mesh.nodes(name) for name in self.fixed]
         return np.unique(np.concatenate(found)) if found else np.zeros(0, int)
 
     @functools.cached_property
     def free_nodes(self) -> np.ndarray:
-        """Numbers of the mesh."""
+        """Free nodes, by their numbers in the mesh."""
         return np.setdiff1d(np.arange(len(self.mesh.places)), self.fixed_nodes)
 
     @property
@@ -103,20 +103,20 @@ class MeshedSolid(Solid):
 
     @functools.cached_property
     def order(self) -> np.ndarray:
-        """Numbers inside, by those of the mesh."""
+        """Internal number of each node of the mesh."""
         found = np.zeros(len(self.mesh.places), int)
         found[np.concatenate([self.free_nodes, self.fixed_nodes])] = np.arange(len(found))
         return found
 
     @functools.cached_property
     def connected(self) -> np.ndarray:
-        """Nodes (8, elements), numbers inside."""
+        """Nodes of the elements (8, elements), internal numbers."""
         return np.asarray(self.order[self.mesh.corners].T)
 
     @functools.cached_property
     def around(self) -> np.ndarray:
-        """Corners (most, free nodes) at every free node, of ``8 elements``; the number of corners for
-        none.
+        """Element corners at every free node (most, free nodes), numbers 0 to ``8 elements - 1``; unused
+        entries are ``8 elements``.
         """
         nodes = self.connected.reshape(-1)
         at = [np.flatnonzero(nodes == k) for k in range(len(self.free_nodes))]
@@ -125,14 +125,14 @@ class MeshedSolid(Solid):
 
     @functools.cached_property
     def touching(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For every contact: its node among the free ones, its plane, and the axes of that (nc, 3, 3)."""
+        """Free node, plane, and axes of the plane (nc, 3, 3) of every contact."""
         nodes = [np.setdiff1d(self.mesh.nodes(name), self.fixed_nodes) for name, _ in self.planes]
         which = np.repeat(np.arange(len(nodes)), [len(x) for x in nodes])
         axes = np.array([_axes(normal) for _, normal in self.planes]).reshape(-1, 3, 3)
         return self.order[np.concatenate([np.zeros(0, int), *nodes])], which, axes[which]
 
     def nodes(self, q: Array, p: FlexibleSolid) -> Array:
-        """Places of all nodes (nodes, 3), free ones first."""
+        """Positions of all nodes (nodes, 3), free ones first."""
         free = q.reshape(-1, 3)
         if not self.held:
             return free
@@ -170,7 +170,7 @@ class MeshedSolid(Solid):
         return deformation(self.corners(self.nodes(q, p)), jnp.asarray(self.mesh.gradients))
 
     def integral(self, x: Array, p: FlexibleSolid) -> Array:
-        """Integral over the volume of values at the Gauss points."""
+        """Integral over the volume of a quantity given at the Gauss points."""
         return jnp.sum(x * self.mesh.volumes)
 
     def inertia(self, q: Array, w: Array, p: FlexibleSolid) -> Array:
@@ -185,39 +185,39 @@ class MeshedSolid(Solid):
         return p.density * jnp.asarray(each[self.around].sum(axis=0))
 
     def force(self, t: Array, q: Array, v: Array, p: FlexibleSolid) -> Array:
-        """Force of the potential: ``-sum P dN/dX dV``, written out and assembled."""
+        """Force of the potential energy: ``-sum P dN/dX dV``, written out and assembled."""
         if self.assumed:
             return super().force(t, q, v, p)
         stress = piola(MATERIALS[self.material], self.deformation(q, p), *self._lame(p)) * self.mesh.volumes
-        # (corners, axes, points, elements), beside components of the stress
+        # (corners, 1, axes, points, elements): the second axis is that of the force's components
         each = np.transpose(self.mesh.gradients, (1, 2, 0, 3))[:, None]
         inner = jnp.sum(stress * each, axis=(2, 3))
         return (self.weights(p)[:, None] * self.pull(t, p) - self.gathered(inner)).reshape(-1)
 
     def gap(self, t: Array, q: Array, p: FlexibleSolid) -> Array:
-        """Heights of the nodes that may touch over their planes (nc,)."""
+        """Gaps (nc,): heights of the contact nodes above their planes."""
         ground = jnp.broadcast_to(jnp.asarray(p.ground, float), (len(self.planes),))[self.touching[1]]
         return self.heights(q) - ground - p.table_amplitude * jnp.sin(p.table_frequency * t)
 
     def slip(self, t: Array, q: Array, v: Array, p: FlexibleSolid) -> Array:
-        """Velocities of these nodes along the planes, relative to their belts (nc, 2)."""
+        """Slip velocities (nc, 2): of the contact nodes along their planes, relative to the belts."""
         axes = self.touching[2]
         base = p.base_amplitude * p.base_frequency * jnp.cos(p.base_frequency * t) if self.held else 0.0
         drawn = base * axes[:, 1:, 0] - p.belt * np.array([1.0, 0.0])
         return self.sideways(v) + drawn
 
     def heights(self, x: Array) -> Array:
-        """Entries of nodal vectors along the normals (nc,)."""
+        """Normal components (nc,) of the vectors of the contact nodes."""
         nodes, _, axes = self.touching
         return jnp.sum(x.reshape(-1, 3)[nodes] * axes[:, 0], axis=1)
 
     def sideways(self, x: Array) -> Array:
-        """The same along the planes (nc, 2)."""
+        """Tangential components (nc, 2) of the vectors of the contact nodes."""
         nodes, _, axes = self.touching
         return jnp.sum(x.reshape(-1, 3)[nodes][:, None] * axes[:, 1:], axis=2)
 
     def picture(self, t: Array, q: Array, p: FlexibleSolid) -> shapes.Picture:
-        """The picture: the surface, coloured by stress, the edges of its elements, and the planes."""
+        """Picture: the surface, coloured by stress, the edges of its elements, and the planes."""
         base = p.base_amplitude * jnp.sin(p.base_frequency * t) if self.held else 0.0 * t
         places = self.nodes(q, p) + jnp.stack([base, 0.0 * t, 0.0 * t])
         kept, quads = np.unique(self.order[self.mesh.surface], return_inverse=True)
@@ -251,7 +251,7 @@ class MeshedSolid(Solid):
         ]
 
     def _structure(self) -> Structure:
-        """Dense, a band, or conjugate gradients with contacts at their nodes."""
+        """Structure of the matrices: dense, a band, or conjugate gradients with contacts at their nodes."""
         n = len(self.free_nodes)
         inside = [[int(k) for k in element if k < n] for element in self.connected.T]
         if self.solver == "iterative":
@@ -314,27 +314,27 @@ def flexible_solid(
     Args:
         mesh: of `nsjax.fem.read_mesh`, or a `nsjax.fem.SolidMesh` made by hand.
         contact: set of the nodes that may touch the floor ``z = ground``, several sets, or a mapping of
-            sets to the normals of their planes ``n . x = ground``, pointing to where the body is. Nodes
+            sets to the normals of their planes ``n . x = ground``, pointing to the side of the body. Nodes
             that are fixed as well have no contact.
-        fixed: sets of nodes whose places are prescribed; their base may move.
+        fixed: sets of nodes whose positions are prescribed; their base may move.
         element: ``"assumed_stress"``, which does not lock, or ``"displacement"``.
         material: ``"st_venant_kirchhoff"`` or ``"neo_hooke"``.
         rough: True gives the contacts tangents, which ``friction`` needs.
-        solver: ``"direct"``: a dense matrix up to 150 unknowns, a band beyond, up to some thousand.
-            ``"iterative"``: `nsjax.linalg.ConjugateGradients` with blocks of nodes, for more; its contacts
-            suit `nsjax.schemes.nsga_decoupled`.
+        solver: ``"direct"``: a dense matrix up to 150 unknowns, a band up to some thousand.
+            ``"iterative"``: `nsjax.linalg.ConjugateGradients` with blocks of nodes, for larger meshes; its
+            contacts suit `nsjax.schemes.nsga_decoupled`.
         velocity: of all nodes at the start [m/s], (3,) or one for all three directions.
-        initial_q, initial_v, initial_time: full start: places and velocities of the free nodes, in the
-            order of the mesh.
+        initial_q, initial_v, initial_time: full initial state: positions and velocities of the free nodes,
+            in the order of the mesh.
         young, poisson, density: of the material [N/m^2], [-], [kg/m^3].
         gravity, slope: [m/s^2], along ``-z``, turned by ``slope`` [rad] towards ``+x``.
-        place: by which the whole mesh is moved before the start [m], (3,) or one for all three directions.
-        ground: of the planes along their normals [m], one or one per plane.
+        place: displacement of the whole mesh before the start [m], (3,) or one for all three directions.
+        ground: positions of the planes along their normals [m], one or one per plane.
         table_amplitude, table_frequency: all planes move as ``A sin(w t)`` along their normals [m],
             [rad/s].
         belt: velocity of the planes along their first direction, ``x`` of a floor [m/s].
-        base_amplitude, base_frequency: fixed nodes move along ``x`` as ``A sin(w t)`` [m], [rad/s]; places
-            and velocities are relative to them.
+        base_amplitude, base_frequency: fixed nodes move along ``x`` as ``A sin(w t)`` [m], [rad/s];
+            positions and velocities are relative to them.
         restitution, restitution_tangential, friction: of the nodes, scalars or one per contact.
 
     Returns:
@@ -342,10 +342,10 @@ def flexible_solid(
         strain.
 
     Raises:
-        InputError: for an unknown parameter, element, material or set, a mesh that is none, and friction
-            without ``rough``.
+        InputError: for an unknown parameter, element, material or set, a ``mesh`` of another type, and
+            friction without ``rough``.
 
-    Limits: the mesh is fixed: there are no derivatives with respect to its places. See
+    Limits: there are no derivatives with respect to the reference positions of the nodes. See
     `nsjax.models.flexible_cube` for the limits of its elements.
 
     Example:

@@ -26,14 +26,13 @@ class MassSpringChain:
 
 
 DENSE = 8
-"""Masses up to which matrices are dense: one small kernel; longer chains are solved node by node."""
+"""Number of masses up to which matrices are dense, one small kernel; longer chains are solved node by node.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Chain:
-    """Topology: number of masses, and how the last one is held. Its methods are the functions of the
-    system.
-    """
+    """Topology: number of masses and support of the last one; its methods are the system's functions."""
 
     support: str
     masses: int = 3
@@ -50,7 +49,7 @@ class Chain:
         return self._each(p.mass)[:, None] * np.eye(self.masses)
 
     def inertia(self, q: Array, w: Array, p: MassSpringChain) -> Array:
-        """Masses times ``w``, for a long chain."""
+        """Mass matrix times ``w``, for a long chain."""
         return self._each(p.mass) * w
 
     def _stretched(self, q: Array) -> Array:
@@ -58,23 +57,23 @@ class Chain:
         return jnp.diff(q, prepend=0.0)
 
     def force(self, t: Array, q: Array, v: Array, p: MassSpringChain) -> Array:
-        """Weight along the chain minus spring forces."""
+        """Generalized forces (n,): weight along the chain and spring forces."""
         tension = self._each(p.stiffness) * self._stretched(q)
         after = jnp.concatenate([tension[1:], self._support(p) * q[-1:]])
         return self._each(p.mass) * p.gravity - tension - after * _signs(self.masses)
 
     def potential(self, t: Array, q: Array, p: MassSpringChain) -> Array:
-        """Energy of springs and weight."""
+        """Potential energy of springs and weight."""
         springs = jnp.sum(self._each(p.stiffness) * self._stretched(q) ** 2) + self._support(p) * q[-1] ** 2
         return 0.5 * springs - jnp.sum(self._each(p.mass) * p.gravity * q)
 
     def hold(self, t: Array, q: Array, p: MassSpringChain) -> Array:
-        """The last mass does not move (1,)."""
+        """Constraint (1,): displacement of the last mass."""
         return q[-1:]
 
     def picture(self, t: Array, q: Array, p: MassSpringChain) -> shapes.Picture:
-        """What is drawn, hanging down: springs have no length of their own, and get three times their
-        largest static stretch.
+        """Picture of the hanging chain. The model has no unloaded lengths of springs; the drawn ones are
+        three times the stretch of the softest spring under the heaviest mass.
         """
         weight = jnp.max(jnp.asarray(p.mass, float)) * p.gravity
         stretch = jnp.asarray(weight / jnp.min(jnp.asarray(p.stiffness, float)))
@@ -124,7 +123,7 @@ class Chain:
 
 
 def _signs(masses: int) -> np.ndarray:
-    """The next spring pulls a mass on; the support holds the last one."""
+    """Signs (n,) of the force after each mass: -1 for a spring, which pulls on, 1 for the support."""
     return np.append(-np.ones(masses - 1), 1.0)
 
 
@@ -140,15 +139,14 @@ def mass_spring_chain(
 ) -> Problem:
     """The linear model problem of high-frequency damping: soft springs and one very stiff one.
 
-    Wall, spring, mass, spring, mass, spring, mass along the direction of gravity, or so many masses as are
-    asked for. The last mass is held
-    by a spring of large stiffness, whose fast oscillation a scheme must survive, or by the constraint
-    that is its limit.
+    Wall, spring, mass, spring, mass, spring, mass along the direction of gravity, or another number of
+    masses. The last mass is held by a spring of large stiffness, whose fast oscillation a scheme must
+    survive, or by the constraint that is the limit of this spring.
 
     Args:
         support: ``"spring"`` (a) or ``"constraint"`` (b).
-        masses: their number n; three in the source.
-        initial_q, initial_v, initial_time: the start, scalars or (n,), by default at rest in the unloaded
+        masses: number n of masses; three in the source.
+        initial_q, initial_v, initial_time: initial state, scalars or (n,), by default at rest with unloaded
             springs.
         mass: [kg], scalar or (n,).
         stiffness: of the springs from the wall on [N/m], scalar or (n,).
@@ -161,8 +159,8 @@ def mass_spring_chain(
     Raises:
         InputError: for an unknown support, or no mass.
 
-    Source: [R&S section 2.8]; its printed k = 1 N/m does not give its highest frequency 0.8717 Hz in model
-        (b), which belongs to k = 10 N/m.
+    Source: [R&S section 2.8]; the printed k = 1 N/m does not give the printed highest frequency 0.8717 Hz
+        of model (b), which belongs to k = 10 N/m.
 
     Example:
         >>> from nsjax import models

@@ -25,12 +25,12 @@ class ModelEntry:
         factory: constructor; without arguments it gives the default problem.
         dt: step size at which the default problem is well resolved [s].
         time: duration that shows what the model does [s].
-        scheme: with which the default problem shows it, at this step size.
-        shown: keyword arguments of a start that shows something, for the command line.
+        scheme: name of the scheme with which the command line runs the default problem at this step size.
+        shown: keyword arguments of an initial state that shows something, for the command line.
         small: keyword arguments of a variant that the common tests run.
-        stiff: whether explicit forces bound the step size far below ``dt``.
+        stiff: whether explicit schemes need a step size far below ``dt``.
         reference: where the equations come from.
-        summary: one line.
+        summary: description in one line.
 
     Example:
         >>> from nsjax import models
@@ -81,7 +81,7 @@ REGISTRY: dict[str, ModelEntry] = {
         dt=1e-3,
         time=0.3,
         scheme="nsga_decoupled",
-        # one large element, which the common tests do not turn inside out
+        # one large element, so that the common tests do not invert it
         small=(
             ("elements", 1),
             ("size", 4.0),

@@ -35,7 +35,7 @@ class RubbingRotor:
 
 
 def mass(q: Array, p: RubbingRotor) -> Array:
-    """Mass matrix (3, 3): the centre of mass sits at the eccentricity, in the direction ``phi``."""
+    """Mass matrix (3, 3); the centre of mass is off the centre by the eccentricity, along ``phi``."""
     s, c = jnp.sin(q[2]), jnp.cos(q[2])
     m, e = p.mass + 0.0 * c, p.eccentricity
     zero = jnp.zeros_like(m)
@@ -58,13 +58,13 @@ def force(t: Array, q: Array, v: Array, p: RubbingRotor) -> Array:
 
 
 def potential(t: Array, q: Array, p: RubbingRotor) -> Array:
-    """Energy of the bent shaft and of the weight [J]."""
+    """Potential energy of the bent shaft and of the weight [J]."""
     height = q[1] + p.eccentricity * jnp.sin(q[2])
     return 0.5 * p.stiffness * (q[0] ** 2 + q[1] ** 2) + p.mass * p.gravity * height
 
 
 def gap(t: Array, q: Array, p: RubbingRotor) -> Array:
-    """Clearance left between disc and ring (1,)."""
+    """Gap between disc and ring (1,)."""
     return (p.clearance - norm(q[:2]))[None]
 
 
@@ -75,7 +75,7 @@ def slip(t: Array, q: Array, v: Array, p: RubbingRotor) -> Array:
 
 
 def observe(t: Array, q: Array, v: Array, output: Output | None, p: RubbingRotor) -> dict[str, Array]:
-    """Polar coordinates of the whirl; the angular velocity is zero in the centre."""
+    """Polar coordinates of the whirl; its angular velocity is set to zero in the centre."""
     square = q[0] ** 2 + q[1] ** 2
     centre = square == 0.0
     turn = (q[0] * v[1] - q[1] * v[0]) / jnp.where(centre, 1.0, square)
@@ -87,11 +87,11 @@ def observe(t: Array, q: Array, v: Array, output: Output | None, p: RubbingRotor
 
 
 SEEN = 0.3
-"""Clearance as it is drawn, in radii of the disc."""
+"""Clearance in the picture over the radius of the disc."""
 
 
 def picture(t: Array, q: Array, p: RubbingRotor) -> shapes.Picture:
-    """The picture: deflection and clearance magnified, so that both can be seen."""
+    """Picture with magnified deflection and clearance."""
     factor = SEEN * p.radius / jnp.where(jnp.asarray(p.clearance) > 0.0, p.clearance, 1.0)
     factor = jnp.where(factor > 1.0, factor, 1.0)
     centre, n = factor * q[:2], direction(q[:2])
@@ -157,8 +157,8 @@ def rubbing_rotor(
 
     One contact of disc and ring with friction: gap ``clearance - |(x, y)|`` with the normal pointing
     inwards, slip ``t' (vx, vy) + radius omega`` with ``t`` counter-clockwise. Without contact and
-    gravity and at constant ``omega`` the centre whirls forward on a circle of radius
-    ``m e omega^2 / |k - m omega^2 + i d omega|``, for which the motor must give ``d r^2 omega``.
+    gravity and at constant ``omega`` the centre whirls forward on a circle of radius ``r =
+    m e omega^2 / |k - m omega^2 + i d omega|``, and the motor must supply the torque ``d r^2 omega``.
 
     Args:
         mass: of the disc [kg].
@@ -169,20 +169,19 @@ def rubbing_rotor(
         radius: of the disc [m].
         clearance: between centred disc and ring [m].
         gravity: along -y [m/s^2]; zero for a vertical shaft.
-        speed: at which the motor idles [rad/s].
+        speed: angular velocity at which the motor idles [rad/s].
         drive: slope of the motor's characteristic [N m s/rad].
         torque: constant part of the motor's torque [N m].
         restitution, restitution_tangential, friction: of disc on ring.
-        initial_q, initial_v, initial_time: the start, by default centred and turning at ``speed``.
+        initial_q, initial_v, initial_time: initial state, by default centred and turning at ``speed``.
 
     Returns:
         A `Problem`.
 
-    Limits: the centre is a singular point of the direction of the gap; a disc that touches the ring
-    there (no clearance) has no normal. Damping that turns with the shaft is left out.
+    Limits: with the disc in the centre the contact normal is undefined; a disc that touches the ring
+    there (no clearance) has no normal. Internal damping of the rotating shaft is left out.
 
-    Source: our own stand-in, data included. The rubbing rotor of [SRKA] is known by name only
-    (its examples).
+    Source: equations and data are our own. [SRKA] names a rubbing rotor among its examples, without data.
 
     Example:
         >>> from nsjax import models

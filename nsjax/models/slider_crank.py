@@ -40,7 +40,7 @@ class SliderCrank:
 
 
 def _two_bar_mass(q: Array, p: Any) -> tuple[Array, Array, Array]:
-    """Entries M11, M12, M22 of crank and rod; the slider's mass rides at the end of the rod."""
+    """Entries M11, M12, M22 of crank and rod, with the slider's mass at the end of the rod."""
     l1, l2, m1, m2, m3 = p.crank_length, p.rod_length, p.crank_mass, p.rod_mass, p.slider_mass
     m11 = p.crank_inertia + l1 * l1 * (m1 / 4 + m2 + m3)
     m12 = l1 * l2 * sin_cos(q[0] - q[1])[1] * (m2 / 2 + m3)
@@ -49,7 +49,7 @@ def _two_bar_mass(q: Array, p: Any) -> tuple[Array, Array, Array]:
 
 
 def _two_bar_force(q: Array, v: Array, p: Any) -> tuple[Array, Array]:
-    """Entries h1, h2: centrifugal terms, gravity, torque on the crank."""
+    """Entries h1, h2 of the generalized forces: centrifugal terms, gravity, torque on the crank."""
     l1, l2, g = p.crank_length, p.rod_length, p.gravity
     m1, m2, m3 = p.crank_mass, p.rod_mass, p.slider_mass
     s, c = sin_cos(q)
@@ -93,8 +93,8 @@ CORNERS = ("upper left", "upper right", "lower left", "lower right")
 
 
 def corner_gaps(y: Array, turn: tuple[Array, Array], p: SliderCrank) -> Array:
-    """Distances of the corners from their walls (4,) [m] for a height of the slider, and sine and cosine of
-    its angle.
+    """Distances of the corners from their walls (4,) [m], from the height ``y`` of the slider and the sine
+    and cosine ``turn`` of its angle.
     """
     s, c = turn
     middle = p.half_height + p.clearance - p.half_height * c
@@ -102,7 +102,7 @@ def corner_gaps(y: Array, turn: tuple[Array, Array], p: SliderCrank) -> Array:
 
 
 def corner_slips(along: Array, turn: tuple[Array, Array], omega: Array, p: SliderCrank) -> Array:
-    """Velocities of the corners along the guide (4, 1) [m/s] from that of the slider's centre."""
+    """Velocities of the corners along the guide (4, 1) [m/s], from that of the slider's centre."""
     s, c = turn
     turning = _LEFT_RIGHT[:, None] * (p.half_length * s * omega)
     return along + turning + _UP_DOWN[:, None] * (p.half_height * c * omega)
@@ -137,13 +137,13 @@ TABLE_2 = MappingProxyType(
         "initial_v": (0.0, 0.0, 0.0),
     }
 )
-"""What [R&S Table 2] changes in the data of `slider_crank` and `slider_crank_flexible`: half the clearance,
+"""Changes of [R&S Table 2] to the data of `slider_crank` and `slider_crank_flexible`: half the clearance,
 driven from rest by 1 N m, more friction.
 """
 
 
 def drawn_guide(p: SliderCrank) -> tuple[shapes.Shape, ...]:
-    """The two walls, as long as the slider's way."""
+    """Shapes of the two walls, as long as the stroke of the slider."""
     high = p.half_height + p.clearance
     left = p.rod_length - p.crank_length - p.half_length
     right = p.rod_length + p.crank_length + p.half_length
@@ -155,7 +155,7 @@ def drawn_guide(p: SliderCrank) -> tuple[shapes.Shape, ...]:
 
 
 def drawn_crank(pin: Any, end: Any, rod: Array, slider: Array) -> tuple[shapes.Shape, ...]:
-    """Crank, rod (n, 2), slider and joints."""
+    """Shapes of crank, rod with points (n, 2), slider and joints."""
     return (
         shapes.Shape(points=shapes.points((0.0, 0.0), pin), name="crank"),
         shapes.Shape(points=rod, name="rod"),
@@ -167,7 +167,7 @@ def drawn_crank(pin: Any, end: Any, rod: Array, slider: Array) -> tuple[shapes.S
 
 
 def corner_places(end: Any, angle: Array, p: SliderCrank) -> shapes.Places:
-    """Where the corners are, and how the walls push them."""
+    """Positions, contact normals and tangents of the corners."""
     local = jnp.stack([-_LEFT_RIGHT * p.half_length, -_UP_DOWN * p.half_height], axis=1)
     return shapes.Places(
         points=shapes.placed(local, jnp.stack(end), angle),
@@ -177,7 +177,7 @@ def corner_places(end: Any, angle: Array, p: SliderCrank) -> shapes.Places:
 
 
 def picture(t: Array, q: Array, p: SliderCrank) -> shapes.Picture:
-    """The picture: crank, rod, slider and guide."""
+    """Picture of crank, rod, slider and guide."""
     pin, end = (p.crank_length * jnp.cos(q[0]), p.crank_length * jnp.sin(q[0])), slider_centre(q, p)
     slider = shapes.placed(shapes.rectangle(p.half_length, p.half_height), jnp.stack(end), q[2])
     moving = drawn_crank(pin, end, shapes.points(pin, end), slider)
@@ -233,7 +233,7 @@ def slider_crank(
         torque: on the crank, constant [N m].
         restitution, restitution_tangential, friction: of the corners, scalars or (4,) in the order
             upper left, upper right, lower left, lower right.
-        initial_q, initial_v, initial_time: the start.
+        initial_q, initial_v, initial_time: initial state.
 
     Returns:
         A `Problem`.
@@ -293,7 +293,7 @@ def bilateral_observe(
 
 
 def bilateral_picture(t: Array, q: Array, p: SliderCrankBilateral) -> shapes.Picture:
-    """The picture: crank and rod; the slider is a point."""
+    """Picture of crank and rod; the slider is a point."""
     l1, l2 = p.crank_length, p.rod_length
     pin, end = (l1 * jnp.cos(q[0]), l1 * jnp.sin(q[0])), slider_centre(q, p)
     slider = shapes.placed(shapes.rectangle(0.3 * l1, 0.15 * l1), jnp.stack(end))
@@ -330,14 +330,14 @@ def guide_sides(t: Array, q: Array, p: SliderCrankBilateral) -> Array:
 
 
 def guide_slips(t: Array, q: Array, v: Array, p: SliderCrankBilateral) -> Array:
-    """Velocity of the slider along the guide, for both sides (2, 1)."""
+    """Velocity of the slider along the guide (2, 1), the same for both sides."""
     s, _ = sin_cos(q)
     along = -p.crank_length * s[0] * v[0] - p.rod_length * s[1] * v[1]
     return jnp.stack([along, along])[:, None]
 
 
 def guide_law(p: SliderCrankBilateral) -> ContactLaw:
-    """Friction of both sides; they cannot be hit."""
+    """Friction law of both sides; impacts on them are impossible."""
     return ContactLaw(friction=p.friction)
 
 
@@ -370,22 +370,22 @@ def slider_crank_bilateral(
     companion of `slider_crank` for orders of convergence and drift.
 
     Args:
-        rough: a guide with Coulomb friction, ``|lambda_T| <= mu |lambda_N|``: two contacts, one for each
-            side, in the place of the constraint, whose normal forces are the two signs of that of the
-            guide; both sides never press at once.
+        rough: a guide with Coulomb friction, ``|lambda_T| <= mu |lambda_N|``: instead of the constraint two
+            contacts, one per side of the guide. Each carries the force of the guide in one direction; they
+            never press at the same time.
         crank_length, rod_length: [m].
         crank_mass, rod_mass, slider_mass: [kg].
         crank_inertia, rod_inertia: about the centres of mass [kg m^2].
         gravity: [m/s^2].
         torque: on the crank [N m].
-        friction: of the guide where it is rough.
-        initial_q, initial_v, initial_time: the start.
+        friction: coefficient of a rough guide.
+        initial_q, initial_v, initial_time: initial state.
 
     Returns:
         A `Problem`.
 
-    Limits: a rough guide holds its slider as contacts do: schemes on velocity level let it leave the axis
-    by their drift, and it crosses the axis for a step or more where the force changes its side.
+    Limits: with a rough guide the drift of schemes on velocity level lets the slider leave the axis; the
+    slider crosses the axis for a step or more where the force changes its side.
 
     Source: [S&U&S (21)-(24)]; the rough guide is that of [R&S section 4] with zero clearance, but without
     tilting.

@@ -46,7 +46,7 @@ class _Prepared(SliderCrankFlexible):
 
 
 def rod_data(p: SliderCrankFlexible) -> RodData:
-    """The uniform rod of rectangular section that has the mass and the moment of inertia of the data.
+    """Data of the uniform rod of rectangular section with the given mass and moment of inertia.
 
     Its height ``D`` along the deflection follows from ``J_2 = m_2 (l_2^2 + D^2) / 12``, its area from the
     density, [R&S section 3].
@@ -60,41 +60,41 @@ def rod_data(p: SliderCrankFlexible) -> RodData:
 
 
 def _section_inertia(p: SliderCrankFlexible) -> Array:
-    """``rho I l_2``: what the height of the section adds to the moment of inertia of a thin rod."""
+    """Part ``rho I l_2`` of the moment of inertia that the height of the section adds to a thin rod's."""
     return jnp.asarray(p.rod_inertia - p.rod_mass * p.rod_length**2 / 12)
 
 
 @functools.partial(jax.jit, static_argnames=("basis",))
 def _integrals(basis: RodBasis, p: SliderCrankFlexible) -> FloatingRod:
-    """The shape integrals of rod and slider; one program, also where a function is called by hand."""
+    """Shape integrals of rod and slider; compiled, for calls outside a compiled run too."""
     return basis.prepare(rod_data(p), jnp.asarray(p.slider_mass), _section_inertia(p))
 
 
 @dataclasses.dataclass(frozen=True)
 class FlexibleCrank:
-    """The mechanism with this basis for its rod; its methods are the functions of the system.
+    """The mechanism with a given basis of its rod; its methods are the functions of the system.
 
-    ``q = (theta1, theta2, theta3, q_f)``; with the shape integrals of `nsjax.fem.FloatingRod` the closed
-    form of [R&S App. C]. Functions take parameters with or without the integrals.
+    ``q = (theta1, theta2, theta3, q_f)``; the equations are the closed form of [R&S App. C] with the shape
+    integrals of `nsjax.fem.FloatingRod`. Functions take parameters with or without the integrals.
     """
 
     basis: RodBasis
 
     def prepare(self, p: SliderCrankFlexible) -> _Prepared:
-        """The shape integrals of rod and slider, once per run."""
+        """Parameters with the shape integrals of rod and slider, computed once per run."""
         data = {f.name: getattr(p, f.name) for f in dataclasses.fields(SliderCrankFlexible)}
         return _Prepared(**data, rod=_integrals(self.basis, p))
 
     def rod(self, p: SliderCrankFlexible) -> FloatingRod:
-        """The shape integrals."""
+        """Shape integrals of rod and slider, prepared or computed here."""
         return p.rod if isinstance(p, _Prepared) else self.prepare(p).rod
 
     def _times(self, matrix: Any, x: Array) -> Array:
-        """Product of a matrix over the deformation."""
+        """Product of a matrix of the deformation coordinates with ``x`` (n,)."""
         return self.basis.structure.times(matrix, x)
 
     def _coupling(self, q: Array, p: SliderCrankFlexible) -> tuple[Array, Array, Array]:
-        """Rows of the mass matrix of the angles: with the angles (3, 3), with the deformation (n,)."""
+        """Blocks of the mass matrix: angles (3, 3), and crank and rod angle with the deformation (n,)."""
         rod, f = self.rod(p), q[3:]
         l1, c, s = p.crank_length, jnp.cos(q[0] - q[1]), jnp.sin(q[0] - q[1])
         mean = matvec(rod.mean, f)
@@ -111,13 +111,13 @@ class FlexibleCrank:
         angles, m1f, m2f = self._coupling(q, p)
         coupling = jnp.stack([m1f, m2f, jnp.zeros_like(m2f)])
         rod = self.rod(p).mass
-        if not self.basis.structure.dense:  # then the loop takes `inertia`
+        if not self.basis.structure.dense:  # not on the hot path: the loop uses `inertia`
             rod = jax.jacfwd(lambda w, m=rod: self._times(m, w))(0.0 * q[3:])
         top = jnp.concatenate([angles, coupling], axis=1)
         return jnp.concatenate([top, jnp.concatenate([coupling.T, rod], axis=1)])
 
     def inertia(self, q: Array, w: Array, p: SliderCrankFlexible) -> Array:
-        """Mass matrix times ``w``; its block of the deformation is constant, which tangents exploit."""
+        """Mass matrix times ``w``; its deformation block is constant, which saves work in tangents."""
         angles, m1f, m2f = self._coupling(q, p)
         along = jnp.stack([jnp.sum(m1f * w[3:]), jnp.sum(m2f * w[3:]), jnp.zeros_like(w[0])])
         deformation = m1f * w[0] + m2f * w[1] + self._times(self.rod(p).mass, w[3:])
@@ -160,7 +160,7 @@ class FlexibleCrank:
         end = jnp.concatenate([shapes, rod.tip[None]])
         x = jnp.asarray(p.rod_length) * np.append(unit.points, 1.0)
         ux, uy = x + end[:, 0] @ q[3:], end[:, 1] @ q[3:]
-        # velocities in the frame's axes: of the joint, by its rotation, by deformation
+        # velocities in the frame's axes: of the joint, of the frame's rotation, of the deformation
         c, s = jnp.cos(q[0] - q[1]), jnp.sin(q[0] - q[1])
         joint = p.crank_length * v[0]
         vx = -joint * s - v[1] * uy + end[:, 0] @ v[3:]
@@ -176,7 +176,7 @@ class FlexibleCrank:
         return jnp.where(np.arange(3 + self.basis.size) == 0, 1.0, 0.0) * p.torque
 
     def lagrangian(self) -> Lagrangian:
-        """The same equations from the energies, by automatic differentiation."""
+        """The same equations of motion from the energies, by automatic differentiation."""
         return from_lagrangian(self.kinetic, self.potential, self.drive)
 
     def _slider(self, q: Array, v: Array, p: SliderCrankFlexible) -> tuple[Array, Array, Array]:
@@ -201,7 +201,7 @@ class FlexibleCrank:
     def observe(
         self, t: Array, q: Array, v: Array, output: Any, p: SliderCrankFlexible
     ) -> dict[str, Array]:
-        """Slider, root moment, elastic energy, wall forces (not a number if not saved), amplitudes."""
+        """Slider position, root moment, elastic energy, wall forces (nan if not saved), mode amplitudes."""
         rod = self.rod(p)
         x, y, _ = self._slider(q, v, p)
         bound = p.clearance + 0.0 * y
@@ -217,7 +217,7 @@ class FlexibleCrank:
         return found
 
     def picture(self, t: Array, q: Array, p: SliderCrankFlexible) -> shapes.Picture:
-        """The picture: the rod from node to node, at its true scale."""
+        """Picture with the rod from node to node, deformations at true scale."""
         l1, rod = p.crank_length, self.rod(p)
         x, y, _ = self._slider(q, 0.0 * q, p)
         bent = matvec(rod.basis, q[3:]).reshape(-1, 3)
@@ -297,18 +297,19 @@ def slider_crank_flexible(
     rod, so for stiff rods the motion is that of `slider_crank`. Rotary inertia of the bending is neglected.
 
     Args:
-        elements: beam elements of equal length.
-        frame: ``"tangential"``: ``theta2`` is the direction of the rod at the crank; ``"pinned"``: of the
-            line between its ends.
-        modes: None; ``nsjax.fem.Modes(conditions, count)``, which then define ``theta2``; or a number of
-            modes under the conditions of the frame (clamped-free, pinned-pinned).
+        elements: number of beam elements of equal length.
+        frame: ``"tangential"``: ``theta2`` is the direction of the rod at the crank; ``"pinned"``: the
+            direction of the line between its ends.
+        modes: None for nodal coordinates; ``nsjax.fem.Modes(conditions, count)``, whose conditions then
+            define ``theta2``; or a number of modes under the conditions of the frame (clamped-free,
+            pinned-pinned).
         young: modulus [N/m^2].
         density: [kg/m^3]; together with the rod's mass and length it gives the area of the section.
         crank_length, rod_length, half_length, half_height, clearance, crank_mass, rod_mass,
             slider_mass, crank_inertia, rod_inertia, slider_inertia, gravity, torque, restitution,
             restitution_tangential, friction: see `slider_crank`.
-        initial_q, initial_v: three angles and rates of the undeformed rod, or all entries.
-        initial_time: the start [s].
+        initial_q, initial_v: initial angles (3,) and rates (3,) with an undeformed rod, or all entries.
+        initial_time: initial time [s].
 
     Returns:
         A `Problem`. Observables: position of the slider, bending moment of the rod at the crank,
@@ -317,9 +318,9 @@ def slider_crank_flexible(
     Raises:
         InputError: for an unknown choice, or a rod whose moment of inertia is below that of a thin one.
 
-    Limits: the frequencies of twenty elements reach 1.6e7 Hz, so explicit schemes need some 1e-8 s;
-    implicit ones with damping (`bathe`, `ed_alpha`) need 1e-5 s for impacts. The root moment is that
-    of the section at the crank; only in the tangential frame does ``rho I theta2''`` show in it.
+    Limits: the frequencies of twenty elements reach 1.6e7 Hz, so explicit schemes need steps of some
+    1e-8 s; implicit ones with damping (`bathe`, `ed_alpha`) need 1e-5 s for impacts. The root moment is
+    that of the section at the crank; only in the tangential frame does it contain ``rho I theta2''``.
 
     Source: [R&S section 3, Appendices C, D], where the printed (144) has I_1 = J_1 + m_1 l_1^2 / 2 instead
         of m_1 l_1^2 / 4, (149) and (169) have lost signs, and (151), (152) transposes.
@@ -349,8 +350,8 @@ def slider_crank_flexible(
 
 
 def _padded(values: Any, size: int) -> Any:
-    """Three angles followed by zeros; anything else as it is."""
+    """Three angles followed by zeros; vectors of other sizes unchanged."""
     if values.shape != (3,):
-        return values  # the shape check of `simulate` says what is wrong
+        return values  # `simulate` refuses the shape
     xp = jnp if is_traced(values) else np
     return xp.concatenate([values, np.zeros(size - 3)])

@@ -33,12 +33,12 @@ ELEMENTS = ("assumed_stress", "displacement")
 """Kinds of hexahedra."""
 
 LABELLED = 1000
-"""Nodes up to which they get names; beyond, nobody asks for one by name."""
+"""Number of nodes up to which nodes get names: longer lists of names are of no use."""
 
 LARGEST = {"assumed_stress": 0.4999, "displacement": 0.49}
-"""Largest ratios of Poisson. The bulk modulus is 50 shear moduli at 0.49, and the eight volumes that an
-element of displacement keeps hold most of its 18 ways to deform; one of assumed stress keeps one, and 5000
-shear moduli leave four digits less of the places of its nodes to the pressure.
+"""Largest Poisson's ratios. The bulk modulus is 50 shear moduli at 0.49; a displacement element then keeps
+the volume at its eight Gauss points, which blocks most of its 18 deformation modes. An assumed-stress
+element keeps one volume; 5000 shear moduli at 0.4999 cost the pressure four digits of the nodal positions.
 """
 
 DRAWN = "equivalent stress [N/m^2]"
@@ -52,12 +52,12 @@ OBSERVED = (
 
 @record()
 class Fields:
-    """What a solid looks like in a state, see `Solid.fields`.
+    """Positions, stress and strain of a solid in a state, see `Solid.fields`.
 
     Args:
-        places: of all nodes (nodes, 3) [m].
+        places: positions of all nodes (nodes, 3) [m].
         stress, strain, volume_ratio: of the elements (elements,): means over the Gauss points of the
-            equivalent (von Mises) true stress [N/m^2] and of the norm of Green's strain, least ``det F``.
+            equivalent (von Mises) true stress [N/m^2] and of the norm of Green's strain; least ``det F``.
         nodal_stress, nodal_strain: of the nodes (nodes,), means over the corners of the elements around
             them.
     """
@@ -71,11 +71,11 @@ class Fields:
 
 
 class Solid:
-    """A body of hexahedra, some of whose nodes are fixed to a base and some may touch planes. Its methods
-    are the functions of the system; a frozen record of a mesh gives those that raise here.
+    """A body of hexahedra; some nodes are fixed to a base, some may touch planes. Its methods are the
+    functions of the system; a frozen subclass for a kind of mesh defines the methods that raise here.
 
-    ``q`` are the places ``(x, y, z)`` of the free nodes; of a solid with fixed nodes relative to its base
-    along ``x``. Parameters ``p`` have the names of `nsjax.models.flexible_cube.FlexibleCube`.
+    ``q`` are the positions ``(x, y, z)`` of the free nodes; with fixed nodes ``x`` is relative to the base.
+    Parameters ``p`` have the names of `nsjax.models.flexible_cube.FlexibleCube`.
     """
 
     element: str
@@ -84,7 +84,7 @@ class Solid:
     held: bool
 
     def nodes(self, q: Array, p: Any) -> Array:
-        """Places of all nodes (..., 3)."""
+        """Positions of all nodes (..., 3)."""
         raise NotImplementedError
 
     def corners(self, x: Array) -> Array:
@@ -108,7 +108,7 @@ class Solid:
         raise NotImplementedError
 
     def integral(self, x: Array, p: Any) -> Array:
-        """Integral over the unloaded volume of values at the Gauss points (8, elements)."""
+        """Integral over the unloaded volume of a quantity given at the Gauss points (8, elements)."""
         raise NotImplementedError
 
     def inertia(self, q: Array, w: Array, p: Any) -> Array:
@@ -120,11 +120,11 @@ class Solid:
         raise NotImplementedError
 
     def heights(self, x: Array) -> Array:
-        """Entries (nc,) along the normals of nodal vectors (nv,), where there may be contact."""
+        """Normal components (nc,) of the vectors of the contact nodes, from nodal vectors (nv,)."""
         raise NotImplementedError
 
     def sideways(self, x: Array) -> Array:
-        """The same along the planes (nc, 2)."""
+        """Tangential components (nc, 2) of the vectors of the contact nodes."""
         raise NotImplementedError
 
     def density(self, f: Array, p: Any) -> Array:
@@ -136,13 +136,13 @@ class Solid:
         return jnp.asarray(first, float), jnp.asarray(shear, float)
 
     def pull(self, t: Array, p: Any) -> Array:
-        """Acceleration (3,) of the weight, and that of the base with a minus sign [m/s^2]."""
+        """Acceleration of gravity minus that of the base (3,) [m/s^2]."""
         shaken = p.base_amplitude * p.base_frequency**2 * jnp.sin(p.base_frequency * t)
         along = p.gravity * jnp.sin(p.slope) + (shaken if self.held else 0.0)
         return jnp.stack([along, 0.0 * along, -p.gravity * jnp.cos(p.slope)])
 
     def lifted(self, t: Array, q: Array, p: Any) -> Array:
-        """Energy of the weight and of the acceleration of the base."""
+        """Potential energy of the weight and of the acceleration of the base [J]."""
         return -jnp.sum(self.weights(p).reshape(-1, 1) * q.reshape(-1, 3) * self.pull(t, p))
 
     @property
@@ -151,12 +151,12 @@ class Solid:
         return self.element == "assumed_stress"
 
     def _of_elements(self, function: Any, q: Array, p: Any) -> Any:
-        """A function of the elements of assumed stress, at a position."""
+        """Value of a function of `nsjax.fem.assumed_stress` at the positions ``q``."""
         places = self.corners(self.nodes(q, p))
         return function(places, self.tables(p), MATERIALS[self.material], *self._lame(p))
 
     def _upright(self, q: Array, p: Any) -> Array:
-        """1 (elements,), or not a number where an element is inverted at a Gauss point."""
+        """Factor (elements,): 1, or not a number where an element is inverted at a Gauss point."""
         return jnp.where(jnp.all(determinant(self.deformation(q, p)) > 0.0, axis=0), 1.0, jnp.nan)
 
     def strain_energy(self, q: Array, p: Any) -> Array:
@@ -166,11 +166,11 @@ class Solid:
         return self.integral(self.density(self.deformation(q, p), p), p)
 
     def potential(self, t: Array, q: Array, p: Any) -> Array:
-        """Strain energy, and that of the weight and of the acceleration of the base."""
+        """Strain energy plus potential energy of the weight and of the acceleration of the base [J]."""
         return self.strain_energy(q, p) + self.lifted(t, q, p)
 
     def force(self, t: Array, q: Array, v: Array, p: Any) -> Array:
-        """Force of the potential; there is no other. Elements of assumed stress have it written out."""
+        """Force of the potential energy, the only one; written out for assumed-stress elements."""
         if not self.assumed:
             return -jax.grad(self.potential, argnums=1)(t, q, p)
         inner = self._of_elements(element_forces, q, p) * self._upright(q, p)
@@ -179,12 +179,12 @@ class Solid:
         )
 
     def gap(self, t: Array, q: Array, p: Any) -> Array:
-        """Heights of the nodes that may touch over their planes (nc,)."""
+        """Gaps (nc,): heights of the contact nodes above their planes."""
         table = p.ground + p.table_amplitude * jnp.sin(p.table_frequency * t)
         return self.heights(q) - table
 
     def slip(self, t: Array, q: Array, v: Array, p: Any) -> Array:
-        """Velocities of these nodes along the planes, relative to their belts (nc, 2)."""
+        """Slip velocities (nc, 2): of the contact nodes along their planes, relative to the belts."""
         base = p.base_amplitude * p.base_frequency * jnp.cos(p.base_frequency * t)
         drawn = (base if self.held else 0.0) - p.belt
         return self.sideways(v) + jnp.stack([drawn, 0.0 * drawn])
@@ -204,7 +204,7 @@ class Solid:
         return inner(e, e)
 
     def fields(self, q: Any, p: Any) -> Fields:
-        """Places, stress and strain of a state, of elements and of nodes; see `solid_of`."""
+        """Positions, stress and strain of elements and nodes in a state; see `solid_of`."""
         q = jnp.asarray(q)
         f, x = self.deformation(q, p), self.nodes(q, p)
         square = self.squared_strain(q, p)
@@ -218,7 +218,7 @@ class Solid:
         )  # fmt: skip
 
     def at_nodes(self, values: Array, x: Array) -> Array:
-        """Means (k, nodes) over the elements around the nodes ``x`` (..., 3) of values (k, elements)."""
+        """Means (k, nodes), over the elements around each node, of values (k, elements)."""
         full = jnp.concatenate([values, jnp.ones_like(values[:1])])
         one = jax.ShapeDtypeStruct((*x.shape[:-1], len(full)), x.dtype)
         sums = jax.linear_transpose(self.corners, one)(jnp.broadcast_to(full, (8, *full.shape)))[0]
@@ -226,12 +226,12 @@ class Solid:
         return sums[:-1] / sums[-1]
 
     def drawn_stress(self, q: Array, p: Any) -> Array:
-        """Equivalent stress (nodes,) that gives a picture its colours [N/m^2]."""
+        """Equivalent stress at the nodes (nodes,) [N/m^2], for the colours of a picture."""
         mean: Array = self.at_nodes(jnp.mean(self.stress(q, p), axis=0)[None], self.nodes(q, p))[0]
         return mean
 
     def picture(self, t: Array, q: Array, p: Any) -> Picture:
-        """What is drawn."""
+        """Picture of the solid."""
         raise NotImplementedError
 
     def observe(self, t: Array, q: Array, v: Array, output: Any, p: Any) -> dict[str, Array]:
@@ -275,8 +275,8 @@ class Solid:
 
 
 def solid_of(system: System) -> Solid:
-    """The solid behind a system of `nsjax.models.flexible_cube` or `nsjax.models.flexible_solid`, whose
-    `Solid.fields` show stress and strain of all elements and nodes.
+    """The `Solid` of a system of `nsjax.models.flexible_cube` or `nsjax.models.flexible_solid`; its
+    `Solid.fields` are stress and strain of all elements and nodes.
 
     Raises:
         InputError: for any other system.
@@ -299,7 +299,7 @@ def solid_of(system: System) -> Solid:
 
 
 def check_solid(name: str, p: Any, element: str, material: str, rough: bool, solver: str) -> None:
-    """Refuses choices that no solid can have."""
+    """Refuses unknown choices, friction without tangents, and Poisson's ratios out of range."""
     if element not in ELEMENTS:
         raise InputError(f"{name}: unknown element {element!r}; {nearest(str(element), ELEMENTS)}")
     if material not in MATERIALS:

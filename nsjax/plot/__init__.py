@@ -1,4 +1,4 @@
-"""Figures and animations of runs; matplotlib and plotly are imported when one is drawn."""
+"""Figures and animations of runs; matplotlib and plotly are imported at the first drawing."""
 
 from nsjax.plot.animation import Animation, animate, check_animation
 from nsjax.plot.explore import explore

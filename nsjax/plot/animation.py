@@ -1,4 +1,4 @@
-"""Pictures that move: a run as one HTML file with controls, drawn by plotly, or as a film."""
+"""Animations of runs: one HTML file with controls, drawn by plotly, or a film."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from nsjax.short import scale
 from nsjax.trajectory import Trajectory
 
 LEAST = 24
-"""Frames that are drawn however large they are."""
+"""Least number of frames, however large they are."""
 
 NUMBERS = 1_500_000
-"""Numbers in a file beyond which fewer frames are drawn: 10 MB beside the 5 MB of plotly itself."""
+"""Largest count of numbers in a file, which limits its frames: 10 MB beside the 5 MB of plotly itself."""
 
 PACE = 40
-"""Milliseconds a frame."""
+"""Duration of a frame [ms]."""
 
 QUIET = "window.addEventListener('unhandledrejection', e => { if (e.reason == null) e.preventDefault(); })"
-"""Plotly says that a motion was interrupted, by the pause button for one, by rejecting its promise without
-a reason, which browsers report as an error.
+"""Script against false errors: an interruption, by the pause button for instance, makes plotly reject a
+promise without a reason, which browsers report as an error.
 """
 
 INLINE = 640
@@ -35,12 +35,12 @@ INLINE = 640
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Animation:
-    """A run that plays in a browser; notebooks show it, with everything it needs inside (5 MB and more).
+    """Animation of a run for a browser or notebook, a self-contained page of 5 MB and more.
 
     Args:
-        figure: ``data``, ``layout`` and ``frames`` as plotly takes them; ``plotly.graph_objects.Figure(
-            animation.figure)`` makes its own figure of them.
-        title: of the page.
+        figure: ``data``, ``layout`` and ``frames`` in plotly's form, accepted by
+            ``plotly.graph_objects.Figure(animation.figure)``.
+        title: title of the page.
     """
 
     figure: dict[str, Any]
@@ -50,7 +50,7 @@ class Animation:
         return f"Animation({self.title!r}, {len(self.figure['frames'])} frames)"
 
     def to_html(self) -> str:
-        """The whole page, plotly.js (MIT licence) inside: it asks for nothing from anywhere."""
+        """The whole page with plotly.js (MIT licence) inside, so that it loads no other files."""
         import plotly.io  # type: ignore[import-not-found, unused-ignore]
 
         body = plotly.io.to_html(
@@ -70,10 +70,10 @@ class Animation:
         """Writes the page to ``*.html``, or a film to ``*.gif`` or ``*.mp4``, whole or not at all.
 
         Films have the same frames, drawn by matplotlib in some 0.2 s each; MP4 needs ffmpeg. Limits: in
-        space faces are sorted by the depth of their middles, large ones may hide what stands before them.
+        space faces are sorted by the depth of their centres, so that large faces may hide nearer parts.
 
         Raises:
-            InputError: for another suffix, a place that cannot be written, and without what writes it.
+            InputError: for another suffix, a path that cannot be written, and without the needed library.
         """
         check_animation(path)
         if file_path(path).suffix.lower() in film.WRITERS:
@@ -84,7 +84,7 @@ class Animation:
 
 
 def require_plotly() -> None:
-    """Refuses in a sentence where plotly is missing."""
+    """Raises an `InputError` if plotly is missing."""
     try:
         import plotly  # noqa: F401
     except ImportError:
@@ -95,7 +95,7 @@ def check_animation(path: str | os.PathLike[str]) -> None:
     """Refuses an animation that could not be written; call it before the run that it is for.
 
     Args:
-        path: of a page, ``*.html``, or of a film, ``*.gif`` or ``*.mp4``.
+        path: path of a page, ``*.html``, or of a film, ``*.gif`` or ``*.mp4``.
 
     Raises:
         InputError: for another suffix; if plotly is missing, or matplotlib for films, or ffmpeg for MP4.
@@ -113,18 +113,18 @@ def check_animation(path: str | os.PathLike[str]) -> None:
 
 
 def animate(problem: Problem, traj: Trajectory, *, frames: int = FRAMES) -> Animation:
-    """A run as a picture that moves, with buttons and a slider, on one page that needs nothing else.
+    """Animation of a run with buttons and a slider, on one self-contained page.
 
-    Drawn is what `nsjax.System.shapes` says: models of the package have it, mechanisms of
-    `nsjax.multibody.assemble` from their parts. Arrows that end at contacts are the forces on the bodies,
-    means over the time since the frame before (impacts included), of a length in proportion to them.
+    It shows the shapes of `nsjax.System.shapes`: models of the package define them, mechanisms of
+    `nsjax.multibody.assemble` have those of their parts. Arrows that end at contacts are the forces on the
+    bodies, means over the time since the previous frame (impacts included), with proportional lengths.
     Solids of elements are coloured by the equivalent stress at their nodes, on one scale for the whole run.
 
     Args:
-        problem: what was run.
-        traj: one run of it (not a batch); ``impulse_normal`` and ``impulse_tangential`` saved, or there
-            are no arrows.
-        frames: most rows that are drawn, evenly apart; fewer where the page would become too large.
+        problem: problem of the run.
+        traj: one run of it (not a batch); arrows need ``impulse_normal`` and ``impulse_tangential`` saved.
+        frames: largest number of rows drawn, at even distances; fewer where the page would become too
+            large.
 
     Returns:
         An `Animation`: notebooks show it, ``.save("run.html")`` writes it, ``.save("run.gif")`` a film.
@@ -133,8 +133,8 @@ def animate(problem: Problem, traj: Trajectory, *, frames: int = FRAMES) -> Anim
         InputError: if plotly is missing, for a system without shapes, a batch, or the run of another
             system.
 
-    Limits: a page redraws everything for each frame: meshes of more than some thousand triangles play
-    slowly. Of a solid the stress of all elements is computed for each frame, in 0.1 s for 14,000 of them.
+    Limits: a page redraws all shapes for each frame: meshes of more than some thousand triangles play
+    slowly. For a solid, each frame computes the stress of all elements, in 0.1 s for 14,000 elements.
     Rows that are not finite are left out.
 
     Example:
@@ -164,7 +164,7 @@ def _scheme(traj: Trajectory) -> str:
 
 
 def _affordable(seen: Motion) -> int:
-    """Frames that fit into `NUMBERS`."""
+    """Number of frames within `NUMBERS`."""
     moving = [x for x in seen.shapes if not x.still]
     each = sum(x.points[0].size + (0 if x.values is None else x.values[0].size) for x in moving)
     each += 0 if seen.forces is None else scenes.ARROW * seen.forces[0].size
@@ -172,7 +172,7 @@ def _affordable(seen: Motion) -> int:
 
 
 def _words(seen: Motion, traj: Trajectory) -> str:
-    """Second line of the title: rows, pace, scale of the arrows."""
+    """Second line of the title: rows, speed, scale of the arrows."""
     said = [f"{len(seen.t)} of {len(traj.t)} rows"]
     spent = float(seen.t[-1] - seen.t[0])
     shown = 1e-3 * PACE * (len(seen.t) - 1)
@@ -192,7 +192,7 @@ def _words(seen: Motion, traj: Trajectory) -> str:
 
 
 def _figure(seen: Motion, title: str, words: str) -> dict[str, Any]:
-    """Everything as plotly takes it."""
+    """Data, layout and frames in plotly's form."""
     traces = scenes.traces(seen)
     moving = [k for k, trace in enumerate(traces) if not trace.still]
     factor, unit = scale(seen.t, "s")

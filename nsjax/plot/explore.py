@@ -1,4 +1,4 @@
-"""Sliders in a notebook, where ipywidgets is installed; one picture without it."""
+"""Sliders for a picture in a notebook with ipywidgets; the picture alone without it."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ import numpy as np
 from nsjax.core import InputError
 
 STEPS = 50
-"""Positions of a slider from end to end."""
+"""Number of intervals of a slider."""
 
 
 def explore(draw: Callable[..., Any], **ranges: Any) -> Any:
     """Sliders for the numbers of a function that draws, in a notebook with ``ipywidgets``.
 
-    A slider that is let go calls the function and shows what it returns. Numbers of a problem do not
-    compile again (`Problem.replace`), so that pictures of short runs follow at once.
+    Releasing a slider calls the function and shows its result. New numbers of a problem do not compile
+    again (`Problem.replace`), so that pictures of short runs appear at once.
 
     Args:
-        draw: returns what is shown, for instance a figure; called with the names of ``ranges``.
+        draw: function that returns the object to show, a figure for instance; its keywords are the names
+            of ``ranges``.
         ranges: ``name=(low, high, start)``, one slider each, in the unit of the number.
 
     Returns:
         The sliders with the picture below them; without ipywidgets (extra ``notebook``) the picture of the
-        starting values alone, so that a notebook runs anyway.
+        starting values alone, so that a notebook still runs.
 
     Raises:
-        InputError: for a range that is none.
+        InputError: for an invalid range.
 
     Example:
         >>> from nsjax.plot import explore

@@ -1,4 +1,4 @@
-"""The picture that moves as a film, GIF or MP4: drawn by matplotlib from what plotly takes."""
+"""Animations as films, GIF or MP4, drawn by matplotlib from data in plotly's form."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from nsjax.figures import require_matplotlib
 from nsjax.plot.style import RC
 
 WRITERS = {".gif": "pillow", ".mp4": "ffmpeg"}
-"""Matplotlib's name of what writes films of a suffix; pillow comes with matplotlib."""
+"""Matplotlib's writer of films for each suffix; pillow is installed with matplotlib."""
 
 PIXELS, DPI = 640, 80
-"""Width of a film, and dots per inch: 240 frames, which are written at the end, take 200 MB of memory."""
+"""Width of a film [px], and dots per inch: 240 frames, written at the end, take 200 MB of memory."""
 
 AMBIENT = 0.55
-"""Share of its colour that a face has which light only grazes."""
+"""Brightness of a face parallel to the light, relative to its full colour."""
 
 LIGHT = np.array([0.36, -0.48, 0.8])
-"""Unit vector to the lamp, near that to the camera."""
+"""Unit vector towards the lamp, close to the direction of the camera."""
 
 THIN = 0.9
-"""Width of lines of space [points], which matplotlib sorts by depth among faces."""
+"""Width of lines in space [points], which matplotlib sorts by depth among faces."""
 
 THICK = 0.65
-"""Widths of lines and points of the plane in those of the page [points / pixel]."""
+"""Ratio of the widths of lines and points in the plane to those of the page [points / pixel]."""
 
 
 def require_writer(path: str | os.PathLike[str]) -> None:
-    """Refuses in a sentence a film that nothing here could write.
+    """Refuses a film for which no writer is installed.
 
     Args:
-        path: of the film, ``*.gif`` or ``*.mp4``.
+        path: path of the film, ``*.gif`` or ``*.mp4``.
 
     Raises:
         InputError: if matplotlib, or ffmpeg for MP4, is missing.
@@ -58,12 +58,12 @@ def write(figure: dict[str, Any], path: str | os.PathLike[str], pace: int) -> No
     """Writes a film, whole or not at all.
 
     Args:
-        figure: ``data``, ``layout`` and ``frames`` as plotly takes them.
-        path: ``*.gif`` or ``*.mp4``.
-        pace: of a frame [ms].
+        figure: ``data``, ``layout`` and ``frames`` in plotly's form.
+        path: path of the film, ``*.gif`` or ``*.mp4``.
+        pace: duration of a frame [ms].
 
     Raises:
-        InputError: for a place that cannot be written; as `require_writer`.
+        InputError: for a path that cannot be written; as `require_writer`.
     """
     require_writer(path)
     import matplotlib
@@ -89,7 +89,7 @@ class FilmAxes:
     """Axes, title and time of a film, and the traces of the frame that is shown.
 
     Args:
-        picture: as plotly takes it.
+        picture: figure in plotly's form.
     """
 
     def __init__(self, picture: dict[str, Any]) -> None:
@@ -115,7 +115,7 @@ class FilmAxes:
         return axes
 
     def _space(self, scene: dict[str, Any]) -> Any:
-        """Axes of space, seen from where the page's camera stands."""
+        """Axes in space, seen from the position of the page's camera."""
         import mpl_toolkits.mplot3d  # noqa: F401
 
         axes: Any = self.figure.add_axes((0.0, 0.02, 0.95, 0.9), projection="3d", computed_zorder=False)
@@ -130,7 +130,7 @@ class FilmAxes:
         return axes
 
     def _bars(self) -> None:
-        """Scales of colours, which are the same for all frames."""
+        """Draws the colour bars, which are the same for all frames."""
         from matplotlib.cm import ScalarMappable
 
         for trace in self.picture["data"]:
@@ -140,7 +140,7 @@ class FilmAxes:
                 self.figure.colorbar(shown, ax=self.axes, shrink=0.6, pad=0.08, label=label)
 
     def show(self, row: int) -> None:
-        """Draws a frame in place of the one before."""
+        """Draws a frame in place of the previous frame."""
         for old in self.drawn:
             old.remove()
         frame = self.picture["frames"][row]
@@ -160,7 +160,7 @@ def _norm(trace: dict[str, Any]) -> Any:
 
 
 def _points(trace: dict[str, Any], axes: str) -> np.ndarray:
-    """(n, d), what is not there as not a number."""
+    """Points of a trace (n, d), missing coordinates as not a number."""
     return np.array([trace[axis] for axis in axes], float).T
 
 
@@ -178,7 +178,7 @@ def _in_the_plane(axes: Any, trace: dict[str, Any]) -> list[Any]:
 
 
 def _in_space(axes: Any, traces: list[dict[str, Any]]) -> list[Any]:
-    """The ground below, faces and lines sorted by depth, points and forces above."""
+    """Draws the ground first, then faces and lines sorted by depth, then points and forces."""
     from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 
     layers: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {1: [], 2: [], 3: []}
@@ -208,7 +208,7 @@ def _in_space(axes: Any, traces: list[dict[str, Any]]) -> list[Any]:
 
 
 def _faces(trace: dict[str, Any], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Triangles (n, 3, 3) and their colours (n, 4), darker where they turn away from the lamp."""
+    """Triangles (n, 3, 3) and their colours (n, 4), darker where they face away from the lamp."""
     import matplotlib
     from matplotlib.colors import to_rgba
 
@@ -226,7 +226,7 @@ def _faces(trace: dict[str, Any], points: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _segments(trace: dict[str, Any], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pieces of a line as triangles without height, which are sorted among faces."""
+    """Segments of a line as degenerate triangles with their colours, to be sorted among faces."""
     from matplotlib.colors import to_rgba
 
     pieces = np.stack([points[:-1], points[1:], points[1:]], axis=1)

@@ -1,4 +1,4 @@
-"""One figure that tells how well a model was identified: fit, residuals, intervals, correlation."""
+"""Figure of an identification: fit, residuals, intervals, correlation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHOWN = 3
-"""Observables drawn; the others stand in `Estimate.fits`."""
+"""Largest number of observables drawn; `Estimate.fits` has all of them."""
 
 DPI = 200
 
@@ -30,8 +30,8 @@ def identification(
     ones, intervals relative to the estimates, correlations.
 
     Args:
-        estimate: of `nsjax.identify`.
-        path: where to write the figure; its suffix chooses the format (png, pdf, svg, ...).
+        estimate: result of `nsjax.identify`.
+        path: path of the figure's file; its suffix chooses the format (png, pdf, svg, ...).
         recording: number of the recording in panel (a), held-out ones after the fitted ones.
 
     Returns:
@@ -97,7 +97,7 @@ def _residuals(ax: Any, estimate: Estimate, names: list[str]) -> None:
 
 
 def _intervals(ax: Any, estimate: Estimate) -> None:
-    """Intervals relative to the estimates, or to themselves where the estimate is zero."""
+    """Draws intervals relative to the estimates, or to their own size where the estimate is zero."""
     size = np.where(estimate.values == 0.0, np.maximum(estimate.deviation, 1e-300), np.abs(estimate.values))
     size = np.where(np.isfinite(size), size, 1.0)
     y = np.arange(len(size))[::-1]

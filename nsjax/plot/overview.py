@@ -1,4 +1,4 @@
-"""One figure that tells what a run did: path, velocities, contacts, energy."""
+"""Figure of a run: path, velocities, contacts, energy."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ if TYPE_CHECKING:
 WIDTH = 7.0
 ROW_HEIGHT = 1.75
 BESIDE = 0.7
-"""Inches: width of the figure, height of a row of panels, what labels take beside a panel."""
+"""Width of the figure, height of a row of panels, and space for labels beside a panel [in]."""
 
 DPI = 200
-"""Dots per inch of the figure: saved as it is, it has the quality of print."""
+"""Dots per inch of the figure, enough for print."""
 
 MANY_ROWS = 20_000
-"""Above this a vector format holds curves as pictures: it would be slow to open."""
+"""Number of rows above which vector formats contain curves as bitmaps, since such files open slowly."""
 
 
 AXES = ("x", "y", "z")
 CONTACT_AXES = ("n", "t1", "t2")
-"""Components of vectors, and of the force of a contact: normal and tangents."""
+"""Names of the components of vectors, and of a contact force: normal and tangents."""
 
 
 def overview(problem: Problem, traj: Trajectory, path: str | os.PathLike[str] | None = None) -> Figure:
     """Figure of a run: path within its limits, positions, velocities, gaps, contact forces and impact
     impulses, forces of constraints, energies. Panels without content are left out.
 
-    Contact forces are means over intervals between saved rows, impulse over duration, joined to at
-    most 400 intervals. Intervals with an impact of the contact, or of another one that reaches it with
-    an impulse of the same order, are left out there and stand in the panel of the impacts with their
-    whole normal impulse.
+    Contact forces are means over intervals between saved rows, impulse over duration, merged into at
+    most 400 intervals. Intervals with an impact of the contact, or with an impact of another contact that
+    gives it an impulse of the same order, are left out there; the panel of the impacts shows them with
+    their whole normal impulse.
 
     Args:
-        problem: what was run.
+        problem: problem of the run.
         traj: one run of it (not a batch).
-        path: where to write the figure; its suffix chooses the format (png, pdf, svg, ...).
+        path: path of the figure's file; its suffix chooses the format (png, pdf, svg, ...).
 
     Returns:
-        The figure, on matplotlib's Agg canvas; matplotlib's own settings and backend stay as they are.
+        The figure, on matplotlib's Agg canvas; matplotlib's own settings and backend do not change.
 
     Raises:
         InputError: if matplotlib is missing, the format is unknown, or traj is a batch or the run of
@@ -88,18 +88,18 @@ def overview(problem: Problem, traj: Trajectory, path: str | os.PathLike[str] | 
 
 
 def named(traj: Trajectory, names: Sequence[str]) -> Figure:
-    """Figure of the quantities ``traj[name]`` over time, one panel a unit.
+    """Figure of the quantities ``traj[name]`` over time, one panel for each unit.
 
     Args:
         traj: one run (not a batch).
-        names: labels, observables, energies, and quantities of parts as of `nsjax.Trajectory.sensor`; a
+        names: labels, observables, energies, and quantities of parts as for `nsjax.Trajectory.sensor`; a
             vector is drawn by its components, ``"pin.force"`` as ``"pin.force.x"``, ``"pin.force.y"``.
 
     Returns:
-        The figure, as `overview`.
+        The figure, as from `overview`.
 
     Raises:
-        InputError: if matplotlib is missing, for a batch, and for a quantity of more numbers than a vector.
+        InputError: if matplotlib is missing, for a batch, and for a quantity with more than one axis.
         KeyError: for an unknown name.
 
     Example:
@@ -126,9 +126,7 @@ def named(traj: Trajectory, names: Sequence[str]) -> Figure:
 
 
 def _components(traj: Trajectory, name: str) -> list[tuple[str, np.ndarray]]:
-    """A quantity as columns: one number a row as it is, a vector by its components; of a contact normal and
-    tangents.
-    """
+    """Columns of a quantity by name: a scalar, components of a vector, or of a contact force."""
     values = np.asarray(traj[name])
     if values.ndim == 1:
         return [(name, values)]
@@ -140,7 +138,7 @@ def _components(traj: Trajectory, name: str) -> list[tuple[str, np.ndarray]]:
 
 
 def _choose(traj: Trajectory) -> list[Panel]:
-    """The panels with content: motion, contacts, energy, so that related ones share a row."""
+    """The panels with content in the order motion, contacts, energy, so that related ones share a row."""
     labels = traj.system.labels
     motion = panels.path(traj)
     if not labels.path_limits:
@@ -152,7 +150,7 @@ def _choose(traj: Trajectory) -> list[Panel]:
 
 
 def _arrange(traj: Trajectory, chosen: list[Panel]) -> Figure:
-    """Panels two by two; a last one alone takes the whole row."""
+    """Figure with two panels per row; a single last panel takes the whole row."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -167,7 +165,7 @@ def _arrange(traj: Trajectory, chosen: list[Panel]) -> Figure:
         for k, panel in enumerate(pair):
             axes = figure.add_subplot(grid[row, :] if len(pair) == 1 else grid[row, k])
             panel.draw(axes)
-            # said here, it also holds when the figure is written later, and so does the number of ticks
+            # set on the axes, the sizes and the number of ticks hold when the figure is written later
             axes.tick_params(labelsize=style.RC["xtick.labelsize"])
             if panel.over_time:
                 panels.label_time(axes, traj)
@@ -182,7 +180,7 @@ def _arrange(traj: Trajectory, chosen: list[Panel]) -> Figure:
 
 @dataclasses.dataclass(frozen=True)
 class _Head:
-    """What stands above a panel: its title, and a legend of so many entries."""
+    """Head of a panel: its title, and the number of entries of its legend."""
 
     axes: Axes
     title: Text
@@ -190,8 +188,8 @@ class _Head:
 
 
 def _place_legends(row: list[_Head], room: float) -> None:
-    """Legends outside the data: beside the titles of a row if all have room there [in], else below
-    them, so that titles stay in line.
+    """Places legends outside the data: beside the titles of a row if all fit into ``room`` [in], else below
+    the titles, so that the titles stay in line.
     """
     with_legend = [head for head in row if head.entries]
     taken = 0.0
@@ -206,7 +204,7 @@ def _place_legends(row: list[_Head], room: float) -> None:
 
 
 def _legend_below(head: _Head, room: float) -> float:
-    """A legend between title and data in as few lines as fit; its height [in]."""
+    """Places a legend between title and data in as few lines as fit and returns its height [in]."""
     for lines in range(1, head.entries + 1):
         columns = -(-head.entries // lines)
         legend = head.axes.legend(ncols=columns, loc="lower left", bbox_to_anchor=(-0.02, 1.0))
@@ -224,7 +222,7 @@ def _size(artist: Artist) -> tuple[float, float]:
 
 
 def _write(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Draws in memory first, so that a failure to draw leaves no file."""
+    """Writes the figure after drawing it in memory, so that a failure to draw leaves no file."""
     target = pathlib.Path(path)
     drawn = io.BytesIO()
     figure.savefig(drawn, format=target.suffix.removeprefix(".").lower())

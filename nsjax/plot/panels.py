@@ -1,4 +1,4 @@
-"""The panels of an overview: what each shows of a run, and how it draws it."""
+"""The panels of an overview of a run."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SHOWN = 6
-"""Most curves in one panel: one colour each."""
+"""Largest number of curves in one panel, one colour each."""
 
 BINS = 400
-"""Most intervals of mean forces: about the dots of a panel; finer ones fill it with the chatter of
-closed contacts."""
+"""Largest number of intervals of mean forces, about the pixels of a panel; with more intervals the chatter
+of closed contacts fills the panel."""
 
 NOTHING = 1e-12
-"""A quantity below this [SI] all the time is not worth a panel."""
+"""Largest value [SI] of a quantity that gets no panel."""
 
 DASHES = (0.0, (2.2, 1.6))
 
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-    """A panel's title, what draws it, and whether time runs to the right."""
+    """Title and drawing function of a panel, whether its x axis is time, and whether it has a legend."""
 
     title: str
     draw: Callable[[Axes], None]
@@ -45,7 +45,7 @@ def times(traj: Trajectory) -> np.ndarray:
 
 
 def label_time(axes: Axes, traj: Trajectory) -> None:
-    """The time axis from the first to the last row."""
+    """Labels and limits the time axis, from the first to the last row."""
     t = times(traj)
     axes.set_xlim(t[0], t[-1])
     axes.set_xlabel(f"time ({style.scale(traj.t, 's')[1]})")
@@ -54,10 +54,10 @@ def label_time(axes: Axes, traj: Trajectory) -> None:
 def _curves(
     axes: Axes, x: np.ndarray, values: np.ndarray, names: Sequence[str], colors: Sequence[str]
 ) -> None:
-    """Draws one curve per column; a curve that covers an earlier one is dashed, so that both are seen."""
+    """Draws one curve per column; curves that cover an earlier one are dashed, so that both are visible."""
     reach = np.nanmax(values) - np.nanmin(values)
     for k, name in enumerate(names):
-        # a hundredth of the panel is about the width of a curve
+        # a hundredth of the panel's height is about the width of a curve
         covers = any(np.nanmax(np.abs(values[:, k] - values[:, j])) <= 0.01 * reach for j in range(k))
         axes.plot(x, values[:, k], color=colors[k], label=name, linestyle=DASHES if covers else "-")
 
@@ -65,7 +65,7 @@ def _curves(
 def quantities(
     traj: Trajectory, title: str, entries: Sequence[str], values: Any, letter: str
 ) -> list[Panel]:
-    """One panel per unit: angles and lengths do not share an axis."""
+    """Panels of coordinates or velocities, one per unit: angles and lengths do not share an axis."""
     values = style.finite(values)
     entries = entries or tuple(f"{letter}{k + 1}" for k in range(values.shape[1]))
     units = list(dict.fromkeys(label_unit(entry) for entry in entries))
@@ -107,7 +107,7 @@ def _quantity(
 
 
 def path(traj: Trajectory) -> list[Panel]:
-    """One observable over another, and over time where it has limits."""
+    """Panels of a path: one observable over another, and over time where it has limits."""
     labels = traj.system.labels
     if len(labels.path) != 2:
         return []
@@ -128,7 +128,7 @@ def _draw_path(axes: Axes, traj: Trajectory) -> None:
     y = style.finite(traj[second]) * factor
     axes.plot(x, y, color=style.QUANTITIES[0], linewidth=0.9)
     axes.plot(x[:1], y[:1], "o", color="black", markersize=3.5, label="start")
-    room = 0.02 * (np.nanmax(x) - np.nanmin(x)) or 1.0  # a run that stands still has no width
+    room = 0.02 * (np.nanmax(x) - np.nanmin(x)) or 1.0  # a path at rest has no width
     axes.set_xlim(np.nanmin(x) - room, np.nanmax(x) + room)
     _draw_limits(axes, traj, x, factor)
     axes.set_xlabel(label)
@@ -152,7 +152,7 @@ def _axis(traj: Trajectory, name: str, *others: str) -> tuple[float, str]:
 
 
 def _draw_limits(axes: Axes, traj: Trajectory, x: np.ndarray, factor: float) -> None:
-    """Limits as lines, what lies beyond them grey."""
+    """Draws limits as lines, with grey areas beyond them."""
     names = traj.system.labels.path_limits
     if len(names) != 2:
         return
@@ -171,7 +171,7 @@ def _draw_limits(axes: Axes, traj: Trajectory, x: np.ndarray, factor: float) -> 
 
 
 def _busiest(traj: Trajectory) -> np.ndarray:
-    """The contacts that are drawn: those with the largest impulses, then those that come nearest."""
+    """The contacts that are drawn: those with the largest impulses, then those with the smallest gaps."""
     count = traj.system.nc
     impulse = np.zeros(count) if traj.impulse_normal is None else np.nansum(traj.impulse_normal, axis=0)
     nearest = np.zeros(count) if traj.gap is None else np.nanmin(style.finite(traj.gap), axis=0)
@@ -187,7 +187,7 @@ def _some(traj: Trajectory) -> str:
 
 
 def gaps(traj: Trajectory) -> list[Panel]:
-    """Gaps of the contacts, where no path within limits shows them."""
+    """Panel of the gaps of the contacts, unless a path within limits shows them."""
     if not traj.system.nc or traj.gap is None or traj.system.labels.path_limits:
         return []
     values = style.finite(traj.gap)[:, _busiest(traj)]
@@ -202,7 +202,7 @@ def gaps(traj: Trajectory) -> list[Panel]:
 
 
 def contacts(traj: Trajectory) -> list[Panel]:
-    """Mean forces without impacts, and the impulses of the intervals with impacts."""
+    """Panels of mean contact forces without impacts, and of the impulses of intervals with impacts."""
     if not traj.system.nc or traj.impulse_normal is None or not np.any(traj.impulse_normal):
         return []
     shown = _busiest(traj)
@@ -224,21 +224,21 @@ def contacts(traj: Trajectory) -> list[Panel]:
 
 
 def _hit(traj: Trajectory) -> np.ndarray:
-    """Intervals in which a contact takes part in an impact (rows - 1, nc): it hits, or the impact of
-    another one reaches it, with an impulse of the same order.
+    """Mask (rows - 1, nc) of the intervals in which a contact takes part in an impact: its own, or one of
+    another contact that gives it an impulse of the same order.
     """
     impulse = style.finite(traj.impulse_normal)[1:]
     if traj.impacts is None:
         return np.zeros(impulse.shape, bool)
     own = np.asarray(traj.impacts)[1:] > 0
     largest = np.max(np.where(own, np.nan_to_num(impulse), 0.0), axis=1, keepdims=True)
-    # what a resting contact carries in one interval is far less than a tenth of an impact
+    # the impulse of a resting contact in one interval is far below a tenth of an impact's
     return own | ((largest > 0.0) & (impulse > 0.1 * largest))
 
 
 def _mean(t: np.ndarray, impulse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Edges (n + 1,) and mean forces (n, m) of at most `BINS` intervals, from impulses between rows;
-    NaN entries are left out, their duration too.
+    """Edges (n + 1,) and mean forces (n, m) of at most `BINS` intervals, from impulses between rows; the
+    means leave out NaN entries together with their duration.
     """
     rows = len(t) - 1
     size = -(-rows // BINS)
@@ -268,7 +268,7 @@ def _draw_forces(axes: Axes, traj: Trajectory, edges: np.ndarray, force: np.ndar
 
 
 def _draw_impacts(axes: Axes, traj: Trajectory, stems: np.ndarray) -> None:
-    """Stems with a full dot or an open square in turn: simultaneous impacts show one in the other."""
+    """Draws stems with dots and open squares alternately, so that simultaneous impacts are both visible."""
     factor, unit = style.scale(stems, "N s")
     t = times(traj)[1:]
     for k, name in enumerate(_contact_names(traj)):
@@ -288,7 +288,7 @@ def _draw_impacts(axes: Axes, traj: Trajectory, stems: np.ndarray) -> None:
 
 
 def constraints(traj: Trajectory) -> list[Panel]:
-    """Mean forces of the bilateral constraints, and of the bounded rows."""
+    """Panels of mean forces of the bilateral constraints and of the bounded rows."""
     labels, system = traj.system.labels, traj.system
     kinds = (
         ("constraint", system.nb, labels.constraints, traj.constraint_impulse),
@@ -300,7 +300,7 @@ def constraints(traj: Trajectory) -> list[Panel]:
 def _row_forces(
     traj: Trajectory, kind: str, count: int, names: tuple[str, ...], impulse: Any
 ) -> list[Panel]:
-    """Mean forces of rows of a kind, by their impulses (rows, count)."""
+    """Panel of the mean forces of one kind of rows, from their impulses (rows, count)."""
     if not count or impulse is None:
         return []
     edges, force = _mean(np.asarray(traj.t), style.finite(impulse)[1:])
@@ -321,7 +321,7 @@ def _row_forces(
 
 
 def energy(traj: Trajectory) -> list[Panel]:
-    """Kinetic, potential and total energy; their changes where these are small beside the whole."""
+    """Panel of kinetic, potential and total energy, or of their changes where these are small."""
     parts = {"kinetic": style.finite(traj["kinetic"])}
     if traj.system.potential is not None:
         parts |= {"potential": style.finite(traj["potential"]), "total": style.finite(traj["energy"])}

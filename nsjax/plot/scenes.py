@@ -1,4 +1,4 @@
-"""Shapes and forces as plotly's traces."""
+"""Traces of plotly for shapes and forces."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ import numpy as np
 from nsjax.motion import Motion, Moved
 from nsjax.short import scale
 
-# Okabe and Ito's colours without vermilion, which forces have to themselves.
+# Okabe and Ito's colours without vermilion, which is the colour of forces only.
 BODIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
 FORCE, GROUND, SPRING, JOINT = "#D55E00", "#8C8C8C", "#5A5A5A", "#222222"
 
 ARROW = 6
-"""Points of an arrow: tail, tip, both sides of its head, and a break."""
+"""Number of points of an arrow: tail, tip, both sides of its head, and a break."""
 
 LONG, LONGEST = 0.125, 0.2
 """Lengths of the arrow of the reference force and of the longest one, as shares of the scene's diagonal."""
 
 USUAL = 90.0
-"""Percentile of the forces that is the reference: single impacts do not hide all others."""
+"""Percentile of the forces that is the reference, so that single impacts do not hide all other forces."""
 
 HEAD = 0.25
-"""Length of the head of an arrow in its own."""
+"""Length of the head of an arrow over its whole length."""
 
 DIGITS = 5
-"""Decimals of the diagonal to which coordinates are written."""
+"""Number of decimals of coordinates relative to the scene's diagonal."""
 
 VALUE_DECIMALS = 2
-"""Decimals of values on a scale of colours, whose unit makes them one to a thousand."""
+"""Number of decimals of coloured values, whose unit makes them one to a thousand."""
 
 MARGIN = 0.08
-"""Empty space around everything, as a share of the diagonal."""
+"""Empty space around the scene, as a share of its diagonal."""
 
 WIDTH, BESIDE = 900.0, 190.0
 LOWEST, HIGHEST = 400.0, 640.0
-"""Pixels: usual width of a page, what stands above and below, limits of the height."""
+"""Usual width of a page, space above and below the scene, limits of the height [px]."""
 
 SPREAD = 1.65
-"""Diagonal of a scene of space in plotly's unit, which its camera sees whole from two units away."""
+"""Diagonal of a spatial scene in plotly's unit; the camera at two units' distance then sees all of it."""
 
 NARROW = 0.6
-"""Least width of a picture in its height: axes of less have no room for their numbers."""
+"""Least ratio of width to height of a picture: narrower axes have no room for their numbers."""
 
 FLAT = 24
-"""Points up to which a mesh has flat faces and sharp edges."""
+"""Largest number of points of a mesh drawn with flat faces and sharp edges."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Trace:
-    """One trace of plotly: what does not change, coordinates (rows, n, d) in the unit of the axes, and
-    values (rows, n) in that of their scale of colours.
+    """One trace of plotly: constant attributes, coordinates (rows, n, d) in the unit of the axes, and
+    values (rows, n) in the unit of their colour bar.
     """
 
     look: dict[str, Any]
@@ -71,17 +71,17 @@ class Trace:
 
 
 def _plain(column: np.ndarray) -> list[float | None]:
-    """Numbers, None where there is none, minus zero as zero."""
+    """List of numbers, with None for not-a-number and zero for minus zero."""
     return [None if x != x else x + 0.0 for x in column.tolist()]
 
 
 def axis_unit(seen: Motion) -> tuple[float, str]:
-    """Factor and unit of the axes."""
+    """Factor from metres to the unit of the axes, and this unit."""
     return scale([seen.size], "m")
 
 
 def traces(seen: Motion) -> list[Trace]:
-    """Traces of all shapes, those that stand still first; the last trace shows the forces."""
+    """Traces of all shapes, fixed shapes first; the last trace shows the forces."""
     factor, _ = axis_unit(seen)
     decimals = max(0, DIGITS - int(np.floor(np.log10(seen.size * factor))) - 1)
     colours = _colours(seen)
@@ -103,7 +103,7 @@ def _trace(x: Moved, colour: str, dimension: int, factor: float, decimals: int) 
 
 
 def _scale_of_colours(x: Moved, values: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
-    """Values in the unit of their scale, the same over the whole run, and the scale."""
+    """Values in the unit of their colour bar, and attributes of the bar, the same over the whole run."""
     name, _, unit = x.quantity.partition(" [")
     times, unit = scale(values, unit.rstrip("]"))
     values = times * values
@@ -118,7 +118,7 @@ def _scale_of_colours(x: Moved, values: np.ndarray) -> tuple[np.ndarray, dict[st
 
 
 def _colours(seen: Motion) -> dict[str, str]:
-    """Colour of every shape; bodies of one name share one."""
+    """Colour of every shape; shapes of the same name have the same colour."""
     given: dict[str, str] = {}
     bodies = list(dict.fromkeys(x.name for x in seen.shapes if x.role == "body"))
     for k, name in enumerate(bodies):
@@ -128,7 +128,7 @@ def _colours(seen: Motion) -> dict[str, str]:
 
 
 def _look(x: Moved, colour: str, dimension: int) -> dict[str, Any]:
-    """Attributes of a shape's trace that do not change."""
+    """Constant attributes of a shape's trace."""
     quiet = {"name": x.name, "hoverinfo": "name", "showlegend": False}
     if x.kind == "mesh":
         i, j, k = np.array(x.faces).T.tolist()
@@ -154,7 +154,7 @@ def _look(x: Moved, colour: str, dimension: int) -> dict[str, Any]:
 
 
 def _faint(colour: str) -> str:
-    """A colour that lets what is behind be seen."""
+    """A transparent form of a colour."""
     red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
     return f"rgba({red},{green},{blue},0.35)"
 
@@ -168,7 +168,7 @@ def _force_look(dimension: int) -> dict[str, Any]:
 
 
 def reference_force(seen: Motion) -> float:
-    """Force of an arrow of the length `LONG` [N]; zero where there is none."""
+    """Force [N] of an arrow of the length `LONG`; zero without forces."""
     if seen.forces is None or seen.places is None:
         return 0.0
     sizes = np.linalg.norm(seen.forces, axis=-1)
@@ -177,7 +177,7 @@ def reference_force(seen: Motion) -> float:
 
 
 def _arrows(seen: Motion) -> np.ndarray | None:
-    """Polylines (rows, nc ARROW, d) that end where contacts act."""
+    """Polylines (rows, nc ARROW, d) of the force arrows, which end at the contacts; None without forces."""
     reference = reference_force(seen)
     if not reference:
         return None
@@ -201,7 +201,7 @@ def _arrows(seen: Motion) -> np.ndarray | None:
 
 
 def _framed(seen: Motion) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of everything that is drawn, arrows of all frames among it [m]."""
+    """Smallest and largest coordinates of the scene [m], with the arrows of all frames."""
     arrows = _arrows(seen)
     if arrows is None:
         return seen.low, seen.high
@@ -211,7 +211,7 @@ def _framed(seen: Motion) -> tuple[np.ndarray, np.ndarray]:
 
 
 def layout(seen: Motion) -> dict[str, Any]:
-    """Axes with units at one scale, that stay as they are."""
+    """Layout with equally scaled axes that stay the same in all frames."""
     factor, unit = axis_unit(seen)
     low, high = _framed(seen)
     pad = MARGIN * seen.size

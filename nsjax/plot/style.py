@@ -1,4 +1,4 @@
-"""How figures look and how they name things: palette, prefixes of units, mathematical labels."""
+"""Style of figures: palette, prefixes of units, mathematical labels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
     "require_matplotlib", "scale",
 ]  # fmt: skip
 
-# Okabe and Ito's colours, told apart with every kind of colour vision and in this order also in grey.
+# Okabe and Ito's colours, distinguishable with every kind of colour vision and in this order also in grey.
 QUANTITIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 CONTACTS = ("#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#009E73", "#CC79A7")  # neighbours in pairs
 
@@ -62,7 +62,7 @@ def check_format(path: str | os.PathLike[str]) -> None:
     """Refuses a figure that could not be drawn; call it before the run that the figure is for.
 
     Args:
-        path: the figure's file; its suffix chooses the format.
+        path: path of the figure's file; its suffix chooses the format.
 
     Raises:
         InputError: if matplotlib is missing or does not write that format.
@@ -81,8 +81,7 @@ def check_format(path: str | os.PathLike[str]) -> None:
 
 
 def math_label(name: str) -> str:
-    r"""A label as it stands in print: letters of the alphabets with their indices in mathematics,
-    words as they are.
+    r"""A label for print: Latin and Greek letters with their indices as mathematics, words unchanged.
 
     Example:
         >>> from nsjax.plot.style import math_label
@@ -107,6 +106,6 @@ def print_unit(unit: str) -> str:
 
 
 def finite(values: Any) -> np.ndarray:
-    """Values as float64 with what is not finite left out of lines."""
+    """Values as float64, not a number where they are not finite, which interrupts lines."""
     array = np.asarray(values, float)
     return np.where(np.isfinite(array), array, np.nan)

@@ -1,4 +1,4 @@
-"""What `nsjax.configure` sets up beside options: kept programs, notes on compiling, a tried option."""
+"""Services that `nsjax.configure` starts: cached programs, notes on compiling, a tested compiler option."""
 
 from nsjax.startup.cache import machine_key, use_cache
 from nsjax.startup.one_kernel import ONE_KERNEL_BYTES, ONE_KERNEL_OPTION, TESTED_JAXLIB, one_kernel_works

@@ -1,4 +1,4 @@
-"""Compiled programs that outlive the process: where they are kept."""
+"""Cache folder of compiled programs, which outlive the process."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from typing import Any
 import jax
 
 CONFIG: Any = jax.config
-"""JAX's settings: it does not declare their names."""
+"""JAX's settings, as `Any` because JAX does not declare their names."""
 
 LEAST_SECONDS = 0.0
-"""Programs that compile faster than this are not kept: none, since a first step needs many small ones."""
+"""Least compile time [s] of a cached program: zero, since a first step needs many small programs."""
 
 MOST_BYTES = 2**30
-"""The folder of the user's cache is thinned out to half of this when it has grown beyond it."""
+"""Size of the user's cache folder above which it is reduced to half of this size."""
 
-JAX_LEAST_SECONDS = 1.0  # JAX's own threshold, which is replaced unless somebody chose another
+JAX_LEAST_SECONDS = 1.0  # JAX's default threshold; only this value is replaced
 
 CacheChoice = str | os.PathLike[str] | bool | None
 
 
 def use_cache(choice: CacheChoice = None) -> pathlib.Path | None:
-    """Makes JAX keep compiled programs in a folder, for this process and the ones after it.
+    """Makes JAX keep compiled programs in a folder, for this process and later ones.
 
-    Programs are machine code. JAX's key of a program holds the release of jaxlib and the options; the
-    folder's last part (`machine_key`) adds the instructions that the processor has, so that a folder
-    shared by several machines, a home on the network for instance, never mixes their programs. Processes
-    may use one folder at once: a program that another process is just writing is compiled again.
+    Programs are machine code. JAX's key of a program contains the release of jaxlib and the options; the
+    folder's last part (`machine_key`) adds the instructions of the processor, so that a folder shared by
+    several machines, a home on the network for instance, never mixes their programs. Several processes may
+    use one folder at the same time: a program that another process is writing is compiled again.
 
     Args:
         choice: a folder; None or True: the user's cache folder (``$XDG_CACHE_HOME/nsjax`` or
             ``~/.cache/nsjax``; on macOS ``~/Library/Caches/nsjax``, on Windows in ``%LOCALAPPDATA%``),
             unless the process has chosen already (``JAX_COMPILATION_CACHE_DIR``, an earlier call);
-            False: keep nothing and read nothing.
+            False: no cache.
 
     Returns:
-        The folder in use; None if programs are not kept. A user's folder that cannot be written is no
-        failure, each process compiles for itself then.
+        The folder in use; None if programs are not kept. If the user's cache folder cannot be written, each
+        process compiles for itself, without an error.
 
     Warns:
         RuntimeWarning: for a chosen folder that cannot be written.
@@ -84,7 +84,7 @@ def use_cache(choice: CacheChoice = None) -> pathlib.Path | None:
 
 
 def user_folder() -> pathlib.Path | None:
-    """The folder for what nsjax may lose: below the user's cache folder; None for a user without one."""
+    """Folder of nsjax's cache files in the user's cache folder; None for a user without a home."""
     try:
         if os.environ.get("XDG_CACHE_HOME"):
             return pathlib.Path(os.environ["XDG_CACHE_HOME"]) / "nsjax"
@@ -98,8 +98,8 @@ def user_folder() -> pathlib.Path | None:
 
 
 def machine_key() -> str:
-    """A name for programs of this kind of machine: release of jaxlib, architecture, and a digest of the
-    processor's instructions.
+    """Name of this kind of machine for cached programs: release of jaxlib, architecture, and a digest of
+    the processor's instructions.
 
     Example:
         >>> from nsjax.startup import machine_key
@@ -111,7 +111,7 @@ def machine_key() -> str:
 
 
 def _instructions(source: str = "/proc/cpuinfo") -> str:
-    """What the processor can do, as the system says it."""
+    """Instruction sets of the processor, as the operating system lists them."""
     try:
         with open(source, encoding="utf-8", errors="replace") as file:
             for line in file:
@@ -124,7 +124,7 @@ def _instructions(source: str = "/proc/cpuinfo") -> str:
 
 
 def _takes_files(folder: pathlib.Path) -> bool:
-    """Whether files can be made there, tried: permission bits say little."""
+    """Whether files can be made in a folder, by trial: permission bits are not reliable."""
     probe = folder / f".probe-{os.getpid()}-{secrets.token_hex(4)}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -144,11 +144,11 @@ def _set_folder(folder: pathlib.Path) -> None:
     CONFIG.update("jax_enable_compilation_cache", True)
     if CONFIG.jax_compilation_cache_dir != str(folder):
         CONFIG.update("jax_compilation_cache_dir", str(folder))
-        compilation_cache.reset_cache()  # an earlier computation may have settled on another folder
+        compilation_cache.reset_cache()  # an earlier computation may have fixed another folder
 
 
 def _thin_out(base: pathlib.Path, most: int = MOST_BYTES) -> None:
-    """Deletes the oldest programs of all machines and releases, and what a crash left empty."""
+    """Deletes the oldest programs of all machines and releases, and empty files left by a crash."""
     with contextlib.suppress(OSError):  # another process may do the same
         kept = [*base.glob("*/*-cache"), *base.glob("*/lowered/*")]
         found = [(file, file.stat()) for file in kept]

@@ -1,4 +1,4 @@
-"""What a program depends on, as one digest that another process finds again."""
+"""Digest of everything that a program depends on, the same in every process."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ APART = (
     "analysis", "check_gradient", "cli", "documentation", "experiments", "identify", "io", "motion", "plot",
     "startup", "sweep",
 )  # fmt: skip
-"""Parts of the package that no run is made of: they stand above the time loop, or beside it."""
+"""Parts of the package outside the program of a run: they call the time loop, or do not use it."""
 
 CONFIG: Any = jax.config
-"""It does not declare the names of its settings."""
+"""JAX's settings, as `Any` because JAX does not declare their names."""
 
 STANDARD = sysconfig.get_path("stdlib")
 
 LIBRARIES = ("jax", "jaxlib", "numpy")
 
 SETTINGS = ("jax_compilation_cache", "jax_persistent_cache", "jax_log", "jax_debug_log", "jax_logging")
-"""Settings of JAX, by the beginning of their names, that change no program."""
+"""Prefixes of the names of JAX's settings that change no program."""
 
 
 _PLAIN = (bool, int, float, complex, str, bytes)
@@ -47,20 +47,20 @@ _METHODS = property | classmethod | staticmethod
 
 
 class Unknown(Exception):  # noqa: N818
-    """Something of which nobody can tell whether another process would have the same."""
+    """Error for a value of which it is unknown whether another process has the same."""
 
 
 def fingerprint(*values: Any) -> str:
-    """A digest of values and of the package as it is loaded: the same digest, the same program.
+    """Digest of values and of the loaded package; equal digests mean equal programs.
 
-    Numbers, strings, arrays, containers, records of the package and its functions, with what these have
-    closed over, count by value; arrays that are being traced by shape and type. The package counts with the
-    code of its functions and with its constants, whether they are those of its files or were changed since;
-    JAX, numpy and Python by their releases, JAX by its settings too.
+    The digest covers numbers, strings, arrays, containers, and records and functions of the package (with
+    their closures) by value; traced arrays by shape and type; the package by the code of its functions and
+    its constants as loaded, also where they differ from its files; JAX, numpy and Python by their releases,
+    JAX also by its settings.
 
     Raises:
-        Unknown: for functions and objects of anybody else. What they look at when they are traced, their
-            globals, files, the time, cannot be told from outside.
+        Unknown: for functions and objects from outside the package. The data that they read when they are
+            traced (globals, files, the time) are unknown.
 
     Example:
         >>> from nsjax.startup.fingerprint import fingerprint
@@ -78,7 +78,7 @@ _held = threading.local()
 
 @contextlib.contextmanager
 def package_held() -> Iterator[None]:
-    """Within, in this thread, the package is looked at once: nobody changes it during one call.
+    """Context in which this thread computes the digest of the package once: it does not change in a call.
 
     Example:
         >>> from nsjax.startup.fingerprint import fingerprint, package_held
@@ -96,7 +96,7 @@ def package_held() -> Iterator[None]:
 
 
 def _package() -> str:
-    """The digest of the package as it is loaded."""
+    """Digest of the loaded package."""
     held: list[str] | None = getattr(_held, "digests", None)
     if held:
         return held[0]
@@ -114,13 +114,13 @@ def _releases() -> tuple[str, ...]:
 
 
 def _settings() -> dict[str, str]:
-    """JAX's settings as they are here, those of a surrounding `with` included."""
+    """Current settings of JAX, with those of a surrounding `with`."""
     names = [name for name in CONFIG.values if not name.startswith(SETTINGS)]
     return {name: repr(getattr(CONFIG, name, CONFIG.values[name])) for name in sorted(names)}
 
 
 def _parts() -> Iterator[str]:
-    """Names of the modules of which runs are made."""
+    """Names of the modules that are part of the program of a run."""
     for file in ROOT.rglob("*.py"):
         parts = file.relative_to(ROOT).with_suffix("").parts
         if parts[0] not in APART and parts[-1] != "__main__":
@@ -128,17 +128,17 @@ def _parts() -> Iterator[str]:
 
 
 def _ours(module: str | None) -> bool:
-    """Whether a module is one of those."""
+    """Whether a module belongs to the package."""
     parts = (module or "").split(".")
     return parts[0] == PACKAGE and not (len(parts) > 1 and parts[1] in APART)
 
 
 class Foreign(Unknown):
-    """A function or class of somebody else."""
+    """Error for a function or class from outside the package and its libraries."""
 
 
 class _Digest:
-    """Takes values one after the other; containers say where they end."""
+    """Digest of a sequence of values; containers mark their ends."""
 
     def __init__(self) -> None:
         self.hash = hashlib.sha256()
@@ -189,7 +189,7 @@ class _Digest:
             self._add_object(x)
 
     def _add_object(self, x: Any) -> None:
-        """Classes, functions, and records of the package."""
+        """Adds classes, functions, and records of the package."""
         if isinstance(x, type):
             self._add_class(x)
         elif isinstance(x, types.FunctionType):
@@ -229,7 +229,7 @@ class _Digest:
             raise _refused(x.__module__)(f"the class {x.__qualname__} of {x.__module__}")
 
     def _add_named(self, x: Any) -> bool:
-        """What a library keeps under a name; whether it is such a thing."""
+        """Adds an object of a library by its name; returns whether it is such an object."""
         name, module = getattr(x, "__name__", ""), getattr(x, "__module__", None) or ""
         for home in (module, "jax.numpy", "numpy") if name and _named(module) else ():
             if _found(home, name) is x:
@@ -238,7 +238,7 @@ class _Digest:
         return False
 
     def add_function(self, f: types.FunctionType) -> None:
-        """A function of the package: its code, and what it has closed over."""
+        """Adds a function of the package: its code and its closure."""
         if self._add_named(f):
             return
         home = f.__globals__.get("__name__", "")  # of a decorator's function; its __module__ is another's
@@ -254,7 +254,7 @@ class _Digest:
         self.add((f.__defaults__, f.__kwdefaults__))
 
     def add_module(self, name: str) -> None:
-        """A module of the package: as it is loaded, else as its file is."""
+        """Adds a module of the package as it is loaded, or else its file."""
         self.say("module", name)
         module = sys.modules.get(name)
         if module is None:
@@ -268,8 +268,8 @@ class _Digest:
                 self._add_member(name, x)
 
     def _add_member(self, module: str, x: Any) -> None:
-        """What stands in a module or a class: functions and classes that are defined there with their code,
-        others by name, constants by value, and by their kind what is neither.
+        """Adds a member of a module or a class: functions and classes defined there by their code, others
+        by name, constants by value, and all other objects by their type.
         """
         if isinstance(x, types.FunctionType):
             self.say("function", x.__module__, x.__qualname__)
@@ -296,7 +296,7 @@ class _Digest:
             self._add_constant(x)
 
     def _refuse_foreign(self, f: types.FunctionType) -> None:
-        """Refuses what somebody has put into the package. What dataclasses write has no file."""
+        """Refuses functions of others inside the package; those generated by dataclasses have no file."""
         file = f.__code__.co_filename
         standard = file == "<string>" or (file.startswith(STANDARD) and "-packages" not in file)
         own = (f.__module__ or "").partition(".")[0] == PACKAGE and file.startswith(str(ROOT))
@@ -304,7 +304,7 @@ class _Digest:
             raise Foreign(f"the function {f.__qualname__} of {f.__module__}, put into the package")
 
     def _add_constant(self, x: Any) -> None:
-        """By value; by its kind where it has none that can be told, part by part."""
+        """Adds a constant, part by part, by value; parts without a known value by their type."""
         if type(x) in _PLAIN:
             self.add(x)
             return
@@ -343,7 +343,7 @@ def _named(module: str | None) -> bool:
 
 
 def _wrapped(x: Any) -> Any:
-    """The function in what jax.jit, jax.custom_jvp, functools.cache made of it; None for anything else."""
+    """The function inside a wrapper of jax.jit, jax.custom_jvp or functools.cache; None otherwise."""
     if type(x).__module__.partition(".")[0] not in (*LIBRARIES, "functools"):
         return None
     inner = getattr(x, "__wrapped__", None) or getattr(x, "func", None)
@@ -351,14 +351,14 @@ def _wrapped(x: Any) -> Any:
 
 
 def _code(code: types.CodeType) -> bytes:
-    """Code in a form that does not depend on how it was loaded; releases of this form before the third know
-    no references, which come and go.
+    """Code as bytes that do not depend on how it was loaded: version 2 of the format has no references,
+    which vary between loads.
     """
     return marshal.dumps(code, 2)
 
 
 def _found(module: str, name: str) -> Any:
-    """What a module has under a name; None if nothing."""
+    """Object of a name in a module; None if there is none."""
     if module not in sys.modules:
         try:
             importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""Lowered programs that outlive the process, beside the compiled ones: what is kept is not traced again."""
+"""Cache of lowered programs beside the compiled ones, so that later processes do not trace again."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from jax.custom_batching import custom_vmap
 from nsjax.startup.fingerprint import CONFIG, Unknown, fingerprint
 
 FOLDER = "lowered"
-"""Below the folder of compiled programs."""
+"""Name of the folder of lowered programs in the folder of compiled programs."""
 
 MARK = b"nsjax lowered 1\n"
 DIGEST = hashlib.sha256().digest_size
 
 PLAIN = ("jax_disable_jit", "jax_check_tracer_leaks", "jax_debug_nans", "jax_debug_infs")
-"""Settings with which somebody wants to see what is traced."""
+"""Settings of JAX for debugging, with which functions are always traced."""
 
 
 def kept_call(function: Callable[..., Any], static: Any, *arguments: Any) -> Any:
-    """``function(static, *arguments)`` inside a `jax.jit`, from its lowered program where one is kept.
+    """``function(static, *arguments)`` inside a `jax.jit`, from its lowered program where one is cached.
 
-    JAX keeps compiled programs, but finds them by what has been traced and lowered, which is half of the
-    time of a first step. Here the lowered program (`jax.export`) is found by `fingerprint`: by all it
-    depends on, as far as that can be told for certain. Else, and where nothing is kept (`use_cache`), where
-    a file is damaged, where the process has several devices, or where the program cannot be exported, the
-    function is traced as ever.
+    JAX finds cached compiled programs by their lowered form, so that it must trace and lower first, which
+    is half of the time of a first step. Here the lowered program (`jax.export`) is found by `fingerprint`,
+    the digest of everything that it depends on. The function is traced as usual where the digest is
+    unknown, without a cache (`use_cache`), for a damaged file, in a process with several devices, for a
+    batch, and where the program cannot be exported.
 
-    A kept program has no derivative. Of a batch the function is traced as ever.
+    A cached program has no derivative.
 
     Args:
-        function: of the package; returns arguments of the same structure, arrays, None, and tuples and
-            dicts of these.
-        static: its first argument, not traced.
-        arguments: pytrees that are being traced.
+        function: function of the package; its result consists of arrays, None, values with the structure of
+            an argument, and tuples and dicts of these.
+        static: first argument of the function, not traced.
+        arguments: further arguments, traced pytrees.
 
     Example:
         >>> import jax
@@ -59,7 +59,7 @@ def kept_call(function: Callable[..., Any], static: Any, *arguments: Any) -> Any
     traced = all(isinstance(x, jax.core.Tracer) for x in leaves)
     if folder is None or not traced or any(getattr(CONFIG, name) for name in PLAIN):
         return function(static, *arguments)
-    if len(jax.devices()) > 1:  # arrays may lie on several, which a program for one device does not take
+    if len(jax.devices()) > 1:  # a program for one device does not accept arrays on several
         return function(static, *arguments)
     try:
         file = folder / fingerprint(function, static, *arguments)
@@ -73,7 +73,7 @@ def kept_call(function: Callable[..., Any], static: Any, *arguments: Any) -> Any
 
     @run.def_vmap
     def lanes(size: int, batched: list[bool], *leaves: Any) -> Any:
-        """A batch is traced as ever: a kept program has no lanes."""
+        """Results for a batch, traced as usual: a cached program has no lanes."""
 
         def one(*leaves: Any) -> tuple[Any, ...]:
             return tuple(jax.tree.leaves(function(static, *jax.tree.unflatten(tree, leaves))))
@@ -85,7 +85,7 @@ def kept_call(function: Callable[..., Any], static: Any, *arguments: Any) -> Any
 
 
 def _folder() -> pathlib.Path | None:
-    """Where lowered programs are kept; None where none are."""
+    """Folder of lowered programs; None without a cache."""
     chosen = CONFIG.jax_compilation_cache_dir
     if not chosen or not CONFIG.jax_enable_compilation_cache or "://" in str(chosen):
         return None
@@ -105,7 +105,7 @@ def _made(file: pathlib.Path, function: Any, static: Any, leaves: Any, tree: Any
     try:
         shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves]
         program = bytes(export.export(jax.jit(flat))(*shapes).serialize())
-    except Exception:  # what it is shows where the function is traced as ever
+    except Exception:  # tracing as usual raises the same error
         return None
     text = json.dumps(said[-1]).encode()
     whole = zlib.compress(len(text).to_bytes(8, "little") + text + program, 1)
@@ -114,12 +114,12 @@ def _made(file: pathlib.Path, function: Any, static: Any, leaves: Any, tree: Any
         file.parent.mkdir(parents=True, exist_ok=True)
         beside.write_bytes(MARK + hashlib.sha256(whole).digest() + whole)
         beside.replace(file)
-    # as another process reads it: JAX finds the compiled program by what it reads
+    # read back as in another process: JAX finds the compiled program by the program that is read
     return _opened(whole)
 
 
 def _read(file: pathlib.Path) -> Any:
-    """Reads what `_made` saved; None if the file is missing or not whole."""
+    """Program and outline from a file of `_made`; None if the file is missing or damaged."""
     try:
         data = file.read_bytes()
     except OSError:
@@ -141,8 +141,8 @@ def _opened(whole: bytes) -> Any:
 
 
 def _outline(x: Any, arguments: tuple[Any, ...]) -> Any:
-    """What a result is made of, so that it can be made again: ``"leaf"``, null, ``{"as": k}`` for the
-    structure of an argument, ``{"tuple": [...]}``, ``{"dict": [[name, ...], [...]]}``.
+    """Structure of a result in types of JSON, to rebuild it from leaves: ``"leaf"``, null, ``{"as": k}``
+    for the structure of argument ``k``, ``{"tuple": [...]}``, ``{"dict": [[name, ...], [...]]}``.
     """
     if x is None:
         return None
@@ -161,7 +161,7 @@ def _outline(x: Any, arguments: tuple[Any, ...]) -> Any:
 
 
 def _filled(outline: Any, arguments: tuple[Any, ...], leaves: Any) -> Any:
-    """The result of an outline from its leaves, in their order."""
+    """Result with the structure of an outline from an iterator of its leaves."""
     if outline is None:
         return None
     if outline == "leaf":

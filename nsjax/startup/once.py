@@ -1,4 +1,4 @@
-"""Programs that run once: what looks at a start before a run."""
+"""Compilation of programs that run once, such as the checks of an initial state."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ import jax
 from nsjax.startup.one_kernel import TESTED_JAXLIB
 
 UNOPTIMISED = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-"""Compiler options of programs that run once: a fourth of the time to compile them; an eager call of a
-robot takes 4 ms longer for it. They are those of the checks of a start, whose numbers are compared with
-bounds, never handed on to a run. (For runs they are no choice: without optimisation a step takes ten times
-as long, and without the emitters of fusions a reverse gradient does not compile.)"""
+"""Compiler options of programs that run once: compiling takes a fourth of the time, an eager call of a
+robot 4 ms longer. They serve the checks of an initial state, whose numbers are compared with bounds and
+never passed on to a run. (They do not suit runs: without optimisation a step takes ten times as long, and
+without the fusion emitters a reverse gradient does not compile.)"""
 
 
 def compiled_once(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """`jax.jit` of a function that is called outside transformations, once a run.
+    """`jax.jit` of a function that is called outside transformations, once per run.
 
     Args:
-        function: to compile.
-        options: of `jax.jit`, static arguments for instance.
+        function: function to compile.
+        options: options of `jax.jit`, static arguments for instance.
 
     Returns:
-        The compiled function. JAX refuses it inside `jax.jit`, `jax.vmap` and the like, as it refuses all
-        compiler options there; call ``function`` itself.
+        The compiled function. JAX refuses compiler options inside `jax.jit`, `jax.vmap` and the like: call
+        ``function`` itself there.
 
     Example:
         >>> from nsjax.startup.once import compiled_once
         >>> float(compiled_once(lambda x: x + 1.0)(1.0))
         2.0
     """
-    # a release that does not know an option refuses to compile
+    # releases refuse to compile with unknown options
     known = UNOPTIMISED if metadata.version("jaxlib") in TESTED_JAXLIB else None
     made: Callable[..., Any] = jax.jit(function, compiler_options=known, **options)
     return made

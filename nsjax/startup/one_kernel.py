@@ -1,4 +1,4 @@
-"""Whether the installed jaxlib turns CPU time loops into one kernel: known, remembered, or tried once."""
+"""Test whether the installed jaxlib can turn CPU time loops into one kernel."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from importlib import metadata
 ONE_KERNEL_OPTION = "xla_cpu_small_while_loop_byte_threshold"
 """Compiler option that turns a whole CPU time loop into one function (about six times faster)."""
 
-# Loop bodies that touch fewer bytes become one kernel: above any small model and a chain of a thousand
-# nodes, which costs a third of what it does in pieces; below the dense bodies of a hundred unknowns, which
-# would take minutes to compile (a flexible slider-crank of 20 elements four times as long from 4 MB on).
+# Loop bodies that touch fewer bytes become one kernel. The bound is above any small model and a chain of a
+# thousand nodes, which takes a third of the time as one kernel; it is below dense bodies of a hundred
+# unknowns, which would take minutes to compile (a flexible slider-crank of 20 elements runs four times as
+# long from 4 MB on).
 ONE_KERNEL_BYTES = 3_000_000
 
 TESTED_JAXLIB = ("0.10.2",)
-"""Releases on which the option was tried with the whole package. An unknown option aborts the process."""
+"""Releases on which the whole package was tested with the option. An unknown option aborts the process."""
 
 PATIENCE = 120.0
-"""Seconds that the trial may take."""
+"""Time limit of the trial [s]."""
 
-# 64 kB a step: beyond the default threshold of a few bytes, below ours.
+# 64 kB per step: above the default threshold of a few bytes, below `ONE_KERNEL_BYTES`.
 TRIAL = """
 import os
 import jax
@@ -36,21 +37,21 @@ print("one kernel" if 'xla_cpu_small_call="true"' in text else "no kernel")
 
 
 def option() -> str:
-    """The option as ``XLA_FLAGS`` holds it."""
+    """The option in the form of ``XLA_FLAGS``."""
     return f"--xla_backend_extra_options={ONE_KERNEL_OPTION}={ONE_KERNEL_BYTES}"
 
 
 def one_kernel_works(folder: pathlib.Path | None) -> bool:
     """Whether the installed jaxlib knows the option and makes one kernel with it.
 
-    Releases of `TESTED_JAXLIB` do. Another one is tried, once, in a process of its own, because an unknown
-    option ends the process; the answer is kept in ``folder``.
+    Releases of `TESTED_JAXLIB` do. Any other release is tried once in a separate process, because an
+    unknown option aborts the process; ``folder`` keeps the answer.
 
     Args:
-        folder: where to look for the answer and to keep it; None: it is tried every time.
+        folder: folder of the answer; None: the release is tried at every call.
 
     Returns:
-        True if it works; False if the trial failed, for whatever reason.
+        True if the option works; False if the trial failed for any reason.
 
     Example:
         >>> from nsjax.startup import one_kernel_works
@@ -75,8 +76,8 @@ def one_kernel_works(folder: pathlib.Path | None) -> bool:
 
 
 def _try() -> bool | None:
-    """The answer of a child process; None if no child could answer."""
-    if not sys.executable:  # inside a program that is no Python
+    """Result of the trial in a child process; None if no child process could run it."""
+    if not sys.executable:  # inside a program that embeds Python
         return None
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("JAX_")},

@@ -1,4 +1,4 @@
-"""Says what is being compiled when that takes long, and keeps the compiler's own alarm away."""
+"""Notes on stderr about long compilations, in place of the compiler's own alarm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import jax
 from nsjax.startup.cache import CONFIG
 
 PATIENCE = 3.0
-"""Seconds of work on one program before a line says so."""
+"""Time of work on one program before a note [s]."""
 
 PAUSE = 5.0
 """Longest break between tracing, lowering and compiling that still belong to one program [s]."""
@@ -27,7 +27,7 @@ PHASES = {
     "/jax/core/compile/jaxpr_to_mlir_module_duration": "lowering",
     COMPILE: "compiling",
 }
-"""JAX's names of the parts of making a program; it tells the beginning and the end of each."""
+"""JAX's names of the events of tracing, lowering and compiling, with a beginning and an end each."""
 
 INSIDE = "scan"
 """JAX's name of a loop outside compiled functions: that of a run in a gradient, for instance."""
@@ -36,19 +36,19 @@ PROGRAMS = {
     "_advance": "the time loop", "begin_run": "the start of the run",
     INSIDE: "the time loop inside a transformation",
 }  # fmt: skip
-"""What functions of the package are to the reader."""
+"""Texts that describe functions of the package in notes."""
 
 USUAL_TIMES = (
     "first runs of mechanisms take seconds to half a minute, first gradients half a minute to minutes"
 )
 """Measured on two cores: robots of 3 to 20 joints, with contacts."""
 
-JAX_LEVEL = "1"  # what importing JAX puts into TF_CPP_MIN_LOG_LEVEL where nothing is there
-SILENT, USUAL = 3, 1  # of the compiler's own messages: fatal ones only; warnings and errors
+JAX_LEVEL = "1"  # TF_CPP_MIN_LOG_LEVEL as set by the import of JAX
+SILENT, USUAL = 3, 1  # levels of the compiler's messages: fatal ones only; warnings and errors
 
 
 def interactive() -> bool:
-    """Whether somebody watches: a Python prompt, IPython or a notebook, or a terminal."""
+    """Whether a person may read stderr: a Python prompt, IPython or a notebook, or a terminal."""
     if hasattr(sys, "ps1"):
         return True
     shell = sys.modules.get("IPython")
@@ -61,11 +61,11 @@ def interactive() -> bool:
 
 
 class CompileListener:
-    """Listens to JAX's announcements of the parts of compiling.
+    """Listener of JAX's events of tracing, lowering and compiling.
 
     Args:
-        say: takes a sentence; None: nothing is said.
-        patience: seconds of work on one program before it is named.
+        say: function that outputs a note; None: no notes.
+        patience: time of work on one program before a note [s].
     """
 
     def __init__(self, say: Callable[[str], None] | None, patience: float = PATIENCE) -> None:
@@ -76,7 +76,7 @@ class CompileListener:
         self.local = threading.local()
 
     def begin(self, event: str, value: float | int, **kwargs: str | int) -> None:
-        """A part begins."""
+        """Takes the beginning of an event."""
         if event not in PHASES:
             return
         if event == COMPILE:
@@ -84,7 +84,7 @@ class CompileListener:
         local = self.local
         depth = getattr(local, "depth", 0)
         local.depth = depth + 1
-        if depth or self.say is None:  # programs within programs belong to the outermost one
+        if depth or self.say is None:  # inner programs belong to the outermost one
             return
         name = _bare(str(kwargs.get("fun_name", "a program")))
         now = time.monotonic()
@@ -101,7 +101,7 @@ class CompileListener:
         local.timer.start()
 
     def end(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
-        """A part ends."""
+        """Takes the end of an event."""
         if event not in PHASES:
             return
         if event == COMPILE:
@@ -122,10 +122,10 @@ class CompileListener:
             self.say(sentence)
 
     def _quiet(self, change: int) -> None:
-        """While a program compiles, the compiler prints fatal messages only; failures are exceptions."""
+        """Restricts the compiler to fatal messages while programs compile; failures are exceptions."""
         level = getattr(jax.config, "jax_logging_level", None)
         if os.environ.get("TF_CPP_MIN_LOG_LEVEL", JAX_LEVEL) != JAX_LEVEL or level not in (None, "NOTSET"):
-            return  # somebody chose what to see
+            return  # the user chose the level
         with self.lock:
             before, self.alarms = self.alarms, max(self.alarms + change, 0)
             if (before == 0) != (self.alarms == 0):
@@ -143,7 +143,7 @@ def _set_level(level: int) -> None:
 
 
 def _bare(name: str) -> str:
-    """A function's name without what JAX puts around it."""
+    """Name of a function without JAX's additions."""
     for prefix in ("jit(", "jit_"):
         if name.startswith(prefix):
             return name.removeprefix(prefix).removesuffix(")")
@@ -151,7 +151,7 @@ def _bare(name: str) -> str:
 
 
 def _sentence(name: str, frame: FrameType | None) -> str:
-    """Describes the program that is compiled, in the words of the function that asked for it."""
+    """Sentence about the program that is compiled, from the function that requested it."""
     model = scheme = None
     while frame is not None and (model is None or scheme is None):
         if frame.f_globals.get("__name__", "").startswith("nsjax."):
@@ -168,7 +168,7 @@ def _print(sentence: str) -> None:
     kept = ""
     if CONFIG.jax_compilation_cache_dir and CONFIG.jax_enable_compilation_cache:
         kept = "; the next process finds it ready"
-    with contextlib.suppress(AttributeError, OSError, ValueError):  # no stderr any more
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # stderr is closed
         print(f"{sentence}{kept}", file=sys.stderr, flush=True)
 
 
@@ -178,7 +178,7 @@ _listening = False
 
 @contextlib.contextmanager
 def tracing(name: str) -> Iterator[None]:
-    """Tells the listener of work of Python that belongs to a program, of which JAX says nothing.
+    """Context that reports Python's work on a program to the listener, for which JAX has no event.
 
     Args:
         name: JAX's name of the program.
@@ -191,15 +191,15 @@ def tracing(name: str) -> Iterator[None]:
 
 
 def watch_compiling(announce: bool | None = None) -> None:
-    """From now on long compilations are named on stderr, and the compiler's alarm is not heard.
+    """Starts notes about long compilations on stderr and suppresses the compiler's alarm.
 
-    The alarm (``Very slow compile? If you want to file a bug, ...``) is logged as an error by XLA after
-    two minutes, where nothing is wrong. Messages of the compiler are therefore held back while it works,
-    unless ``TF_CPP_MIN_LOG_LEVEL`` or ``JAX_LOGGING_LEVEL`` say otherwise; its failures arrive as
-    exceptions in any case. A second call changes who is told, and listens no twice.
+    XLA logs the alarm (``Very slow compile? If you want to file a bug, ...``) as an error after two
+    minutes, although nothing is wrong. Messages of the compiler are therefore suppressed while it works,
+    unless ``TF_CPP_MIN_LOG_LEVEL`` or ``JAX_LOGGING_LEVEL`` is set; its failures are exceptions in any
+    case. A second call changes the receiver of notes and adds no second listener.
 
     Args:
-        announce: whether to name what is compiled; None: if somebody watches (`interactive`).
+        announce: whether to write notes; None: if a person may read them (`interactive`).
 
     Example:
         >>> from nsjax.startup import watch_compiling

@@ -1,1 +1,1 @@
-"""Positions of rest: equilibria of problems, and the motion that settles in one."""
+"""Statics: equilibria of problems, and stable positions of rest."""

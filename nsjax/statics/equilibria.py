@@ -1,8 +1,8 @@
-"""Equilibria: loads in steps, paths through limit points by arc length.
+"""Equilibria under loads that are applied in steps.
 
-An equilibrium at rest holds ``h(t, q, 0) + W x = 0`` and ``g(t, q) = 0`` with multipliers ``x`` of the
-constraints. Numbers of the problem (loads, gravity, lengths, prescribed places) go from those it has to
-given ones as ``p(s) = p_0 + s (p_1 - p_0)``. Outside of any program: Newton's method on dense matrices.
+An equilibrium fulfils ``h(t, q, 0) + W x = 0`` and ``g(t, q) = 0`` with multipliers ``x`` of the
+constraints. Parameters of the problem (loads, gravity, lengths, prescribed positions) go from their values
+to given values as ``p(s) = p_0 + s (p_1 - p_0)``. Newton's method with numpy on dense matrices.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from nsjax.statics.held_contacts import check_positioned, held_closed
 from nsjax.types import Array, PyTree
 
 SETTLED = 1e-9
-"""Largest last step of Newton's method, of the size of the places (at least 1 m, 1 rad): it squares, so
-that the next would be rounding.
+"""Largest last Newton step relative to the size of the coordinates (at least 1 m, 1 rad): convergence is
+quadratic, so that the next step would be of the size of rounding.
 """
 
 PASSES = 25
-"""Newton steps after which a load step is halved."""
+"""Largest number of Newton steps; without convergence the load step is halved."""
 
 HALVINGS = 12
-"""Halvings of a step before the steps end."""
+"""Largest number of halvings of a load step."""
 
 MECHANISM = 1e-13
-"""Part of the largest stiffness, with unit diagonal, below which a direction has none: rounding."""
+"""Ratio to the largest stiffness, after scaling to unit diagonal, below which a stiffness is rounding."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Equilibria:
-    """Equilibria in a row.
+    """Sequence of equilibria.
 
     Args:
-        problem: with the last position at rest, and its numbers.
+        problem: the problem at rest in the last position, with the last parameters.
         levels: ``s`` of every equilibrium (k,), from 0 at the start.
-        positions: (k, nq).
-        multipliers: of the constraints (k, nb) [N, N m].
-        iterations: Newton steps of each (k,).
-        limits: levels of limit points that were passed.
-        limit_positions: positions there.
+        positions: positions ``q`` (k, nq).
+        multipliers: multipliers of the constraints (k, nb) [N, N m].
+        iterations: Newton steps of each equilibrium (k,).
+        limits: levels of the limit points on the path.
+        limit_positions: positions of the limit points.
     """
 
     problem: Problem
@@ -64,7 +64,7 @@ class Equilibria:
 
 @dataclasses.dataclass(frozen=True)
 class Ramp:
-    """A problem whose numbers go from one set to another."""
+    """A problem whose parameters go linearly from ``start`` to ``end``, at the time ``t``."""
 
     system: System
     start: PyTree
@@ -72,14 +72,14 @@ class Ramp:
     t: Array
 
     def at(self, s: float) -> PyTree:
-        """Numbers at a level."""
+        """Parameters at a level."""
         return jax.tree.map(lambda a, b: a + s * (b - a), self.start, self.end)
 
     def tangents(
         self, q: np.ndarray, x: np.ndarray, s: float, gone: np.ndarray | None = None
     ) -> tuple[np.ndarray, ...]:
-        """Residuals at ``q`` moved along ``gone`` (none: not at all), their derivatives along ``(gone, x)``
-        and along ``s``.
+        """Residuals at ``q`` moved by ``gone`` (None: zero), and their derivatives by ``(gone, x)`` and
+        ``s``.
         """
         gone = np.zeros(self.system.nv) if gone is None else gone
         place = tuple(jnp.asarray(y) for y in (q, gone, x))
@@ -89,13 +89,13 @@ class Ramp:
 
 @functools.partial(jax.jit, static_argnames="system")
 def moved(system: System, q: Array, xi: Array) -> Array:
-    """``q`` along an increment."""
+    """Position ``q`` moved by an increment ``xi`` (nv,)."""
     made: Array = system.retract(q, xi)
     return made
 
 
 def residual(system: System, t: Array, q: Array, xi: Array, x: Array, p: PyTree) -> Array:
-    """Forces at rest and constraints (nv + nb,) at ``q`` moved along ``xi``, of prepared numbers."""
+    """Forces at rest and constraints (nv + nb,) at ``q`` moved by ``xi``, for prepared parameters."""
     here, zero = system.retract(q, xi), jnp.zeros(system.nv)
     push = system.force(t, here, zero, p)
     if not system.nb:
@@ -113,7 +113,7 @@ def residual(system: System, t: Array, q: Array, xi: Array, x: Array, p: PyTree)
 def _tangents(
     system: System, t: Array, place: tuple[Array, ...], ends: tuple[PyTree, PyTree], s: Array
 ) -> tuple[Array, Array, Array]:
-    """At the place ``(q, gone, x)``, of numbers between both ends."""
+    """Residuals and derivatives at the point ``(q, gone, x)``, for parameters at level ``s``."""
     q, gone, x = place
 
     def at(y: Array, s: Array) -> Array:
@@ -126,7 +126,7 @@ def _tangents(
 
 
 def ramp_of(problem: Problem, to: Mapping[str, Any] | None) -> tuple[Ramp, np.ndarray]:
-    """The ramp, and where it starts."""
+    """The ramp to the given parameters, and its initial position."""
     check_precision()
     check_is("analysis at rest", "problem", problem, Problem)
     check_positioned(problem.system, "analysis at rest")
@@ -152,8 +152,8 @@ def solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def settle(ramp: Ramp, q: np.ndarray, x: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray, int] | None:
-    """Equilibrium at a level by Newton's method; None if it is not found. One increment leads from ``q``
-    to it, so that elements with a history take one step.
+    """Equilibrium at a level by Newton's method: position, multipliers and number of steps; None if it is
+    not found. It is one increment away from ``q``, so that elements with a history take one step.
     """
     nv, gone = ramp.system.nv, np.zeros(ramp.system.nv)
     for k in range(1, PASSES + 1):
@@ -169,10 +169,10 @@ def settle(ramp: Ramp, q: np.ndarray, x: np.ndarray, s: float) -> tuple[np.ndarr
 
 
 def check_stiff(ramp: Ramp, q: np.ndarray, x: np.ndarray) -> None:
-    """Refuses what can move without any force: a mechanism, a body that nothing holds.
+    """Refuses a problem that can move without force: a mechanism, or a body without support.
 
     Raises:
-        InputError: naming the velocity that moves most.
+        InputError: names the largest velocity of such a motion.
     """
     nv = ramp.system.nv
     _, matrix, _ = ramp.tangents(q, x, 0.0)
@@ -193,10 +193,9 @@ def check_stiff(ramp: Ramp, q: np.ndarray, x: np.ndarray) -> None:
 
 
 def null_space(rows: np.ndarray) -> np.ndarray:
-    """Orthonormal directions (nv, k) that rows (nb, nv) leave free; rows may depend on each other.
+    """Orthonormal basis (nv, k) of the null space of rows (nb, nv), which may be linearly dependent.
 
-    A row counts as dependent where its singular value is below 1e-12 of the largest one: rounding of
-    rows leaves some 1e-15.
+    Singular values below 1e-12 of the largest one count as zero: rounding of the rows gives some 1e-15.
     """
     if not rows.shape[0]:
         return np.eye(rows.shape[1])
@@ -209,25 +208,25 @@ def null_space(rows: np.ndarray) -> np.ndarray:
 def equilibrium(
     problem: Problem, to: Mapping[str, Any] | None = None, *, steps: int = 1, contacts: Sequence[str] = ()
 ) -> Equilibria:  # fmt: skip
-    """Equilibrium of a problem, also for other numbers, which are reached in steps.
+    """Equilibrium of a problem, optionally for other parameters, which are reached in steps.
 
     Args:
-        problem: where it starts; its velocity is ignored.
-        to: numbers by name, as of `Problem.replace`: ``{"tip.value": (0, 0, 600.0)}``. None: those that it
-            has.
+        problem: problem with the initial position; its velocity is ignored.
+        to: parameters by name, as for `Problem.replace`: ``{"tip.value": (0, 0, 600.0)}``. None: those of
+            the problem.
         steps: number of equal steps. A step is halved where Newton's method does not converge, and
             enlarged again afterwards. A follower load turns with its body in every step.
         contacts: names of contacts that are closed in the equilibrium, without friction; their forces are
             the last multipliers.
 
     Returns:
-        `Equilibria`, the last one of the numbers asked for.
+        `Equilibria`; the last one is that of the given parameters.
 
     Raises:
-        InputError: for a mechanism, which has no equilibrium to find, and if no step leads further.
+        InputError: for a mechanism, whose equilibrium is not determined, and if the steps do not converge.
 
-    Limits: dense matrices: some hundred bodies. Other contacts are left out. Loads are taken at the time of
-    the start.
+    Limits: dense matrices: some hundred bodies. Other contacts are left out. Loads are taken at the initial
+    time.
 
     Example:
         >>> from nsjax.analysis import equilibrium
@@ -271,7 +270,7 @@ def equilibrium(
 
 
 def _check_pressed(contacts: Sequence[str], forces: np.ndarray) -> None:
-    """Refuses contacts that would have to pull."""
+    """Refuses closed contacts with a pulling force."""
     for name, x in zip(contacts, forces, strict=True):
         if x < -SETTLED * max(1.0, float(np.max(np.abs(forces)))):
             raise InputError(
@@ -281,7 +280,7 @@ def _check_pressed(contacts: Sequence[str], forces: np.ndarray) -> None:
 
 
 def collected(problem: Problem, ramp: Ramp, rows: list[Any], **limits: Any) -> Equilibria:
-    """Equilibria of rows ``(level, position, multipliers, iterations)``."""
+    """`Equilibria` from rows ``(level, position, multipliers, iterations)``."""
     levels, positions, multipliers, iterations = (np.array(x) for x in zip(*rows, strict=True))
     done = dataclasses.replace(problem, params=ramp.at(float(levels[-1])))
     done = done.replace(initial_q=positions[-1], initial_v=np.zeros(ramp.system.nv))

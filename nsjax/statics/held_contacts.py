@@ -1,4 +1,4 @@
-"""A system whose contacts are held closed: their gaps are constraints."""
+"""Systems with contacts held closed, whose gaps become constraints."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from nsjax.types import Array, PyTree
 
 @dataclasses.dataclass(frozen=True)
 class HeldClosed:
-    """Constraints of a system, then gaps of contacts that are held."""
+    """Constraints of a system, followed by the gaps of its held contacts."""
 
     system: System
     contacts: tuple[int, ...]
 
     def constraint(self, t: Array, q: Array, p: PyTree) -> Array:
-        """Zero where all are closed (nb + k,)."""
+        """Constraints and gaps (nb + k,)."""
         s = self.system
         gaps = s.gap(t, q, refreshed(s, t, q, p))[np.array(self.contacts)]
         return gaps if not s.nb else jnp.concatenate([s.constraint(t, q, p), gaps])
 
 
 def chosen_contacts(system: System, names: Sequence[str], who: str) -> tuple[int, ...]:
-    """Contacts by name.
+    """Numbers of contacts given by name.
 
     Raises:
         InputError: for an unknown name, with the nearest known one.
@@ -45,7 +45,7 @@ def chosen_contacts(system: System, names: Sequence[str], who: str) -> tuple[int
 
 
 def held_closed(system: System, names: Sequence[str], who: str) -> System:
-    """The system with the gaps of contacts as its last constraints, and without any contact."""
+    """The system with the gaps of the named contacts as its last constraints, and without contacts."""
     contacts = chosen_contacts(system, names, who)
     if not contacts:
         return system
@@ -58,10 +58,10 @@ def held_closed(system: System, names: Sequence[str], who: str) -> System:
 
 
 def check_positioned(system: System, who: str) -> None:
-    """Refuses constraints that velocities alone fulfil.
+    """Refuses systems with constraints on velocities alone.
 
     Raises:
-        InputError: naming them.
+        InputError: names these constraints.
     """
     if system.nh:
         names = ", ".join(system.labels.constraints[-system.nh :]) or f"the last {system.nh} constraints"

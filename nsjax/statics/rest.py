@@ -1,8 +1,8 @@
-"""Stable positions of rest: where a mechanism comes to rest if it is let go and damped without measure.
+"""Stable positions of rest, which a strongly damped mechanism reaches when it is released.
 
-Steps of ``(a M - K) xi - J' dx = h + J' x``, ``J xi = -g``: implicit steps in time from rest each, of which
-``1 / a`` is the square of the length. The energy of conservative forces falls as long as ``a`` is above the
-largest eigenvalue of ``K`` on the mass, ``K = dh/dq``; with ``a`` falling they become Newton's.
+The steps solve ``(a M - K) xi - J' dx = h + J' x``, ``J xi = -g`` with ``K = dh/dq``: each is an implicit
+time step of length ``1 / sqrt(a)`` from rest. The energy of conservative forces falls as long as ``a`` is
+above the largest eigenvalue of ``K`` relative to the mass; for decreasing ``a`` the steps become Newton's.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from nsjax.statics.equilibria import SETTLED, Ramp, moved, null_space, ramp_of, 
 from nsjax.types import Array, PyTree
 
 STEPS = 300
-"""Steps after which nothing is taken to hold the mechanism."""
+"""Number of steps after which the mechanism counts as one without a position of rest."""
 
 LONGEST = 0.3
 """Length of the first steps [m, rad]."""
 
 ASIDE = 1e-3
-"""How far a position of rest that is not stable is left [m, rad]."""
+"""Length of the step away from an unstable position of rest [m, rad]."""
 
 
 @functools.partial(jax.jit, static_argnames="system")
@@ -37,7 +37,7 @@ def _mass(system: System, q: Array, p: PyTree) -> Array:
 
 @dataclasses.dataclass
 class _RestSearch:
-    """Where the search stands: position, multipliers, and ``a``."""
+    """State of the search: position, multipliers, and ``a``."""
 
     ramp: Ramp
     q: np.ndarray
@@ -45,8 +45,8 @@ class _RestSearch:
     a: float = 0.0
 
     def step(self) -> tuple[np.ndarray, float, np.ndarray | None]:
-        """Its increment, the largest acceleration at its start, and the direction in which that position
-        is unstable, if it is.
+        """Takes a step; returns its increment, the largest acceleration at its start, and the direction in
+        which the position at its start is unstable, or None.
         """
         nv = self.ramp.system.nv
         value, matrix, _ = self.ramp.tangents(self.q, self.x, 0.0)
@@ -71,21 +71,20 @@ class _RestSearch:
         return xi, largest, free @ vectors.real[:, worst] if unstable else None
 
     def leave(self, way: np.ndarray) -> None:
-        """Leaves a position that is not stable."""
+        """Moves away from an unstable position along ``way``."""
         xi = jnp.asarray(ASIDE * way / np.max(np.abs(way)))
         self.q = np.asarray(moved(self.ramp.system, jnp.asarray(self.q), xi))
 
 
 def rest(problem: Problem, who: str) -> Problem:
-    """The problem at a stable position of rest that a damped motion leads to; contacts and limits are left
-    out.
+    """The problem at the stable position of rest that a damped motion reaches, without contacts and limits.
 
     Args:
-        problem: where it starts; its velocity is ignored.
-        who: the caller that refuses it.
+        problem: problem with the initial position; its velocity is ignored.
+        who: name of the caller, for messages.
 
     Raises:
-        InputError: if it does not come to rest.
+        InputError: if the mechanism does not come to rest.
     """
     ramp, q = ramp_of(problem, None)
     search, before = _RestSearch(ramp, q, np.zeros(ramp.system.nb)), 0.0

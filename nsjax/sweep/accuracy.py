@@ -1,4 +1,4 @@
-"""`check_accuracy`: errors of a run and of its derivatives, told by runs of shorter steps."""
+"""`check_accuracy`: errors of a run and of its derivatives, estimated from runs with shorter steps."""
 
 from __future__ import annotations
 
@@ -25,27 +25,28 @@ from nsjax.trajectory import RunError, Trajectory, failure_sentence
 from nsjax.types import Array
 
 STEPS = (1.0, 1.3, 1.618, 2.0)
-"""Steps of the runs, in those of the run that is checked. With dt and dt/2 alone an impact may lie at the
-same part of a step in both, and their difference tells nothing; ratios that are no simple fractions see to
-that."""
+"""Numbers of steps of the runs relative to the checked run. With dt and dt/2 alone an impact may lie at the
+same fraction of a step in both runs, whose difference then says nothing; ratios that are not simple
+fractions avoid that."""
 
 UNRESOLVED = 1.0
-"""Relative error from which an estimate says nothing but that the run is none."""
+"""Relative error above which an estimate says only that the run does not approximate the motion."""
 
 FACTOR = 2.0
-"""Error of the longest step, in differences to the shortest: an error of order one is twice that."""
+"""Ratio of the error with the longest step to its difference from the shortest: two for order one."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Accuracy:
-    """One number of a run and the estimate of its error.
+    """One output of a run, or its derivative, with an estimate of the error.
 
     Args:
-        output: its name.
-        parameter: by which the output is differentiated, empty for the output itself.
-        value: with the step size that is checked.
-        error: estimate of its distance from the motion; infinite where a run has no finite number.
-        relative: the same beside the largest value of the runs, of all outputs where this one rests.
+        output: name of the output.
+        parameter: name of the parameter of the derivative, empty for the output itself.
+        value: value with the checked step size.
+        error: estimated distance from the motion; infinite where the value of a run is not finite.
+        relative: ``error`` over the largest value in the runs, or over that of all outputs where this
+            output is constant.
     """
 
     output: str
@@ -60,10 +61,10 @@ class AccuracyCheck:
     """Result of `check_accuracy`; prints as a table.
 
     Args:
-        table: of `Accuracy`: outputs first, then their derivatives.
+        table: rows of `Accuracy`: outputs first, then their derivatives.
         steps: (4,) numbers of steps of the runs.
         impacts: (4,) numbers of impacts of the runs.
-        values: (4, rows) numbers of the table in all runs.
+        values: (4, rows) values of the table's rows in all runs.
     """
 
     table: Table[Accuracy]
@@ -77,24 +78,24 @@ class AccuracyCheck:
         return float(np.max(self.table.column("relative")))
 
     def limits(self, order: float) -> np.ndarray:
-        """Numbers of the table (rows,) with a step of length zero: where the line ``x_0 + c dt^order`` that
-        is nearest to the four runs ends.
+        """Values of the table (rows,) extrapolated to step size zero: ``x_0`` of the least-squares fit
+        ``x_0 + c dt^order`` to the four runs.
 
         Args:
-            order: of the runs, which the caller answers for: 2 of smooth motions, and of runs with
-                `schemes.localized` that are of second order.
+            order: order of the runs, which the caller must know: 2 for smooth motions, and for runs of
+                second order with `schemes.localized`.
 
         Returns:
-            (rows,), not finite where a run is not.
+            Values (rows,), not finite where a run is not.
 
         Raises:
             InputError: for an order that is not a positive number.
 
-        Limits: runs of first order have errors that change with the places of impacts in their steps, and
-        no limit in this sense. In smooth motion what is left is of order three; with located impacts,
-        too, but scattered.
+        Limits: errors of runs of first order depend on where impacts lie within their steps, and have no
+        limit of this form. In smooth motion the remaining error is of order three; with located impacts as
+        well, but with scatter.
 
-        Source: Richardson, Phil. Trans. A 226 (1927); nothing of it is in the papers.
+        Source: Richardson, Phil. Trans. A 226 (1927); none of the papers.
 
         Example:
             >>> import nsjax
@@ -132,30 +133,30 @@ def check_accuracy(
     """Estimates how far a run, and its derivatives, are from the motion that it approximates.
 
     The run is repeated with steps down to ``dt / 2``. Where errors are of first order, as after impacts,
-    that of the run is ``2 (x(dt) - x(dt/2))``; it is told by the largest difference between four runs,
-    since an impact falls into a step at random and a single difference may vanish. All runs share one
-    program, in which derivatives are carried forward.
+    the error of the run is ``2 (x(dt) - x(dt/2))``. The estimate takes the largest difference between four
+    runs, since an impact lies at a random place of its step and a single difference may vanish. All runs
+    share one program, with derivatives in forward mode.
 
     Args:
         problem: a `Problem`.
         scheme: for instance ``schemes.moreau()``.
         dt: the step size whose accuracy is asked for [s].
-        steps, time: of the run with dt, see `simulate`.
-        outputs: numbers whose last value counts, by their names as of `Trajectory.sensor` (``"theta1"``,
-            ``"energy"``, ``"rod.position[0]"``, ``"foot.force[0]"``), or a module-level function
-            ``traj -> (k,)`` of the first and last row; None: all of ``q`` and ``v``.
-        parameters: names of scalars, as of `check_gradient`, by which the outputs are differentiated.
+        steps, time: number of steps or duration [s] of the run with dt, see `simulate`.
+        outputs: names of quantities whose final values are checked, as in `Trajectory.sensor`
+            (``"theta1"``, ``"energy"``, ``"rod.position[0]"``, ``"foot.force[0]"``), or a module-level
+            function ``traj -> (k,)`` of the first and last row; None: all of ``q`` and ``v``.
+        parameters: names of scalars, as in `check_gradient`, by which the outputs are differentiated.
         gradient: ``"saltation"`` or ``"discrete"``, as in `simulate`.
 
     Returns:
-        An `AccuracyCheck`. Its ``limits(order)`` are the numbers with a step of length zero.
+        An `AccuracyCheck`. Its ``limits(order)`` are the values extrapolated to step size zero.
 
     Raises:
         InputError: for an unknown parameter or output, or a whole vector; RunError: if a run fails.
 
-    Limits: an estimate, no bound: in one of forty runs of a bouncing ball the error was six times as
-    large; the mean error is a third smaller. In smooth motion of order two it is one and a half times the
-    error. It says nothing after a time at which the motion is chaotic, nor of a derivative that does not
+    Limits: an estimate, not a bound: in one of forty runs of a bouncing ball the error was six times as
+    large; the mean error is a third smaller. In smooth motion of order two the estimate is one and a half
+    times the error. It is meaningless once the motion is chaotic, and for a derivative that does not
     converge: `check_gradient` compares with secants.
 
     Example:
@@ -191,7 +192,7 @@ def check_accuracy(
 
 
 def _rows(names: Sequence[str], parameter: str, values: np.ndarray) -> list[Accuracy]:
-    """Estimates from the values of the runs, that of the longest step first."""
+    """Rows of the table from the values of the runs; the first run has the longest step."""
     errors = FACTOR * np.ptp(values, axis=0)
     sizes = np.max(np.abs(values), axis=0)
     largest = np.max(sizes, initial=0.0, where=np.isfinite(sizes))
@@ -207,7 +208,7 @@ def _rows(names: Sequence[str], parameter: str, values: np.ndarray) -> list[Accu
 
 
 def _key(problem: Problem, name: str) -> Key:
-    """Place of a scalar parameter."""
+    """Key of a scalar parameter."""
     key = parse_parameter(name, "check_accuracy")
     value = np.asarray(find({"params": problem.params, "state": problem.state}, key, "check_accuracy"))
     if key.index is None and value.ndim:
@@ -232,7 +233,7 @@ def _plan(
     problem: Problem, scheme: Scheme, keys: tuple[Key, ...], read: Any, sizes: np.ndarray,
     counts: tuple[int, ...], gradient: str | None,
 ) -> Plan:  # fmt: skip
-    """The runs as lanes: equal numbers, other step sizes."""
+    """The runs as lanes of a sweep, with equal parameters and different step sizes."""
     base = {"params": problem.params, "state": problem.state}
     over: dict[str, Any] = {"dt": sizes}
     for key in keys:
@@ -251,7 +252,7 @@ def _plan(
 
 
 def _one(plan: Plan, k: int, parameters: int) -> tuple[Array, Array, Array]:
-    """Outputs, their derivatives and the impacts of one run."""
+    """Outputs, their derivatives and the number of impacts of one run."""
     lane = jax.tree.map(lambda x: jnp.asarray(x[k]), plan.lanes(np.arange(len(STEPS))))
     values, slopes, impacts, found = _differentiated(plan.one, plan.common, lane, parameters)
     if int(found.status):
@@ -264,7 +265,7 @@ def _one(plan: Plan, k: int, parameters: int) -> tuple[Array, Array, Array]:
 def _differentiated(
     one: program.LaneProgram, common: program.Common, lane: program.Lane, parameters: int
 ) -> tuple[Array, Array, Array, program.LaneResults]:
-    """Outputs and their derivatives by the varied numbers behind the step size, in forward mode."""
+    """Outputs and their derivatives, in forward mode, by the varied numbers after the step size."""
 
     def run(x: tuple[Array, ...]) -> tuple[Array, tuple[Array, Array, program.LaneResults]]:
         found = program.run_lane(one, common, dataclasses.replace(lane, values=(lane.values[0], *x)))

@@ -20,7 +20,7 @@ from nsjax.types import PyTree
 MODES = ("zip", "product")
 
 LANE_BYTES = 64
-"""Least memory of a lane: its number, step size, counts, status and first failure."""
+"""Least memory of a lane [bytes]: its number, step size, counts, status and first failure."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Axes:
     """The lanes of a sweep.
 
     Args:
-        keys: what is varied.
+        keys: keys of the varied numbers.
         arrays: the values as given, one array per key, lanes (or steps of the axis) first.
         mode: ``"zip"``: lane k takes the k-th value of every array; ``"product"``: lanes are all
             combinations, the last key fastest.
@@ -50,18 +50,18 @@ class Axes:
         return math.prod(self.shape)
 
     def places(self, lanes: np.ndarray) -> tuple[np.ndarray, ...]:
-        """For every key the positions in its array that these lanes (flat numbers) take."""
+        """For every key the indices into its array of the given lanes (flat numbers)."""
         if self.mode == "product":
             return tuple(np.unravel_index(lanes, self.shape))
         return (lanes,) * len(self.keys)
 
     def take(self, lanes: np.ndarray) -> tuple[Any, ...]:
-        """The values of these lanes, lanes first."""
+        """Values of the given lanes, lanes first."""
         return tuple(x[place] for x, place in zip(self.arrays, self.places(lanes), strict=True))
 
 
 def read_axes(base: Mapping[str, PyTree], over: Mapping[str, Any], mode: str) -> Axes:
-    """Checks what is to be varied.
+    """The checked `Axes` of the numbers to vary.
 
     Args:
         base: ``params``, ``state`` and ``scheme`` (its numbers) of the problem.
@@ -98,7 +98,7 @@ def read_axes(base: Mapping[str, PyTree], over: Mapping[str, Any], mode: str) ->
 
 
 def _values(base: Mapping[str, PyTree], key: Key, given: Any) -> Any:
-    """The values of one key as a float64 array; numbers that are not finite are left to their lanes."""
+    """Values of one key as a float64 array; a number that is not finite is refused later, for its lane."""
     whole = () if key.path == ("dt",) else np.shape(find(base, key, "sweep"))
     shape = () if key.index is not None else whole
     if is_traced(given):
@@ -113,7 +113,7 @@ def _values(base: Mapping[str, PyTree], key: Key, given: Any) -> Any:
     if np.dtype(values.dtype).kind not in "biuf" or values.dtype in (np.float32, np.float16):
         raise InputError(f"sweep: {key.text} has type {values.dtype}; give real numbers in 64 bits")
     inner = values.shape[1:]
-    # one number for all contacts or one each: where a single number may be an array, the model decides
+    # a parameter may be one number or one per contact: the model accepts or refuses the shape
     if values.ndim == 0 or (inner != shape and inner != () and shape != ()):
         raise InputError(
             f"sweep: {key.text} has shape {values.shape}; lanes come first, and a lane needs {shape}"
@@ -124,7 +124,7 @@ def _values(base: Mapping[str, PyTree], key: Key, given: Any) -> Any:
 
 
 def describe(axes: Axes, lane: int) -> str:
-    """``"params.friction = 0.1, dt = 1e-05"`` of one lane, for sentences."""
+    """Text ``"params.friction = 0.1, dt = 1e-05"`` of one lane, for messages."""
     parts = []
     for key, value in zip(axes.keys, axes.take(np.asarray([lane])), strict=True):
         plain = np.asarray(value)[0].tolist() if not isinstance(value, jax.core.Tracer) else "?"

@@ -1,4 +1,4 @@
-"""Finished lanes of a sweep in a file: a sweep that was stopped goes on with those that are missing."""
+"""Finished lanes of a sweep in a file, so that a stopped sweep resumes with the missing lanes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nsjax.types import PyTree
 MARK = b"nsjax lanes 1\n"
 CHECK = hashlib.sha256().digest_size
 NUMBER = np.dtype("<i8")
-"""Form of the counts and of the numbers of lanes in the file."""
+"""Data type of the counts and of the numbers of lanes in the file."""
 
 MEANING = {
     "releases": "by another release of nsjax or JAX, on another device, or with other options of XLA",
@@ -35,13 +35,13 @@ MEANING = {
     "lanes": "over other keys or values",
     "lengths": "with other step sizes or numbers of steps",
 }
-"""Properties in which two sweeps may differ, and how a message names the difference."""
+"""Properties in which two sweeps may differ, and the text that names the difference in a message."""
 
 
 def identity(plan: Plan) -> dict[str, str]:
-    """Digests of all that decides about the bits of the lanes.
+    """Digests of everything that determines the bits of the lanes.
 
-    The program counts as it is lowered, so that functions of users count by what they do.
+    The digest of the program is that of its lowered text, so that it covers the functions of users.
     """
     lane = jax.tree.map(lambda x: x[0], plan.lanes(np.zeros(1, int)))
     lowered = program.run_lane.lower(plan.one, plan.common, lane).as_text()
@@ -56,7 +56,7 @@ def identity(plan: Plan) -> dict[str, str]:
 
 
 def _digest(*parts: Any) -> str:
-    """One of strings, numbers and arrays."""
+    """Digest of strings, numbers and arrays."""
     found = hashlib.sha256()
     for part in parts:
         array = np.asarray(part)
@@ -69,8 +69,8 @@ class Checkpoint:
     """A file to which finished lanes are added.
 
     Args:
-        file: open for reading and writing, at its end; None keeps nothing.
-        path: its name.
+        file: file open for reading and writing, positioned at its end; None: nothing is written.
+        path: path of the file.
     """
 
     def __init__(self, file: BinaryIO | None, path: PathLike) -> None:
@@ -80,11 +80,11 @@ class Checkpoint:
         """Writes some lanes through to the disk.
 
         Args:
-            lanes: (n,) their numbers.
-            values: their results, with n entries in front.
+            lanes: (n,) numbers of the lanes.
+            values: results of the lanes, with n entries in front.
 
         Raises:
-            OSError: if the file cannot grow; what it held before stays whole.
+            OSError: if the file cannot grow; its earlier content stays intact.
         """
         if self.file is None:
             return
@@ -101,7 +101,7 @@ class Checkpoint:
 
 
 def write_through(file: BinaryIO, data: bytes) -> None:
-    """Writes to the disk, through a file that is open without a buffer."""
+    """Writes data to the disk through an unbuffered file."""
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
@@ -110,18 +110,19 @@ def write_through(file: BinaryIO, data: bytes) -> None:
 
 @contextlib.contextmanager
 def kept(path: PathLike | None, plan: Plan, found: PyTree) -> Iterator[tuple[np.ndarray, Checkpoint]]:
-    """Reads what earlier sweeps have left, and opens the file for more.
+    """Context with the lanes that earlier sweeps have written, and the file open for more.
 
     Args:
-        path: the file; None keeps nothing.
+        path: path of the file; None: nothing is read or written.
         plan: the sweep.
-        found: results, one entry per lane; lanes that the file holds are filled in.
+        found: results, one entry per lane; the lanes of the file are filled in.
 
     Yields:
-        (lanes,) bool, those that are filled in, and the `Checkpoint`.
+        Mask (lanes,) of the lanes that are filled in, and the `Checkpoint`.
 
     Raises:
-        InputError: for a file of another sweep, no such file, or one that another process writes.
+        InputError: for the file of another sweep, another kind of file, or a file that another process
+            writes.
     """
     done = np.zeros(plan.axes.count, bool)
     if path is None:
@@ -139,7 +140,7 @@ def kept(path: PathLike | None, plan: Plan, found: PyTree) -> Iterator[tuple[np.
         _lock(file, own)
         with open(own, "rb") as before:
             end = _read(before, os.fspath(own), known, found, done)
-        file.truncate(end)  # what was being written when the process ended
+        file.truncate(end)  # removes a block cut short by the end of the process
         if end == 0:
             head = json.dumps(known).encode()
             write_through(file, MARK + np.asarray(len(head), NUMBER).tobytes() + head)
@@ -147,14 +148,14 @@ def kept(path: PathLike | None, plan: Plan, found: PyTree) -> Iterator[tuple[np.
 
 
 def own_file(path: PathLike) -> pathlib.Path:
-    """The file of this process: of several each has its own, ``path.0``, ``path.1``."""
+    """The file of this process: each of several processes has its own, ``path.0``, ``path.1``."""
     alone = jax.process_count() == 1
     whole = file_path(path)
     return whole if alone else whole.with_name(f"{whole.name}.{jax.process_index()}")
 
 
 def _lock(file: BinaryIO, path: PathLike) -> None:
-    """Refuses a file that another process writes; where the system knows no locks it is not looked at."""
+    """Refuses a file that another process writes, on systems that have file locks."""
     try:
         import fcntl
     except ImportError:
@@ -168,7 +169,7 @@ def _lock(file: BinaryIO, path: PathLike) -> None:
 
 
 def _read(file: BinaryIO, name: str, known: dict[str, str], found: PyTree, done: np.ndarray) -> int:
-    """Fills in the lanes of a file. Returns where its last whole block ends, 0 for an empty file."""
+    """Fills in the lanes of a file and returns the end of its last whole block, 0 for an empty file."""
     start = file.read(len(MARK))
     if MARK.startswith(start) and start != MARK:
         return 0
@@ -192,7 +193,7 @@ def _read(file: BinaryIO, name: str, known: dict[str, str], found: PyTree, done:
 
 
 def _header(file: BinaryIO) -> dict[str, str]:
-    """What a file says about its sweep; nothing if it ends before."""
+    """Digests at the head of a file; empty if the file ends within its head."""
     count = file.read(NUMBER.itemsize)
     if len(count) < NUMBER.itemsize:
         return {}
@@ -213,7 +214,7 @@ def _same(name: str, head: dict[str, str], known: dict[str, str]) -> None:
 
 
 def _fill(block: bytes, number: int, leaves: list[np.ndarray], done: np.ndarray) -> None:
-    """Puts the lanes of one block into their places."""
+    """Copies the lanes of one block into the results."""
     take = functools.partial(np.frombuffer, block)
     lanes, at = take(NUMBER, number), number * NUMBER.itemsize
     for leaf in leaves:

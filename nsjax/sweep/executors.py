@@ -21,14 +21,14 @@ from nsjax.sweep.releases import releases
 from nsjax.types import Array
 
 PIECES = 256
-"""A sweep is cut into at least this many tasks, if it has so many lanes, so that all workers have some."""
+"""Least number of tasks of a sweep with enough lanes, so that all workers have tasks."""
 
 
 def check_executor(executor: Any) -> None:
-    """Refuses what has no ``submit``, and a process that cannot write programs.
+    """Refuses an object without ``submit``, and a process that cannot export programs.
 
     Raises:
-        InputError: naming what to give, or the missing extra.
+        InputError: names an executor to give, or the missing extra.
     """
     if executor is None:
         return
@@ -45,7 +45,7 @@ def check_executor(executor: Any) -> None:
 
 
 def compute(made: bytes, wanted: dict[str, str], leaves: list[np.ndarray], count: int) -> list[np.ndarray]:
-    """Runs some lanes in a worker. Neither the model's code nor its records are needed there.
+    """Runs some lanes in a worker, which needs neither the model's code nor its records.
 
     Args:
         made: the exported program of a compiled call.
@@ -57,7 +57,7 @@ def compute(made: bytes, wanted: dict[str, str], leaves: list[np.ndarray], count
         Arrays with ``count`` entries in front.
 
     Raises:
-        InputError: in a worker with other releases or options of the compiler: lanes might have other bits.
+        InputError: in a worker with other releases or compiler options, whose lanes could differ in bits.
     """
     configure()
     if releases() != wanted:
@@ -75,7 +75,7 @@ def _loaded(made: bytes) -> Any:
 
 
 def exported(plan: Plan, chunk: int) -> bytes:
-    """The compiled call of ``chunk`` lanes on one device as bytes; it takes and returns flat arrays."""
+    """The exported call of ``chunk`` lanes on one device as bytes; it takes and returns flat arrays."""
     device = (jax.local_devices()[0],)
     leaves, tree = jax.tree.flatten(_arguments(plan, np.zeros(1, int), chunk))
 
@@ -88,7 +88,7 @@ def exported(plan: Plan, chunk: int) -> bytes:
 
 
 def _arguments(plan: Plan, some: np.ndarray, chunk: int) -> Any:
-    """Arguments of `program.call` for some lanes; places after them repeat the last and do not run."""
+    """Arguments of `program.call` for some lanes, padded with copies of the last lane, which do not run."""
     table = np.concatenate([some, np.repeat(some[-1:], chunk - len(some))])
     return plan.common, plan.lanes(table), np.asarray([len(some)])
 
@@ -102,10 +102,10 @@ def parts(
     Args:
         plan: the sweep.
         left: (n,) numbers of the lanes to run.
-        size: lanes of a task, at most.
-        memory_bytes: bound on tasks in flight together.
-        executor: what runs them.
-        shapes: what one lane gives.
+        size: largest number of lanes of a task.
+        memory_bytes: bound on the memory of all tasks in flight.
+        executor: executor of the tasks.
+        shapes: shapes and types of the results of one lane.
     """
     if not len(left):
         return

@@ -1,4 +1,4 @@
-"""`sweep_lyapunov`: where in a plane of parameters a motion is chaotic."""
+"""`sweep_lyapunov`: maps of Lyapunov exponents, which show for which parameters a motion is chaotic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nsjax.sweep.run import CALL_STEPS, CHUNK_LANES, lay_out
 from nsjax.types import Array
 
 TANGENT_COST = 5
-"""A step with all tangents costs about as much as so many steps without."""
+"""Cost of a step with the tangent of the whole state over that of a step without."""
 
 
 @functools.partial(jax.jit, static_argnames=("one", "devices", "steps"))
@@ -59,14 +59,14 @@ def sweep_lyapunov(
     """The largest finite-time Lyapunov exponent of every lane of a sweep: a map of chaos.
 
     Lanes are those of `nsjax.sweep` with the same arguments, on all devices and processes. Each costs
-    about five times as much as in `nsjax.sweep`, because the tangent of the whole state runs along.
+    about five times as much as in `nsjax.sweep`, because it carries the tangent of the whole state.
 
     Args:
         problem, scheme, over, mode, progress, dt: as in `nsjax.sweep`; step sizes may vary with
             steps given.
         steps: number of steps in every lane; give either steps or time.
         time: duration [s].
-        unit_time: makes positions and velocities comparable [s], see
+        unit_time: factor that makes velocities comparable with positions [s], see
             `nsjax.analysis.lyapunov_exponent`; None: the duration (of the first lane, if step sizes
             vary).
 

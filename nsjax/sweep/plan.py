@@ -1,4 +1,4 @@
-"""Turns the arguments of a sweep into lanes: what varies, how long lanes run, which cannot start."""
+"""Plan of a sweep: lanes, their varied numbers and lengths, and the lanes that cannot start."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from nsjax.sweep.axes import Axes, read_axes
 from nsjax.types import Array
 
 PROBE_LANES = 256
-"""Starts that are checked in one compiled call."""
+"""Number of lanes whose initial states are checked in one compiled call."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Lengths:
-    """Numbers of steps: ``dt`` and ``every`` hold one entry per lane; all lanes save ``rows`` rows."""
+    """Step sizes ``dt`` and steps between rows ``every``, one per lane; each lane saves ``rows`` rows."""
 
     dt: Any
     every: np.ndarray
@@ -37,7 +37,7 @@ class Lengths:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A sweep that has passed all checks that concern every lane."""
+    """A sweep that has passed the checks common to all lanes."""
 
     one: program.LaneProgram
     common: program.Common
@@ -46,7 +46,7 @@ class Plan:
 
     @property
     def undifferentiated(self) -> Plan:
-        """The same outside of transformations: its program needs no derivative."""
+        """The same plan for runs outside transformations, with a program without derivatives."""
         plain = dataclasses.replace(self.common.scheme, gradient="discrete")
         return dataclasses.replace(self, common=dataclasses.replace(self.common, scheme=plain))
 
@@ -60,7 +60,7 @@ def make_plan(
     problem: Problem, scheme: Scheme, over: Any, mode: str, reduce: Any, dt: Any, steps: int | None,
     time: float | None, every: int | None, rows: int | None, events: int,
 ) -> Plan:  # fmt: skip
-    """Checks everything that concerns all lanes; arguments as in `nsjax.sweep`.
+    """The plan of a sweep after the checks common to all lanes; arguments as in `nsjax.sweep`.
 
     Raises:
         InputError: for input that no lane can run.
@@ -149,7 +149,7 @@ def _count(dt: float, place: int, steps: int | None, time: float | None, every: 
 
 
 def refusals(plan: Plan) -> dict[int, str]:
-    """Lanes that cannot start, with the sentence that `simulate` would give."""
+    """Lanes that cannot start, with the sentence of the error that `simulate` raises."""
     one, common, axes = plan.one, plan.common, plan.axes
     found: dict[int, str] = {}
     lanes = np.arange(axes.count)
@@ -171,7 +171,7 @@ def refusals(plan: Plan) -> dict[int, str]:
 
 @functools.partial(jax.jit, static_argnames=("one",))
 def _probe(one: program.LaneProgram, common: program.Common, values: tuple[Array, ...]) -> dict[str, Array]:
-    """Results of `probe` for each of these lanes."""
+    """Results of `probe` for each of the given lanes."""
 
     def found(values: tuple[Array, ...]) -> dict[str, Array]:
         params, state, _, _ = program.apply(one.keys, common, values)
@@ -182,7 +182,7 @@ def _probe(one: program.LaneProgram, common: program.Common, values: tuple[Array
 
 @functools.partial(jax.jit, static_argnames=("one",))
 def _beyond(one: program.LaneProgram, common: program.Common, lanes: program.Lane) -> dict[str, Array]:
-    """How far schemes may have left the starts of these lanes inside walls."""
+    """Results of `overshoot` for the given lanes: penetration in which a scheme may have left a start."""
 
     def beyond(lane: program.Lane) -> dict[str, Array]:
         params, state, _, _ = program.apply(one.keys, common, lane.values)

@@ -1,4 +1,4 @@
-"""Several processes: each computes its share of the lanes, all get all results."""
+"""Sweeps over several processes: each computes its share of the lanes, all get all results."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from nsjax.types import PyTree
 
 
 def share(lanes: np.ndarray) -> np.ndarray:
-    """The lanes of this process, dealt like cards."""
+    """The lanes of this process: lanes are assigned to processes in turn."""
     return lanes[jax.process_index() :: jax.process_count()]
 
 
 def owners(lanes: np.ndarray, done: np.ndarray) -> np.ndarray:
-    """The process that has, or computes, each of the ``lanes``: the first that has it already, else they
-    are dealt like cards.
+    """The process that has, or computes, each of the ``lanes``: the first that has the lane already; the
+    others are assigned in turn.
 
     Args:
-        lanes: (n,) numbers of the lanes that run.
-        done: (all lanes,) bool, those that this process has.
+        lanes: (n,) numbers of the lanes to run.
+        done: (all lanes,) mask of the lanes that this process has.
     """
     number = jax.process_count()
     has = done[None] if number == 1 else np.asarray(_collected(done))
@@ -32,12 +32,12 @@ def owners(lanes: np.ndarray, done: np.ndarray) -> np.ndarray:
 
 
 def gather(found: PyTree, lanes: np.ndarray, owner: np.ndarray | None = None) -> PyTree:
-    """Results of all lanes, from arrays that hold those of this process's lanes.
+    """Results of all lanes, from arrays with the results of this process's lanes.
 
     Args:
         found: arrays, one entry per lane.
         lanes: (n,) numbers of the lanes that ran.
-        owner: (n,) the process that has each of them; None: as `share` deals them.
+        owner: (n,) the process that has each lane; None: the assignment of `share`.
     """
     number = jax.process_count()
     if number == 1:

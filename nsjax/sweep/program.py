@@ -1,7 +1,7 @@
 """The compiled program of a sweep: one lane, and many lanes on all devices of the process.
 
-A lane has the form of a single run: trip counts are data. So lanes with different step sizes and numbers
-of steps share one program, and no reduction needs more than one row of a lane unless it asks for all.
+A lane has the form of a single run with trip counts as data. Lanes with different step sizes and numbers of
+steps therefore share one program, and a reduction needs one row of a lane at a time unless it asks for all.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ LANES = "lanes"
 
 @dataclasses.dataclass(frozen=True)
 class LaneProgram:
-    """Static part of a compiled sweep.
+    """Static data of a compiled sweep.
 
     Args:
-        system: what runs.
-        keys: what differs from lane to lane.
-        reduce: what is kept of a lane.
-        rows: saved rows after the start; None if the reduction takes them one by one.
+        system: the system to simulate.
+        keys: keys of the numbers that differ between lanes.
+        reduce: reduction of a lane to its results.
+        rows: number of saved rows after the start; None if the reduction takes the rows one by one.
         events: length of the impact list.
     """
 
@@ -52,7 +52,7 @@ class LaneProgram:
 
 @record()
 class Common:
-    """Data common to all lanes; ``rows`` is their number of saved rows."""
+    """Data common to all lanes; ``rows`` is the number of saved rows of a lane."""
 
     params: PyTree
     state: State
@@ -81,7 +81,7 @@ class LaneResults:
 def apply(
     keys: tuple[Key, ...], common: Common, values: tuple[Any, ...]
 ) -> tuple[PyTree, State, Scheme, Any]:
-    """Parameters, start and scheme of a lane, and its step size if that is varied (else None)."""
+    """Parameters, initial state and scheme of a lane, and its step size if that is varied (else None)."""
     base = {"params": common.params, "state": common.state, "scheme": common.scheme.coef}
     dt = None
     for key, value in zip(keys, values, strict=True):
@@ -93,12 +93,12 @@ def apply(
 
 
 traced_row = jax.jit(run_row)
-"""`jit` inside `jit` only keeps the trace: shapes are asked for first, and must not trace twice."""
+"""`run_row` with a cached trace: the shapes of results are computed first, and must not trace it twice."""
 
 
 @functools.partial(jax.jit, static_argnames=("program",))
 def run_lane(program: LaneProgram, common: Common, lane: Lane) -> LaneResults:
-    """One lane from its start to its reduced values."""
+    """Reduced results of one lane, run from its start."""
     params, state, scheme, _ = apply(program.keys, common, lane.values)
     book = LoopProgram(system=program.system, keep=ROWS, events=program.events)
     run = begin_run(book, scheme, params, state, lane.dt, None)
@@ -128,7 +128,7 @@ def run_lane(program: LaneProgram, common: Common, lane: Lane) -> LaneResults:
 
 
 def lane_shapes(program: LaneProgram, common: Common, lane: Lane) -> LaneResults:
-    """Shapes and types of what one lane gives, without computing it."""
+    """Shapes and types of the results of one lane, without a run."""
     try:
         shapes: LaneResults = jax.eval_shape(functools.partial(run_lane, program), common, lane)
     except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
@@ -145,8 +145,8 @@ def spread(
     lane: Callable[[Any, Any], PyTree], devices: tuple[Any, ...], common: PyTree, lanes: PyTree,
     counts: Array | None = None,
 ) -> PyTree:  # fmt: skip
-    """``lane(common, own)`` for lanes that are dealt to devices: on each the first ``counts[d]`` of its
-    share of the ``lanes``; all of them without counts, see `nsjax.lanes.map_lanes`.
+    """Results of ``lane(common, own)`` for lanes distributed over devices: device ``d`` runs the first
+    ``counts[d]`` of its share of the ``lanes``, or all of them without counts, see `nsjax.lanes.map_lanes`.
     """
 
     def share(common: PyTree, lanes: PyTree, *count: Array) -> PyTree:

@@ -1,4 +1,4 @@
-"""Progress of a sweep: told between compiled calls, because a callback inside would break the kernel."""
+"""Progress of a sweep, reported between compiled calls, since a callback inside would split the kernel."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from nsjax.core.errors import InputError
 
 @contextlib.contextmanager
 def meter(progress: bool | Callable[[int, int], None], total: int) -> Iterator[Callable[[int], None]]:
-    """A function to be called with the number of lanes done.
+    """Context with a function that the caller calls with the number of finished lanes.
 
     Args:
         progress: False: silent; True: a bar; a function: called with lanes done and all lanes.
         total: number of lanes.
 
     Raises:
-        InputError: if a bar is wanted and tqdm is missing.
+        InputError: for ``progress=True`` without tqdm.
     """
     if progress is False:
         yield lambda done: None

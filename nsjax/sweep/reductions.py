@@ -1,8 +1,8 @@
-"""What is kept of each run of a sweep: folds over its rows, or any function of its trajectory.
+"""Reductions of the runs of a sweep to their results: folds over rows, or any function of a trajectory.
 
-A fold sees one saved row after the other inside the time loop, so the rows are never stored: a lane
-needs no more memory for a million rows than for ten. A function of the `Trajectory` gets all rows of its
-lane; they exist for one lane at a time on each device.
+A fold receives the saved rows one by one inside the time loop, so the rows are never stored: a lane
+needs the same memory for a million rows as for ten. A function of the `Trajectory` gets all rows of its
+lane; on a CPU they exist for one lane at a time on each device.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Fold:
     """
 
     def start(self, row: Trajectory) -> PyTree:
-        """The accumulator before any row; ``row`` holds zeros and tells shapes only."""
+        """The accumulator before any row; ``row`` holds zeros and serves for its shapes only."""
         raise NotImplementedError
 
     def update(self, kept: PyTree, row: Trajectory) -> PyTree:
@@ -57,7 +57,7 @@ class Fold:
         raise NotImplementedError
 
     def finish(self, kept: PyTree) -> PyTree:
-        """What the sweep returns."""
+        """The result of the lane from the last accumulator."""
         return kept
 
     def __call__(self, traj: Trajectory) -> PyTree:
@@ -79,10 +79,10 @@ def quantity(traj: Trajectory, name: str) -> Array:
 
     Args:
         traj: rows of a run.
-        name: of the quantity.
+        name: name of the quantity.
 
     Returns:
-        (rows, ...), in the unit of the quantity.
+        Values (rows, ...), in the unit of the quantity.
 
     Raises:
         InputError: for an unknown name, with the nearest known one.
@@ -121,7 +121,7 @@ class _Maximum(_Named):
 
     def update(self, kept: Array, row: Trajectory) -> Array:
         now = self.now(row)
-        # a value that is not a number stays, whatever follows
+        # once nan, the accumulator stays nan
         return jnp.where(jnp.isnan(kept) | (self.sign * kept >= self.sign * now), kept, now)
 
 
@@ -195,7 +195,7 @@ class _Functions:
 
 @dataclasses.dataclass(frozen=True)
 class _Samples:
-    """The rows themselves."""
+    """Saved rows of a quantity from row ``first`` on."""
 
     name: str
     first: int
@@ -208,7 +208,7 @@ def final(name: str) -> Fold:
     """The quantity at the end of the run.
 
     Args:
-        name: as of `quantity`.
+        name: name of a quantity, see `quantity`.
 
     Example:
         >>> from nsjax import reductions
@@ -221,7 +221,7 @@ def initial(name: str) -> Fold:
     """The quantity at the start of the run.
 
     Args:
-        name: as of `quantity`.
+        name: name of a quantity, see `quantity`.
 
     Example:
         >>> from nsjax import reductions
@@ -235,7 +235,7 @@ def maximum(name: str) -> Fold:
     """Largest value among the saved rows, for each entry of the quantity.
 
     Args:
-        name: as of `quantity`.
+        name: name of a quantity, see `quantity`.
 
     Example:
         >>> from nsjax import reductions
@@ -249,8 +249,8 @@ def minimum(name: str) -> Fold:
     """Least value among the saved rows, for each entry of the quantity.
 
     Args:
-        name: as of `quantity`; ``"gap_min"`` is the deepest penetration of every step, however few rows
-            are saved.
+        name: name of a quantity, see `quantity`; ``"gap_min"`` covers the smallest gap of every step,
+            however few rows are saved.
 
     Example:
         >>> from nsjax import reductions
@@ -264,7 +264,7 @@ def mean(name: str) -> Fold:
     """Mean over the saved rows, the start included.
 
     Args:
-        name: as of `quantity`.
+        name: name of a quantity, see `quantity`.
 
     Example:
         >>> from nsjax import reductions
@@ -278,7 +278,7 @@ def total(name: str) -> Fold:
     """Sum over the saved rows: ``total("impacts")`` counts the impacts of the run.
 
     Args:
-        name: as of `quantity`.
+        name: name of a quantity, see `quantity`.
 
     Example:
         >>> from nsjax import reductions
@@ -292,8 +292,8 @@ def samples(name: str, first: int = 0) -> Callable[[Trajectory], Array]:
     """The quantity in the saved rows.
 
     Args:
-        name: as of `quantity`.
-        first: row from which on (``-60``: the last sixty).
+        name: name of a quantity, see `quantity`.
+        first: first row of the result (``-60``: the last sixty rows).
 
     Example:
         >>> from nsjax import reductions
@@ -310,7 +310,7 @@ Reduction = Fold | Callable[[Trajectory], PyTree]
 
 
 def freeze(reduce: Any) -> Reduction:
-    """A reduction that can be hashed.
+    """The given reduction in a form that can be hashed.
 
     Args:
         reduce: a fold, a function of the trajectory, or a mapping of names to these.

@@ -1,4 +1,4 @@
-"""What decides about the bits of a lane beside its program and numbers."""
+"""Properties of a process that determine the bits of a lane beside its program and numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sweep returns, and how it is saved."""
+"""Result of a sweep, with its files."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class SweepResult:
     """Reduced results of all lanes, plain arrays.
 
     Args:
-        system: what ran.
+        system: the simulated system.
         mode: ``"zip"`` or ``"product"``.
         shape: ``(lanes,)``, or one length per varied key.
         over: values by key, as given.
-        values: what the reduction returned, every array with ``shape`` in front. Lanes that did not run
+        values: results of the reduction, every array with ``shape`` in front. Lanes that did not run
             hold not-a-number (0 in arrays of whole numbers).
-        status: ``(*shape)``, bits of `nsjax.status`, `REFUSED` for a lane that could not start, 0 if all
-            went well.
+        status: ``(*shape)``, bits of `nsjax.status`, `REFUSED` for a lane that could not start, 0 for a
+            good lane.
         first_failure: ``(*shape)``, when and where the first bit was set, see `FirstFailure`.
         refused: pairs (flat lane, sentence) of the lanes that could not start.
 
@@ -81,7 +81,7 @@ class SweepResult:
 
     @property
     def ok(self) -> Any:
-        """Mask ``(*shape)`` of the lanes in which every step went well."""
+        """Mask ``(*shape)`` of the lanes without failure."""
         return self.status == 0
 
     @property
@@ -91,7 +91,7 @@ class SweepResult:
         return Axes(keys, tuple(self.over.values()), self.mode)
 
     def lanes(self) -> dict[str, np.ndarray]:
-        """Values by key for every lane, with ``shape`` in front: a table of what each lane ran with."""
+        """Varied values of every lane by key, with ``shape`` in front."""
         taken = self.axes.take(np.arange(self.axes.count))
         arrays = [np.asarray(x).reshape(*self.shape, *np.shape(x)[1:]) for x in taken]
         return dict(zip(self.over, arrays, strict=True))
@@ -119,7 +119,7 @@ class SweepResult:
         raise RunError(first if bad == 1 else f"{bad} of {self.axes.count} lanes failed; {first}")
 
     def arrays(self) -> dict[str, Any]:
-        """Everything under plain names, as `save` writes it: ``over.<key>``, ``values.<name>`` (``values``
+        """All arrays by name, as `save` writes them: ``over.<key>``, ``values.<name>`` (``values``
         if the reduction returned one array), ``status``, ``first_failure.step``, ``.time``, ``.status``,
         ``.contact``, and the text ``failures``.
         """
@@ -193,7 +193,7 @@ class SweepResult:
 
 
 def check_form(form: str) -> None:
-    """Refuses a form in which results cannot be saved; call it before a long sweep.
+    """Refuses an unknown format of a result's file; call it before a long sweep.
 
     Raises:
         InputError: for a form that is not ``"npz"`` or ``"nc"``, and for NetCDF without its extra.
@@ -216,7 +216,7 @@ def _xarray() -> Any:
 
 
 def _netcdf(dataset: Any) -> bytes:
-    """The bytes of a NetCDF file."""
+    """Content of a NetCDF file."""
     buffer = io.BytesIO()
     found = dataset.to_netcdf(buffer, engine="h5netcdf")
     return bytes(found) if found is not None else buffer.getvalue()

@@ -31,8 +31,8 @@ from nsjax.types import Array
 
 CHUNK_LANES = 1024
 CALL_STEPS = 4_000_000
-"""A compiled call computes at most this many lanes, and about this many steps, on each device: a second or
-two, after which progress is shown and the run can be interrupted."""
+"""Largest number of lanes, and approximate number of steps, of a compiled call on each device: one or two
+seconds, after which progress is shown and the run can be interrupted."""
 
 
 def sweep(
@@ -57,36 +57,36 @@ def sweep(
     """Runs a problem once for every combination of values, in one compiled program.
 
     A *lane* is one run. Lanes may differ in any number of the problem, of the scheme, and in the step
-    size. A lane has the bits of a sweep over it alone, whatever the other lanes do; `simulate` is another
-    compiled program of the same operations and agrees to rounding. What is kept of a lane is decided by
-    ``reduce`` while it runs, so that memory depends neither on the number of steps nor, up to the results
-    themselves, on the number of lanes. Another number of lanes, other values, step sizes or numbers of
-    steps do not compile again.
+    size. The result of a lane is bitwise that of a sweep over this lane alone; `simulate` is another
+    compiled program of the same operations and agrees to rounding. ``reduce`` turns a lane into its results
+    while it runs, so that memory depends neither on the number of steps nor, apart from the results, on
+    the number of lanes. Another number of lanes, other values, step sizes or numbers of steps do not
+    compile again.
 
-    On CPU the lanes of a device run one after the other inside one kernel, on GPU side by side. All
+    On a CPU the lanes of a device run one after the other inside one kernel, on a GPU side by side. All
     devices of the process are used (``nsjax.configure(host_devices=2)`` splits a CPU), and all
     processes after ``jax.distributed.initialize``: every process calls `sweep` in the same way, computes
-    its share and gets the whole result. None of this changes a bit of a lane on CPU.
+    its share and gets the whole result. None of this changes a bit of a lane on a CPU.
 
     Args:
-        problem: what all lanes share.
+        problem: system, parameters and initial state common to all lanes.
         scheme: for instance ``schemes.moreau()``.
         over: values by key, lanes first: ``"params.friction"`` (lanes,) or (lanes, nc), ``"state.v"``
             (lanes, nv), ``"state.q[1]"``, ``"params.rod.mass"`` inside nested parameters,
             ``"scheme.rho_inf"``, ``"dt"``. Any number of keys.
         mode: ``"zip"``: lane k takes the k-th value of every key; ``"product"``: all combinations, the
             result has one axis per key.
-        reduce: what is kept of each run, see `nsjax.reductions`: a fold such as ``last`` or
+        reduce: reduction of each run to its results, see `nsjax.reductions`: a fold such as ``last`` or
             ``maximum("q")``, a function of the `Trajectory`, or a mapping of names to these. Define
             functions once, at module level: a new function compiles again.
         memory_bytes: bound on the memory of rows and results of lanes in flight, on all devices of the
             process together.
         progress: True shows a bar (extra ``progress``); a function is called with the numbers of
             lanes done and of all lanes.
-        checkpoint: a file to which finished lanes are added, every second or two. After a stop or a crash
-            the same call goes on with the lanes that are missing, bit for bit, and after the end it returns
-            what the file holds. Remove it when the result is saved. Of several processes each has its own,
-            ``checkpoint.0`` and so on, and takes lanes from all that it sees.
+        checkpoint: path of a file to which finished lanes are added, every second or two. After a stop or a
+            crash the same call resumes with the missing lanes, bit for bit; after the end it returns the
+            lanes of the file. Remove the file when the result is saved. Each of several processes has its
+            own file, ``checkpoint.0`` and so on, and takes lanes from all files that it sees.
         dt: step size [s], unless it is varied.
         steps: number of steps, a multiple of ``every``, in every lane. Give either steps or time.
         time: duration [s], a whole number of steps in every lane.
@@ -97,13 +97,13 @@ def sweep(
         gradient: derivative through impacts under transformations, see `simulate`.
         executor: computes the lanes instead of the devices of this process: a
             ``concurrent.futures.ProcessPoolExecutor`` (started with ``spawn``), ``client.get_executor()``
-            of a Dask client (extra ``dask``), or another with their ``submit``. Workers need nsjax, not the
-            model's code. Dask gives the lanes of a worker that dies to another one.
+            of a Dask client (extra ``dask``), or any object with the same ``submit``. Workers need nsjax,
+            not the model's code. Dask gives the lanes of a worker that dies to another worker.
 
     Returns:
         A `SweepResult`: ``result.values`` with the lanes' axes first, ``result.status``, ``result.ok``.
-        A lane that cannot start or fails is reported there and leaves the others untouched;
-        ``result.raise_for_status()`` turns failures into a sentence.
+        A lane that cannot start or fails is reported in the status and does not affect other lanes;
+        ``result.raise_for_status()`` raises an error that describes the failures.
 
     Raises:
         InputError: before any work, for input that no lane can run, and for a checkpoint of another sweep.
@@ -160,7 +160,7 @@ def sweep(
 
 
 def _chunk(plan: Plan, memory_bytes: int, devices: int) -> tuple[int, program.LaneResults]:
-    """Lanes of one compiled call on each device, a power of two, and the shapes of what a lane gives."""
+    """Number of lanes of a compiled call on each device, a power of two, and shapes of a lane's results."""
     one = plan.one
     lane = jax.tree.map(lambda x: x[0], plan.lanes(np.zeros(1, int)))
     shapes = program.lane_shapes(one, plan.common, lane)
@@ -170,7 +170,7 @@ def _chunk(plan: Plan, memory_bytes: int, devices: int) -> tuple[int, program.La
         "keep less of a run (reduce), or vary fewer numbers at a time",
     )  # fmt: skip
     work = 0 if one.rows is None else (one.rows + 1) * 8 * row_numbers(one.system)
-    together = jax.default_backend() != "cpu"  # there the rows of all lanes of a call exist at once
+    together = jax.default_backend() != "cpu"  # on a GPU the rows of all lanes of a call exist at once
     # results exist on the device and, while they are collected, on the host
     free = memory_bytes - (0 if together else devices * work)
     lanes = int(free // (devices * (2 * size + (work if together else 0))))
@@ -187,7 +187,7 @@ def _run(
     plan: Plan, lanes: np.ndarray, memory_bytes: int, progress: bool | Callable[[int, int], None],
     checkpoint: PathLike | None, executor: futures.Executor | None,
 ) -> program.LaneResults:  # fmt: skip
-    """All lanes that can start, dealt to processes and devices; numpy arrays with one entry per lane."""
+    """Results of all lanes that can start, from all processes and devices; numpy, one entry per lane."""
     devices = tuple(jax.local_devices())[: None if executor is None else 1]
     chunk, shapes = _chunk(plan, memory_bytes, len(devices))
     found = jax.tree.map(lambda x: _blank((plan.axes.count, *x.shape), x.dtype), shapes)
@@ -225,21 +225,21 @@ def _parts(
 
 
 def _blank(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Values of lanes that do not run: not a number where that exists."""
+    """Values for lanes that do not run: not a number, or zero in types without it."""
     return np.full(shape, np.nan if np.dtype(dtype).kind == "f" else 0, dtype)
 
 
 def deal(
     plan: Plan, some: np.ndarray, devices: tuple[Any, ...], chunk: int
 ) -> tuple[program.LaneResults, np.ndarray]:
-    """Some lanes in one compiled call, and the places at which the result holds them."""
+    """Results of some lanes from one compiled call, and their indices in it."""
     table, counts, order = lay_out(some, len(devices), chunk)
     return program.call(plan.one, devices, plan.common, plan.lanes(table), counts), order
 
 
 def lay_out(some: np.ndarray, devices: int, chunk: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lanes dealt to devices like cards, because neighbours cost alike: ``chunk`` places per device, the
-    number of them in use on each, and the place of every lane.
+    """Assignment of lanes to devices in turn, because neighbouring lanes have similar costs: the lanes in
+    ``chunk`` slots per device, the number of used slots of each device, and the slot of every lane.
     """
     table = np.full((devices, chunk), some[-1])
     counts = np.asarray([len(some[d::devices]) for d in range(devices)])

@@ -35,13 +35,13 @@ KEPT = {
     "iterations": reductions.total("iterations"),
 }
 FINER = 8
-"""A reference that is not given takes steps this many times shorter than the shortest of the table."""
+"""Ratio of the shortest step size of the table to that of a computed reference."""
 
 RESTING = 1e-9
-"""An entry rests if its largest magnitude is this small beside that of all entries."""
+"""Ratio of an entry's largest magnitude to that of all entries below which the entry counts as constant."""
 
 LOST = 10.0
-"""A run with a larger relative error has left its motion: it counts as diverged and is not drawn."""
+"""Relative error above which a run counts as diverged and is not drawn."""
 
 COLUMNS = (
     "scheme", "dt", "steps", "error_q", "error_v", "order_q", "order_v", "impacts", "iterations",
@@ -54,18 +54,18 @@ class WorkPrecision:
     """Table of `sweep_time_step`: one row per scheme and step size, columns as arrays of equal length.
 
     Args:
-        scheme: names.
+        scheme: names of the schemes.
         dt: step size [s].
         steps: number of steps.
         error_q, error_v: mean over rows and entries of the distance from the reference, every entry
-            relative to its largest magnitude in the reference (to that of all entries where it rests);
-            infinite for a failed run.
+            relative to its largest magnitude in the reference (to that of all entries where it is
+            constant); infinite for a failed run.
         order_q, order_v: observed order between this step size and the next larger one of the same
             scheme; nan for the largest, and beside runs that failed or diverged.
         impacts: number of impacts.
-        iterations: number of those of the contact solver, in all steps.
-        seconds: CPU time of the run [s], without compilation; the least of a few. The fixed cost of a call
-            is in it: `cost` tells it from that of the steps.
+        iterations: number of iterations of the contact solver, in all steps.
+        seconds: CPU time of the run [s], without compilation; the least of a few runs. It includes the
+            fixed cost of a call, which `cost` separates from that of the steps.
         status: (rows,) bits of `nsjax.status`, 0 for a good run; `nsjax.status.DIVERGED` where an error is
             above `LOST`.
         failures: sentences of the failed runs.
@@ -97,8 +97,8 @@ class WorkPrecision:
         return WorkPrecision(scheme=(scheme,) * int(here.sum()), failures=self.failures, **columns)
 
     def slope(self, scheme: str, of: str = "error_q", largest: float = np.inf, least: float = 0.0) -> float:
-        """Least-squares order of a scheme over all its step sizes with errors between two bounds (below
-        lie the reference's own error and rounding); nan with fewer than two.
+        """Least-squares order of a scheme over all step sizes with errors between ``least`` (above the
+        error of the reference and rounding) and ``largest``; nan with fewer than two such step sizes.
         """
         rows = self.of(scheme)
         error = getattr(rows, of)
@@ -106,10 +106,11 @@ class WorkPrecision:
         return observed_order(rows.dt[fit], error[fit]) if np.count_nonzero(fit) > 1 else float("nan")
 
     def cost(self, scheme: str) -> tuple[float, float]:
-        """Fixed cost of a call and cost of a step [s], neither negative: the line through the CPU times
-        over the numbers of steps, deviations relative to the times; nan with fewer than two good runs.
+        """Fixed cost of a call and cost of a step [s], neither negative: least-squares line through the CPU
+        times over the numbers of steps, with relative deviations; nan with fewer than two good runs.
 
-        Limits: steps that iterate less when they are shorter count as equally dear, and lie below the line.
+        Limits: all steps count as equally expensive; shorter steps with fewer iterations lie below the
+        line.
         """
         rows = self.of(scheme)
         good = (rows.status == 0) & (rows.seconds > 0.0)
@@ -118,7 +119,7 @@ class WorkPrecision:
         time, steps = rows.seconds[good], rows.steps[good].astype(float)
         matrix = np.stack([np.ones_like(steps), steps], axis=1) / time[:, None]
         fixed, each = np.linalg.lstsq(matrix, np.ones_like(time), rcond=None)[0]
-        # the end of the range that a negative one is pushed back to, the other fitted alone
+        # a negative cost is set to zero, and the other cost fitted alone
         if fixed < 0.0:
             return 0.0, float(np.sum(steps / time) / np.sum((steps / time) ** 2))
         if each < 0.0:
@@ -172,8 +173,8 @@ class WorkPrecision:
         return as_html(self)
 
     def figure(self, of: str = "error_q") -> Any:
-        """Error over step size and error over CPU time as a matplotlib figure that belongs to no window;
-        without the runs that failed or left the motion (`LOST`).
+        """Error over step size and error over CPU time as a matplotlib figure without a window; failed and
+        diverged runs (`LOST`) are left out.
 
         Raises:
             InputError: if matplotlib is missing (extra ``plot``).
@@ -219,16 +220,16 @@ def sweep_time_step(
     a time that shrinks with the step size, so that order 1 shows as order 1.
 
     Args:
-        problem: what runs.
-        schemes: one, several, or a mapping of names to them.
-        dts: step sizes [s]; ``time / rows`` must be a whole number of each.
+        problem: system, parameters and initial state.
+        schemes: one scheme, several, or a mapping of names to schemes.
+        dts: step sizes [s]; ``time / rows`` must be a whole number of each step size.
         time: duration [s].
-        rows: number of output times after the start, at equal distances.
+        rows: number of equidistant output times after the start.
         reference: a `Trajectory` with these rows, a pair of arrays ``q (rows + 1, nq)``, ``v (rows + 1,
             nv)`` or a function ``t -> (q, v)`` of one time; None: the scheme of highest order among the
-            given ones at an eighth of the shortest step. That can show that schemes agree, not that they
-            are right, and favours that scheme.
-        repeats: each run is timed so many times.
+            given ones at an eighth of the shortest step. Such a reference can show that schemes agree, not
+            that they are right, and favours its scheme.
+        repeats: number of timed repetitions of each run.
 
     Returns:
         A `WorkPrecision` table; ``print`` shows it, ``save`` writes it as CSV or figure.
@@ -287,7 +288,7 @@ def _plan(problem: Problem, scheme: Scheme, sizes: np.ndarray, time: float, rows
 
 
 def _one(plan: Plan, lane: int) -> Any:
-    """One lane, finished."""
+    """Results of one lane, after waiting for them."""
     found, order = deal(plan, np.asarray([lane]), (jax.local_devices()[0],), 1)
     return jax.tree.map(lambda x: np.asarray(x)[order[0]], jax.block_until_ready(found))
 
@@ -333,7 +334,7 @@ def _reference(
 def _error(found: np.ndarray, reference: np.ndarray) -> float:
     size = np.max(np.abs(reference), axis=0)
     largest = np.max(size) or 1.0
-    # an entry that rests, a constrained one for instance, moves by rounding and drift only
+    # a constant entry, of a constrained coordinate for instance, changes by rounding and drift only
     error = np.mean(np.abs(found - reference) / np.where(size > RESTING * largest, size, largest))
     return float(error) if np.isfinite(error) else float("inf")
 
