@@ -20,7 +20,7 @@ from nsjax.core.blocks import StepBlocks, scan_blocks
 from nsjax.core.branches import repeat_for
 from nsjax.core.chosen import Whole, widened
 from nsjax.core.operators import prepared, refreshed
-from nsjax.core.pairs import REFUSED_GRADIENT, Known, handed_on, rows_handed_on
+from nsjax.core.pairs import REFUSED_GRADIENT, PairMemory, handed_on, rows_handed_on
 from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.step import Step, SystemState
@@ -132,7 +132,7 @@ def _first_carry(
         start = _carry_of_all(setup, params, state, start)
     if system.pairs is None:
         return params, start
-    known = Known(memory=start.memory, pairs=system.pairs.identity(params))
+    known = PairMemory(memory=start.memory, pairs=system.pairs.identity(params))
     return params, dataclasses.replace(start, memory=known)
 
 
@@ -325,7 +325,7 @@ def _known_pairs(system: System, params: PyTree, carry: Carry, output: Output) -
     """The carry with the pairs of its slots, and the output with a status bit for lost candidates."""
     if system.pairs is None:
         return carry, output
-    known = Known(memory=carry.memory, pairs=system.pairs.identity(params))
+    known = PairMemory(memory=carry.memory, pairs=system.pairs.identity(params))
     lost = jnp.where(system.pairs.overflow(params), CANDIDATES_LOST, 0)
     output = dataclasses.replace(output, status=output.status | lost)
     return dataclasses.replace(carry, memory=known), output

@@ -27,7 +27,7 @@ FRAMES = 240
 
 
 @dataclasses.dataclass(frozen=True)
-class Moved:
+class MovedShape:
     """A shape at all rows that are drawn, in arrays of numpy.
 
     Args:
@@ -66,7 +66,7 @@ class Motion:
     """
 
     t: np.ndarray
-    shapes: tuple[Moved, ...]
+    shapes: tuple[MovedShape, ...]
     places: np.ndarray | None
     forces: np.ndarray | None
     magnified: float
@@ -168,7 +168,7 @@ def _pictures(system: System, params: PyTree, t: Array, q: Array) -> Picture:
     return lax.map(lambda row: at(*row), (t, q))
 
 
-def _checked(found: Picture, who: str) -> tuple[Moved, ...]:
+def _checked(found: Picture, who: str) -> tuple[MovedShape, ...]:
     """The shapes of a picture, each once; refuses shapes that cannot be drawn."""
     shapes = []
     for x in found.shapes:
@@ -187,7 +187,7 @@ def _checked(found: Picture, who: str) -> tuple[Moved, ...]:
                 f"{x.values.shape[1:]}; a mesh alone has colours, one value per point"
             )
         values = None if x.values is None else np.asarray(x.values)
-        shapes.append(Moved(np.asarray(x.points), x.name, x.kind, x.role, x.faces, values, x.quantity))
+        shapes.append(MovedShape(np.asarray(x.points), x.name, x.kind, x.role, x.faces, values, x.quantity))
     sizes = {x.points.shape[2] for x in shapes}
     if len(sizes) != 1:
         raise InputError(
@@ -196,13 +196,13 @@ def _checked(found: Picture, who: str) -> tuple[Moved, ...]:
     return tuple(x for k, x in enumerate(shapes) if not any(_same(x, y) for y in shapes[:k]))
 
 
-def _same(x: Moved, y: Moved) -> bool:
+def _same(x: MovedShape, y: MovedShape) -> bool:
     """Whether two shapes are the same, as those of a body or floor that is in two contacts."""
     alike = x.kind == y.kind and (x.name == y.name or x.kind == "plane")
     return alike and np.array_equal(x.points, y.points, True)
 
 
-def _ends(shapes: tuple[Moved, ...], who: str) -> tuple[np.ndarray, np.ndarray]:
+def _ends(shapes: tuple[MovedShape, ...], who: str) -> tuple[np.ndarray, np.ndarray]:
     """Smallest and largest coordinates (d,) of all shapes but levels, and of the feet of near levels."""
     d = shapes[0].points.shape[2]
     points = [x.points.reshape(-1, d) for x in shapes if x.kind != "plane"]
@@ -220,7 +220,7 @@ def _ends(shapes: tuple[Moved, ...], who: str) -> tuple[np.ndarray, np.ndarray]:
     return both.min(axis=0), both.max(axis=0)
 
 
-def _foot(x: Moved, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _foot(x: MovedShape, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Point (rows, d) of a level that is nearest to the middle of all shapes."""
     point, normal = x.points[:, 0], x.points[:, 1] - x.points[:, 0]
     middle = 0.5 * (low + high)
@@ -228,13 +228,13 @@ def _foot(x: Moved, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return found
 
 
-def _levelled(x: Moved, low: np.ndarray, high: np.ndarray) -> Moved:
+def _levelled(x: MovedShape, low: np.ndarray, high: np.ndarray) -> MovedShape:
     """The level as a line, or a square of two triangles, around its `_foot`."""
     normal, foot = x.points[:, 1] - x.points[:, 0], _foot(x, low, high)
     reach = 0.5 * MARGIN * float(np.linalg.norm(high - low))
     if len(low) == 2:
         along = np.stack([normal[:, 1], -normal[:, 0]], axis=1) * reach
-        return Moved(np.stack([foot - along, foot + along], axis=1), x.name, "line", x.role, ())
+        return MovedShape(np.stack([foot - along, foot + along], axis=1), x.name, "line", x.role, ())
     other = np.eye(3)[np.argmin(np.abs(normal), axis=1)]
     first = np.cross(normal, other)
     first = reach * first / np.linalg.norm(first, axis=1)[:, None]
@@ -242,7 +242,7 @@ def _levelled(x: Moved, low: np.ndarray, high: np.ndarray) -> Moved:
     corners = np.stack(
         [foot - first - second, foot + first - second, foot + first + second, foot - first + second], 1
     )
-    return Moved(corners, x.name, "mesh", x.role, ((0, 1, 2), (0, 2, 3)))
+    return MovedShape(corners, x.name, "mesh", x.role, ((0, 1, 2), (0, 2, 3)))
 
 
 def _forces(traj: Trajectory, rows: np.ndarray, found: Picture) -> np.ndarray | None:

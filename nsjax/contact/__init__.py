@@ -9,7 +9,7 @@ from nsjax.contact.certificate import (
 from nsjax.contact.criteria import Criteria
 from nsjax.contact.jump import Jump, StepForces, forced_jump, no_jump, velocity_jump
 from nsjax.contact.law import ContactLaw
-from nsjax.contact.problem import ContactProblem, Factored, Given
+from nsjax.contact.problem import ContactProblem, Factored, GivenNormals
 from nsjax.contact.solvers import METHODS, ContactSolution, SolverSettings, solve
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "ContactSolution",
     "Criteria",
     "Factored",
-    "Given",
+    "GivenNormals",
     "Jump",
     "SolverSettings",
     "StepForces",

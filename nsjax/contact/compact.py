@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.branches import Branches
-from nsjax.contact.problem import ContactProblem, Factored, Given
+from nsjax.contact.problem import ContactProblem, Factored, GivenNormals
 from nsjax.linalg import LOOP_LIMIT, matmul
 from nsjax.types import Array, record
 
@@ -151,7 +151,7 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
     given = None
     if problem.given is not None:
         normal = jnp.where(taken, problem.given.normal[contact], 0.0)
-        given = Given(on=taken & jnp.asarray(problem.given.on)[contact], normal=normal)
+        given = GivenNormals(on=taken & jnp.asarray(problem.given.on)[contact], normal=normal)
     g = problem.delassus
     if isinstance(g, Factored):
         matrix = matmul(g.wt[rows], g.response[:, rows])

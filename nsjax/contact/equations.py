@@ -11,7 +11,7 @@ from jax import lax
 
 from nsjax.contact.bordered import StageTangent, bordered, linearised
 from nsjax.contact.inside import inside_of
-from nsjax.contact.problem import Given
+from nsjax.contact.problem import GivenNormals
 from nsjax.core.operators import jacobian
 from nsjax.linalg import Structure, block_jacobian
 from nsjax.types import Array, PyTree, record
@@ -58,7 +58,7 @@ class Equations(Protocol):
     def friction(self, data: PyTree) -> Array:
         """Coefficients (nc,)."""
 
-    def given(self, data: PyTree) -> Given | None:
+    def given(self, data: PyTree) -> GivenNormals | None:
         """Normal impulses that are given instead of found, if any."""
 
 
@@ -78,7 +78,7 @@ class Freezing(Equations, Protocol):
 
 
 @record()
-class Carried:
+class CarriedTangent:
     """A tangent that is carried to the next steps; ``known`` () bool: whether one has been formed."""
 
     tangent: StageTangent
@@ -172,7 +172,7 @@ def blank(shapes: Any) -> Any:
     return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
 
-def no_tangent(equations: Equations, data: PyTree, unknowns: int) -> Carried:
+def no_tangent(equations: Equations, data: PyTree, unknowns: int) -> CarriedTangent:
     """`StageStart.carried` of the first step: a tangent of zeros that is not known yet.
 
     Args:
@@ -183,4 +183,4 @@ def no_tangent(equations: Equations, data: PyTree, unknowns: int) -> Carried:
     if joints is not None:
         size += joints.inside * joints.copies
     shapes = jax.eval_shape(lambda: kept_tangent(joints or equations, data, size))
-    return Carried(tangent=blank(shapes), known=jnp.asarray(False))
+    return CarriedTangent(tangent=blank(shapes), known=jnp.asarray(False))

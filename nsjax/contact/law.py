@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.contact.problem import Given
+from nsjax.contact.problem import GivenNormals
 from nsjax.types import Array, record
 
 
@@ -42,14 +42,14 @@ class ContactLaw:
         """Contacts whose normal force is given."""
         return 0 if self.load is None else int(self.load.shape[0])
 
-    def given(self, nc: int, duration: Array | float) -> Given | None:
+    def given(self, nc: int, duration: Array | float) -> GivenNormals | None:
         """Normal impulses [N s] by ``load`` in a time [s], zero in an impact; None if there is none."""
         if self.load is None or not nc:
             return None
         others = nc - self.loads
         impulses = jnp.concatenate([jnp.zeros(others), self.load * duration])
         leads = (-1,) * others + self.follow if self.follow else ()
-        return Given(on=np.arange(nc) >= others, normal=impulses, leads=leads)
+        return GivenNormals(on=np.arange(nc) >= others, normal=impulses, leads=leads)
 
     def row_restitution(self, nc: int, nt: int) -> Array:
         """Restitution of every contact row (nc (1 + nt),), contact by contact."""

@@ -38,7 +38,7 @@ class Factored:
 
 
 @record(static=("leads",))
-class Given:
+class GivenNormals:
     """Normal impulses that are given instead of found: ``x_N = normal`` whatever ``u_N``.
 
     Args:
@@ -108,7 +108,7 @@ class ContactProblem:
     free: Array
     friction: Array
     mask: Array
-    given: Given | None = None
+    given: GivenNormals | None = None
     smooth: int = 0
     bounded: int = 0
 

@@ -30,7 +30,7 @@ from jax import lax
 from nsjax.contact import mixing
 from nsjax.contact.certificate import impulse_scale, natural_residual, relative_residual
 from nsjax.contact.cone_newton import cone_newton
-from nsjax.contact.problem import ContactProblem, Factored, Given, project_disk
+from nsjax.contact.problem import ContactProblem, Factored, GivenNormals, project_disk
 from nsjax.contact.proximal import proximal_newton
 from nsjax.linalg import Paired
 from nsjax.types import Array, record
@@ -238,7 +238,7 @@ def _dealt(problem: ContactProblem, width: int) -> _GroupedProblem:
     which = order[np.minimum(rank, nc - 1)]
     given = problem.given
     if given is not None:
-        given = Given(on=jnp.asarray(given.on)[which], normal=given.normal[which])
+        given = GivenNormals(on=jnp.asarray(given.on)[which], normal=given.normal[which])
     few = ContactProblem(
         nc=GROUPS * width, nt=problem.nt, nb=0,
         delassus=Factored(wt=g.wt.taken(which), response=g.response.taken(which)),

@@ -19,7 +19,7 @@ from jax import lax
 
 from nsjax.contact.bordered import StageTangent
 from nsjax.contact.equations import (
-    Carried,
+    CarriedTangent,
     Equations,
     blank,
     freezes,
@@ -78,7 +78,7 @@ class StageStart:
 
     z: Array
     kept: StageTangent | None = None
-    carried: Carried | None = None
+    carried: CarriedTangent | None = None
     again: Array | None = None
 
 
@@ -112,7 +112,7 @@ class StageAnswer:
     iterations: Array
     estimate: Array
     residual: Array
-    carried: Carried | None = None
+    carried: CarriedTangent | None = None
 
 
 # Number of passes from which on the contact solver starts with the impulses of the last pass. Where
@@ -346,7 +346,7 @@ def _iterate(
     z, impulses, tangent, k, last, now, iterations, residual, _ = repeat(unsolved, body, start)
     estimate = now * now / jnp.where(last > 0.0, last, 1.0) / settings.scale
     if carried is not None:
-        carried = Carried(tangent=tangent, known=estimate <= settings.tolerance)
+        carried = CarriedTangent(tangent=tangent, known=estimate <= settings.tolerance)
     return (z, impulses), (k, iterations, estimate, residual, carried)
 
 

@@ -35,7 +35,7 @@ class Pairs(Protocol):
 
 
 @record()
-class Known:
+class PairMemory:
     """Memory of a scheme about contacts, and the identities (nc,) of the pairs in its slots."""
 
     memory: PyTree

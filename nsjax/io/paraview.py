@@ -11,7 +11,7 @@ import numpy as np
 from nsjax.core import InputError, Problem
 from nsjax.core.arguments import file_path
 from nsjax.io.files import PathLike, check_writable, replacing
-from nsjax.motion import Motion, Moved, motion
+from nsjax.motion import Motion, MovedShape, motion
 from nsjax.trajectory import Trajectory
 
 FRAMES = 1000
@@ -126,7 +126,7 @@ class _Grid:
         self.values.append(np.zeros(points.shape[:2]) if values is None else values)
         self.count += points.shape[1]
 
-    def _add_shape(self, shape: Moved) -> None:
+    def _add_shape(self, shape: MovedShape) -> None:
         name, kind, points = shape.name, shape.kind, shape.points
         there = np.isfinite(points[0]).all(axis=1)
         places = np.cumsum(there) - 1

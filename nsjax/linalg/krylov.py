@@ -15,7 +15,7 @@ Apply = Callable[[Array], Array]
 
 
 @record()
-class Iterated:
+class KrylovSolution:
     """Answer (n,), number of products with the matrix, and whether the residual has reached its bound."""
 
     x: Array
@@ -34,7 +34,7 @@ def _ratio(a: Array, b: Array) -> Array:
 
 def conjugate_gradients(
     product: Apply, precondition: Apply, b: Array, tolerance: Array | float, max_iterations: int
-) -> Iterated:
+) -> KrylovSolution:
     """Solution of ``A x = b`` for a symmetric matrix that is positive definite on the range of ``P^-1``.
 
     Stops with ``|b - A x| <= tolerance |b|`` of the recursive residual, or if this is nan.
@@ -67,12 +67,12 @@ def conjugate_gradients(
 
     z = precondition(b)
     x, r, _, _, count = lax.while_loop(going, body, (jnp.zeros_like(b), b, z, _dot(b, z), jnp.asarray(0)))
-    return Iterated(x=x, iterations=count, solved=_dot(r, r) <= bound)
+    return KrylovSolution(x=x, iterations=count, solved=_dot(r, r) <= bound)
 
 
 def stabilised(
     product: Apply, precondition: Apply, b: Array, tolerance: Array | float, max_iterations: int
-) -> Iterated:
+) -> KrylovSolution:
     """Solution of ``A x = b`` for an unsymmetric matrix by BiCGStab, with two products in each iteration.
 
     Source: van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992) 631-644.
@@ -109,4 +109,4 @@ def stabilised(
     zero, one = jnp.zeros_like(b), jnp.ones(())
     start = zero, b, zero, zero, (one, one, one), jnp.asarray(0)
     x, r, *_, count = lax.while_loop(going, body, start)
-    return Iterated(x=x, iterations=count, solved=_dot(r, r) <= bound)
+    return KrylovSolution(x=x, iterations=count, solved=_dot(r, r) <= bound)

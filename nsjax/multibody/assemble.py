@@ -15,7 +15,7 @@ from nsjax.core.checks import is_traced
 from nsjax.multibody.contacts import turning_friction
 from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
 from nsjax.multibody.contacts.groups import MANY_ROWS, UNASKED, stand_ins, with_candidates, with_groups
-from nsjax.multibody.contacts.named_contacts import Named
+from nsjax.multibody.contacts.named_contacts import NamedContacts
 from nsjax.multibody.coordinates.turn_counts import read_angles
 from nsjax.multibody.flexible.beam_start import beam_start, dependent_beam_rows
 from nsjax.multibody.flexible.beams import with_nodes
@@ -26,7 +26,7 @@ from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.nearest_start import nearest_start
 from nsjax.multibody.parts import Part, number
 from nsjax.multibody.presence import presence_of
-from nsjax.multibody.start import Begin, at_rest, close, dependent_rows, poses
+from nsjax.multibody.start import StartArguments, at_rest, close, dependent_rows, poses
 from nsjax.multibody.topology import (
     Topology,
     absolute_topology,
@@ -105,10 +105,12 @@ def assemble(
         return at_rest(assemble(*parts, gravity=gravity, coordinates=coordinates, guess=guess, near=near))
     if near is not None and (start or guess):
         raise InputError("assemble: near beside start or guess; give one of them")
-    return assembled(parts, gravity, coordinates, Begin(dict(start or {}), dict(guess or {}), near))
+    return assembled(
+        parts, gravity, coordinates, StartArguments(dict(start or {}), dict(guess or {}), near)
+    )
 
 
-def assembled(parts: tuple[Part, ...], gravity: Any, coordinates: str, begin: Begin) -> Problem:
+def assembled(parts: tuple[Part, ...], gravity: Any, coordinates: str, begin: StartArguments) -> Problem:
     """The problem of `assemble` from a start that is no equilibrium."""
     if coordinates not in COORDINATES:
         raise InputError(f"assemble: coordinates = {coordinates!r}; choose one of {', '.join(COORDINATES)}")
@@ -177,7 +179,7 @@ class RowsWarning(UserWarning):
     """A mechanism has many contacts, so that its steps are slow."""
 
 
-def _tell_rows(contacts: Named) -> None:
+def _tell_rows(contacts: NamedContacts) -> None:
     """Warn of many contacts of rigid bodies, before anything is compiled."""
     many = contacts.between_bodies
     if many <= MANY_ROWS:

@@ -18,7 +18,7 @@ from nsjax.multibody.body_sensors import Sensor, sensed
 from nsjax.multibody.constraint_rows import ConstraintRows
 from nsjax.multibody.contacts import gap_functions, screw_rows, turning_friction
 from nsjax.multibody.contacts.heaps import STACKED, Contacts
-from nsjax.multibody.contacts.named_contacts import BESIDE, CHOSEN, NEAREST, Named
+from nsjax.multibody.contacts.named_contacts import BESIDE, CHOSEN, NEAREST, NamedContacts
 from nsjax.multibody.contacts.selection import Selection
 from nsjax.multibody.coordinate_names import coordinate_labels, input_name, observed, titled, units_of_gaps
 from nsjax.multibody.coordinates import planar_vectors as plane
@@ -196,7 +196,7 @@ class Mechanism:
         return met and isinstance(self.tree, SpatialTree)
 
     @functools.cached_property
-    def named(self) -> Named:
+    def named(self) -> NamedContacts:
         """Named contacts: all, or those of a step."""
         return self.presence.named.of_step if self.few else self.presence.named
 

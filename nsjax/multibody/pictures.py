@@ -16,7 +16,7 @@ import numpy as np
 from nsjax import shapes
 from nsjax.fem import section_axes
 from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
-from nsjax.multibody.contacts.named_contacts import Named
+from nsjax.multibody.contacts.named_contacts import NamedContacts
 from nsjax.multibody.contacts.shape_pictures import on_body
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
@@ -156,7 +156,7 @@ def _several(a: Any, n: int, dimension: int) -> Array:
     return jnp.broadcast_to(wide.T if wide.ndim == 2 else wide, (n, 3))
 
 
-def _places(scene: Scene, named: Named, met: list[Any], limits: int, tangents: int) -> Any:
+def _places(scene: Scene, named: NamedContacts, met: list[Any], limits: int, tangents: int) -> Any:
     """Points, normals and tangents of all contacts; NaN for limits of joints, which have no place."""
     d, counts = scene.dimension, named.rows
     points = [_several(x.here, n, d) for x, n in zip(met, counts, strict=True)]
@@ -175,7 +175,13 @@ def _places(scene: Scene, named: Named, met: list[Any], limits: int, tangents: i
 
 
 def picture(
-    scene: Scene, topology: Topology, p: PyTree, named: Named, met: list[Any], limits: int, tangents: int
+    scene: Scene,
+    topology: Topology,
+    p: PyTree,
+    named: NamedContacts,
+    met: list[Any],
+    limits: int,
+    tangents: int,
 ) -> shapes.Picture:
     """Picture of a mechanism at an instant.
 

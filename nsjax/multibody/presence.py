@@ -7,7 +7,7 @@ import dataclasses
 from nsjax.multibody.contacts import gap_functions, turning_friction
 from nsjax.multibody.contacts.batches import Batch
 from nsjax.multibody.contacts.heaps import batches_of
-from nsjax.multibody.contacts.named_contacts import Named, named
+from nsjax.multibody.contacts.named_contacts import NamedContacts, named
 from nsjax.multibody.contacts.turning_friction import TurningRow
 from nsjax.multibody.couplings import KINDS as COUPLINGS
 from nsjax.multibody.joints import KINDS as JOINTS
@@ -41,7 +41,7 @@ class Presence:
     drags: tuple[str, ...]
     motions: tuple[str, ...]
     tangents: int
-    named: Named
+    named: NamedContacts
     dropped: tuple[str, ...] = ()
     batches: tuple[Batch, ...] = ()
     order: tuple[int, ...] | None = None

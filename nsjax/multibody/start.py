@@ -142,7 +142,7 @@ def rate_of(link: Link, value: Any, who: str, xp: Any) -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
-class Begin:
+class StartArguments:
     """Arguments of `nsjax.multibody.assemble` for the start of a mechanism.
 
     Args:

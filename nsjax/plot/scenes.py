@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nsjax.motion import Motion, Moved
+from nsjax.motion import Motion, MovedShape
 from nsjax.short import scale
 
 # Okabe and Ito's colours without vermilion, which is the colour of forces only.
@@ -93,7 +93,7 @@ def traces(seen: Motion) -> list[Trace]:
     return found
 
 
-def _trace(x: Moved, colour: str, dimension: int, factor: float, decimals: int) -> Trace:
+def _trace(x: MovedShape, colour: str, dimension: int, factor: float, decimals: int) -> Trace:
     """Trace of a shape."""
     look, values = _look(x, colour, dimension), x.values
     if values is not None:
@@ -102,7 +102,7 @@ def _trace(x: Moved, colour: str, dimension: int, factor: float, decimals: int) 
     return Trace(look, factor * x.points, x.still, decimals, values)
 
 
-def _scale_of_colours(x: Moved, values: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
+def _scale_of_colours(x: MovedShape, values: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
     """Values in the unit of their colour bar, and attributes of the bar, the same over the whole run."""
     name, _, unit = x.quantity.partition(" [")
     times, unit = scale(values, unit.rstrip("]"))
@@ -127,7 +127,7 @@ def _colours(seen: Motion) -> dict[str, str]:
     return {x.name: given.get(x.name, roles.get(x.role, GROUND)) for x in seen.shapes}
 
 
-def _look(x: Moved, colour: str, dimension: int) -> dict[str, Any]:
+def _look(x: MovedShape, colour: str, dimension: int) -> dict[str, Any]:
     """Constant attributes of a shape's trace."""
     quiet = {"name": x.name, "hoverinfo": "name", "showlegend": False}
     if x.kind == "mesh":

@@ -8,7 +8,7 @@ from nsjax import status
 from nsjax.contact import Jump, no_jump
 from nsjax.contact.contact_report import ContactReport
 from nsjax.contact.family import Stepped
-from nsjax.contact.problem import Given
+from nsjax.contact.problem import GivenNormals
 from nsjax.contact.stage import StageAnswer
 from nsjax.core.branches import branch
 from nsjax.core.scheme import Event, Output
@@ -62,7 +62,7 @@ def step_status(
 
 def stage_jump(
     system: System, answer: StageAnswer, dv: Array, rates: tuple[Array, Array], active: Array | None,
-    given: Given | None = None,
+    given: GivenNormals | None = None,
 ) -> Jump:  # fmt: skip
     """The result of the stage solver as a `Jump`.
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nsjax.contact import ContactProblem, solve
-from nsjax.contact.problem import Given
+from nsjax.contact.problem import GivenNormals
 
 DRAWS = 60
 FLOOR, WALL = "floor", "wall"
@@ -33,7 +33,7 @@ def _program(held: str):
             nc=1 + floor, nt=1, nb=1 - floor, delassus=rows[:, None] * rows / mass,
             free=rows * free - (np.arange(rows.shape[0]) == 1 + 2 * floor) * wanted,
             friction=jnp.ones(1 + floor), mask=jnp.ones(1 + floor, bool),
-            given=Given(on=on, normal=jnp.where(on, bound, 0.0)),
+            given=GivenNormals(on=on, normal=jnp.where(on, bound, 0.0)),
         )  # fmt: skip
         x = solve(problem).x
         return free + jnp.dot(rows, x) / mass, x[1 + 2 * floor]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from nsjax.contact import METHODS, ContactProblem, Given, natural_residual, solve
+from nsjax.contact import METHODS, ContactProblem, GivenNormals, natural_residual, solve
 from nsjax.contact.compact import CAPACITY
 
 
@@ -34,7 +34,7 @@ def bounded_problem(
     problem = ContactProblem(
         nc=n, nt=nt, nb=0, delassus=jnp.asarray(rows @ rows.T), free=jnp.asarray(rows @ v),
         friction=jnp.asarray(np.concatenate([np.zeros(nc), np.ones(nd)])), mask=jnp.ones(n, bool),
-        given=Given(on=np.arange(n) >= nc, normal=jnp.asarray(normal)),
+        given=GivenNormals(on=np.arange(n) >= nc, normal=jnp.asarray(normal)),
     )  # fmt: skip
     return problem, w, v
 
@@ -114,7 +114,7 @@ def test_the_derivative_by_a_bound_starts_at_zero(bound: float, speed: float) ->
         problem = ContactProblem(
             nc=1, nt=1, nb=0, delassus=jnp.array([[0.0, 0.0], [0.0, 2.0]]), free=jnp.array([0.0, speed]),
             friction=jnp.ones(1), mask=jnp.ones(1, bool),
-            given=Given(on=np.ones(1, bool), normal=bound[None]),
+            given=GivenNormals(on=np.ones(1, bool), normal=bound[None]),
         )  # fmt: skip
         return solve(problem).x
 

@@ -11,7 +11,7 @@ import pytest
 
 import nsjax
 from nsjax import ContactLaw, State, System, schemes
-from nsjax.contact import ContactProblem, Given, natural_residual, solve
+from nsjax.contact import ContactProblem, GivenNormals, natural_residual, solve
 from nsjax.core import InputError, Problem
 
 SLOW = pytest.mark.slow
@@ -21,7 +21,7 @@ solved = jax.jit(lambda problem: solve(problem))
 
 def pushed(free, multiple, bounded):
     """A contact with friction and a row that follows it, uncoupled; of all rows or of its tangent alone."""
-    given = Given(on=np.array([False, True]), normal=jnp.zeros(2), leads=(-1, 0))
+    given = GivenNormals(on=np.array([False, True]), normal=jnp.zeros(2), leads=(-1, 0))
     own = jnp.asarray(free[2:] if bounded else [0.0, *free[2:]])
     rows = jnp.concatenate([jnp.asarray(free[:2]), own])
     weights = jnp.array([1.0, 2.0, 4.0] if bounded else [1.0, 2.0, 0.0, 4.0])
@@ -234,7 +234,7 @@ def test_a_row_follows_a_contact_without_friction_behind_one_with() -> None:
         nc=3, nt=1, nb=0, delassus=jnp.asarray(w @ w.T * 0.05 + np.eye(4)),
         free=jnp.array([-1.0, 0.2, -2.0, 9.0]), friction=jnp.array([0.3, 0.0, 0.25]),
         mask=jnp.ones(3, bool), smooth=1, bounded=1,
-        given=Given(on=np.array([False, False, True]), normal=jnp.zeros(3), leads=(-1, -1, 1)),
+        given=GivenNormals(on=np.array([False, False, True]), normal=jnp.zeros(3), leads=(-1, -1, 1)),
     )  # fmt: skip
     answer = solved(problem)
     assert float(answer.residual) < 1e-12

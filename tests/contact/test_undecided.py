@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nsjax.contact import ContactProblem, solve
-from nsjax.contact.problem import Given
+from nsjax.contact.problem import GivenNormals
 
 DRAWS = 60
 MASS = np.diag([1.3, 0.8])
@@ -27,7 +27,7 @@ def answer(data, nt: int):
     problem = ContactProblem(
         nc=3, nt=nt, nb=0, delassus=jnp.asarray(w @ np.linalg.inv(MASS) @ w.T), free=w @ free,
         friction=jnp.stack([grip, grip, 1.0]), mask=jnp.ones(3, bool),
-        given=Given(on=on, normal=jnp.where(on, bound, 0.0)),
+        given=GivenNormals(on=on, normal=jnp.where(on, bound, 0.0)),
     )  # fmt: skip
     x = solve(problem).x
     return x, free + np.linalg.inv(MASS) @ w.T @ x

@@ -16,7 +16,7 @@ import nsjax
 from nsjax import Criteria, InputError, io, models, schemes
 from nsjax import multibody as mb
 from nsjax.contact.bordered import StageTangent
-from nsjax.contact.equations import Carried
+from nsjax.contact.equations import CarriedTangent
 from nsjax.io import names
 from nsjax.io.codec import record_types
 from nsjax.io.scheme import describe_scheme, rebuild_scheme
@@ -114,7 +114,7 @@ def test_all_numbers_of_parts_and_kept_tangents_have_public_names() -> None:
     """Of parts that no model is made of, and what the carry of a beam holds."""
     found = [x for x in vars(numbers).values() if dataclasses.is_dataclass(x)]
     assert len(found) >= 15
-    found += [Curve, Carried, StageTangent, Eliminated, Factors, Tridiagonal, BlockTridiagonal]
+    found += [Curve, CarriedTangent, StageTangent, Eliminated, Factors, Tridiagonal, BlockTridiagonal]
     assert [cls for cls in found if ":" in names.public_name(cls)] == []
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nsjax import ContactLaw, schemes
-from nsjax.contact import Given
+from nsjax.contact import GivenNormals
 from nsjax.loop import worked
 from nsjax.schemes.nsga.levels import PositionLevel, VelocityLevel
 from nsjax.schemes.nsga.states import Prediction
@@ -30,7 +30,7 @@ def step(seed: int) -> tuple[Prediction, np.random.Generator, np.ndarray]:
     state.q[:2] = params["stop"], 0.01 * np.cos(3.0 * params["stop"])
     zero, one = np.zeros(SYSTEM.nv), np.ones(())
     law: ContactLaw = SYSTEM.law(params)
-    given: Given = law.given(SYSTEM.nc, 0.01)
+    given: GivenNormals = law.given(SYSTEM.nc, 0.01)
     s = Prediction(
         params=params, dt=0.01 * one, t=state.t + 0.01, q=state.q, xi=zero, v=zero, c1=one, c2=one,
         scale=one, creep=np.zeros((SYSTEM.nc, SYSTEM.nt)), restitution=np.zeros(SYSTEM.nc * 3 + SYSTEM.nb),

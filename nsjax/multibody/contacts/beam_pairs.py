@@ -17,7 +17,7 @@ from nsjax.multibody.contacts import axis_places
 from nsjax.multibody.contacts import closest_points as closest
 from nsjax.multibody.contacts.axis_places import Axis, Places
 from nsjax.multibody.contacts.closest_pairs import axis_of, carried
-from nsjax.multibody.contacts.closest_points import Met
+from nsjax.multibody.contacts.closest_points import ShapeContacts
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.contacts.shape_places import across
 from nsjax.multibody.contacts.solid_distance import Solid, solid
@@ -60,7 +60,7 @@ def _held_solid(scene: Scene, part: Part, numbers: Any) -> Any:
     return axis_places.searched(axis, axis_places.slope_of(axis, other.away), none)._replace(foot=None)
 
 
-def _tube_solid(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _tube_solid(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     axis, other, radius = _axis(scene, part, numbers, 0), _solid(scene, part, numbers), numbers.first.radius
     places: Places = _held_solid(scene, part, numbers) if near is None else near
     u = axis_places.followed(axis, other, places)
@@ -68,7 +68,7 @@ def _tube_solid(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     distance, unit = jax.vmap(other.at, 1, (0, 1))(centres)
     arms = -0.5 * (radius + distance) * unit
     middle = centres + arms
-    return Met(
+    return ShapeContacts(
         distance - radius + _back(axis, places, radius), middle, middle, unit,
         moving=_moving(scene, part.bodies[0], axis, u, arms),
     )  # fmt: skip
@@ -92,7 +92,7 @@ def _between(scene: Scene, one: Array, other: Array) -> Array:
     return jnp.where(askew, made / jnp.sqrt(jnp.where(askew, square, 1.0)), across(scene, one))
 
 
-def _tubes(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _tubes(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     one, other = (_axis(scene, part, numbers, k) for k in (0, 1))
     r, s = numbers.first.radius, numbers.second.radius
     places: Places = _held_tubes(scene, part, numbers) if near is None else near
@@ -103,7 +103,7 @@ def _tubes(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     instead = jax.vmap(lambda a, b: _between(scene, a, b), 1, 1)(_unit(first), _unit(second))
     length, unit = closest.lengthened(here - there, instead)
     middle = 0.5 * (here + there + (s - r) * unit)
-    return Met(
+    return ShapeContacts(
         length - r - s + _back(one, places, r + s), middle, middle, unit,
         moving=_moving(scene, part.bodies[0], one, u, middle - here),
         carried=_moving(scene, part.bodies[1], other, w, middle - there),

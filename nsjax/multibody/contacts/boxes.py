@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.multibody.contacts.closest_points import COINCIDE, Met, dot, first_of, sign
+from nsjax.multibody.contacts.closest_points import COINCIDE, ShapeContacts, dot, first_of, sign
 from nsjax.multibody.coordinates.spatial_vectors import cross
 from nsjax.types import Array
 
@@ -130,7 +130,7 @@ def held(one: Box, other: Box) -> BoxFeatures:
     )
 
 
-def met(one: Box, other: Box, found: BoxFeatures) -> Met:
+def met(one: Box, other: Box, found: BoxFeatures) -> ShapeContacts:
     """Contacts of two boxes: two in the plane, eight in space."""
     reference, incident = _reference(found, one, other)
     if one.half.shape[0] == 2:
@@ -142,7 +142,7 @@ def met(one: Box, other: Box, found: BoxFeatures) -> Met:
     normal = jnp.where(found.second, normal, -normal)
     back = jnp.where(found.kept, 0.0, jnp.sum(one.half) + jnp.sum(other.half))
     if one.half.shape[0] == 2:
-        return Met(gap + back, here, there, normal)
+        return ShapeContacts(gap + back, here, there, normal)
     alone = _edges(found, one, other)
     first = np.arange(gap.shape[0]) == 0
     back = jnp.where(found.crossed, jnp.where(first, 0.0, jnp.sum(one.half) + jnp.sum(other.half)), back)
@@ -150,7 +150,7 @@ def met(one: Box, other: Box, found: BoxFeatures) -> Met:
         jnp.where(found.crossed & first, x[:, None], y)
         for x, y in zip((alone.here, alone.there, alone.normal), (here, there, normal), strict=True)
     )
-    return Met(jnp.where(found.crossed & first, alone.gap, gap) + back, here, there, normal)
+    return ShapeContacts(jnp.where(found.crossed & first, alone.gap, gap) + back, here, there, normal)
 
 
 def _edge(local: Array) -> Array:
@@ -353,11 +353,11 @@ def _crossed(found: BoxFeatures, one: Box, other: Box, most: Array) -> BoxFeatur
     )  # fmt: skip
 
 
-def _edges(found: BoxFeatures, one: Box, other: Box) -> Met:
+def _edges(found: BoxFeatures, one: Box, other: Box) -> ShapeContacts:
     """The contact of two edges."""
     a, b = through(one.axes, found.one), through(other.axes, found.other)
     here = one.centre + through(one.axes, found.beside * one.half)
     there = other.centre + through(other.axes, found.opposite * other.half)
     outward = through(other.axes, found.opposite) - through(one.axes, found.beside)
     normal = skewed(a, b, outward)
-    return Met(dot(normal, here - there), *nearest_points(here, a, there, b, normal), normal)
+    return ShapeContacts(dot(normal, here - there), *nearest_points(here, a, there, b, normal), normal)

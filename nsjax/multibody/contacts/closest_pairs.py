@@ -13,7 +13,7 @@ from jax import lax
 from nsjax.core import InputError
 from nsjax.multibody.contacts import boxes, profiles
 from nsjax.multibody.contacts import closest_points as closest
-from nsjax.multibody.contacts.closest_points import Met
+from nsjax.multibody.contacts.closest_points import ShapeContacts
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.contacts.shape_places import across, along_of, ends, normal_of, segment, solid_box
 from nsjax.multibody.contacts.solid_distance import Solid, solid
@@ -23,7 +23,7 @@ from nsjax.multibody.parts import Part
 from nsjax.types import Array
 
 
-def _sphere_solid(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _sphere_solid(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     """Contact of a ball or point with any solid."""
     centre = scene.position(part.bodies[0], numbers.first.at)
     return _on_surface(centre, numbers.first.radius, *_other(scene, part, numbers).at(centre))
@@ -33,13 +33,13 @@ def _other(scene: Scene, part: Part, numbers: Any) -> Solid:
     return solid(scene, part.bodies[1], part.option("shapes")[1], numbers.second)
 
 
-def _balls(scene: Scene, part: Part, numbers: Any, centres: Array) -> Met:
+def _balls(scene: Scene, part: Part, numbers: Any, centres: Array) -> ShapeContacts:
     """Contacts of balls around points (d, k) of the axis of the first shape with any solid."""
     found = jax.vmap(_other(scene, part, numbers).at, 1, (0, 1))(centres)
     return _on_surface(centres, numbers.first.radius, *found)
 
 
-def _capsules(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _capsules(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     one = segment(scene, part.bodies[0], numbers.first)
     other = segment(scene, part.bodies[1], numbers.second)
     instead = across(scene, other[1])
@@ -51,7 +51,7 @@ def _both_boxes(scene: Scene, part: Part, numbers: Any) -> tuple[boxes.Box, boxe
     return solid_box(scene, first, numbers.first), solid_box(scene, second, numbers.second)
 
 
-def _boxes(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _boxes(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     both = _both_boxes(scene, part, numbers)
     return boxes.met(*both, boxes.held(*both) if near is None else near)
 
@@ -68,7 +68,7 @@ def _held_capsule(scene: Scene, part: Part, numbers: Any) -> Any:
     return lax.stop_gradient(closest.along_box(start, way, jnp.asarray(half, float), box.half))
 
 
-def _capsule_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _capsule_box(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     """Contacts at held points of the axis: at the nearest one the distance has no slope along the axis."""
     middle, along, half = segment(scene, part.bodies[0], numbers.first)
     places, kept = _held_capsule(scene, part, numbers) if near is None else near
@@ -78,7 +78,7 @@ def _capsule_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     return dataclasses.replace(met, gap=met.gap + back)
 
 
-def _capsule_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _capsule_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     return _balls(scene, part, numbers, ends(scene, part.bodies[0], numbers.first))
 
 
@@ -100,7 +100,7 @@ def _pin_rims(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any, Array, 
     return (centres, *radii), (square[0], wide[0], wide[1]), start, along
 
 
-def _cylinder_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _cylinder_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     """A pin in a hollow cylinder: one contact at the point of each rim that is nearest to the wall."""
     (centres, one, other), parts, start, along = _pin_rims(scene, part, numbers)
     near = _held_rims(scene, part, numbers) if near is None else near
@@ -117,11 +117,11 @@ def _held_rims(scene: Scene, part: Part, numbers: Any) -> Any:
     return lax.stop_gradient(jax.vmap(closest.farthest_searched, 1)(across))
 
 
-def _on_surface(centre: Array, radius: Any, distance: Array, normal: Array) -> Met:
+def _on_surface(centre: Array, radius: Any, distance: Array, normal: Array) -> ShapeContacts:
     """Contact of a ball whose centre is at ``distance`` from a surface, along ``normal``."""
     radius = 0.0 if radius is None else radius
     there = centre - distance * normal
-    return Met(distance - radius, centre - radius * normal, there, normal)
+    return ShapeContacts(distance - radius, centre - radius * normal, there, normal)
 
 
 def _seen(scene: Scene, part: Part, numbers: Any) -> Array:
@@ -132,7 +132,7 @@ def _seen(scene: Scene, part: Part, numbers: Any) -> Array:
     return made
 
 
-def _sphere_profile(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _sphere_profile(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     a, control, point = scene.algebra, jnp.asarray(numbers.second.control), _seen(scene, part, numbers)
     near = profiles.searched(control, point) if near is None else near
     distance, normal = profiles.closest(control, point, near)
@@ -155,13 +155,13 @@ def _up(scene: Scene, part: Part, numbers: Any) -> Array:
     return made
 
 
-def _profile_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _profile_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     control, up = jnp.asarray(numbers.first.control), _up(scene, part, numbers)
     near = profiles.lowest_searched(control, up) if near is None else near
     here = scene.position(part.bodies[0], profiles.lowest(control, up, near))
     normal = scene.algebra.array(normal_of(scene, part.bodies[1], numbers.second))
     gap = closest.dot(normal, here - scene.position(part.bodies[1], numbers.second.at))
-    return Met(gap, here, here - gap * normal, normal)
+    return ShapeContacts(gap, here, here - gap * normal, normal)
 
 
 def _held_lowest(scene: Scene, part: Part, numbers: Any) -> Any:
@@ -177,7 +177,7 @@ def axis_of(scene: Scene, beam: str, curve: Any) -> tuple[Any, Array, Array]:
     return curve, frame.origin, turned.T
 
 
-def _sphere_tube(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _sphere_tube(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     ball, other, closed = numbers.first, numbers.second, part.option("closed")
     axis, centre = (
         axis_of(scene, part.bodies[1], numbers.second.curve),

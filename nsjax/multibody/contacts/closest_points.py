@@ -32,7 +32,7 @@ printed digits do. The second one would repeat the first, so its gap is opened.
 
 
 @dataclasses.dataclass(frozen=True)
-class Met:
+class ShapeContacts:
     """Contacts of two shapes.
 
     Args:
@@ -92,18 +92,18 @@ def of_segments(one: tuple[Array, Array, Any], other: tuple[Array, Array, Any]) 
     return m + s * d, n + t * e
 
 
-def between(here: Array, radius: Any, there: Array, other: Any, instead: Array) -> Met:
+def between(here: Array, radius: Any, there: Array, other: Any, instead: Array) -> ShapeContacts:
     """Contact of balls around points ``here`` and ``there`` of two centre lines."""
     length, unit = lengthened(here - there, instead)
     radius, other = (0.0 if x is None else x for x in (radius, other))
-    return Met(length - radius - other, here - radius * unit, there + other * unit, unit)
+    return ShapeContacts(length - radius - other, here - radius * unit, there + other * unit, unit)
 
 
-def inside(here: Array, radius: Any, there: Array, hollow: Any, instead: Array) -> Met:
+def inside(here: Array, radius: Any, there: Array, hollow: Any, instead: Array) -> ShapeContacts:
     """Contact of a ball in a hollow of radius ``hollow`` around ``there``: clearance less eccentricity."""
     length, unit = lengthened(here - there, instead)
     radius = 0.0 if radius is None else radius
-    return Met(hollow - radius - length, here + radius * unit, there + hollow * unit, -unit)
+    return ShapeContacts(hollow - radius - length, here + radius * unit, there + hollow * unit, -unit)
 
 
 def boxed(x: Array, half: Array) -> tuple[Array, Array]:
@@ -120,7 +120,7 @@ def boxed(x: Array, half: Array) -> tuple[Array, Array]:
 
 def capsules(
     one: tuple[Array, Array, Any], radius: Any, other: tuple[Array, Array, Any], second: Any, instead: Array
-) -> Met:  # fmt: skip
+) -> ShapeContacts:  # fmt: skip
     """Three contacts of two capsules: at the nearest points, and at both ends of the overlap, which keep
     parallel capsules from turning. The gap of an end that coincides with the nearest points is opened.
 

@@ -18,7 +18,15 @@ import numpy as np
 from jax import lax
 
 from nsjax.multibody.contacts import boxes, triangles
-from nsjax.multibody.contacts.closest_points import COINCIDE, Met, dot, first_of, lengthened, set_back, sign
+from nsjax.multibody.contacts.closest_points import (
+    COINCIDE,
+    ShapeContacts,
+    dot,
+    first_of,
+    lengthened,
+    set_back,
+    sign,
+)
 from nsjax.multibody.contacts.hulls import ROUND, ROWS, TILT, Faces, vertices_of
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.contacts.point_pairs import CORNERS, POINTS
@@ -276,7 +284,7 @@ def _held(scene: Scene, part: Part, numbers: Any) -> SolidFeatures:
     return near._replace(back=lax.stop_gradient(jnp.where(back, wide - met.gap, 0.0)))
 
 
-def _between(one: Solid, other: Solid, near: SolidFeatures) -> Met:
+def _between(one: Solid, other: Solid, near: SolidFeatures) -> ShapeContacts:
     """Contacts of held features."""
 
     def place(near: SolidFeatures) -> tuple[Array, Array, Array, Array]:
@@ -316,10 +324,10 @@ def _between(one: Solid, other: Solid, near: SolidFeatures) -> Met:
         )
 
     gap, here, there, normal = jax.vmap(place, -1, -1)(near)
-    return Met(gap - one.radius + near.back, here - one.radius * normal, there, normal)
+    return ShapeContacts(gap - one.radius + near.back, here - one.radius * normal, there, normal)
 
 
-def _meet(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _meet(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     near = _held(scene, part, numbers) if near is None else near
     return _between(*_solids(scene, part, numbers), near)
 

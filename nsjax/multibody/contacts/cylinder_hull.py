@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.multibody.contacts import cylinders, triangles
-from nsjax.multibody.contacts.closest_points import COINCIDE, Met, dot, set_back
+from nsjax.multibody.contacts.closest_points import COINCIDE, ShapeContacts, dot, set_back
 from nsjax.multibody.contacts.hulls import TILT, Faces, vertices_of
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.contacts.shape_places import segment
@@ -87,7 +87,7 @@ def _held(scene: Scene, part: Part, numbers: Any) -> Any:
     return cylinders.held_rims(rims, other), (places, side), _held_vertices(other.numbers[0], own)
 
 
-def _meet(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _meet(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     first, other = numbers.first, _hull(scene, part, numbers)
     rims, (places, side), (which, kept) = _held(scene, part, numbers) if near is None else near
     middle, along, half = segment(scene, part.bodies[0], first)

@@ -18,7 +18,7 @@ from jax import lax
 
 from nsjax.multibody.contacts import boxes
 from nsjax.multibody.contacts import closest_points as closest
-from nsjax.multibody.contacts.closest_points import COINCIDE, Met, dot, first_of
+from nsjax.multibody.contacts.closest_points import COINCIDE, ShapeContacts, dot, first_of
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.contacts.profiles import bounded
 from nsjax.multibody.contacts.shape_places import segment, solid_box
@@ -158,14 +158,14 @@ def held_rims(rims: Rims, other: Solid) -> RimPoints:
     return RimPoints(end, angle, jnp.where(bend > SOUND * radius, bend, 0.0), ~back)
 
 
-def pointed(points: Array, radius: Any, other: Solid, kept: Array, size: Any) -> Met:
+def pointed(points: Array, radius: Any, other: Solid, kept: Array, size: Any) -> ShapeContacts:
     """Contacts of balls around points (3, k) with a solid, both contact points in the middle of the gap."""
     distance, unit = jax.vmap(other.at, 1, (0, 1))(points)
     middle = points - 0.5 * (radius + distance) * unit
-    return Met(distance - radius + jnp.where(kept, 0.0, size), middle, middle, unit)
+    return ShapeContacts(distance - radius + jnp.where(kept, 0.0, size), middle, middle, unit)
 
 
-def of_rims(rims: Rims, other: Solid, held: RimPoints, size: Any) -> Met:
+def of_rims(rims: Rims, other: Solid, held: RimPoints, size: Any) -> ShapeContacts:
     """Contacts of the held points of rims; the deepest points move with the bodies."""
 
     def one(end: Array, angle: Array, bend: Array) -> Array:
@@ -202,18 +202,18 @@ def held_axis(line: tuple[Array, Array, Any], other: Solid) -> tuple[Array, Arra
     return found, ~closest.set_back(found[None, :], half)
 
 
-def joined(mets: list[Met]) -> Met:
+def joined(mets: list[ShapeContacts]) -> ShapeContacts:
     """Contacts of several lists in one."""
     gap = jnp.concatenate([x.gap for x in mets])
     here, there, normal = (
         jnp.concatenate([getattr(x, name) for x in mets], axis=1) for name in ("here", "there", "normal")
     )
-    return Met(gap, here, there, normal)
+    return ShapeContacts(gap, here, there, normal)
 
 
-def turned_over(x: Met) -> Met:
+def turned_over(x: ShapeContacts) -> ShapeContacts:
     """Contacts with both shapes exchanged."""
-    return Met(x.gap, x.there, x.here, -x.normal)
+    return ShapeContacts(x.gap, x.there, x.here, -x.normal)
 
 
 def _other(scene: Scene, part: Part, numbers: Any) -> Solid:
@@ -229,7 +229,7 @@ def _held_capsule(scene: Scene, part: Part, numbers: Any) -> Any:
     return held_axis(line, _other(scene, part, numbers).still())
 
 
-def _capsule_cylinder(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _capsule_cylinder(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     """Contacts at points of the axis that are held during a step, as for a capsule on a box."""
     middle, along, half = segment(scene, part.bodies[0], numbers.first)
     places, kept = _held_capsule(scene, part, numbers) if near is None else near
@@ -265,7 +265,7 @@ def _held_box(scene: Scene, part: Part, numbers: Any) -> Any:
     return rims, places, kept & lateral, _facing(other.numbers[0], ways[:, 0])
 
 
-def _cylinder_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _cylinder_box(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     first, other = numbers.first, _other(scene, part, numbers)
     rims, places, lateral, facing = _held_box(scene, part, numbers) if near is None else near
     middle, along, half = segment(scene, part.bodies[0], first)
@@ -295,7 +295,7 @@ def _held_cylinders(scene: Scene, part: Part, numbers: Any) -> Any:
     return own, others, crossed
 
 
-def _cylinders(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _cylinders(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     (first, second), (one, other) = part.bodies, (numbers.first, numbers.second)
     own, others, crossed = _held_cylinders(scene, part, numbers) if near is None else near
     lines = segment(scene, first, one), segment(scene, second, other)
@@ -304,7 +304,7 @@ def _cylinders(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     instead = boxes.skewed(lines[0][1], lines[1][1], a - b)
     side = closest.between(a[:, None], one.radius, b[:, None], other.radius, instead[:, None])
     middle = 0.5 * (side.here + side.there)
-    side = Met(side.gap + jnp.where(crossed, 0.0, size), middle, middle, side.normal)
+    side = ShapeContacts(side.gap + jnp.where(crossed, 0.0, size), middle, middle, side.normal)
     return joined([
         of_rims(rims_of(scene, first, one), _other(scene, part, numbers), own, size),
         turned_over(of_rims(rims_of(scene, second, other), _own(scene, part, numbers), others, size)),

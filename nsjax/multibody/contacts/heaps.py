@@ -17,7 +17,7 @@ from nsjax.contact import ContactLaw
 from nsjax.linalg import BlockDiagonal
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.batches import Batch, BatchMeetings, Places, alike
-from nsjax.multibody.contacts.candidates import Candidates, Found, listed
+from nsjax.multibody.contacts.candidates import CandidatePairs, Candidates, listed
 from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.joints import FREE
 from nsjax.multibody.numbers import LAW, side_by_side
@@ -26,14 +26,16 @@ from nsjax.multibody.topology import Topology
 from nsjax.types import Array, PyTree, record
 
 STACKED = "contacts alike"
-"""Key of `Stacked` in prepared params; no part can have this name, since names are words without blanks."""
+"""Key of `ContactNumbers` in prepared params; no part can have this name, since names are words without
+blanks.
+"""
 
 FOUND = "candidate pairs"
 """Key, in refreshed params, of the candidate pairs of a step and of their held features."""
 
 
 @record()
-class Stacked:
+class ContactNumbers:
     """Numbers of named contacts: shapes of each batch, and laws (n,) of all contacts in their order."""
 
     shapes: tuple[Any, ...]
@@ -73,7 +75,7 @@ class Contacts:
         structure = BlockDiagonal(block)
         return {"structure": structure, "islands": 0, "allowed": self.allowed, "pairs": self}
 
-    def prepare(self, p: PyTree) -> Stacked:
+    def prepare(self, p: PyTree) -> ContactNumbers:
         """Numbers of the named contacts, stacked in arrays."""
         shapes = tuple(
             side_by_side([(p[name].first, p[name].second) for name in batch.names]) for batch in self.named
@@ -86,7 +88,7 @@ class Contacts:
                 given = [jnp.zeros(batch.rows) if x is None else jnp.asarray(x, float) for x in values]
                 columns += [jnp.broadcast_to(x, (batch.rows,)) for x in given]
             law[key] = self._in_order(jnp.concatenate(columns)) if columns else jnp.zeros(0)
-        return Stacked(shapes=shapes, law=law)
+        return ContactNumbers(shapes=shapes, law=law)
 
     def _in_order(self, x: Array) -> Array:
         """Values of all contacts, given batch by batch, in the order of the contacts."""
@@ -95,8 +97,8 @@ class Contacts:
         n = len(self.order)
         return jnp.concatenate([x[:n][np.array(self.order)], x[n:]])
 
-    def _stacked(self, p: PyTree) -> Stacked:
-        made: Stacked = p[STACKED] if STACKED in p else self.prepare(p)
+    def _stacked(self, p: PyTree) -> ContactNumbers:
+        made: ContactNumbers = p[STACKED] if STACKED in p else self.prepare(p)
         return made
 
     def _ends(self, batch: Batch) -> np.ndarray:
@@ -211,7 +213,7 @@ class Contacts:
         first = sum(x.many * x.rows for x in self.named)
         numbered = [jnp.arange(first)]
         for k, batch in enumerate(self.found, len(self.named)):
-            slots: Found = p[FOUND][k][0]
+            slots: CandidatePairs = p[FOUND][k][0]
             # numbers of empty slots follow those of the pairs, so that the list ascends
             empty = batch.source.many + np.arange(batch.many)  # type: ignore[union-attr]
             own = jnp.where(slots.used, slots.which, empty)

@@ -19,7 +19,7 @@ from nsjax import shapes
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
 from nsjax.multibody.contacts import triangles
-from nsjax.multibody.contacts.closest_points import Met, first_of, set_back
+from nsjax.multibody.contacts.closest_points import ShapeContacts, first_of, set_back
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.contacts.point_pairs import POINTS
 from nsjax.multibody.contacts.shape import Shape, ShapeKind
@@ -186,7 +186,9 @@ def _window(x: Heightfield, point: Array, radius: Any) -> tuple[Array, Array]:
     return low, high
 
 
-def _looked(x: Heightfield, number: Array, point: Array, side: Array) -> tuple[triangles.Seen, Array]:
+def _looked(
+    x: Heightfield, number: Array, point: Array, side: Array
+) -> tuple[triangles.TrianglePosition, Array]:
     """Distances of a point from a triangle, and whether the point is over its face on the given side."""
     corner = [k[:, None] for k in _vertices(x, _triangle(number, x.heights.shape[1] - 1))]
     found = triangles.seen(corner, point)
@@ -271,7 +273,7 @@ def _radius(numbers: Any) -> Any:
     return 0.0 if radius is None else radius
 
 
-def _meet(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _meet(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     x, points, radius = numbers.second, _seen(scene, part, numbers), _radius(numbers)
     near = _held(scene, part, numbers) if near is None else near
 
@@ -289,7 +291,7 @@ def _meet(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     body, own = _turn(scene, part, x)
     origin = scene.position(part.bodies[1], x.at)[:, None]
     here, there, normal = (turned(body, turned(own, y)) for y in (here, there, normal))
-    return Met(away - radius + near.back.T.reshape(-1), origin + here, origin + there, normal)
+    return ShapeContacts(away - radius + near.back.T.reshape(-1), origin + here, origin + there, normal)
 
 
 def _count(part: Part, numbers: Any, dimension: int) -> int:

@@ -14,7 +14,7 @@ from jax import lax
 
 from nsjax.core import InputError
 from nsjax.multibody.contacts import triangles
-from nsjax.multibody.contacts.closest_points import Met, dot, first_of, set_back
+from nsjax.multibody.contacts.closest_points import ShapeContacts, dot, first_of, set_back
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.contacts.shape_places import normal_of
 from nsjax.multibody.coordinates.frames import Scene
@@ -109,7 +109,7 @@ def _size(points: Array) -> Array:
     return jnp.sqrt(jnp.sum(wide * wide))
 
 
-def _on_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _on_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     normal = scene.algebra.array(normal_of(scene, part.bodies[1], numbers.second))
     points = vertices_of(scene, part.bodies[0], numbers.first)
     near = _on_plane_held(scene, part, numbers) if near is None else near
@@ -118,7 +118,7 @@ def _on_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     gap = dot(normal[:, None], here - there)
     if near is not None:
         gap = gap + jnp.where(near[1], 0.0, _size(points))
-    return Met(gap, here, here, normal)
+    return ShapeContacts(gap, here, here, normal)
 
 
 def _of_vertices(part: Part, numbers: Any, dimension: int) -> int:
@@ -156,13 +156,13 @@ def _sphere_held(scene: Scene, part: Part, numbers: Any) -> HullFeature:
     return nearest(points, numbers.second.faces, scene.position(part.bodies[0], numbers.first.at))
 
 
-def _sphere(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _sphere(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     points = vertices_of(scene, part.bodies[1], numbers.second)
     centre = scene.position(part.bodies[0], numbers.first.at)
     near = _sphere_held(scene, part, numbers) if near is None else near
     distance, normal = from_feature(points, near, centre)
     radius = 0.0 if numbers.first.radius is None else numbers.first.radius
-    return Met(distance - radius, centre - radius * normal, centre - distance * normal, normal)
+    return ShapeContacts(distance - radius, centre - radius * normal, centre - distance * normal, normal)
 
 
 KINDS = (

@@ -71,7 +71,7 @@ class Choice:
 
 
 @dataclasses.dataclass(frozen=True)
-class Named:
+class NamedContacts:
     """Named contacts of a mechanism.
 
     Args:
@@ -103,7 +103,7 @@ class Named:
         return sum(n for _, n in last)
 
     @property
-    def of_step(self) -> Named:
+    def of_step(self) -> NamedContacts:
         """The contacts that a step evaluates, in the order of the pieces."""
         rows = [
             n * x.places // len(x.names) if isinstance(x, Batch) else n
@@ -336,7 +336,7 @@ def _enough(batch: Batch, at_once: int) -> bool:
     return len(batch.names) >= (min(at_once, SEARCHED_AT_ONCE) if batch.searched else at_once)
 
 
-def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) -> Named:
+def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) -> NamedContacts:
     """Named contacts of parts: ``at_once`` or more equal pairs make a batch, or `SEARCHED_AT_ONCE` where
     features are searched for; None: no batches.
     """
@@ -360,4 +360,4 @@ def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) 
         rows.append(n * len(own))
         standing += [int(places[name]) + k for name in own for k in range(n)]
     order = None if standing == sorted(standing) else tuple(int(k) for k in np.argsort(standing))
-    return Named(dimension, tuple(pieces), tuple(rows), order)
+    return NamedContacts(dimension, tuple(pieces), tuple(rows), order)

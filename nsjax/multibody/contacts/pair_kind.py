@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from nsjax.multibody.contacts.closest_points import Met
+from nsjax.multibody.contacts.closest_points import ShapeContacts
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.parts import Part
 
@@ -38,7 +38,7 @@ class PairKind:
 
     first: str
     second: str
-    meet: Callable[[Scene, Part, Any, Any], Met]
+    meet: Callable[[Scene, Part, Any, Any], ShapeContacts]
     count: int | Callable[[Part, Any, int], int] = 1
     hold: Callable[[Scene, Part, Any], Any] | None = None
     check: Callable[[str, Any, Any], None] | None = None

@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.multibody.contacts.closest_points import Met
+from nsjax.multibody.contacts.closest_points import ShapeContacts
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.contacts.shape_places import ends, normal_of, rim_points, turn_of
 from nsjax.multibody.coordinates import planar_vectors as plane
@@ -59,27 +59,27 @@ def _points(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
     return POINTS[part.option("shapes")[0]](scene, part.bodies[0], shape), getattr(shape, "radius", None)
 
 
-def _above(scene: Scene, part: Part, numbers: Any, point: Any, radius: Any, normal: Any) -> Met:
+def _above(scene: Scene, part: Part, numbers: Any, point: Any, radius: Any, normal: Any) -> ShapeContacts:
     """Contacts of balls (of points for a radius of None) with a plane."""
     a, there = scene.algebra, scene.point(part.bodies[1], numbers.second.at)
     gap = plane.plus(a.dot(normal, a.subtract(point, there)), plane.minus(radius))
     here = a.subtract(point, a.scale(radius, normal))
-    return Met(gap, here, here, normal)
+    return ShapeContacts(gap, here, here, normal)
 
 
-def _on_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _on_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     point, radius = _points(scene, part, numbers)
     return _above(scene, part, numbers, point, radius, normal_of(scene, part.bodies[1], numbers.second))
 
 
-def _rims_on_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _rims_on_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     """Contacts of the points of both rims of a cylinder that a plane may meet."""
     normal = normal_of(scene, part.bodies[1], numbers.second)
     point = rim_points(scene, part.bodies[0], numbers.first, normal)
     return _above(scene, part, numbers, point, None, normal)
 
 
-def _spheres(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _spheres(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     a, (point, radius), other = scene.algebra, _points(scene, part, numbers), numbers.second
     there = scene.point(part.bodies[1], other.at)
     apart = a.subtract(point, there)
@@ -87,10 +87,10 @@ def _spheres(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     normal = a.scale(1.0 / jnp.where(length > 0.0, length, 1.0), apart)
     gap = plane.plus(length, plane.minus(plane.plus(radius, other.radius)))
     there = a.add(there, a.scale(other.radius, normal))
-    return Met(gap, a.subtract(point, a.scale(radius, normal)), there, normal)
+    return ShapeContacts(gap, a.subtract(point, a.scale(radius, normal)), there, normal)
 
 
-def _between_walls(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+def _between_walls(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     (point, radius), frame = _points(scene, part, numbers), scene.frame(part.bodies[1])
     along = plane.turned(frame.turn, (1.0, None))
     up = plane.perp(along)
@@ -105,7 +105,7 @@ def _between_walls(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     gap = plane.plus(sides * (wall - plane.value(height)), plane.minus(radius))
     normal = plane.scale(-sides, up)
     here = plane.subtract(point, plane.scale(radius, normal))
-    return Met(gap, here, here, normal, tangents=(along,))
+    return ShapeContacts(gap, here, here, normal, tangents=(along,))
 
 
 def corners_of(part: Part, numbers: Any, dimension: int) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 
 from nsjax.linalg import matmul
 from nsjax.multibody.contacts.gap_functions import Meeting
-from nsjax.multibody.contacts.named_contacts import Named
+from nsjax.multibody.contacts.named_contacts import NamedContacts
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.spatial import SpatialTree
 from nsjax.multibody.parts import GROUND
@@ -23,7 +23,7 @@ from nsjax.types import Array, PyTree
 
 
 def rows(
-    tree: SpatialTree, named: Named, met: list[Meeting], tangents: int, screws: tuple[Array, Array],
+    tree: SpatialTree, named: NamedContacts, met: list[Meeting], tangents: int, screws: tuple[Array, Array],
     p: PyTree,
 ) -> Array:  # fmt: skip
     """Rows (nc, 1 + tangents, nv) of gap rates and slip velocities by the generalised velocities.
@@ -42,7 +42,7 @@ def rows(
 
 
 def _of_meetings(
-    tree: SpatialTree, named: Named, met: list[Meeting], d: int, columns: Array, p: PyTree
+    tree: SpatialTree, named: NamedContacts, met: list[Meeting], d: int, columns: Array, p: PyTree
 ) -> Array:
     """Rows (k, d, nv) from the columns (6, nv) of all screws."""
     counts = [jnp.size(x.gap) for x in met]
@@ -61,7 +61,7 @@ def _of_meetings(
     return jnp.asarray(made)
 
 
-def _moved(tree: SpatialTree, named: Named, met: list[Meeting], side: str, p: PyTree) -> Any:
+def _moved(tree: SpatialTree, named: NamedContacts, met: list[Meeting], side: str, p: PyTree) -> Any:
     """Mask (k, nv): whether each generalised velocity moves the body on a side of each contact; None where
     all of these bodies are the ground.
     """

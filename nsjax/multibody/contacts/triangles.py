@@ -15,7 +15,7 @@ from nsjax.multibody.coordinates.spatial_vectors import cross
 from nsjax.types import Array
 
 
-class Seen(NamedTuple):
+class TrianglePosition(NamedTuple):
     """Position of a point relative to n triangles.
 
     Args:
@@ -31,7 +31,7 @@ class Seen(NamedTuple):
     squares: Array
 
 
-def seen(corner: Sequence[Array], centre: Array) -> Seen:
+def seen(corner: Sequence[Array], centre: Array) -> TrianglePosition:
     """Position of a point (3,) relative to triangles with the vertices ``corner``, three (3, n); a triangle
     without area has only edges.
     """
@@ -45,7 +45,7 @@ def seen(corner: Sequence[Array], centre: Array) -> Seen:
         for e, x, k in zip(edges, away, wide, strict=True)
     ]
     gone = [x - s * e for x, s, e in zip(away, shares, edges, strict=True)]
-    return Seen(
+    return TrianglePosition(
         dot(normal, away[0]), over[0] & over[1] & over[2] & (dot(normal, normal) > 0.5), jnp.stack(shares),
         jnp.stack([dot(x, x) for x in gone]),
     )  # fmt: skip

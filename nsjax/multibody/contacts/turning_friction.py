@@ -25,7 +25,7 @@ from nsjax.core import InputError
 from nsjax.math import picked
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.gap_functions import Meeting
-from nsjax.multibody.contacts.named_contacts import Named
+from nsjax.multibody.contacts.named_contacts import NamedContacts
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
@@ -140,7 +140,7 @@ def bounds(rows: Sequence[TurningRow], p: PyTree) -> list[Array]:
     return [x[row.point] if x.ndim else x for row, x in zip(rows, given, strict=True)]
 
 
-def rates(rows: Sequence[TurningRow], scene: Scene, named: Named, met: list[Meeting]) -> Array:
+def rates(rows: Sequence[TurningRow], scene: Scene, named: NamedContacts, met: list[Meeting]) -> Array:
     """Angular velocities of the first bodies against the second about the axes of the rows [rad/s].
 
     Args:
@@ -158,7 +158,7 @@ def rates(rows: Sequence[TurningRow], scene: Scene, named: Named, met: list[Meet
     return jnp.sum(_axes(rows, named, met) * (one - other), axis=0)
 
 
-def _bodies(named: Named, met: list[Meeting], side: str) -> list[str]:
+def _bodies(named: NamedContacts, met: list[Meeting], side: str) -> list[str]:
     """Names of the bodies on a side of all contacts, piece by piece."""
     found: list[str] = []
     for x, n in zip(met, named.rows, strict=True):
@@ -167,7 +167,7 @@ def _bodies(named: Named, met: list[Meeting], side: str) -> list[str]:
     return found
 
 
-def _axes(rows: Sequence[TurningRow], named: Named, met: list[Meeting]) -> Array:
+def _axes(rows: Sequence[TurningRow], named: NamedContacts, met: list[Meeting]) -> Array:
     """Axes (3, n) of the rows."""
     both = list(zip(met, named.rows, strict=True))
     ways = [
@@ -180,7 +180,7 @@ def _axes(rows: Sequence[TurningRow], named: Named, met: list[Meeting]) -> Array
 
 
 def pushes(
-    rows: Sequence[TurningRow], scene: Scene, named: Named, met: list[Meeting], moments: Array
+    rows: Sequence[TurningRow], scene: Scene, named: NamedContacts, met: list[Meeting], moments: Array
 ) -> Iterator[Push]:
     """Moments (n,) of the rows on both of their bodies [N m]."""
     ends = [named.sorted(_bodies(named, met, side)) for side in ("first", "second")]

@@ -27,7 +27,7 @@ from nsjax.multibody.files.starts import key_names, start, starts
 from nsjax.multibody.files.tendons import tendons
 from nsjax.multibody.files.tree import bodies
 from nsjax.multibody.parts import Part
-from nsjax.multibody.start import Begin, at_rest
+from nsjax.multibody.start import StartArguments, at_rest
 
 Path = str | os.PathLike[str]
 
@@ -97,7 +97,7 @@ class ModelFile(list[Part]):
         """
         bound = any(part.option("loop") or part.kind in COUPLINGS for part in self)
         if isinstance(start, Mapping):
-            whole = Begin(start, self.start) if bound else Begin({**self.start, **start})
+            whole = StartArguments(start, self.start) if bound else StartArguments({**self.start, **start})
             made = assembled(tuple(self), self.gravity, coordinates, whole)
             return self.activations.added(made, None)
         resting = start == EQUILIBRIUM and start not in self.starts
@@ -110,7 +110,7 @@ class ModelFile(list[Part]):
             )
         given = self.start if start is None else self.starts[start]
         near = bound and (start is not None or any(part.kind in COUPLINGS for part in self))
-        begin = Begin(near=given) if near else Begin(start=given)
+        begin = StartArguments(near=given) if near else StartArguments(start=given)
         found = assembled(tuple(self), self.gravity, coordinates, begin)
         found = self.activations.added(at_rest(found) if resting else found, start)
         return found if start is None else found.replace(self.controls[start])

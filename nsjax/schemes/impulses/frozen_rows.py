@@ -8,7 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax.contact import Given, Jump
+from nsjax.contact import GivenNormals, Jump
 from nsjax.contact.stage import StageAnswer, StageSettings, StageStart, solve_stage
 from nsjax.core.operators import Rows, momentum, no_rows
 from nsjax.core.scheme import Scheme
@@ -118,7 +118,7 @@ class FrozenRowEquations:
             return jnp.zeros(0)
         return self.system.law(d.params).friction_of(self.nc)
 
-    def given(self, d: Any) -> Given | None:
+    def given(self, d: Any) -> GivenNormals | None:
         """Normal impulses that are given, if any."""
         return self.system.law(d.params).given(self.nc, d.dt) if self.nc else None
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from nsjax.contact import Jump, events
 from nsjax.contact.contact_report import no_report
 from nsjax.contact.criteria import criteria_of
-from nsjax.contact.equations import Carried
+from nsjax.contact.equations import CarriedTangent
 from nsjax.contact.family import Contacts, Family, Stepped
 from nsjax.contact.sensitivity import through_events
 from nsjax.contact.stage import StageAnswer, StageStart
@@ -105,7 +105,11 @@ class ImpulseRun(Step):
         return answer.z, jump, answer.estimate
 
     def answer(
-        self, equations: FrozenRowEquations, data: Any, kept: Any = None, carried: Carried | None = None
+        self,
+        equations: FrozenRowEquations,
+        data: Any,
+        kept: Any = None,
+        carried: CarriedTangent | None = None,
     ) -> tuple[Jump, StageAnswer]:
         """Solves as `solve` does, with a tangent ``kept`` for all steps or ``carried`` from step to step.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nsjax.contact.equations import Carried, no_tangent
+from nsjax.contact.equations import CarriedTangent, no_tangent
 from nsjax.schemes.choices import tangent_of
 from nsjax.schemes.impulses.impulse_step import ImpulseRun
 from nsjax.types import PyTree
 
-Pair = tuple[Carried, Carried]
+Pair = tuple[CarriedTangent, CarriedTangent]
 """Without and with contact rows."""
 
 
@@ -26,13 +26,13 @@ def blank_tangents(run: ImpulseRun, problem: Callable[[bool], tuple[Any, PyTree,
     return tuple(no_tangent(*problem(contacts)) for contacts in (False, system.nc > 0))
 
 
-def carried_tangent(run: ImpulseRun) -> Carried | None:
+def carried_tangent(run: ImpulseRun) -> CarriedTangent | None:
     """The tangent of the last step with or without contact rows, as this one, if it is kept."""
-    found: Carried | None = run.memory[run.contacts] if run.memory else None
+    found: CarriedTangent | None = run.memory[run.contacts] if run.memory else None
     return found
 
 
-def renewed(run: ImpulseRun, carried: Carried | None) -> PyTree:
+def renewed(run: ImpulseRun, carried: CarriedTangent | None) -> PyTree:
     """`Stepped.more` after a step that has ended with this tangent."""
     if not run.memory or carried is None:
         return ()

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.contact import Given
+from nsjax.contact import GivenNormals
 from nsjax.contact.projection import Directions, position_rows
 from nsjax.core.inertia import Inertia
 from nsjax.core.operators import row_forces, row_rates
@@ -199,7 +199,7 @@ class UnifiedEquations:
         mu = self.system.law(d.params).friction_of(nc)
         return jnp.concatenate([mu, jnp.zeros(nc)]) if self.position else mu
 
-    def given(self, d: Any) -> Given | None:
+    def given(self, d: Any) -> GivenNormals | None:
         """Normal impulses that are given, if any; none on position level."""
         nc = self.system.nc if self.contacts else 0
         one = self.system.law(d.params).given(nc, d.dt) if nc else None
@@ -207,4 +207,4 @@ class UnifiedEquations:
             return one
         on = np.concatenate([one.on, np.zeros(nc, bool)])
         leads = one.leads + (-1,) * nc if one.leads else ()
-        return Given(on=on, normal=jnp.concatenate([one.normal, jnp.zeros(nc)]), leads=leads)
+        return GivenNormals(on=on, normal=jnp.concatenate([one.normal, jnp.zeros(nc)]), leads=leads)

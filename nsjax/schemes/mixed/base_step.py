@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from nsjax.contact import ContactProblem, SolverSettings
 from nsjax.contact.bordered import StageTangent
-from nsjax.contact.equations import Carried, blank, kept_tangent, no_tangent
+from nsjax.contact.equations import CarriedTangent, blank, kept_tangent, no_tangent
 from nsjax.contact.events import Touch, no_touch
 from nsjax.contact.stage import StageSettings, StageStart, solve_stage
 from nsjax.core.branches import branch
@@ -25,7 +25,7 @@ from nsjax.schemes.choices import tangent_of
 from nsjax.schemes.mixed.stages import Maps, StageEquations
 from nsjax.types import Array, PyTree, record
 
-Tangents = tuple[tuple[Carried, ...], tuple[Carried, ...]]
+Tangents = tuple[tuple[CarriedTangent, ...], tuple[CarriedTangent, ...]]
 
 
 @record()
@@ -123,7 +123,7 @@ class Runner:
     """
 
     def __init__(
-        self, step: Step, closed: Array, contacts: bool, tangents: tuple[Carried, ...] = ()
+        self, step: Step, closed: Array, contacts: bool, tangents: tuple[CarriedTangent, ...] = ()
     ) -> None:
         self.step, self.contacts, self.dt = step, contacts, step.dt
         self.scheme, self.system, self.params = step.scheme, step.system, step.params
@@ -132,7 +132,7 @@ class Runner:
         self.has_rows = bool(self.system.nb) or contacts
         self.kept: ConstantParts = step.constants
         self.groups = iter(self.kept.stages[contacts])
-        self.earlier, self.carried = iter(tangents), list[Carried]()
+        self.earlier, self.carried = iter(tangents), list[CarriedTangent]()
         self.residuals: list[Array] = [jnp.zeros(())]
         self.estimates: list[Array] = [jnp.zeros(())]
         self.iterations: Array = jnp.asarray(0, int)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact import Given
+from nsjax.contact import GivenNormals
 from nsjax.contact.projection import Directions
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates
@@ -283,7 +283,7 @@ class StageEquations:
         one = self.system.law(data[0]).friction_of(self.system.nc)
         return jnp.concatenate([one] * self.stages)
 
-    def given(self, data: Any) -> Given | None:
+    def given(self, data: Any) -> GivenNormals | None:
         """Normal impulses that are given at contacts of all stages, if any."""
         params, maps = data
         if not self.nc:
@@ -292,4 +292,4 @@ class StageEquations:
         if one is None:
             return None
         on, normal = np.concatenate([one.on] * self.stages), jnp.concatenate([one.normal] * self.stages)
-        return Given(on=on, normal=normal)
+        return GivenNormals(on=on, normal=normal)

@@ -37,7 +37,7 @@ from jax import lax
 from nsjax.contact.at_nodes import AtNodes, correction_at_nodes, tangent_at_nodes, without_responses
 from nsjax.contact.bordered import StageTangent
 from nsjax.contact.criteria import DEFAULT, Criteria
-from nsjax.contact.equations import Carried, blank
+from nsjax.contact.equations import CarriedTangent, blank
 from nsjax.contact.stage import CONTRACTION
 from nsjax.core.branches import branch, repeat
 from nsjax.core.operators import jacobian
@@ -324,11 +324,11 @@ def _iterate(c: Subproblems, arguments: Any) -> tuple[Any, tuple[Array, Array, A
     first = start, none, jnp.asarray(False), none, jnp.full_like(scale, jnp.inf), passes
     z, count, _, state, _, passes = repeat(lambda carry: carry[3] == 0, body, first)
     if passes is not None:
-        carried = Carried(tangent=passes.tangent, known=(state == 2) & (carried.known | (count > 0)))
+        carried = CarriedTangent(tangent=passes.tangent, known=(state == 2) & (carried.known | (count > 0)))
     return z, (count, state == 2, carried)
 
 
-def blank_tangent(c: Subproblems, s: PyTree) -> Carried:
+def blank_tangent(c: Subproblems, s: PyTree) -> CarriedTangent:
     """``carried`` of `solve_levels` at the start of a run: a tangent of zeros that is not known yet."""
 
     def made() -> StageTangent:
@@ -338,7 +338,7 @@ def blank_tangent(c: Subproblems, s: PyTree) -> Carried:
         found: StageTangent = _tangent(c, s, z, data, rows, None).linear
         return found
 
-    return Carried(tangent=blank(jax.eval_shape(made)), known=jnp.asarray(False))
+    return CarriedTangent(tangent=blank(jax.eval_shape(made)), known=jnp.asarray(False))
 
 
 @functools.cache
@@ -358,8 +358,8 @@ def _solver(c: Subproblems) -> Callable[[Any], Any]:
 
 def solve_levels(
     c: Subproblems, s: PyTree, tolerances: IterationBounds, kept: StageTangent | None = None,
-    carried: Carried | None = None,
-) -> tuple[tuple[LevelUnknowns, ...], Array, Array, Carried | None]:  # fmt: skip
+    carried: CarriedTangent | None = None,
+) -> tuple[tuple[LevelUnknowns, ...], Array, Array, CarriedTangent | None]:  # fmt: skip
     """Solution of subproblems from zero: unknowns, number of linear solves, whether they have converged,
     and the last tangent if one was given.
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact import Given
+from nsjax.contact import GivenNormals
 from nsjax.contact.projection import position_rows
 from nsjax.core.operators import Rows, all_rows, no_rows
 from nsjax.core.system import System
@@ -46,7 +46,7 @@ class Prediction:
     creep: Array
     restitution: Array
     friction: Array
-    given: Given | None = None
+    given: GivenNormals | None = None
     held: Array | None = None
 
 

@@ -20,7 +20,7 @@ from nsjax import schemes
 from nsjax.multibody import assemble, body, box, capsule, contact
 from nsjax.multibody.contacts import boxes
 from nsjax.multibody.contacts import closest_points as closest
-from nsjax.multibody.contacts.closest_points import Met
+from nsjax.multibody.contacts.closest_points import ShapeContacts
 
 ONE, OTHER = np.array([0.5, 0.3, 0.2]), np.array([0.25, 0.4, 0.6])
 NEAR = 1e-4
@@ -87,7 +87,7 @@ def test_distances(dimension: int) -> None:
     for _ in range(CASES):
         one, other = approached(dimension, ONE, draw)
         found, held = evaluate(one, other)
-        met = Met(**found)
+        met = ShapeContacts(**found)
         k = int(np.argmin(met.gap))
         # nearest points within NEAR of each other are on a feature of each, but where a corner passes an
         # edge so near that both count: off by the square of NEAR over the edges at most

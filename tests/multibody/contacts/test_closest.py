@@ -130,7 +130,7 @@ RANDOM, LOST = 60, 12
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class CandidatePairs:
     """What `functions` gives at random states, and behind them at those of `lost`: one program for all."""
 
     q: np.ndarray
@@ -143,20 +143,20 @@ class Found:
 
 
 @pytest.fixture(scope="module")
-def space() -> Found:
+def space() -> CandidatePairs:
     problem = spatial()
     evaluate, names = functions(problem)
     q, v = (np.concatenate(x) for x in zip(states(problem, RANDOM, 3), lost(), strict=True))
-    return Found(q, names, *(np.asarray(x) for x in evaluate(q, v)))
+    return CandidatePairs(q, names, *(np.asarray(x) for x in evaluate(q, v)))
 
 
 @pytest.fixture(scope="module")
-def flat() -> Found:
+def flat() -> CandidatePairs:
     problem = planar()
     evaluate, names = functions(problem)
     q, v = states(problem, RANDOM, 6)
     q[:, 3:5] *= 0.3
-    return Found(q, names, *(np.asarray(x) for x in evaluate(q, v)))
+    return CandidatePairs(q, names, *(np.asarray(x) for x in evaluate(q, v)))
 
 
 class Poses:
@@ -179,7 +179,7 @@ def bounded(directions: np.ndarray, target: np.ndarray, half: Any) -> float:
     return float(np.linalg.norm(directions @ found.x - target))
 
 
-def test_gaps_in_space(space: Found) -> None:
+def test_gaps_in_space(space: CandidatePairs) -> None:
     """Segments and boxes by bounded least squares, cylinders and rims by fine sampling."""
     first = {name: space.names.index(name) for name in PARTS}
     angles = np.linspace(0.0, 2.0 * np.pi, 4001)
@@ -219,7 +219,7 @@ def test_gaps_in_space(space: Found) -> None:
     assert checked >= 6
 
 
-def test_a_pin_in_a_hole(space: Found) -> None:
+def test_a_pin_in_a_hole(space: CandidatePairs) -> None:
     """Both rims by fine sampling, upright on the axis too, where all points of a rim are as near."""
     first, angles = space.names.index("pin"), np.linspace(0.0, 2.0 * np.pi, 4001)
     across = np.linalg.svd(np.array([OTHER]))[2][1:]
@@ -251,7 +251,7 @@ def test_numbers_stay_numbers(which: str, request: Any) -> None:
         assert np.all(np.isfinite(x))
 
 
-def test_states_without_direction(space: Found) -> None:
+def test_states_without_direction(space: CandidatePairs) -> None:
     """Every gap still has a derivative: a row that is zero would leave a contact without force."""
     rows = space.rate[RANDOM + LOST :].reshape(3, LOST, -1)
     assert np.all(np.linalg.norm(rows, axis=0) > 0.1)
@@ -261,7 +261,7 @@ def test_states_without_direction(space: Found) -> None:
     assert np.allclose(heights[:, 4] - heights[:, 0], 0.0, atol=1e-9)  # on all points of one rim
 
 
-def test_profile_against_sampling(flat: Found) -> None:
+def test_profile_against_sampling(flat: CandidatePairs) -> None:
     """A spline through 40 points of a cam: distance as from the curve itself, to the spline's error."""
     gap, angles = flat.gap[:, flat.names.index("cam")], np.linspace(0, 2 * np.pi, 40001)
     curve, outside = rounded(angles), 0
@@ -277,7 +277,7 @@ def test_profile_against_sampling(flat: Found) -> None:
     assert outside >= 10
 
 
-def test_lowest_point_of_a_profile(flat: Found) -> None:
+def test_lowest_point_of_a_profile(flat: CandidatePairs) -> None:
     """A cam on a face: its lowest point as from the curve itself, to the spline's error as above. The curve
     is not convex, so that two points may be as low.
     """

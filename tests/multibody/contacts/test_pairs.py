@@ -36,7 +36,7 @@ from nsjax.multibody import (
     walls,
 )
 from nsjax.multibody.contacts.all_pairs import KINDS
-from nsjax.multibody.contacts.closest_points import Met
+from nsjax.multibody.contacts.closest_points import ShapeContacts
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.contacts.solid_distance import solid
 
@@ -95,12 +95,12 @@ def test_the_table_of_pairs(first: str) -> None:
             assert system.nc == (int(number) if wanted is None else wanted), (first, second)
 
 
-def points_on_box(scene: Any, part: Any, numbers: Any, near: Any) -> Met:
+def points_on_box(scene: Any, part: Any, numbers: Any, near: Any) -> ShapeContacts:
     """Corners of a mesh, for instance, against the faces of a box."""
     body, other = part.bodies
     places = jnp.stack([scene.position(body, x) for x in numbers.first.at], axis=1)
     distance, unit = jax.vmap(solid(scene, other, "box", numbers.second).at, 1, (0, 1))(places)
-    return Met(distance, places, places - distance * unit, unit)
+    return ShapeContacts(distance, places, places - distance * unit, unit)
 
 
 def test_a_pair_of_known_shapes_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from nsjax.core import InputError
 from nsjax.core.operators import prepared
 from nsjax.multibody import assemble, body, contact, plane
 from nsjax.multibody.contacts.all_shapes import KINDS
-from nsjax.multibody.contacts.closest_points import Met
+from nsjax.multibody.contacts.closest_points import ShapeContacts
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.contacts.shape import Shape, ShapeKind
 from nsjax.multibody.contacts.shape_places import normal_of
@@ -31,7 +31,7 @@ def ellipsoid(name: str, half: Any) -> Shape:
     return Shape("ellipsoid", name, Points(at=np.asarray(half, float)[None]))
 
 
-def on_plane(scene: Any, part: Any, numbers: Any, near: Any) -> Met:
+def on_plane(scene: Any, part: Any, numbers: Any, near: Any) -> ShapeContacts:
     """The lowest point of an ellipsoid lies at ``-D^2 n / |D n|`` for the normal n in its axes."""
     a, (first, second) = scene.algebra, part.bodies
     up, half = normal_of(scene, second, numbers.second), jnp.asarray(numbers.first.at)[0]
@@ -39,7 +39,7 @@ def on_plane(scene: Any, part: Any, numbers: Any, near: Any) -> Met:
     low = -half * half * seen / jnp.sqrt(jnp.sum((half * seen) ** 2))
     here = scene.position(first, low)
     gap = jnp.sum(a.array(up) * (here - scene.position(second, numbers.second.at)))
-    return Met(gap, here, here - gap * a.array(up), a.array(up))
+    return ShapeContacts(gap, here, here - gap * a.array(up), a.array(up))
 
 
 def drawn(scene: Any, name: str, where: str, x: Any) -> tuple[Drawn, ...]:
