@@ -146,7 +146,7 @@ def _asked(x: EventMotion, k: Array, own: int) -> tuple[SystemState, Array, Slid
     rule = x.rule
     if rule.slide is not None:
         rule = dataclasses.replace(rule, slide=jnp.where(first, rule.slide, at.moved(v=v).slip()))
-    there = SystemState(system=at.system, params=at.params, state=where).moved(v=v)
+    there = dataclasses.replace(at, state=where).moved(v=v)
     if own and x.before is not None:
         state, rule = jax.tree.map(lambda a, b: jnp.where(k == 1, a, b), x.before, (there.state, rule))
         there = dataclasses.replace(there, state=state)
@@ -158,7 +158,7 @@ def near_border(x: EventMotion, dt: Array, second_order: bool) -> Array:
     ``second_order`` the state before it is known to ``dt^2``: to the part of a step that is the
     part of itself by which the answer changes in a step.
     """
-    end = SystemState(system=x.at.system, params=x.at.params, state=x.end)
+    end = dataclasses.replace(x.at, state=x.end)
     assert x.a is not None
     alone = (_, p, _), (_, dp, _) = _alone(x, x.a[0])
     if second_order:
