@@ -142,6 +142,10 @@ def read_mjcf(
     Flags of the file that switch off contact, limits, equality constraints, dry friction, springs,
     dampers, gravity, actuators or their bounds do so here.
 
+    The integrators of files take dampers of joints implicitly, ``implicitfast`` and ``implicit`` gains of
+    servos, too, ``RK4`` nothing: ``schemes.moreau(joint_damping="implicit")`` does as the second, and takes
+    the steps of such files where `nsjax.simulate` warns of the explicit one.
+
     What has no equal here is told in a `LeftOutWarning`, and stands in ``left_out``. MuJoCo's contacts,
     limits and equality constraints are soft; here they are rigid, with the restitution and friction
     given.

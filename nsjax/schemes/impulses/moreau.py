@@ -130,8 +130,9 @@ def moreau(
     Order: 1 in position and velocity, also in smooth motion with ``force_velocity="start"``.
 
     Limits: forces are explicit, so stiff springs bound dt (about 2 / omega_max), and dampers to 2 m / c.
-    Implicit ones add ``dt D`` to the mass wherever a step asks for it, in impacts and their derivatives,
-    too: errors of first order, which are large where a damper stops its joint within a step. Implicit are
+    Implicit ones add ``dt D`` to the mass of impacts, too, and ``dt D / 2`` to that of the accelerations by
+    which derivatives move the times of impacts: errors of first order, which are large where a damper stops
+    its joint within a step, as if the joint were braked in impacts. Implicit are
     springs with dampers, servos and motors with laws in joints of the tree, as far as they resist the rate;
     explicit are dampers of tendons, between bodies, of joints that close loops, of free bodies, and efforts
     beyond a limit, whose sign may change every step, at speeds of ``dt limit / (2 m)``. Bodies penetrate by
