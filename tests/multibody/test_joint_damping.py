@@ -106,6 +106,23 @@ def test_absolute_coordinates_are_refused() -> None:
         nsjax.simulate(*problem, IMPLICIT, dt=1e-3, steps=1)
 
 
+def test_activations_and_inputs_stand_beside_damping() -> None:
+    """A step with the effort as a number, as the activation of a slow motor, and as an input over time."""
+    parts = (
+        rod("a", True), hinge("h", "ground", "a", axis=(0.0, 1.0, 0.0)),
+        joint_spring("d", "h", damping=80.0), actuator("motor", "h", effort=3.0),
+    )  # fmt: skip
+    problem, dt = assemble(*parts, gravity=9.81), 1e-2
+    wanted = nsjax.simulate(*problem, IMPLICIT, dt=dt, steps=1).v[1, 0]
+    slow = nsjax.filtered(problem, {"motor": 0.05}, start={"motor": 3.0})
+    np.testing.assert_allclose(nsjax.simulate(*slow, IMPLICIT, dt=dt, steps=1).v[1, 0], wanted, rtol=1e-13)
+    given = nsjax.simulate(
+        *problem.replace({"motor.value": 0.0}), IMPLICIT, dt=dt, steps=1,
+        inputs={"motor": nsjax.table([0.0, 1.0], [3.0, 3.0])},
+    )  # fmt: skip
+    np.testing.assert_allclose(given.v[1, 0], wanted, rtol=1e-13)
+
+
 # ------------------------------------------------------------- against mujoco
 
 ARM = """<mujoco><option timestep="0.01" integrator="{integrator}"><flag contact="disable"/></option>
