@@ -22,9 +22,10 @@ from nsjax.types import Array, PyTree
 @dataclasses.dataclass(frozen=True)
 class JointDamping:
     """``D`` of the loads in joints of a tree, ``-d effort / d rate`` of each: of springs with dampers,
-    servos and motors with a law. What pushes in the direction of the rate, and joints that close loops,
-    count nothing: they stay explicit. Beyond a limit an effort does not change with the rate, and its
-    part is zero.
+    servos and motors with a law; and of free bodies that files damp.
+
+    What pushes in the direction of the rate, and joints that close loops, count nothing: they stay
+    explicit. Beyond a limit an effort does not change with the rate, and its part is zero.
 
     Args:
         topology: of the tree.
@@ -43,10 +44,23 @@ class JointDamping:
         for part, places in self._balls:
             if p[part.name].damping is not None:
                 found = found + p[part.name].damping * places
+        for part, places in self._free:
+            found = found + p[part.name].own * places
         return found
 
     def _efforts(self, t: Array, q: Array, p: PyTree, stacked: JointNumbers, v: Array) -> Array:
         return self.own.efforts(t, q, v, p, stacked)
+
+    @functools.cached_property
+    def _free(self) -> tuple[tuple[Part, np.ndarray], ...]:
+        """Loads whose law says which velocities of a free body it damps, and where they stand (nv,)."""
+        every, found = np.arange(self.topology.sizes[1]), []
+        for part in self.own.others:
+            body, which = getattr(part.option("law"), "damps", ("", slice(0)))
+            link = self.topology.link_of.get(body)
+            if link is not None and link.free:
+                found.append((part, 1.0 * np.isin(every, every[link.rates][which])))
+        return tuple(found)
 
     @functools.cached_property
     def _balls(self) -> tuple[tuple[Part, np.ndarray], ...]:

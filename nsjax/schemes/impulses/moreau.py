@@ -134,7 +134,7 @@ def moreau(
     which derivatives move the times of impacts: errors of first order, which are large where a damper stops
     its joint within a step, as if the joint were braked in impacts. Implicit are
     springs with dampers, servos and motors with laws in joints of the tree, as far as they resist the rate;
-    explicit are dampers of tendons, between bodies, of joints that close loops, of free bodies, and efforts
+    explicit are dampers of tendons, between bodies, of joints that close loops, and efforts
     beyond a limit, whose sign may change every step, at speeds of ``dt limit / (2 m)``. Bodies penetrate by
     up to ``dt/2 |dg|`` before a contact is noticed, and closed contacts drift on position level
     in proportion to dt. Bilateral constraints do not drift with "ggl" and "index_3" (which violates the
