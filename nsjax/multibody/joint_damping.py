@@ -66,7 +66,7 @@ class JointDamping:
     def _balls(self) -> tuple[tuple[Part, np.ndarray], ...]:
         """Springs on balls of the tree, and where the velocities of these stand (nv,)."""
         links, every = self.topology.link_of_joint, np.arange(self.topology.sizes[1])
-        found = [(x, links.get(x.option("joint"))) for x in self.own.others if x.kind == "joint_spring"]
+        found = [(x, links.get(x.option("joint"))) for x in self.own.others]
         return tuple(
             (part, 1.0 * ((every >= link.rates.start) & (every < link.rates.stop)))
             for part, link in found
