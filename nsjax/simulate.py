@@ -141,7 +141,7 @@ def simulate(
         else:
             warned = warn_of_step(system, call.params, call.state, call.scheme, call.dt)
             run, rows = _run_eager(call, progress)
-            run = judged(system, call.params, every, warned, rows, run)
+            run = judged(call, warned, rows, run)
     return trajectory(system, call.params, run, rows)
 
 

@@ -24,9 +24,10 @@ from jax import lax
 
 from nsjax import status
 from nsjax.core.errors import InputError
-from nsjax.core.inertia import inertia_at, mass_matrix
+from nsjax.core.inertia import added_momentum, heavier, inertia_at, mass_matrix
 from nsjax.core.operators import gap_rows, momentum, prepared, refreshed
 from nsjax.core.scheme import Scheme
+from nsjax.core.step import SystemState
 from nsjax.core.system import State, System
 from nsjax.loop import RunState
 from nsjax.schemes.amplification import spectral_radius
@@ -65,27 +66,35 @@ class Fastest:
     Args:
         stiffness (2,): ``omega^2`` of both [1/s^2], zero where the force does not restore.
         damping (2,): ``c = x C x / x M x`` of both [1/s], twice damping ratio times frequency.
+        implicit (2,): ``d = x D x / x M x`` of both [1/s], the part of ``c`` that is taken implicitly.
     """
 
     stiffness: np.ndarray
     damping: np.ndarray
+    implicit: np.ndarray
 
     def explicit_limit(self) -> float:
-        """Largest step of Moreau's rule [s]: ``omega^2 dt^2 + 2 c dt <= 4``. Other explicit schemes of one
-        force a step allow this much or more.
+        """Largest step of Moreau's rule [s]: with the mass ``M + dt D``
+        ``omega^2 dt^2 + 2 c dt <= 4 (1 + d dt)``. Other explicit schemes of one force a step allow this
+        much or more.
         """
-        w2, c = self.stiffness, self.damping
-        slope = c + np.sqrt(c * c + 4.0 * w2)
+        w2, c = self.stiffness, self.damping - 2.0 * self.implicit
+        root = np.sqrt(c * c + 4.0 * w2)
+        # without cancellation where damping is implicit
+        slope = np.where(c < 0.0, 4.0 * w2 / np.where(c < 0.0, root - c, 1.0), root + c)
         return float(np.min(np.divide(4.0, slope, out=np.full(2, np.inf), where=slope > 0.0)))
 
 
 @record(static=("system",))
 class _Model:
-    """Stiffness and damping at a state, as products: directional derivatives of the force."""
+    """Stiffness and damping at a state, as products: directional derivatives of the force. ``added`` to the
+    mass is ``dt D`` of damping that is taken implicitly.
+    """
 
     system: System
     params: PyTree
     state: State
+    added: Array | None = None
 
     def force_change(self, x: Array) -> Array:
         """``K x`` and ``C x`` of vectors (n, nv): (2, n, nv), from one copy of the force."""
@@ -112,6 +121,8 @@ class _Model:
                 lambda b: solve(b) if b.ndim == 2 else solve(b[:, None])[:, 0],
             )
         matrix = mass_matrix(system, q, p)
+        if self.added is not None:
+            matrix = heavier(matrix, self.added)
         factor = jax.scipy.linalg.cho_factor(matrix)
         return lambda x: matrix @ x, lambda b: jax.scipy.linalg.cho_solve(factor, b)
 
@@ -134,20 +145,31 @@ class _Model:
         return motion
 
 
-def _at(system: System, params: PyTree, t: Array, q: Array, v: Array) -> _Model:
+def _at(
+    system: System, params: PyTree, t: Array, q: Array, v: Array, dt: Array | None = None
+) -> _Model:  # fmt: skip
+    """At a state; with damping that steps of the size ``dt`` take implicitly."""
     ready = refreshed(system, t, q, prepared(system, params))
-    return _Model(system=system, params=ready, state=State(t=t, q=q, v=v))
+    at = SystemState(system=system, params=ready, state=State(t=t, q=q, v=v))
+    added = None if dt is None else dt * at.damping()
+    return _Model(system=system, params=ready, state=at.state, added=added)
 
 
 @functools.partial(compiled_once, static_argnames=("system",))
-def _fastest(system: System, params: PyTree, t: Array, q: Array, v: Array) -> Array:
-    """``omega^2`` and ``c``, each (2,), of the modes of the largest stiffness and the largest damping."""
-    return kept_call(_by_power, system, params, t, q, v)
+def _fastest(
+    system: System, params: PyTree, t: Array, q: Array, v: Array, dt: Array | None
+) -> tuple[Array, Array | None]:  # fmt: skip
+    """``omega^2`` and ``c``, each (2,), of the modes of the largest stiffness and the largest damping, over
+    the mass of a step ``dt``; and ``x dt D x`` of both.
+    """
+    return kept_call(_by_power, system, params, t, q, v, dt)
 
 
-def _by_power(system: System, params: PyTree, t: Array, q: Array, v: Array) -> Array:
+def _by_power(
+    system: System, params: PyTree, t: Array, q: Array, v: Array, dt: Array | None
+) -> tuple[Array, Array | None]:  # fmt: skip
     """By the power method."""
-    model = _at(system, params, t, q, v)
+    model = _at(system, params, t, q, v, dt)
     weigh, solve = model.inertia()
     free = jax.vmap(model.free(solve))
     number = jnp.arange(system.nv)
@@ -161,17 +183,29 @@ def _by_power(system: System, params: PyTree, t: Array, q: Array, v: Array) -> A
         return jnp.where(jnp.any(y != 0.0, axis=1, keepdims=True), y, x), jnp.sum(x * change, axis=2)
 
     begin = free(jnp.broadcast_to(jnp.cos(1.0 * number * number), (2, system.nv)))
-    return lax.fori_loop(0, ITERATIONS, better, (begin, jnp.zeros((2, 2))))[1]
+    x, found = lax.fori_loop(0, ITERATIONS, better, (begin, jnp.zeros((2, 2))))
+    if model.added is None:
+        return found, None
+    heavy = jax.vmap(lambda y: y @ added_momentum(model.added, y))(x)  # type: ignore[arg-type]
+    return found, heavy / jnp.sum(x * jax.vmap(weigh)(x), axis=1)
 
 
-def fastest(system: System, params: PyTree, state: State) -> Fastest | None:
+def fastest(system: System, params: PyTree, state: State, dt: float | None = None) -> Fastest | None:
     """The fastest motions at a state, of motions that the bilateral constraints allow; None where they
     cannot be told. Closed contacts hold nothing here, since they may open.
+
+    Args:
+        dt: step size of a scheme that takes `System.damping` implicitly [s]; None: of one that does not.
     """
-    found = np.asarray(_fastest(system, params, *(np.asarray(x) for x in (state.t, state.q, state.v))))
-    if not np.all(np.isfinite(found)):
+    at = (np.asarray(x) for x in (state.t, state.q, state.v))
+    answer = _fastest(system, params, *at, None if dt is None else np.asarray(dt))
+    found, part = (np.asarray(0.0 if x is None else x) for x in answer)
+    if not (np.all(np.isfinite(found)) and np.all(np.isfinite(part))):
         return None
-    return Fastest(stiffness=np.maximum(found[0], 0.0), damping=np.maximum(found[1], 0.0))
+    # over the mass without damping
+    w2, c = np.maximum(found, 0.0) / (1.0 - part)
+    implicit = np.broadcast_to(part / (1.0 - part) / (dt or 1.0), (2,))
+    return Fastest(stiffness=w2, damping=c, implicit=implicit)
 
 
 def is_conditional(scheme: Scheme) -> bool:
@@ -192,6 +226,8 @@ def largest_step(scheme: Scheme, modes: Fastest, dt: float) -> float | None:
     limit = modes.explicit_limit()
     if dt <= limit:
         return None
+    if scheme.implicit_damping:
+        return limit
     omega = np.maximum(np.sqrt(modes.stiffness), 1e-3 * modes.damping)
     keep = omega > 0.0
     omega, ratio = omega[keep], (modes.damping[keep] / 2.0) / omega[keep]
@@ -217,39 +253,56 @@ def warn_of_step(
     if not is_conditional(scheme):
         return False
     sizes = np.asarray(dt, float)
-    modes = fastest(system, params, state)
-    step = None if modes is None else largest_step(scheme, modes, float(np.max(sizes)))
+    largest = float(np.max(sizes))
+    modes = fastest(system, params, state, largest if scheme.implicit_damping else None)
+    step = None if modes is None else largest_step(scheme, modes, largest)
     if modes is None or step is None:
         return False
     why = f"fastest oscillation {np.sqrt(np.max(modes.stiffness)):.4g} rad/s"
     if np.max(modes.damping) * step > 0.1:
         why += f", strongest damping {np.max(modes.damping):.4g} 1/s"
-    what, where = f"simulate: dt = {float(np.max(sizes)):g} s", "at the start"
+    what, where = f"simulate: dt = {largest:g} s", "at the start"
     if sizes.ndim:
         above = np.count_nonzero(sizes > step)
-        what = f"sweep: dt of {above} of {sizes.size} lanes, up to {np.max(sizes):g} s,"
+        what = f"sweep: dt of {above} of {sizes.size} lanes, up to {largest:g} s,"
         where = "for the problem that is varied, at its start"
     warnings.warn(
         f"{what} is above the largest stable step of {scheme.name} for this model, about {step:.3g} s "
         f"(estimated {where}: {why}); a run diverges wherever this motion is excited. Take a smaller dt, "
-        "or an implicit scheme, schemes.generalized_alpha() for instance",
+        f"{_stable_at(system, params, state, scheme, largest)}or an implicit scheme, "
+        "schemes.generalized_alpha() for instance",
         stacklevel=stacklevel,
     )
     return True
 
 
-@functools.partial(jax.jit, static_argnames=("system",))
+def _stable_at(system: System, params: PyTree, state: State, scheme: Scheme, dt: float) -> str:
+    """Says whether the scheme is stable at ``dt`` with damping of joints taken implicitly."""
+    may = getattr(scheme.options, "joint_damping", "implicit") == "explicit"
+    if not may or system.damping is None or not system.structure.dense:
+        return ""
+    modes = fastest(system, params, state, dt)
+    if modes is None or dt > modes.explicit_limit():
+        return ""
+    return f'or joint_damping="implicit" of {scheme.name}, which is stable at this dt, '
+
+
+@functools.partial(jax.jit, static_argnames=("system", "implicit"))
 def _looks(
-    system: System, params: PyTree, start: tuple[Array, Array, Array], rows: tuple[Array, ...]
-) -> tuple[Array, ...]:
+    system: System, params: PyTree, start: tuple[Array, Array, Array], rows: tuple[Array, ...],
+    implicit: bool,
+) -> tuple[Array, ...]:  # fmt: skip
     """For every row: kinetic energy, ``omega^2`` and ``c`` of its motion, and the square of ``M^-1 f`` in
-    the norm of the mass, with ``f`` the loads at the time of the row and the position of the start.
+    the norm of the mass, with ``f`` the loads at the time of the row and the position of the start. Damping
+    that is taken implicitly does not count in ``c``.
     """
 
     def look(t: Array, q: Array, v: Array) -> tuple[Array, ...]:
         here = _at(system, params, t, q, v)
         twice = jnp.sum(v * momentum(system, q, v, here.params))
         w2, c = jnp.sum(v * here.force_change(v[None])[:, 0], axis=1)
+        if implicit:
+            c = c - jnp.sum(v * added_momentum(system.damping(t, q, v, here.params), v))  # type: ignore[misc]
         over = jnp.where(twice > 0.0, twice, 1.0)
         then = _at(system, params, t, *start[1:])
         push = system.force(t, *start[1:], then.params)
@@ -274,7 +327,9 @@ def _has_grown(rows: dict[str, Any]) -> bool:
     return bool(np.max(speeds) > OUTSTANDING * usual)
 
 
-def diverged_row(system: System, params: PyTree, rows: dict[str, Any], dt: float) -> int | None:
+def diverged_row(
+    system: System, params: PyTree, rows: dict[str, Any], dt: float, implicit: bool = False
+) -> int | None:
     """The first of the rows looked at whose motion no scheme can follow and that holds `FAR` times the
     energy that was there and that loads can have put into such motion; None if there is none.
 
@@ -285,6 +340,7 @@ def diverged_row(system: System, params: PyTree, rows: dict[str, Any], dt: float
     Args:
         rows: ``t``, ``q``, ``v``.
         dt: step size [s].
+        implicit: whether the scheme takes `System.damping` implicitly.
     """
     last = _finite_rows(rows) - 1
     if last < 1:
@@ -292,7 +348,7 @@ def diverged_row(system: System, params: PyTree, rows: dict[str, Any], dt: float
     some = np.unique(np.linspace(0, last, LOOKED_AT).astype(int))
     some = np.concatenate([some, np.full(LOOKED_AT - len(some), last)])
     start = tuple(np.asarray(rows[name][0]) for name in "tqv")
-    looked = _looks(system, params, start, tuple(np.asarray(rows[name])[some] for name in "tqv"))
+    looked = _looks(system, params, start, tuple(np.asarray(rows[name])[some] for name in "tqv"), implicit)
     energy, w2, damping, push = (np.asarray(x) for x in looked)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         fast = w2 * dt * dt + 2.0 * damping * dt > 1.0
@@ -303,23 +359,23 @@ def diverged_row(system: System, params: PyTree, rows: dict[str, Any], dt: float
     return int(some[np.argmax(far)]) if far.any() else None
 
 
-def judged(
-    system: System, params: PyTree, every: int, warned: bool, rows: dict[str, Any], run: RunState
-) -> RunState:
+def judged(call: Any, warned: bool, rows: dict[str, Any], run: RunState) -> RunState:
     """An eager run after its end, with `nsjax.status.DIVERGED` where its rows show it.
 
     Args:
+        call: what was run, a `nsjax.simulate.Call`.
         warned: what `warn_of_step` said of the start.
         rows: all rows of the run.
         run: its end.
     """
     if not warned and not _has_grown(rows):
         return run
-    row = diverged_row(system, params, rows, float(run.next.dt))
+    dt, implicit = float(run.next.dt), call.scheme.implicit_damping
+    row = diverged_row(call.program.system, call.params, rows, dt, implicit)
     bits, first = int(run.status), run.first_failure
     if row is None and not (warned and bits & NOT_FINITE):
         return run
-    step = None if row is None else int(run.next.index) - (len(rows["t"]) - 1 - row) * every
+    step = None if row is None else int(run.next.index) - (len(rows["t"]) - 1 - row) * call.every
     if step is not None and (not bits or step <= int(first.step)):
         found = {"step": step, "time": rows["t"][row], "status": status.DIVERGED, "contact": -1}
     else:

@@ -30,7 +30,13 @@ Blow = tuple[Array, Array, Array]
 
 
 def accelerate(at: SystemState, on: Array, rule: SlidingRule) -> tuple[Array, Array]:
-    """Acceleration (nv,) and row forces (rows,) at a state, contacts ``on`` at rest."""
+    """Acceleration (nv,) and row forces (rows,) at a state, contacts ``on`` at rest.
+
+    With damping at the end of a step, ``v_1 = v_0 / (1 + x)``, positions that follow mean velocities keep
+    ``q + (1/2 + 1/x) dt v``: shifts in time keep it with half of the inertia ``dt D`` that damping adds.
+    """
+    if at.added is not None:
+        at = dataclasses.replace(at, added=0.5 * at.added)
     return consistent_forces(at, on, EXACT, rule)
 
 
@@ -146,7 +152,7 @@ def _asked(x: EventMotion, k: Array, own: int) -> tuple[SystemState, Array, Slid
     rule = x.rule
     if rule.slide is not None:
         rule = dataclasses.replace(rule, slide=jnp.where(first, rule.slide, at.moved(v=v).slip()))
-    there = SystemState(system=at.system, params=at.params, state=where).moved(v=v)
+    there = dataclasses.replace(at, state=where).moved(v=v)
     if own and x.before is not None:
         state, rule = jax.tree.map(lambda a, b: jnp.where(k == 1, a, b), x.before, (there.state, rule))
         there = dataclasses.replace(there, state=state)
@@ -158,7 +164,7 @@ def near_border(x: EventMotion, dt: Array, second_order: bool) -> Array:
     ``second_order`` the state before it is known to ``dt^2``: ``dt`` is then multiplied by the relative
     change of the friction bound and impulse in a step.
     """
-    end = SystemState(system=x.at.system, params=x.at.params, state=x.end)
+    end = dataclasses.replace(x.at, state=x.end)
     assert x.a is not None
     alone = (_, p, _), (_, dp, _) = _alone(x, x.a[0])
     if second_order:

@@ -103,6 +103,7 @@ def _moves_in_shifts(step: Step) -> Any:
         still,
         params=jax.tree.map(lambda _: refreshed, step.params),
         carry=dataclasses.replace(still.carry, state=jax.tree.map(lambda _: True, step.state)),
+        added=jax.tree.map(lambda _: True, step.added),
     )
 
 

@@ -120,6 +120,12 @@ class Filters:
         found: Array = self.system.drag(t, q, self.split(v)[0], self.ready(p))
         return found
 
+    def damping(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
+        """The damping of the system; activations have none."""
+        w, a = self.split(v)
+        own = self.system.damping(t, q, w, self.ready(p, a))  # type: ignore[misc]
+        return jnp.pad(own, [(0, len(self.names))] * own.ndim)
+
     def rows(self, t: Array, q: Array, p: FilteredParams) -> tuple[Array, Array]:
         """The rows of the system; activations move no contact."""
         wt, offset = self.system.rows(t, q, self.ready(p))  # type: ignore[misc]
@@ -222,7 +228,7 @@ class FilteredChoice:
 
 
 STILL = ("potential", "gap", "constraint", "allowed", "shapes", "law", "drag_bound")
-MOVING = ("slip", "velocity_constraint", "drag", "rows", "observe")
+MOVING = ("slip", "velocity_constraint", "drag", "rows", "observe", "damping")
 
 
 def with_filters(system: System, filters: Filters) -> System:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.core.operators import Joints, Rows, all_rows, momentum
 from nsjax.core.system import System, bordered
@@ -63,6 +64,11 @@ class Inertia:
     factors: Elimination | None
     response: Any = None
     inverse: Array | None = None
+
+    def heavier(self, added: Array) -> Inertia:
+        """The same with an inertia (nv,) or (nv, nv) added to a dense matrix without factors."""
+        assert self.matrix is not None
+        return dataclasses.replace(self, matrix=heavier(self.matrix, added))
 
     def inverted(self) -> Inertia:
         """The same inertia with the inverse matrix formed if it is dense: for several solutions
@@ -125,6 +131,16 @@ def mass_matrix(system: System, q: Array, p: PyTree) -> Array:
     if system.mass is not None:
         return system.mass(q, p)
     return Dense().tangent(lambda w: momentum(system, q, w, p), jnp.zeros(system.nv, q.dtype))
+
+
+def heavier(mass: Array, added: Array) -> Array:
+    """A mass matrix with an inertia (nv,) on its diagonal, or (nv, nv), added to it."""
+    return mass + (added if added.ndim == 2 else added[:, None] * np.eye(added.shape[0]))
+
+
+def added_momentum(added: Array, v: Array) -> Array:
+    """Momentum (nv,) of such an inertia."""
+    return matvec(added, v) if added.ndim == 2 else added * v
 
 
 def saddle(system: System, t: Array, q: Array, p: PyTree) -> Callable[[Array], Array]:

@@ -137,7 +137,7 @@ def depends(function: Fn, values: PyTree) -> tuple[bool, ...]:
 
 TIMED = (
     "force", "potential", "gap", "slip", "rows", "constraint", "velocity_constraint", "drag", "allowed",
-    "observe", "shapes",
+    "observe", "shapes", "damping",
 )  # fmt: skip
 STILL = ("mass", "inertia", "law", "drag_bound")
 """Functions of a system that take params as the last argument: those whose first argument is the time, and

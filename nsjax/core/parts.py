@@ -10,7 +10,7 @@ from nsjax.linalg import BlockDiagonal
 FUNCTIONS = (
     "mass", "inertia", "force", "potential", "gap", "slip", "rows", "constraint", "velocity_constraint",
     "law", "drag", "drag_bound", "retract", "difference", "prepare", "refresh", "allowed", "observe",
-    "shapes",
+    "shapes", "damping",
 )  # fmt: skip
 
 
@@ -119,6 +119,26 @@ def check_follower(system: Any, scheme: Any) -> None:
             f"scheme {scheme.name!r} with drag_contact = {system.drag_contact} (bounds that follow normal "
             "forces: rolling resistance, friction against spinning); schemes.moreau() takes them, or "
             "give contacts a coefficient of sliding alone"
+        )
+
+
+def check_damping(system: Any, scheme: Any) -> None:
+    """Refuses systems whose damping a scheme that takes it implicitly does not know.
+
+    Raises:
+        InputError: naming what is missing.
+    """
+    who = f'scheme {scheme.name!r} with joint_damping="implicit"'
+    if system.damping is None:
+        raise InputError(
+            f"{who}: the system gives no damping. Mechanisms give that of their joints with "
+            'coordinates="joint", and a System of yours takes damping; or take joint_damping="explicit", '
+            "or schemes.generalized_alpha()"
+        )
+    if not system.structure.dense:
+        raise InputError(
+            f"{who}: it takes a dense mass, and structure = {system.structure}; leave structure out, or "
+            'take joint_damping="explicit", or schemes.generalized_alpha()'
         )
 
 

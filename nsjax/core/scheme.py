@@ -133,7 +133,7 @@ class InModes:
     static=(
         "name", "options", "prepare", "init", "step", "gradient", "singular_mass", "stores_solutions",
         "criteria", "accelerations", "impulses", "joints_inside",
-        "node_contacts", "pair_contacts", "locates", "in_modes",
+        "node_contacts", "pair_contacts", "locates", "in_modes", "implicit_damping",
     )
 )  # fmt: skip
 class Scheme:
@@ -165,6 +165,7 @@ class Scheme:
         locates: whether it finds the times of impacts inside its steps.
         pair_contacts: whether it takes contacts between changing bodies (`System.pairs`).
         in_modes: its steps in fixed contact modes; None: it has none.
+        implicit_damping: whether it takes `System.damping` implicitly.
     """
 
     name: str
@@ -184,6 +185,7 @@ class Scheme:
     pair_contacts: bool = False
     locates: bool = False
     in_modes: InModes | None = None
+    implicit_damping: bool = False
 
     @property
     def unsure(self) -> float:

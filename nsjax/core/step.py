@@ -11,10 +11,12 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from nsjax.core.errors import InputError
 from nsjax.core.inertia import Inertia, KeptInertia, inertia_at
 from nsjax.core.operators import Rows, all_rows, own_rows, refreshed, row_drift, row_rates
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, is_local
+from nsjax.core.user_functions import call
 from nsjax.types import Array, PyTree, record
 
 
@@ -26,11 +28,14 @@ class SystemState:
         system: its functions.
         params: prepared and refreshed.
         state: time, position, velocity.
+        added: inertia (nv,) or (nv, nv) that a step adds to ``M(q)``, ``dt D`` of damping that it takes
+            implicitly; None: none.
     """
 
     system: System
     params: PyTree
     state: State
+    added: Array | None = None
 
     @property
     def t(self) -> Array:
@@ -74,8 +79,18 @@ class SystemState:
         return found
 
     def inertia(self, kept: KeptInertia | None = None) -> Inertia:
-        """``M(q)``; ``kept`` where it is constant over a run."""
-        return inertia_at(self.system, self.t, self.q, self.params, kept)
+        """``M(q)``, and what is added to it; ``kept`` where it is constant over a run."""
+        found = inertia_at(self.system, self.t, self.q, self.params, kept)
+        return found if self.added is None else found.heavier(self.added)
+
+    def damping(self) -> Array:
+        """``D`` (nv,) or (nv, nv), see `System.damping`."""
+        function: Any = self.system.damping
+        found = call("damping", function, self.t, self.q, self.v, self.params)
+        shape, n = jnp.shape(found), self.system.nv
+        if shape not in ((n,), (n, n)):
+            raise InputError(f"damping returns shape {shape}; the system needs ({n},) or ({n}, {n})")
+        return jnp.asarray(found, float)
 
     def rows(self, contacts: bool = True) -> Rows:
         """Rows of contacts, unless left out, and constraints."""
@@ -101,6 +116,7 @@ class Step:
         constants: result of `Scheme.prepare`.
         carry: state at its start, and memory of the scheme.
         dt: step size [s].
+        added: inertia that the step adds, see `SystemState`.
     """
 
     scheme: Scheme
@@ -109,6 +125,7 @@ class Step:
     constants: PyTree
     carry: Carry
     dt: Array
+    added: Array | None = None
 
     @property
     def state(self) -> State:
@@ -122,7 +139,7 @@ class Step:
 
     def at(self, state: State) -> SystemState:
         """The system at another state, with the parameters of this step."""
-        return SystemState(system=self.system, params=self.params, state=state)
+        return SystemState(system=self.system, params=self.params, state=state, added=self.added)
 
     def starting(self, state: State) -> Step:
         """The same step from another state; params that a step holds fixed stay."""

@@ -78,6 +78,9 @@ class System:
             times the normal impulse: rolling resistance and friction against spinning, with the relative
             angular velocity as ``drag`` and a lever arm [m] as ``drag_bound``. Schemes whose
             unknown of a step is an impulse take them (Moreau, theta, Gear-Gupta-Leimkuhler).
+        damping: ``(t, q, v, p) -> (nv,)``, diagonal of ``D``, or ``(nv, nv)``: ``-dh/dv`` of dampers, which
+            stand in ``force``, to be taken implicitly (``joint_damping`` of `nsjax.schemes.moreau`).
+            Symmetric, and ``v D v`` never negative, which is not looked at.
         retract: ``(q, xi) -> q`` moves ``q`` along an increment ``xi`` (nv,).
         difference: ``(q0, q1) -> xi``, inverse of `retract`.
         prepare: ``(p) -> p`` derived constants, evaluated once per run inside the trace.
@@ -112,10 +115,10 @@ class System:
             half-explicit one, nsga) treat all contacts together. 0: contacts may depend on everything.
         pairs: contacts between two bodies each, where the bodies change from step to step: an
             `nsjax.core.pairs.Pairs`, a frozen record of functions. Rows, responses and contact problems
-            are then those of the contacts, each with two blocks: memory and time are in proportion to
-            their number. Needs ``refresh``, which finds them, a ``BlockDiagonal`` structure, and neither
-            constraints, bounded rows nor islands. Checked before a run. Schemes without them are refused,
-            and there are no derivatives.
+            are then those of the contacts, each with two blocks, at a cost in proportion to their number.
+            Needs ``refresh``, which finds them, a ``BlockDiagonal`` structure, and neither constraints,
+            bounded rows nor islands. Checked before a run. Schemes without them are refused, and there are
+            no derivatives.
         chosen: the few contacts that ``refresh`` chooses, a `nsjax.core.chosen.Chosen`; None: all contacts.
         name, choices: how the model was made (registered name and its static options), so that a
             saved run can build it again.
@@ -158,6 +161,7 @@ class System:
     drag: Promised = None
     drag_bound: Promised = None
     drag_contact: tuple[int, ...] = ()
+    damping: Fn | None = None
     retract: Fn = add
     difference: Fn = subtract
     prepare: Fn | None = None
@@ -194,11 +198,8 @@ class System:
         return hash(self._values)
 
     def __repr__(self) -> str:
-        sizes = (
-            f"{x}={getattr(self, x)}"
-            for x in ("nq", "nv", "nc", "nt", "nb", "nd", "nh")
-            if getattr(self, x)
-        )
+        every = ("nq", "nv", "nc", "nt", "nb", "nd", "nh")
+        sizes = [f"{x}={getattr(self, x)}" for x in every if getattr(self, x)]
         return f"System({', '.join([*([repr(self.name)] if self.name else []), *sizes])})"
 
     def __hash__(self) -> int:

@@ -20,6 +20,7 @@ _EVALUATED = (
     "constraint",
     "velocity_constraint",
     "drag",
+    "damping",
 )
 """Functions that a step evaluates and differentiates in many places."""
 

@@ -236,7 +236,7 @@ class _File:
     def finish(self, run: RunState, rows: dict[str, Any]) -> Trajectory:
         """Writes the whole run."""
         call, system = self.call, self.problem.system
-        run = judged(system, call.params, call.every, self.warned, rows, run)
+        run = judged(call, self.warned, rows, run)
         traj = trajectory(system, call.params, run, rows)
         write_run(self.path, self.problem, traj, self.scheme, self.metadata)
         return traj

@@ -30,6 +30,7 @@ from nsjax.multibody.coordinates.planar_dynamics import Dynamics
 from nsjax.multibody.coordinates.spatial import FOLDED, SpatialTree
 from nsjax.multibody.coordinates.tree_joints import OWN, JointNumbers, OwnJoints
 from nsjax.multibody.couplings import kind_of as coupling_kind
+from nsjax.multibody.joint_damping import JointDamping
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.joints.joint_kind import axis_of
 from nsjax.multibody.loads import has_line, length_of, potential, pushes, wrenches
@@ -163,6 +164,13 @@ class Mechanism:
                 made = made + along(self.topology, self.tree, part, t, q, p).reshape(-1)
             return made
         return Dynamics(self.tree, q, p).force(v, self.gravity(p), loads)
+
+    def damping(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
+        """Damping of the joints of a tree, (nv,) in space and (nv, nv) in the plane."""
+        of = JointDamping(self.topology, self.own)
+        if self.dimension == 3:
+            return of.of_space(t, q, v, p, self.own_numbers(p))
+        return of.of_plane(self.scene(t, q, v, p), self.tree.turns, self.tree.group, p)
 
     def inertia(self, q: Array, w: Array, p: PyTree) -> Array:
         """Product ``M w`` (nv,) of the mass matrix in absolute coordinates."""
@@ -373,7 +381,7 @@ class Mechanism:
             law=self.law if nc else None, constraint=self.constraint if nb > nh else None,
             velocity_constraint=self.velocity_constraint if nh else None,
             drag=self.drag if nd else None, drag_bound=self.drag_bound if nd else None,
-            drag_contact=self.presence.followed,
+            drag_contact=self.presence.followed, damping=None if absolute else self.damping,
             retract=add if flat else self.tree.retract,
             difference=subtract if flat else self.tree.difference,
             prepare=self.prepare if spatial or absolute or self.named.many else None,

@@ -27,7 +27,11 @@ def _force(t: Array, q: Array, v: Array, p: PyTree) -> Array:
     return -2.0 * p["damping"] * p["omega"] * v - p["omega"] ** 2 * q
 
 
-oscillator = System(nq=1, nv=1, mass=_mass, force=_force)
+def _damping(t: Array, q: Array, v: Array, p: PyTree) -> Array:
+    return 2.0 * p["damping"] * p["omega"] * jnp.ones(1)
+
+
+oscillator = System(nq=1, nv=1, mass=_mass, force=_force, damping=_damping)
 """``q'' + 2 zeta omega q' + omega^2 q = 0``; parameters ``omega`` [rad/s] and ``damping`` (zeta) [-]."""
 
 

@@ -153,6 +153,10 @@ def read_mjcf(
     Elements without an equivalent are named in a `LeftOutWarning` and in ``left_out``. Contacts, limits and
     equality constraints are soft in MuJoCo, and rigid here, with the given restitution and friction.
 
+    The integrators of files take dampers of joints implicitly, ``implicitfast`` and ``implicit`` also gains
+    of servos, ``RK4`` nothing. ``schemes.moreau(joint_damping="implicit")`` does as the second, and takes
+    the steps of such files where `nsjax.simulate` warns of the explicit one.
+
     Args:
         path_or_text: path of a file, or its text.
         restitution: of contacts and limits, in [0, 1].

@@ -30,6 +30,11 @@ class Drag:
     body: str
     turning: bool
 
+    @property
+    def damps(self) -> tuple[str, slice]:
+        """The body, and which of its velocities, if it is free, ``own`` damps one by one."""
+        return self.body, slice(3, 6) if self.turning else slice(0, 3)
+
     def __call__(self, t: Array, scene: Scene, own: Any) -> Array:
         """Force [N] or moment [N m]."""
         return -own * (scene.spin(self.body) if self.turning else scene.velocity(self.body))

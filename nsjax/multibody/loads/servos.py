@@ -75,7 +75,8 @@ def servo(
             wrong order.
 
     Limits: efforts are smooth between the limits and have a kink there. A stiff servo takes implicit
-    schemes, or steps well below ``sqrt(m / k)``.
+    schemes, or steps well below ``sqrt(m / k)``; a damping that bounds the step, above ``2 m / dt``, takes
+    ``schemes.moreau(joint_damping="implicit")``, for which efforts beyond the limits stay explicit.
 
     Example:
         >>> from nsjax.multibody import servo

@@ -13,6 +13,7 @@ def ggl_decoupled(
     *,
     force_velocity: str = "auto",
     metric: str = "auto",
+    joint_damping: str = "explicit",
     tolerance: float = 1e-11,
     stage_tolerance: float = 1e-12,
     gap_tolerance: float = 1e-12,
@@ -31,6 +32,7 @@ def ggl_decoupled(
         metric: of the projection. ``"euclidean"``: ``D = W_M``, nearest in the coordinates, as
             published. ``"kinetic"``: ``D = M_M^-1 W_M``, nearest in the kinetic energy, independent of
             units. ``"auto"``: kinetic for models with rotations, else Euclidean.
+        joint_damping: see `moreau`.
         tolerance: bound on the relative natural-map residual of each contact problem.
         stage_tolerance: bound on the estimated next update of the projection over dt, relative to
             ``1 + |v|``.
@@ -65,6 +67,10 @@ def ggl_decoupled(
         penetration_tolerance=within("ggl_decoupled", "penetration_tolerance", penetration_tolerance, 0.0),
     )  # fmt: skip
     options = MoreauOptions(
-        force_velocity=force_velocity, max_iterations=max_iterations, project_contacts=True, metric=metric
+        force_velocity=force_velocity,
+        max_iterations=max_iterations,
+        project_contacts=True,
+        metric=metric,
+        joint_damping=joint_damping,
     )
     return moreau_family("ggl_decoupled", coef, options, criteria)

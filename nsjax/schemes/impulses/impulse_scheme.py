@@ -114,6 +114,7 @@ def impulse_scheme(
     stores_solutions: bool = True,
     joints_inside: bool = False,
     pair_contacts: bool = False,
+    implicit_damping: bool = False,
 ) -> Scheme:
     """A scheme made from one function, the step. Functions must stand at module level.
 
@@ -138,6 +139,8 @@ def impulse_scheme(
         max_passes, max_iterations: of the stage solver and of each contact problem.
         criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
         stores_solutions, joints_inside, pair_contacts: what the scheme takes, see `Scheme`.
+        implicit_damping: whether ``dt D`` is added to the mass of every step, see `System.damping`: with
+            forces at the velocity of its start their damping is then that of its end.
 
     Returns:
         A `Scheme`.
@@ -182,4 +185,5 @@ def impulse_scheme(
         stores_solutions=stores_solutions,
         joints_inside=joints_inside,
         pair_contacts=pair_contacts,
+        implicit_damping=implicit_damping,
     )

@@ -88,6 +88,15 @@ class ImpulseRun(Step):
         """The system at the predicted midpoint ``q + dt/2 v``."""
         return self.at(midpoint(self))
 
+    def damped(self) -> ImpulseRun:
+        """The same step with the damping of its midpoint taken implicitly."""
+        return dataclasses.replace(self, added=self.dt * self.midpoint.damping())
+
+    def shifted(self, state: State) -> ImpulseRun:
+        """As `Step.shifted`; damping moves with the state."""
+        moved = dataclasses.replace(self, **vars(super().shifted(state)))
+        return moved if self.added is None else moved.damped()
+
     @property
     def acting(self) -> Array:
         """Contacts (nc,) bool that take part."""
@@ -176,6 +185,8 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
     run = run_of(step, constants)
     system, coef, memory = run.system, run.scheme.coef, run.carry.memory
     touch = memory.touch if isinstance(memory, ImpulseMemory) else memory
+    if run.scheme.implicit_damping:
+        run = run.damped()
     at = run.midpoint
     gap = at.gap() if method.gaps is None or not system.nc else method.gaps(run)
     active = touching(system, at.t, at.q, run.params, gap, coef.gap_tolerance)

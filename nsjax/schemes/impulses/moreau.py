@@ -14,8 +14,9 @@ from nsjax.contact.family import Stepped
 from nsjax.contact.projection import Directions, Projection, project_position
 from nsjax.contact.solvers import MANY_ROWS, SolverSettings
 from nsjax.contact.stage import StageSettings
-from nsjax.core.inertia import Inertia, KeptInertia, constant_inertia
+from nsjax.core.inertia import Inertia, KeptInertia, added_momentum, constant_inertia
 from nsjax.core.operators import gap_drift
+from nsjax.core.parts import check_damping
 from nsjax.core.scheme import Scheme
 from nsjax.core.step import Balance
 from nsjax.core.system import State, System, add
@@ -51,6 +52,7 @@ class MoreauOptions:
     metric: str = "auto"
     max_passes: int = 20
     few: bool = False
+    joint_damping: str = "explicit"
 
 
 def moreau_family(
@@ -60,6 +62,7 @@ def moreau_family(
     choose(name, "force_velocity", options.force_velocity, ("auto", "start", "midpoint"))
     choose(name, "constraint_form", options.constraint_form, FORMS)
     choose(name, "metric", options.metric, METRICS)
+    choose(name, "joint_damping", options.joint_damping, ("explicit", "implicit"))
     within(name, "max_iterations", options.max_iterations, 1)
     return impulse_scheme(
         name,
@@ -75,6 +78,7 @@ def moreau_family(
         stores_solutions=options.project_contacts,
         joints_inside=options.constraint_form == "index_2" and not options.project_contacts,
         pair_contacts=not options.project_contacts,
+        implicit_damping=options.joint_damping == "implicit",
     )
 
 
@@ -83,6 +87,7 @@ def moreau(
     force_velocity: str = "auto",
     constraint_form: str = "index_2",
     metric: str = "auto",
+    joint_damping: str = "explicit",
     tolerance: float = 1e-11,
     max_iterations: int = 50,
     stage_tolerance: float = 1e-12,
@@ -108,6 +113,9 @@ def moreau(
             onto the constraints (Gear, Gupta, Leimkuhler). ``"index_3"``: on position level,
             ``g_B(q_{i+1}) = 0``. ``"index_1"``: on acceleration level at the midpoint. See Limits.
         metric: of the projection; see `ggl_decoupled`.
+        joint_damping: ``"implicit"``: dampers of joints (``D``, `nsjax.System.damping`) act at the velocity
+            of the end of the step, ``(M_M + dt D) (v_{i+1} - v_i) = dt h_M + W_M Lambda``, and bound no
+            step. For mechanisms in joint coordinates, and systems of yours with ``damping``. See Limits.
         tolerance: bound on the relative natural-map residual of each contact problem.
         max_iterations: plain Newton steps per contact problem, before the fallback begins.
         stage_tolerance: of the position solves; see `ggl_decoupled`.
@@ -121,7 +129,13 @@ def moreau(
 
     Order: 1 in position and velocity, also in smooth motion with ``force_velocity="start"``.
 
-    Limits: forces are explicit, so stiff springs bound dt (about 2 / omega_max). Bodies penetrate by
+    Limits: forces are explicit, so stiff springs bound dt (about 2 / omega_max), and dampers to 2 m / c.
+    Implicit ones add ``dt D`` to the mass of impacts, too, and ``dt D / 2`` to that of the accelerations by
+    which derivatives move the times of impacts: errors of first order, which are large where a damper stops
+    its joint within a step, as if the joint were braked in impacts. Implicit are
+    springs with dampers, servos and motors with laws in joints of the tree, as far as they resist the rate;
+    explicit are dampers of tendons, between bodies, of joints that close loops, and efforts
+    beyond a limit, whose sign may change every step, at speeds of ``dt limit / (2 m)``. Bodies penetrate by
     up to ``dt/2 |dg|`` before a contact is noticed, and closed contacts drift on position level
     in proportion to dt. Bilateral constraints do not drift with "ggl" and "index_3" (which violates the
     velocity by O(dt)), drift in proportion to dt with "index_2", and uselessly fast with "index_1".
@@ -144,12 +158,16 @@ def moreau(
         max_iterations=max_iterations,
         constraint_form=constraint_form,
         metric=metric,
+        joint_damping=joint_damping,
     )
     return moreau_family("moreau", coef, options, criteria)
 
 
 def _prepare(run: ImpulseRun) -> KeptInertia | None:
     """The inertia, where it is constant over a run."""
+    if run.scheme.implicit_damping:
+        check_damping(run.system, run.scheme)
+        return None  # that of a step holds its damping, too
     return constant_inertia(run.system, run.params)
 
 
@@ -185,6 +203,8 @@ def _balance(run: ImpulseRun) -> Balance:
     if not forecast:
         return Balance(at=at, inertia=mass, push=push, free=free, drift=dt * free)
     push = at.moved(v=at.v + 0.5 * dt * free).force()
+    if at.added is not None:  # its damping is that of the velocity of the end
+        push = push + added_momentum(at.added, 0.5 * free)
     return Balance(at=at, inertia=mass, push=push, free=free, drift=mass.solve((dt * push)[:, None])[:, 0])
 
 
@@ -297,7 +317,8 @@ def _project(run: ImpulseRun, end: State) -> Projection | None:
         tolerance=coef.stage_tolerance, contact_tolerance=coef.tolerance, max_passes=options.max_passes,
         max_iterations=options.max_iterations,
     )  # fmt: skip
-    along = Directions(at=run.midpoint, contacts=contacts, kinetic=kinetic_metric(options.metric, system))
+    middle = dataclasses.replace(run.midpoint, added=None)  # a projection takes no time
+    along = Directions(at=middle, contacts=contacts, kinetic=kinetic_metric(options.metric, system))
     return project_position(run.at(end), along, run.dt, settings, coef.penetration_tolerance)
 
 

@@ -147,6 +147,7 @@ def localized(
         impulses=scheme.impulses,
         joints_inside=scheme.joints_inside,
         locates=True,
+        implicit_damping=scheme.implicit_damping,
     )
 
 

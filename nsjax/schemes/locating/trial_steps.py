@@ -81,7 +81,7 @@ def maskable(system: System) -> System:
     """The same system with `Masked` parameters."""
     names = (
         "mass", "inertia", "force", "potential", "gap", "slip", "rows", "constraint", "velocity_constraint",
-        "law",
+        "law", "damping",
     )  # fmt: skip
     taken = {name: getattr(system, name) for name in names}
     wrapped: Any = {name: _Unmasked(f) for name, f in taken.items() if f is not None}
