@@ -25,6 +25,7 @@ NORMAL = (0.0, 0.6, 0.8)
 HALF = (0.5, 0.3, 0.2)
 SAMPLED = 12
 """Random states in which gaps are compared."""
+PIN = contact("pin", cylinder("a", 0.3, 0.4, at=AT, axis=OTHER), hole("b", 2.0, at=ON, axis=AXIS))
 
 
 def spatial() -> Any:
@@ -43,7 +44,7 @@ def spatial() -> Any:
         contact("stand", box("a", *HALF, at=AT, turned=TURNED), plane("b", at=ON, normal=NORMAL)),
         contact("bar", capsule("a", 0.08, 0.6, at=AT, axis=OTHER), box("b", *HALF, at=ON, turned=TURNED)),
         contact("shaft", capsule("a", 0.1, 0.4, at=AT, axis=OTHER), hole("b", 2.0, at=ON, axis=AXIS)),
-        contact("pin", cylinder("a", 0.3, 0.4, at=AT, axis=OTHER), hole("b", 2.0, at=ON, axis=AXIS)),
+        PIN,
     )  # fmt: skip
 
 
@@ -219,19 +220,34 @@ def test_gaps_in_space(space: Found) -> None:
     assert checked >= 6
 
 
-def test_a_pin_in_a_hole(space: Found) -> None:
-    """Both rims by fine sampling, upright on the axis too, where all points of a rim are as near."""
-    first, angles = space.names.index("pin"), np.linspace(0.0, 2.0 * np.pi, 4001)
+def pins_against_sampling(q: np.ndarray, gap: np.ndarray) -> None:
+    """Both rims by fine sampling, of configurations (n, 14) and their gaps (n, 2)."""
+    angles = np.linspace(0.0, 2.0 * np.pi, 4001)
     across = np.linalg.svd(np.array([OTHER]))[2][1:]
     rim = 0.3 * (np.cos(angles)[:, None] * across[0] + np.sin(angles)[:, None] * across[1]) + AT
-    for row, gap in zip(space.q, space.gap[:, first : first + 2], strict=True):
+    for row, own in zip(q, gap, strict=True):
         poses = Poses(row)
         axis, middle = poses.turns["b"] @ AXIS, poses.point("b", ON)
-        for side, found in zip((-0.4, 0.4), gap, strict=True):
+        for side, found in zip((-0.4, 0.4), own, strict=True):
             apart = poses.at["a"] + (rim + side * np.array(OTHER)) @ poses.turns["a"].T - middle
             wanted = 2.0 - np.max(np.linalg.norm(np.cross(axis, apart), axis=1))
             # sampled within 2 pi / 8000: (0.3 + 5) * that squared / 2 of the distance
             assert -2e-6 <= found - wanted <= 1e-9
+
+
+def test_a_pin_in_a_hole(space: Found) -> None:
+    """Upright on the axis too, where all points of a rim are as near."""
+    first = space.names.index("pin")
+    pins_against_sampling(space.q, space.gap[:, first : first + 2])
+
+
+def test_a_pin_alone_in_a_hole() -> None:
+    problem = assemble(
+        body("a", mass=1.0, inertia=(1.0, 1.0, 1.0)), body("b", mass=1.0, inertia=(1.0, 1.0, 1.0)), PIN
+    )
+    q, _ = states(problem, SAMPLED, 5)
+    gap = jax.jit(jax.vmap(lambda q: problem.system.gap(0.0, q, problem.params)))(q)
+    pins_against_sampling(q, np.asarray(gap))
 
 
 @pytest.mark.parametrize("which", ["space", "flat"])
