@@ -10,17 +10,18 @@ from jax import lax
 
 from nsjax.types import Array, PyTree
 
-LARGE = 13_000
+LARGE = 17_000
 """Equations of a step with its tangents from which its loops are no longer one kernel.
 
 The compiler takes time that grows faster than a kernel. CPU s to compile a reverse gradient and us a
 step, as one kernel and in pieces: slider-crank with moreau (5,900 equations) 16, 1.5 and 12, 5; with
 generalized_alpha (12,400) 37, 3 and 26, 29; hopper with moreau (23,500) 171, 50 and 30, 250, of which the
-run alone takes 3.4 and 3.4. CPU s to compile with all numbers of the model moving, on a busy machine: a
-ball on a plane with friction against spinning and rolling (14,200) 180 and 39. The kernel pays for itself
-after half a million steps or more at all of these sizes; below this number it is some ten seconds that one
-waits for it, above it minutes. A kernel for each course of a step (flight, contact), as a loop of two
-passes of which one does nothing, lies no better between: 119 and 165 for the hopper.
+run alone takes 3.4 and 3.4. Contacts in space take longer: a ball on a plane with friction against spinning
+and rolling (14,200), all numbers of the model moving, 180 and 39 CPU s on a busy machine. The number stands
+above a slider-crank with every scheme (16,400). The kernel pays for itself after half a million steps
+or more at all of these sizes; below this number it is mostly ten seconds that one waits for it, above it
+minutes. A kernel for each course of a step (flight, contact), as a loop of two passes of which one does
+nothing, lies no better between: 119 and 165 for the hopper.
 """
 
 
