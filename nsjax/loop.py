@@ -292,7 +292,7 @@ def _stepped(
             return carry, output, None, None
         return carry, output, *follow_closing(step, closing, carry, output)
 
-    take = plain if step.scheme.gradient == "discrete" else full if noted else lean(plain, full)
+    take = plain if step.scheme.gradient == "discrete" else lean(full if noted else plain, full)
     carry, output, closing, moves = take((step, closing))
     # decisions, counts and bits have no derivative
     memory = jax.tree.map(

@@ -10,16 +10,18 @@ from jax import lax
 
 from nsjax.types import Array, PyTree
 
-LARGE = 18_000
+LARGE = 17_000
 """Number of equations of a step with its tangents from which on its loops are no longer one kernel.
 
 The compilation time grows faster than the kernel. CPU s to compile a reverse gradient and us a step, first
 as one kernel, then in pieces: slider-crank with moreau (5,900 equations) 16, 1.5 and 12, 5; with
 generalized_alpha (12,400) 37, 3 and 26, 29; hopper with moreau (23,500) 171, 50 and 30, 250, of which the
-run alone takes 3.4 and 3.4. The kernel pays for itself after half a million steps or more at all of these
-sizes; below this number its compilation takes ten seconds longer, above it minutes. One kernel for each
-course of a step (flight, contact), as a loop of two passes of which one does nothing, is no better
-compromise: 119 and 165 for the hopper.
+run alone takes 3.4 and 3.4. Contacts in space take longer: for a ball on a plane with friction against
+spinning and rolling (14,200), with derivatives by all numbers of the model, 180 and 39 CPU s on a busy
+machine. The number stands above a slider-crank with every scheme (16,400). The kernel pays for itself after
+half a million steps or more at all of these sizes; below this number its compilation mostly takes ten
+seconds longer, above it minutes. One kernel for each course of a step (flight, contact), as a loop of two
+passes of which one does nothing, is no better compromise: 119 and 165 for the hopper.
 """
 
 

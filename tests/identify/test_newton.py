@@ -242,6 +242,24 @@ def test_a_profile_of_two_numbers() -> None:
     assert wide[0] > 1.02 * half / np.abs(mean)  # that of the linearised model
 
 
+def test_hessian_of_angle_and_radius_far_from_the_data() -> None:
+    """With the data turned back, ``S = sum y exp(-i w t)``, the cost is ``(n r^2 / 2 - r Re(S exp(-i a)))
+    / noise^2`` and a constant; residuals of some noise levels make it another one than Gauss and Newton's.
+    """
+    data, (total,) = seen(1, seed=6)
+    train = {"angle": transforms.free(), "length": transforms.positive()}
+    plan = make_plan(table(), schemes.moreau_theta(0.5), data, train, 0.01, None, None)
+    objective, (angle, length) = Objective(plan, losses.read("squares"), 1), (0.9, 0.5)
+    (point,) = objective.points([objective.to_z(np.array([angle, length]))], curved=True)
+    turned = total * np.exp(-1j * angle)
+    slopes = np.array([-length * turned.imag, len(TURNED) * length - turned.real])
+    exact = np.array([[length * turned.real, -turned.imag], [-turned.imag, len(TURNED)]])
+    slope, bend = objective.slope(point.z), objective.bend(point.z)
+    in_z = (exact * np.outer(slope, slope) + np.diag(slopes * bend)) / NOISE**2
+    np.testing.assert_allclose(point.hessian, in_z, rtol=1e-9)  # rounding of uniform motion
+    assert np.max(np.abs(point.matrix.T @ point.matrix / in_z - 1.0)) > 0.1
+
+
 def test_newton_leaves_a_maximum() -> None:
     """At the opposite angle the gradient is zero and the curvature negative."""
     data = nsjax.Recording(

@@ -16,7 +16,7 @@ import pytest
 
 import nsjax
 from nsjax import io, models, reductions, schemes
-from nsjax.multibody import assemble, body, contact, hinge, plane, sphere
+from nsjax.multibody import assemble, body, contact, hinge, joint_spring, plane, sphere
 from nsjax.types import record
 
 SLIDER = models.slider_crank()
@@ -100,6 +100,28 @@ def test_run_with_records(tmp_path: pathlib.Path) -> None:
     assert "result    1.q" in said
     inside = jax.jit(lambda x: program({**params, "torque": x}, 1.0)[0])(jnp.asarray(params["torque"]))
     np.testing.assert_allclose(inside, _end(SLIDER.params, 1.0)[0], rtol=0, atol=1e-12)
+
+
+def test_mechanism(tmp_path: pathlib.Path) -> None:
+    """Its parameters are a dict of records: another inertia is another run."""
+    pendulum = assemble(
+        body("rod", mass=1.0, inertia=0.01), hinge("pivot", "ground", "rod"),
+        joint_spring("coil", "pivot", stiffness=2.0), start={"pivot": 0.3},
+    )  # fmt: skip
+
+    def end(params):
+        run = nsjax.simulate(
+            pendulum.system, params, pendulum.state, schemes.moreau(), dt=1e-3, steps=40, every=40, save=()
+        )
+        return run.v[-1]
+
+    path = tmp_path / "pendulum.nsjax"
+    nsjax.export_program(path, end, pendulum.params)
+    program = nsjax.load_program(path)
+    heavy = pendulum.replace({"rod.inertia": 0.1}).params
+    found = [np.asarray(program(x)) for x in (pendulum.params, heavy)]
+    assert np.abs(found[0] - found[1]) > 1e-3
+    np.testing.assert_allclose(found[1], end(heavy), rtol=0, atol=1e-12)
 
 
 def test_mechanism_and_sweep(tmp_path: pathlib.Path) -> None:

@@ -1,6 +1,7 @@
 """Derivatives of large steps: the same numbers, and loops that are no kernel."""
 
 import dataclasses
+import functools
 import sys
 
 import jax
@@ -16,12 +17,13 @@ from tests.common.kernel import USERS, is_one_kernel
 LEAN = sys.modules["nsjax.nonlinear.lean"]
 
 
-def _end(restitution):
+def _end(restitution, notes=False):
     problem = models.slider_crank()
     params = dataclasses.replace(problem.params, restitution=restitution)
     run = nsjax.simulate(
-        problem.system, params, problem.state, schemes.moreau(), dt=1e-4, steps=200, every=200, save=()
-    )
+        problem.system, params, problem.state, schemes.moreau(), dt=1e-4, steps=200, every=200, save=(),
+        notes=notes,
+    )  # fmt: skip
     return run.q[-1]
 
 
@@ -37,6 +39,14 @@ def test_the_derivative_is_the_same_in_pieces(monkeypatch, mode) -> None:
     np.testing.assert_allclose(pieces(0.4), found, rtol=1e-9, atol=1e-12 * np.max(np.abs(found)))
     assert is_one_kernel(whole.as_text())
     assert not is_one_kernel(pieces.as_text())
+
+
+def test_large_runs_with_notes_are_in_pieces_too(monkeypatch) -> None:
+    """Such as those of `nsjax.check_gradient` and `nsjax.identify`; looked at before compilation."""
+    monkeypatch.setattr(LEAN, "LARGE", 0)
+    jax.clear_caches()  # else what has been traced is taken
+    lines = str(jax.make_jaxpr(jax.jacfwd(functools.partial(_end, notes=True)))(0.4))
+    assert "scatter-add" in lines
 
 
 def test_what_has_no_vector_stays() -> None:

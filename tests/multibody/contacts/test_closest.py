@@ -25,6 +25,7 @@ NORMAL = (0.0, 0.6, 0.8)
 HALF = (0.5, 0.3, 0.2)
 SAMPLED = 12
 """Random states in which gaps are compared."""
+PIN = contact("pin", cylinder("a", 0.3, 0.4, at=AT, axis=OTHER), hole("b", 2.0, at=ON, axis=AXIS))
 
 
 def spatial() -> Any:
@@ -43,7 +44,7 @@ def spatial() -> Any:
         contact("stand", box("a", *HALF, at=AT, turned=TURNED), plane("b", at=ON, normal=NORMAL)),
         contact("bar", capsule("a", 0.08, 0.6, at=AT, axis=OTHER), box("b", *HALF, at=ON, turned=TURNED)),
         contact("shaft", capsule("a", 0.1, 0.4, at=AT, axis=OTHER), hole("b", 2.0, at=ON, axis=AXIS)),
-        contact("pin", cylinder("a", 0.3, 0.4, at=AT, axis=OTHER), hole("b", 2.0, at=ON, axis=AXIS)),
+        PIN,
     )  # fmt: skip
 
 
@@ -130,7 +131,7 @@ RANDOM, LOST = 60, 12
 
 
 @dataclasses.dataclass(frozen=True)
-class CandidatePairs:
+class Evaluated:
     """What `functions` gives at random states, and behind them at those of `lost`: one program for all."""
 
     q: np.ndarray
@@ -143,20 +144,20 @@ class CandidatePairs:
 
 
 @pytest.fixture(scope="module")
-def space() -> CandidatePairs:
+def space() -> Evaluated:
     problem = spatial()
     evaluate, names = functions(problem)
     q, v = (np.concatenate(x) for x in zip(states(problem, RANDOM, 3), lost(), strict=True))
-    return CandidatePairs(q, names, *(np.asarray(x) for x in evaluate(q, v)))
+    return Evaluated(q, names, *(np.asarray(x) for x in evaluate(q, v)))
 
 
 @pytest.fixture(scope="module")
-def flat() -> CandidatePairs:
+def flat() -> Evaluated:
     problem = planar()
     evaluate, names = functions(problem)
     q, v = states(problem, RANDOM, 6)
     q[:, 3:5] *= 0.3
-    return CandidatePairs(q, names, *(np.asarray(x) for x in evaluate(q, v)))
+    return Evaluated(q, names, *(np.asarray(x) for x in evaluate(q, v)))
 
 
 class Poses:
@@ -179,7 +180,7 @@ def bounded(directions: np.ndarray, target: np.ndarray, half: Any) -> float:
     return float(np.linalg.norm(directions @ found.x - target))
 
 
-def test_gaps_in_space(space: CandidatePairs) -> None:
+def test_gaps_in_space(space: Evaluated) -> None:
     """Segments and boxes by bounded least squares, cylinders and rims by fine sampling."""
     first = {name: space.names.index(name) for name in PARTS}
     angles = np.linspace(0.0, 2.0 * np.pi, 4001)
@@ -219,19 +220,34 @@ def test_gaps_in_space(space: CandidatePairs) -> None:
     assert checked >= 6
 
 
-def test_a_pin_in_a_hole(space: CandidatePairs) -> None:
-    """Both rims by fine sampling, upright on the axis too, where all points of a rim are as near."""
-    first, angles = space.names.index("pin"), np.linspace(0.0, 2.0 * np.pi, 4001)
+def pins_against_sampling(q: np.ndarray, gap: np.ndarray) -> None:
+    """Both rims by fine sampling, of configurations (n, 14) and their gaps (n, 2)."""
+    angles = np.linspace(0.0, 2.0 * np.pi, 4001)
     across = np.linalg.svd(np.array([OTHER]))[2][1:]
     rim = 0.3 * (np.cos(angles)[:, None] * across[0] + np.sin(angles)[:, None] * across[1]) + AT
-    for row, gap in zip(space.q, space.gap[:, first : first + 2], strict=True):
+    for row, own in zip(q, gap, strict=True):
         poses = Poses(row)
         axis, middle = poses.turns["b"] @ AXIS, poses.point("b", ON)
-        for side, found in zip((-0.4, 0.4), gap, strict=True):
+        for side, found in zip((-0.4, 0.4), own, strict=True):
             apart = poses.at["a"] + (rim + side * np.array(OTHER)) @ poses.turns["a"].T - middle
             wanted = 2.0 - np.max(np.linalg.norm(np.cross(axis, apart), axis=1))
             # sampled within 2 pi / 8000: (0.3 + 5) * that squared / 2 of the distance
             assert -2e-6 <= found - wanted <= 1e-9
+
+
+def test_a_pin_in_a_hole(space: Evaluated) -> None:
+    """Upright on the axis too, where all points of a rim are as near."""
+    first = space.names.index("pin")
+    pins_against_sampling(space.q, space.gap[:, first : first + 2])
+
+
+def test_a_pin_alone_in_a_hole() -> None:
+    problem = assemble(
+        body("a", mass=1.0, inertia=(1.0, 1.0, 1.0)), body("b", mass=1.0, inertia=(1.0, 1.0, 1.0)), PIN
+    )
+    q, _ = states(problem, SAMPLED, 5)
+    gap = jax.jit(jax.vmap(lambda q: problem.system.gap(0.0, q, problem.params)))(q)
+    pins_against_sampling(q, np.asarray(gap))
 
 
 @pytest.mark.parametrize("which", ["space", "flat"])
@@ -251,7 +267,7 @@ def test_numbers_stay_numbers(which: str, request: Any) -> None:
         assert np.all(np.isfinite(x))
 
 
-def test_states_without_direction(space: CandidatePairs) -> None:
+def test_states_without_direction(space: Evaluated) -> None:
     """Every gap still has a derivative: a row that is zero would leave a contact without force."""
     rows = space.rate[RANDOM + LOST :].reshape(3, LOST, -1)
     assert np.all(np.linalg.norm(rows, axis=0) > 0.1)
@@ -261,7 +277,7 @@ def test_states_without_direction(space: CandidatePairs) -> None:
     assert np.allclose(heights[:, 4] - heights[:, 0], 0.0, atol=1e-9)  # on all points of one rim
 
 
-def test_profile_against_sampling(flat: CandidatePairs) -> None:
+def test_profile_against_sampling(flat: Evaluated) -> None:
     """A spline through 40 points of a cam: distance as from the curve itself, to the spline's error."""
     gap, angles = flat.gap[:, flat.names.index("cam")], np.linspace(0, 2 * np.pi, 40001)
     curve, outside = rounded(angles), 0
@@ -277,7 +293,7 @@ def test_profile_against_sampling(flat: CandidatePairs) -> None:
     assert outside >= 10
 
 
-def test_lowest_point_of_a_profile(flat: CandidatePairs) -> None:
+def test_lowest_point_of_a_profile(flat: Evaluated) -> None:
     """A cam on a face: its lowest point as from the curve itself, to the spline's error as above. The curve
     is not convex, so that two points may be as low.
     """

@@ -167,7 +167,12 @@ def test_two_bodies_that_turn() -> None:
     assert 1.9 < apart[0] / apart[1] < 2.1
 
 
-def test_a_beam_that_turns() -> None:
+@pytest.mark.parametrize(
+    ("scheme", "dt", "time"),
+    [(schemes.generalized_alpha(0.6), 2e-3, 2.0), (schemes.moreau(), 2e-4, 0.8)],
+    ids=["generalized_alpha", "moreau"],
+)
+def test_a_beam_that_turns(scheme, dt, time) -> None:
     """A stiff beam on a hinge with a torsion spring and a line load that turns with it: the rigid rotor
     with the beam's inertia, beyond a turn.
     """
@@ -181,7 +186,7 @@ def test_a_beam_that_turns() -> None:
         hinge("h", "ground", "b.start", axis=Z), joint_spring("s", "h", stiffness=k),
         line_load("wind", "b", (0.0, push, 0.0), follower=True), start={"b": (None, (0, 0, 0, 0, 0, 8.0))},
     )  # fmt: skip
-    traj = nsjax.simulate(*problem, schemes.generalized_alpha(0.6), dt=2e-3, time=2.0, every=100)
+    traj = nsjax.simulate(*problem, scheme, dt=dt, time=time, every=100)
     traj.raise_for_status()
     moment = push * L * L / 2.0
     w = np.sqrt(k / inertia)

@@ -82,6 +82,20 @@ def test_filters_beside_contacts_of_boxes(capacity: int | None) -> None:
     np.testing.assert_allclose(runs[1].q, runs[0].q, rtol=0, atol=1e-6)
 
 
+def test_a_filter_beside_a_box_on_its_floor() -> None:
+    """Features of the box are held fixed in a step, the activation is not: ``u + (a0 - u) exp(-t / T)``.
+    Friction of the floor holds against what it pushes, and the motor bears a part of the weight.
+    """
+    text = SLEDGE.format('<geom type="box" size="3 3 0.2"/>')
+    problem = quiet(read_mjcf, text.replace('qvel="0.3 0"', 'qvel="0 0"'), capacity=1).problem("k")
+    traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=60)
+    traj.raise_for_status()
+    wanted = 1.0 - 0.6 * np.exp(-np.asarray(traj.t) / 0.05)
+    np.testing.assert_allclose(traj["slow.activation"], wanted, rtol=0, atol=1e-3)  # dt^2 / T and less
+    np.testing.assert_allclose(traj.joint("x").coordinate, 0.1, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(np.sum(traj.force_normal[-1]), 2.0 * 9.81 - 0.6, rtol=1e-9)
+
+
 BOUNDED = """<mujoco><worldbody><body name="a"><joint name="x" type="slide" axis="1 0 0"
  actuatorfrcrange="-2 3"/><geom size="0.1" mass="2"/><body name="b"><joint name="y" type="slide"/>
 <geom size="0.1"/></body></body></worldbody>
