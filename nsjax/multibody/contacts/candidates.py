@@ -30,7 +30,7 @@ Members = tuple[tuple[str, str], ...]
 
 
 @record()
-class CandidatePairs:
+class PairSlots:
     """Candidate pairs in slots: ``which`` (capacity,) their rows in the list of all pairs, ascending;
     ``used`` (capacity,) slots that hold a pair; ``lost`` (), whether more pairs were near than slots.
     """
@@ -104,7 +104,7 @@ class Candidates:
         """Number of all pairs."""
         return len(self.rows)
 
-    def pairs(self, slots: CandidatePairs, p: PyTree) -> tuple[Array, Array, Any]:
+    def pairs(self, slots: PairSlots, p: PyTree) -> tuple[Array, Array, Any]:
         """First and second bodies (capacity,) of the pairs in slots (ground: 0), and their shapes."""
         which = jnp.where(slots.used, slots.which, 0)
         rows = [jnp.asarray(x)[which] for x in self.rows.T]
@@ -113,7 +113,7 @@ class Candidates:
         first, second = (jnp.asarray(x)[k] for x, k in zip(self.places, rows, strict=True))
         return first, second, shapes
 
-    def near(self, tree: Bodies, frames: Any, p: PyTree) -> CandidatePairs:
+    def near(self, tree: Bodies, frames: Any, p: PyTree) -> PairSlots:
         """Pairs whose gap, bounded from below by `apart`, is less than the reach of the group."""
         (i, j), group = self.rows.T, p[self.group]
         one, other = (
@@ -123,7 +123,7 @@ class Candidates:
         ends = jax.tree.map(lambda x: x[i], one), jax.tree.map(lambda x: x[j], other)
         near = jax.vmap(functools.partial(apart, self.kinds))(*ends) < group.reach
         (which,) = jnp.nonzero(near, size=self.capacity, fill_value=self.many)
-        return CandidatePairs(which=which, used=which < self.many, lost=jnp.sum(near) > self.capacity)
+        return PairSlots(which=which, used=which < self.many, lost=jnp.sum(near) > self.capacity)
 
     def _around(self, tree: Bodies, frames: Any, kind: str, places: np.ndarray, shapes: Any) -> Around:
         """Bounding volumes of all shapes of a kind."""

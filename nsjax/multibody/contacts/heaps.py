@@ -17,7 +17,7 @@ from nsjax.contact import ContactLaw
 from nsjax.linalg import BlockDiagonal
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.batches import Batch, BatchMeetings, Places, alike
-from nsjax.multibody.contacts.candidates import CandidatePairs, Candidates, listed
+from nsjax.multibody.contacts.candidates import Candidates, PairSlots, listed
 from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.joints import FREE
 from nsjax.multibody.numbers import LAW, side_by_side
@@ -213,7 +213,7 @@ class Contacts:
         first = sum(x.many * x.rows for x in self.named)
         numbered = [jnp.arange(first)]
         for k, batch in enumerate(self.found, len(self.named)):
-            slots: CandidatePairs = p[FOUND][k][0]
+            slots: PairSlots = p[FOUND][k][0]
             # numbers of empty slots follow those of the pairs, so that the list ascends
             empty = batch.source.many + np.arange(batch.many)  # type: ignore[union-attr]
             own = jnp.where(slots.used, slots.which, empty)
