@@ -34,8 +34,8 @@ SENTENCES: dict[int, tuple[str, str]] = {
     ),
     ACCUMULATION: (
         UNDEFINED,
-        "an accumulation of impacts ends: right with order 0.7 to 1 for a single contact, one selection "
-        "where several bounce on one body",
+        "an accumulation of impacts ends: right with order 0.7 to 1 for a single contact, with order 2 "
+        "where its changes are located, one selection where several bounce on one body",
     ),
     GRAZING: (
         ONE_SIDED,

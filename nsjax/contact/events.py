@@ -140,6 +140,12 @@ def gap_rates(at: SystemState) -> Array:
     return jax.jvp(along, (jnp.zeros(()),), (jnp.ones(()),))[1]
 
 
+def normal_rates(f: Formed) -> Array:
+    """Rates of the gaps (nc,), by their rows."""
+    found: Array = normals(f.at.system, f.rows.rate(f.at.v), f.rows.single)
+    return found
+
+
 def at_rest(criteria: Criteria, rates: Array, v: Array) -> Array:
     """Whether gap rates are zero to rounding."""
     return jnp.abs(rates) <= criteria.rest * (1.0 + jnp.max(jnp.abs(v)))
@@ -225,7 +231,7 @@ def approach(step: Step, f: Formed, touch: Touch, candidates: Array, gap: Array)
         gap: (nc,) gaps at the state of ``f`` [m].
     """
     criteria, dt = criteria_of(step.scheme), step.dt
-    rates = normals(step.system, f.rows.rate(f.at.v), f.rows.single)
+    rates = normal_rates(f)
     limit, gain = gate(criteria, f, dt)
     coming = candidates & ~touch.held & (rates < 0.0)
     flown = touch.off >= criteria.flight

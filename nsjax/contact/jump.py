@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.contact.certificate import worst_contact
 from nsjax.contact.problem import ContactProblem, Factored
@@ -67,12 +68,14 @@ class StepForces:
             [kg m/s].
         duration: time over which given normal forces act [s].
         constraint_rate: (nb,) rates that the bilateral rows are to have afterwards; None: zero.
+        settling: (nc,) bool, contacts without restitution of their gap rates; None: none.
     """
 
     drift: Array | None = None
     push: Array | None = None
     duration: Array | float = 0.0
     constraint_rate: Array | None = None
+    settling: Array | None = None
 
     def drift_of(self, v: Array) -> Array:
         """``drift``, zero if there is none, as a change of ``v``."""
@@ -105,8 +108,10 @@ def jump_problem(
         friction=friction, mask=active[:nc], given=given, smooth=smooth, bounded=bounded,
     )  # fmt: skip
     if nc:
-        e = problem.stack(law.row_restitution(nc, nt).reshape(nc, 1 + nt), jnp.zeros(nb))
-        free = free + e * before
+        e = law.row_restitution(nc, nt).reshape(nc, 1 + nt)
+        if forces.settling is not None:
+            e = jnp.where(forces.settling[:, None] & (np.arange(1 + nt) == 0), 0.0, e)
+        free = free + problem.stack(e, jnp.zeros(nb)) * before
     if forces.constraint_rate is not None:
         free = free - problem.stack(jnp.zeros((nc, 1 + nt)), forces.constraint_rate)
     return dataclasses.replace(problem, free=free)

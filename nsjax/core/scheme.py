@@ -120,12 +120,15 @@ class InModes:
             all are open.
         held: ``memory -> (nc,), (nc,)`` bool, contacts that are closed and at rest, and of these those
             that slide.
+        flown: ``memory -> (nc,)`` int, steps since the last bounce of contacts that have not come to rest
+            since; large where there is none.
         remembered: ``(memory, end, held, stuck, met, struck) -> memory`` after a step.
     """
 
     fits: Callable[[Any], bool]
     advance: Callable[[Any, Array | None, Answer], PartEnd]
     held: Callable[[Any], tuple[Array, Array]]
+    flown: Callable[[Any], Array]
     remembered: Callable[[Any, PartEnd, Array, Array, Array, Array], Any]
 
 

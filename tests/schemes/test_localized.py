@@ -6,12 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import nsjax
-from nsjax import models, schemes
+from nsjax import State, System, models, schemes
+from nsjax.contact import ContactLaw
+from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
 from nsjax.notes import COUPLED, UNLOCATED
 from tests.gradients import balls, pendulum
-from tests.gradients.program import off, primes_near, sensitivity
+from tests.gradients.program import floats, off, primes_near, sensitivity, slope
 
 TIME, RADIUS = 0.91, 0.05
 BALL = models.bouncing_ball(restitution=0.8)
@@ -73,6 +76,65 @@ def test_order_two_of_state_and_derivative(inner, case: pendulum.Case) -> None:
     for errors in (states, slopes):
         # no saw-tooth: every point lies on the line
         assert -np.polyfit(np.log(grid), np.log(errors), 1)[0] > 1.8
+
+
+# a pendulum that swings against a wall, without friction
+
+SWING = np.array([9.81, 0.2, 0.7])
+"""Gravity over length, distance of the wall, restitution."""
+SWINGS = System(
+    nq=1, nv=1, nc=1, nt=0, mass=lambda q, p: jnp.ones((1, 1)),
+    force=lambda t, q, v, p: -p[0] * jnp.sin(q), gap=lambda t, q, p: p[1] - jnp.sin(q),
+    law=lambda p: ContactLaw(restitution=p[2]),
+)  # fmt: skip
+TURN, AROUND = -0.8, 2.0
+
+
+def swung() -> tuple[np.ndarray, np.ndarray]:
+    """State at `AROUND`, and instants of impacts, by event-driven integration."""
+
+    def left(t, x):
+        return SWING[1] - np.sin(x[0])
+
+    left.terminal, left.direction = True, -1
+    x, t, times = np.array([TURN, 0.0]), 0.0, []
+    while True:
+        run = solve_ivp(
+            lambda t, x: [x[1], -SWING[0] * np.sin(x[0])], (t, AROUND), x, method="DOP853", rtol=1e-13,
+            atol=1e-14, max_step=4e-3, events=left,
+        )  # fmt: skip
+        t, x = run.t[-1], run.y[:, -1]
+        if run.status == 0:
+            return x, np.array(times)
+        times.append(t)
+        x = np.array([x[0], -SWING[2] * x[1]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", schemes.REGISTRY)
+def test_orders_of_all_schemes(name: str) -> None:
+    """State and instants have the order that the scheme inside has in smooth motion."""
+    exact, times = swung()
+    entry, scheme = schemes.REGISTRY[name], schemes.localized(schemes.REGISTRY[name].factory())
+    keep = LoopProgram(system=SWINGS, keep=("notes",), events=4)
+
+    @jax.jit
+    def end(dt, steps):
+        state = State(t=0.0, q=jnp.array([TURN]), v=jnp.zeros(1))
+        params, state = floats((jnp.asarray(SWING), state))
+        run = begin_run(keep, scheme, params, state, dt, None)
+        run, row = run_row(prepare_run(keep, scheme, params, dt), run, steps)
+        return jnp.concatenate([row["q"], row["v"]]), run.events.time, run.status, row["notes"]
+
+    grid, errors = primes_near(100, 4, 10), []
+    for n in grid.ravel():
+        x, found, status, bits = end(AROUND / int(n), int(n))
+        assert int(status) == 0
+        assert not np.any(bits)
+        errors.append([off(x, exact), off(found[: len(times)], times)])
+    orders = [slope(np.reshape(e, grid.shape), grid) for e in np.transpose(errors)]
+    print(name, orders, errors[-1])
+    assert min(orders) > entry.order[0] - 0.1
 
 
 @pytest.mark.slow

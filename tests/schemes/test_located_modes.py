@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import schemes
+from nsjax import notes, schemes
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
 from tests.gradients import arm, belt, bowl, particle, table
 from tests.gradients import test_row_of_balls as row
-from tests.gradients.cases import REVERSAL
+from tests.gradients.cases import BY_NAME, REVERSAL
 from tests.gradients.program import floats, off, primes_near, sensitivity
 
 SCHEME = schemes.localized(schemes.half_explicit(), changes=True)
@@ -76,6 +76,29 @@ def test_a_swinging_belt(seed: int) -> None:
     runs = derivatives(belt, p, end, grid)
     assert 1.8 < order(grid, [off(run.x[belt.ROWS], exact) for run in runs]) < 2.2
     assert 1.8 < order(grid, [off(run.jacobian[belt.ROWS], slopes) for run in runs]) < 2.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("drag", [0.0, 0.7])
+def test_bounces_that_end_in_sliding(drag: float) -> None:
+    """What is left of an accumulation is one impact without restitution: state and derivative stay of
+    second order, exact where acceleration is constant.
+    """
+    zeno = BY_NAME["Zeno, sliding"]
+    case = dataclasses.replace(zeno, values=(*zeno.values, ("drag", drag)))
+    exact, slopes = particle.reference(case)
+    grid = primes_near(307, 4, 3).ravel()
+    runs = [sensitivity(particle.SYSTEM, particle.build, SCHEME, case.vector(), case.time, n) for n in grid]
+    assert all(run.notes == notes.ACCUMULATION for run in runs)
+    states = [off(run.x, exact) for run in runs]
+    derivatives = [off(run.jacobian[:, case.index()], slopes) for run in runs]
+    if drag:
+        assert 1.8 < order(grid, states) < 2.2
+        assert 1.8 < order(grid, derivatives) < 2.2
+    else:
+        # the derivative's factors of a contact force are regularised by 1e-9
+        assert max(states) < 1e-10
+        assert max(derivatives) < 1e-9
 
 
 @pytest.mark.slow

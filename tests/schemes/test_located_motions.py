@@ -90,10 +90,7 @@ def orders(motion, p, end: float, impacts: int, columns=None) -> tuple[list[floa
 @pytest.mark.parametrize("motion", [walls.Oscillator, walls.Ledge, walls.Rods])
 def test_states_instants_and_their_derivatives(motion) -> None:
     found, bits = orders(motion, motion.VALUES, motion.TIME, 8)
-    # 5641 steps: the ledge lets go 0.0016 of a step before a step's end, and the next one is left to the
-    # scheme inside; the errors there are of the usual size
-    released = notes.UNLOCATED if motion is walls.Ledge else 0
-    assert not bits & ~(notes.KINK | released)
+    assert not bits & ~notes.KINK
     assert np.all(np.abs(np.array(found[:2]) - 2.0) < 0.1)
     assert np.all(np.abs(np.array(found[2:]) - 2.0) < 0.2)
 
@@ -122,27 +119,57 @@ def test_a_box_rocks_from_corner_to_corner() -> None:
     assert np.all(np.abs(np.array(found) - 2.0) < 0.2)
 
 
+def test_a_release_just_before_the_end_of_a_step() -> None:
+    """The ledge lets go 0.0016 of a step before the end of one of 5641: in the next one it leaves."""
+    run = program(walls.Ledge.SYSTEM, walls.Ledge.build, 8, derivatives=False)
+    found = [run(walls.Ledge.VALUES, walls.Ledge.TIME, n) for n in (5641, 4507)]
+    assert [bits for _, _, bits in found] == [0, 0]
+    (x, _), (y, _) = found[0][0], found[1][0]
+    # errors of second order, 1e-7 at these numbers of steps
+    assert off(x, y) < 3e-7
+
+
+def _in_full_flight(events, dt: float) -> np.ndarray:
+    """Impacts before which both corners have flown for at least a step."""
+    times, last = [], {1: -np.inf, -1: -np.inf}
+    for x in events:
+        if x.kind == "impact":
+            if x.time - last[x.wall] > dt:
+                times.append(x.time)
+            last[x.wall] = x.time
+    return np.array(times)
+
+
 @pytest.mark.slow
 def test_the_slider_crank_through_two_accumulations() -> None:
-    """Bounces come to rest, slide, turn and leave. What is faster than the gate is located; the state is of
-    second order all the way.
+    """Bounces come to rest, slide, turn and leave: state and instants are of second order all the way, of
+    every bounce from a flight of at least a step.
     """
     end, steps = 0.05, (1000, 2500, 5000)
     exact = event_driven(Data(), (end,), start=START)
-    fast = np.array([x.time for x in exact.events if x.kind == "impact" and x.before < -1e-3])
     run = program(mechanism.SYSTEM, mechanism.build, 64, derivatives=False)
-    errors = []
+    errors, last = [], []
     for n in steps:
-        (x, times), _, _ = run(mechanism.BASE, end, n)
+        (x, times), _, bits = run(mechanism.BASE, end, n)
         errors.append(abs(x[1] - exact.x[-1][1]))
+        # both corners of a wall strike together
+        assert bits == notes.TOGETHER | notes.ACCUMULATION
+        # rounding of a gap (1e-16 m) over the slowest rate that is listed (1e-4 m/s)
+        listed = times[~np.isnan(times)]
+        np.testing.assert_allclose(listed[::2], listed[1::2], rtol=0.0, atol=1e-11)
+        full = _in_full_flight(exact.events, end / n)
+        # each of the two accumulations ends with one impact, or with one more in the same step
+        assert len(full) <= len(listed) // 2 <= len(full) + 2
+        late = np.array([listed[np.argmin(np.abs(listed - t))] - t for t in full]) / (end / n)
+        last.append(late[-1] * end / n)
     assert 1.9 < -np.polyfit(np.log(steps), np.log(errors), 1)[0] < 2.1
-    # both corners of a wall strike together, and nothing chatters: at most a few slow bounces more;
-    # rounding of a gap (1e-16 m) over the slowest rate that is located (1e-3 m/s)
-    listed = times[~np.isnan(times)]
-    np.testing.assert_allclose(listed[::2], listed[1::2], rtol=0.0, atol=1e-13)
-    assert len(fast) <= len(listed) // 2 <= len(fast) + 3
-    late = np.array([np.min(np.abs(listed - t)) for t in fast]) / (end / n)
-    assert np.sort(late)[-2] < 0.02
+    assert len(full) == 21
+    assert np.max(np.abs(late[:-1])) < 0.02
+    # the last one, 5e-7 s late at 9e-3 m/s, is the smooth error of the motion before it, of second order
+    assert np.abs(late[-1]) < 0.06
+    assert 1.9 < -np.polyfit(np.log(steps), np.log(last), 1)[0] < 2.1
+    limit = last[2] + (last[2] - last[1]) / ((steps[2] / steps[1]) ** 2 - 1.0)
+    assert abs(limit) < 0.02 * end / n
 
 
 def _flight(end: float, steps: int) -> np.ndarray:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax.numpy as jnp
 
 from nsjax import notes
-from nsjax.contact import Jump, SolverSettings, events, saltation, velocity_jump
+from nsjax.contact import Jump, SolverSettings, StepForces, events, saltation, velocity_jump
 from nsjax.contact.acceleration import SlidingRule
-from nsjax.contact.criteria import criteria_of
+from nsjax.contact.criteria import Criteria, criteria_of
 from nsjax.contact.event_motion import (
     EventMotion,
     accelerate,
@@ -25,6 +27,13 @@ from nsjax.nonlinear import only_tangent
 from nsjax.schemes.locating.trial_steps import inside
 from nsjax.types import Array, record
 
+SETTLES = 0.5
+"""A bounce from a flight of less than one step ends its accumulation: it comes slower than this many steps
+of free normal acceleration. Slower ones would strike twice in a step. The bounces that are left are taken
+as one impact without restitution. Their impulses are the same, and they differ from it by ``h^2 a_N`` in
+position, and as little in the derivative, since the size of all of them follows that of the first.
+"""
+
 
 @record()
 class Struck:
@@ -33,12 +42,16 @@ class Struck:
     Args:
         now, resting, active: (nc,) bool, those that strike, that are closed before, that share the impulse.
         dt: () [s].
+        bouncing: (nc,) bool, those that have bounced within few steps; None: nothing is known of that.
+        again: (nc,) bool, those of them that have struck in this step already.
     """
 
     now: Array
     resting: Array
     active: Array
     dt: Array
+    bouncing: Array | None = None
+    again: Array | None = None
 
 
 @record()
@@ -56,9 +69,8 @@ def blow(scheme: Scheme, there: SystemState, struck: Struck) -> Blow:
     system, coef, at = there.system, scheme.coef, there.state
     f, inner = formed(there), inside(scheme)
     settings = SolverSettings(tolerance=coef.tolerance, max_iterations=scheme.options.max_iterations)
-    jump = velocity_jump(f, struck.active, settings)
-    limit, _ = events.gate(criteria_of(inner), f, struck.dt)
-    slow = jnp.any(struck.now & (jump.before >= -limit))
+    settles, slow = _ends(criteria_of(inner), f, struck)
+    jump = velocity_jump(f, struck.active, settings, StepForces(settling=settles))
     links = events.linked(criteria_of(inner), f, struck.active)
     pairs = struck_with(links, struck.now)
     state, near = State(t=at.t, q=at.q, v=at.v + jump.dv), jnp.zeros(system.nc, bool)
@@ -72,7 +84,25 @@ def blow(scheme: Scheme, there: SystemState, struck: Struck) -> Blow:
             own = lambda s: _each_in_time(around, s, jump, struck, there.gap())  # noqa: E731
             state = branch(apart, own, lambda s: s, state)
     bits = jnp.where(pairs, notes.TOGETHER, 0) | jnp.where(near, notes.KINK, 0)
-    return Blow(state=state, jump=jump, notes=bits, failed=slow | ~(jump.residual <= coef.tolerance))
+    if settles is not None:
+        bits = bits | jnp.where(settles, notes.ACCUMULATION, 0)
+    return Blow(
+        state=state, jump=jump, notes=bits, failed=jnp.any(slow) | ~(jump.residual <= coef.tolerance)
+    )
+
+
+def _ends(criteria: Criteria, f: Formed, struck: Struck) -> tuple[Array | None, Array]:
+    """Contacts (nc,) bool whose bounces end with this impact, and those that are left to the scheme inside:
+    slow without having bounced.
+    """
+    rates = events.normal_rates(f)
+    limit, _ = events.gate(criteria, f, struck.dt)
+    slow = struck.now & (rates >= -limit)
+    if struck.bouncing is None or struck.again is None:
+        return None, slow
+    short, _ = events.gate(dataclasses.replace(criteria, gate=SETTLES), f, struck.dt)
+    settles = struck.now & (struck.bouncing & (rates >= -short) | struck.again & slow)
+    return events.frozen(settles), slow & ~struck.bouncing
 
 
 def _around(inner: Scheme, f: Formed, end: State, jump: Jump, struck: Struck) -> EventMotion:

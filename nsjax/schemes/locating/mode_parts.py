@@ -95,20 +95,25 @@ def look(system: System, d: StepPart, state: State) -> tuple[Array, Array]:
 def begin(
     system: System, d: StepPart, held: Array, gone: Array, slid: Array, begun: Array
 ) -> tuple[StepPart, Array]:
-    """The part with its modes, and contacts (nc,) bool that are closed and neither rest nor leave.
+    """The part with its modes, and contacts (nc,) bool that are closed and neither rest nor leave. Closed
+    contacts whose gap does not change rest or leave by the sign of their force: those that were let go just
+    before the end of the last step, too.
 
     Args:
-        held: (nc,) bool, contacts closed at rest.
+        held: (nc,) bool, contacts known to be closed at rest.
         gone: (nc,) bool, contacts released in this step.
         slid, begun: (nc,) bool, contacts that slide already; (nc,) sign in which others begin to.
     """
     at = events.frozen(SystemState(system=system, params=d.params, state=d.state))
-    modes = modes_at(inside(d.scheme), at, held, slid, begun)
     gap = at.gap()
-    released = gone | (held & ~modes.held)
-    low = acting(system, at.t, at.q, at.params, (gap <= 0.0) & ~modes.held)
+    low = acting(system, at.t, at.q, at.params, (gap <= 0.0) & ~held)
     rates = branch(jnp.any(low), lambda _: events.gap_rates(at), lambda _: jnp.zeros(gap.shape), None)
-    leaves = low & ((rates > 0.0) & ~events.at_rest(criteria_of(d.scheme), rates, at.v) | released)
+    still = events.at_rest(criteria_of(d.scheme), rates, at.v)
+    held = held | low & still & ~gone
+    modes = modes_at(inside(d.scheme), at, held, slid, begun)
+    low = acting(system, at.t, at.q, at.params, (gap <= 0.0) & ~modes.held)
+    released = gone | (held & ~modes.held)
+    leaves = low & ((rates > 0.0) & ~still | released)
     base = jnp.where(leaves, jnp.minimum(gap, 0.0), 0.0)
     return dataclasses.replace(d, modes=modes, base=base), low & ~leaves
 

@@ -172,18 +172,25 @@ def _struck(step: Step, d: StepPart, part: _Partial, now: Array) -> _Partial:
     """The step after the impact of the contacts ``now`` (nc,)."""
     system, at, held = step.system, part.state, d.modes.held
     there = SystemState(system=system, params=refreshed(system, at.t, at.q, d.params), state=at)
-    met: Blow = blow(step.scheme, there, Struck(now=now, resting=held, active=held | now, dt=d.left))
+    again, criteria, rules = (
+        part.event.impact,
+        criteria_of(inside(step.scheme)),
+        inside(step.scheme).in_modes,
+    )
+    assert rules is not None
+    # what flew longer than the last bounces of an accumulation comes from afar
+    bouncing = again | (rules.flown(step.carry.memory) <= criteria.long)
+    struck = Struck(now=now, resting=held, active=held | now, dt=step.dt, bouncing=bouncing, again=again)
+    met: Blow = blow(step.scheme, there, struck)
     jump = met.jump
     event = Event(
         gap=jnp.where(now, -DEPTH, 0.0), active=held | now, impact=now, rate_before=jump.before,
         rate_after=jump.after, shift=jnp.where(now, at.t - (step.state.t + step.dt), 0.0), timed=now,
     )  # fmt: skip
-    rests = events.at_rest(criteria_of(inside(step.scheme)), jump.after, met.state.v)
-    # the books of a step hold one impact of a contact
-    failed = part.failed | met.failed | jnp.any(now & part.event.impact)
+    rests = events.at_rest(criteria, jump.after, met.state.v)
     impulse = part.end.impulse + jnp.concatenate([jump.contacts.reshape(-1), jump.constraints])
     return dataclasses.replace(
-        part, state=met.state, held=events.frozen((held | now) & rests), failed=failed,
+        part, state=met.state, held=events.frozen((held | now) & rests), failed=part.failed | met.failed,
         slid=jnp.zeros_like(part.slid), begun=jnp.zeros_like(part.begun),
         end=dataclasses.replace(part.end, impulse=impulse), event=merged(part.event, event),
         bits=part.bits | met.notes, iterations=part.iterations + jump.iterations,

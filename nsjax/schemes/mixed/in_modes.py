@@ -6,6 +6,7 @@ import dataclasses
 
 import jax.numpy as jnp
 
+from nsjax.contact.events import NEVER
 from nsjax.core.scheme import Answer, InModes, PartEnd, Scheme
 from nsjax.core.step import Step
 from nsjax.schemes.mixed.base_step import BaseEnd, Memory, Runner, on_contacts
@@ -53,6 +54,10 @@ def _held(memory: Memory) -> tuple[Array, Array]:
     return memory.resting, memory.resting & (touch.off == 0) & ~touch.stuck
 
 
+def _flown(memory: Memory) -> Array:
+    return jnp.where(memory.touch.bounced, memory.touch.off, NEVER)
+
+
 def _remembered(
     memory: Memory, end: PartEnd, held: Array, stuck: Array, met: Array, struck: Array
 ) -> Memory:
@@ -73,5 +78,5 @@ def _remembered(
     )  # fmt: skip
 
 
-EXPLICIT = InModes(fits=_fits, advance=_advance, held=_held, remembered=_remembered)
+EXPLICIT = InModes(fits=_fits, advance=_advance, held=_held, flown=_flown, remembered=_remembered)
 """Steps in modes of base schemes that start from position and velocity alone and solve no stages."""
