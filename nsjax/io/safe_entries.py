@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,7 @@ from nsjax.trajectory import Impacts, Trajectory
 
 DAMAGE = (
     ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, StopIteration,
-    TypeError, ValueError, struct.error, zipfile.BadZipFile, zlib.error,
+    SyntaxError, TypeError, ValueError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 """Exceptions that readers of archives raise for damaged files."""
 

@@ -28,6 +28,13 @@ def damage(path: pathlib.Path, kind: str) -> None:
     elif kind == "flipped":  # inside the data of a row array
         middle = whole.index(np.asarray(CRANK.state.v).tobytes())
         path.write_bytes(whole[:middle] + b"\xff" + whole[middle + 1 :])
+    elif kind == "header":  # of an array: an open bracket and a byte that no text has
+        with zipfile.ZipFile(path) as file:
+            entries = {name: file.read(name) for name in file.namelist()}
+        entries["q.npy"] = entries["q.npy"].replace(b"'shape'", b"(\0hape'")
+        with zipfile.ZipFile(path, "w") as file:
+            for name, entry in entries.items():
+                file.writestr(name, entry)
     else:
         with np.load(path) as file:
             content = {name: file[name] for name in file.files}
@@ -48,6 +55,7 @@ def damage(path: pathlib.Path, kind: str) -> None:
         ("text", "is no nsjax archive"),
         ("foreign", "is no nsjax archive"),
         ("truncated", "is no nsjax archive"),
+        ("header", "is no nsjax archive, or it is damaged"),
         ("flipped", "is no nsjax archive, or it is damaged"),
         ("schema", rf"has schema {io.SCHEMA + 1} \(written by nsjax .*reads schemas 1 and {io.SCHEMA}"),
         ("lacking", "lacks 'impulse_normal'"),
