@@ -126,8 +126,8 @@ def mixed_scheme(
             the inertia alone, with position, velocity and directions frozen; the same solution from
             more but cheaper passes, and the full tangent if they contract too slowly (stiff forces).
             ``"kept"``: the tangent of an earlier step, which is remembered, and a new one if passes
-            contract too slowly: for tangents that cost much, on a CPU (lanes of a GPU form them in every
-                pass).
+            contract too slowly: for tangents that cost much, on a CPU (lanes of a GPU form them in
+            every pass).
             ``"auto"``: as `System.tangent_hint` says. Derivatives are the same.
         force_at_release: force of a contact that has one at the start of a step and none at its end.
             ``"keep"``: the step keeps the former, as in the paper; with weights of a half it does the work

@@ -84,8 +84,7 @@ def nsga_decoupled(
         tangent: tangent of the corrections. ``"full"``: linearised anew in each one, as published.
             ``"kept"``: that of an earlier step, which is remembered, and a new one if updates shrink by
             less than ten: more solves, of which few linearise (stiff beams). ``"auto"``: ``"kept"`` if the
-                hint
-            of the model (`System.tangent_hint`) says so, else ``"full"``. Constant structures are
+            hint of the model (`System.tangent_hint`) says so, else ``"full"``. Constant structures are
             linearised once a run.
         max_iterations: linear solves of each subproblem before a step counts as failed. The contact solver
             (`nsjax.contact.solve`) then solves jumps with friction on the linearised dynamics (iterations
