@@ -40,7 +40,7 @@ from nsjax.multibody.parts import Part
 from nsjax.multibody.presence import Presence
 from nsjax.multibody.reactions import Instant, joint_row, row_loads
 from nsjax.multibody.topology import BODIES, Topology
-from nsjax.multibody.user_laws import told
+from nsjax.multibody.user_laws import user_value
 from nsjax.multibody.views_of_rows import body_row, load_row, weigh
 from nsjax.types import Array, PyTree
 
@@ -139,7 +139,7 @@ class Mechanism:
         if self.dimension == 2 or not kind_of(part).winds:
             return x
         if part.option("motion") is not None:
-            return turn_counts.whole(x, told(part, "motion", "t", scene.time, shapes=((),)))
+            return turn_counts.whole(x, user_value(part, "motion", "t", scene.time, shapes=((),)))
         if part.name not in self.topology.counted:
             return x
         gone = self.tree.turned(q)[self.topology.counted.index(part.name)]
@@ -264,7 +264,7 @@ class Mechanism:
             found += kind_of(part).residuals(scene, part, p[name])
         for name in self.presence.motions:
             part, (x, _) = self.topology.of[name], scene.coordinates(name)
-            found.append(plane.plus(x, -told(part, "motion", "t", t, shapes=((),))))
+            found.append(plane.plus(x, -user_value(part, "motion", "t", t, shapes=((),))))
         for name in self.presence.couplings:
             part = self.topology.of[name]
             places = [scene.coordinates(joint)[0] for joint in part.option("joints")]

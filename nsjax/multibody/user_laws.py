@@ -13,7 +13,9 @@ from nsjax.multibody.parts import Part
 from nsjax.types import Array
 
 
-def told(part: Part, what: str, takes: str, *arguments: Any, shapes: tuple[tuple[int, ...], ...]) -> Array:
+def user_value(
+    part: Part, what: str, takes: str, *arguments: Any, shapes: tuple[tuple[int, ...], ...]
+) -> Array:
     """Value of a function of the user.
 
     Args:
@@ -29,9 +31,9 @@ def told(part: Part, what: str, takes: str, *arguments: Any, shapes: tuple[tuple
 
     Example:
         >>> from nsjax.multibody import actuator
-        >>> from nsjax.multibody.user_laws import told
+        >>> from nsjax.multibody.user_laws import user_value
         >>> motor = actuator("motor", "pin", law=lambda t, x, rate, own: None)
-        >>> told(motor, "law", "t, coordinate, rate, own", 0.0, 0.0, 0.0, None, shapes=((),))
+        >>> user_value(motor, "law", "t, coordinate, rate, own", 0.0, 0.0, 0.0, None, shapes=((),))
         Traceback (most recent call last):
             ...
         nsjax.core.errors.InputError: law of actuator 'motor' returns None, and must return one number

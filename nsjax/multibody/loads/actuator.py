@@ -9,7 +9,7 @@ from nsjax.multibody import numbers
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.loads.load_kind import LoadKind, with_law
 from nsjax.multibody.parts import Part, made, number
-from nsjax.multibody.user_laws import told
+from nsjax.multibody.user_laws import user_value
 from nsjax.types import Fn
 
 
@@ -41,7 +41,7 @@ def _effort(part: Part, numbers: Any, t: Any, x: Any, rate: Any) -> Any:
     if part.option("law") is None:
         return numbers.value
     given = t, plane.value(x), plane.value(rate), numbers.own
-    return told(part, "law", "t, coordinate, rate, own", *given, shapes=((),))
+    return user_value(part, "law", "t, coordinate, rate, own", *given, shapes=((),))
 
 
 ACTUATOR = LoadKind(name="actuator", effort=_effort, reads_angle=with_law, in_line=True)

@@ -12,7 +12,7 @@ from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of, with_law
 from nsjax.multibody.number_checks import POINT, number
 from nsjax.multibody.parts import GROUND, Part, made
-from nsjax.multibody.user_laws import told
+from nsjax.multibody.user_laws import user_value
 from nsjax.types import Fn
 
 
@@ -47,7 +47,7 @@ def given(scene: Scene, part: Part, numbers: Any, shape: tuple[int, ...]) -> Any
     """The value of a force or moment, or what its law says, which has this shape."""
     if part.option("law") is None:
         return numbers.value
-    return told(part, "law", "t, scene, own", scene.time, scene.given(), numbers.own, shapes=(shape,))
+    return user_value(part, "law", "t, scene, own", scene.time, scene.given(), numbers.own, shapes=(shape,))
 
 
 def refuse_ground(kind: str, name: str, body: str) -> None:

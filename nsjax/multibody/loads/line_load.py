@@ -16,7 +16,7 @@ from nsjax.multibody.flexible.elements.pieces import line_forces
 from nsjax.multibody.loads.load_kind import LoadKind
 from nsjax.multibody.numbers import Load
 from nsjax.multibody.parts import Part, made, number
-from nsjax.multibody.user_laws import told
+from nsjax.multibody.user_laws import user_value
 from nsjax.types import Array, Fn, PyTree
 
 
@@ -82,7 +82,7 @@ def _on_nodes(topology: Any, tree: Any, part: Part, t: Array, q: Array, p: PyTre
     first, n = place.start - 1, place.stop - place.start
     given = x.value
     if part.option("law") is not None:
-        given = told(part, "law", "t, own", t, x.own, shapes=((3,), (n, 3)))
+        given = user_value(part, "law", "t, own", t, x.own, shapes=((3,), (n, 3)))
     value = jnp.broadcast_to(jnp.asarray(given, float), (n, 3))
     if part.option("follower"):
         turns = jax.vmap(rotations.matrix)(poses[first : first + n, 3:])

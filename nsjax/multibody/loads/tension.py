@@ -10,7 +10,7 @@ from nsjax.core import InputError
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.number_checks import NumberForm, number
 from nsjax.multibody.parts import Part
-from nsjax.multibody.user_laws import told
+from nsjax.multibody.user_laws import user_value
 from nsjax.types import Array, Fn
 
 
@@ -39,7 +39,7 @@ def tension(part: Part, numbers: Any, extension: Any, rate: Any) -> Any:
     """Tension of a spring and damper; a scalar or None."""
     if part.option("law") is not None:
         given = plane.value(extension), plane.value(rate), numbers.own
-        return told(part, "law", "e, rate, own", *given, shapes=((),))
+        return user_value(part, "law", "e, rate, own", *given, shapes=((),))
     terms = (
         (numbers.stiffness, extension, None), (numbers.quadratic, extension, signed_square),
         (numbers.cubic, extension, lambda x: x**3), (numbers.damping, rate, None),
@@ -57,7 +57,7 @@ def stored(part: Part, numbers: Any, extension: Any) -> Any:
     if part.option("law") is not None:
         if part.option("potential") is None:
             return None
-        return told(part, "potential", "e, own", plane.value(extension), numbers.own, shapes=((),))
+        return user_value(part, "potential", "e, own", plane.value(extension), numbers.own, shapes=((),))
     e, total = plane.value(extension), None
     for factor, energy in (
         (numbers.stiffness, e * e / 2.0), (numbers.quadratic, jnp.abs(e) ** 3 / 3.0),
