@@ -32,8 +32,9 @@ Blow = tuple[Array, Array, Array]
 def accelerate(at: SystemState, on: Array, rule: SlidingRule) -> tuple[Array, Array]:
     """Acceleration (nv,) and row forces (rows,) at a state, contacts ``on`` at rest.
 
-    With damping at the end of a step, ``v_1 = v_0 / (1 + x)``, positions that follow mean velocities keep
-    ``q + (1/2 + 1/x) dt v``: shifts in time keep it with half of the inertia ``dt D`` that damping adds.
+    Of the inertia ``dt D`` of damping that a step takes implicitly, half counts here. A step of a damped
+    velocity, ``v_1 = v_0 / (1 + x)`` with ``x = dt d / m``, leaves ``q + (1/2 + 1/x) dt v`` unchanged. A
+    shift in time leaves it unchanged, too, with the acceleration ``-d v / (m + dt d / 2)``.
     """
     if at.added is not None:
         at = dataclasses.replace(at, added=0.5 * at.added)

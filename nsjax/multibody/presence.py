@@ -10,10 +10,8 @@ from nsjax.multibody.contacts.heaps import batches_of
 from nsjax.multibody.contacts.named_contacts import NamedContacts, named
 from nsjax.multibody.contacts.turning_friction import TurningRow
 from nsjax.multibody.couplings import KINDS as COUPLINGS
-from nsjax.multibody.joints import KINDS as JOINTS
-from nsjax.multibody.loads import has_line
 from nsjax.multibody.parts import GROUND, Part
-from nsjax.multibody.topology import Topology
+from nsjax.multibody.topology import Topology, is_measured
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +73,7 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
             contacts += names
             touching += [part.bodies[0] if part.bodies[1] == GROUND else ""] * len(names)
             smooth = smooth + len(names) if part.numbers.friction is None else 0
-        elif has_line(part) or (part.kind in JOINTS and JOINTS[part.kind].measure is not None):
+        elif is_measured(part):
             limits += [(part.name, x) for x in ("lower", "upper") if getattr(part.numbers, x) is not None]
             drags += [part.name] if part.numbers.friction is not None else []
         if part.kind in ("contact", "contact_group"):

@@ -80,6 +80,11 @@ def free_link(body: str, dimension: int = 3, place: int = 0) -> Link:
     return Link(body, GROUND, FREE, None, False, nq * place, nv * place, dimension)
 
 
+def is_measured(part: Part) -> bool:
+    """Whether a part has a coordinate: joints that are measured, and tendons."""
+    return has_line(part) or (part.kind in JOINTS and JOINTS[part.kind].measure is not None)
+
+
 @dataclasses.dataclass(frozen=True)
 class Topology:
     """A mechanism without its numbers, hashable.
@@ -129,13 +134,11 @@ class Topology:
         Raises:
             InputError: without such a joint or tendon.
         """
-        known = [
-            x.name for x in self.parts
-            if has_line(x) or (x.kind in JOINTS and JOINTS[x.kind].measure is not None)
-        ]  # fmt: skip
-        if name not in known:
+        part = self.of.get(name)
+        if part is None or not is_measured(part):
+            known = [x.name for x in self.parts if is_measured(x)]
             raise InputError(f"scene: no joint {name!r} with a coordinate; {nearest(name, known)}")
-        return self.of[name]
+        return part
 
     def all_of(self, *kinds: str) -> tuple[Part, ...]:
         """Parts of these kinds, in the order given."""

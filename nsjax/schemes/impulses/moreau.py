@@ -129,19 +129,19 @@ def moreau(
 
     Order: 1 in position and velocity, also in smooth motion with ``force_velocity="start"``.
 
-    Limits: forces are explicit, so stiff springs bound dt (about 2 / omega_max), and dampers to 2 m / c.
-    Implicit ones add ``dt D`` to the mass of impacts, too, and ``dt D / 2`` to that of the accelerations by
-    which derivatives move the times of impacts: errors of first order, which are large where a damper stops
-    its joint within a step, as if the joint were braked in impacts. Implicit are
-    springs with dampers, servos and motors with laws in joints of the tree, as far as they resist the rate;
-    explicit are dampers of tendons, between bodies, of joints that close loops, and efforts
-    beyond a limit, whose sign may change every step, at speeds of ``dt limit / (2 m)``. Bodies penetrate by
-    up to ``dt/2 |dg|`` before a contact is noticed, and closed contacts drift on position level
-    in proportion to dt. Bilateral constraints do not drift with "ggl" and "index_3" (which violates the
-    velocity by O(dt)), drift in proportion to dt with "index_2", and uselessly fast with "index_1".
-    With 12 or more rows of contacts the solver begins with the impulses of the last step: where contacts
-    with friction depend on each other (corners of a box that slide in different directions) laws have a
-    family of answers, and the one that is found then hangs on that step as well as on the state.
+    Limits: forces are explicit: stiff springs bound dt to about ``2 / omega_max``, and dampers to ``2 m /
+    c``. With ``joint_damping="implicit"`` springs with dampers, servos and motors with laws in joints of
+    the tree bound it no longer, as far as they resist the rate. Their ``dt D`` is part of the mass in
+    impacts, too, and ``dt D / 2`` of that of the accelerations by which derivatives move the times of
+    impacts: errors of first order, which are large where a damper stops its joint within a step. Dampers of
+    tendons, between bodies and of joints that close loops stay explicit, and so do efforts beyond a limit,
+    whose sign may change in every step, at speeds of ``dt limit / (2 m)``. Bodies penetrate by up to ``dt/2
+    |dg|`` before a contact is noticed, and closed contacts drift on position level in proportion to dt.
+    Bilateral constraints do not drift with "ggl" and "index_3" (which violates the velocity by O(dt)),
+    drift in proportion to dt with "index_2", and uselessly fast with "index_1". With 12 or more rows of
+    contacts the solver begins with the impulses of the last step: where contacts with friction depend on
+    each other (corners of a box that slide in different directions) laws have a family of answers, and the
+    one that is found then hangs on that step as well as on the state.
 
     Source: [S&U&S (8)-(13)]; with rotations forces are taken at the forecast velocity.
 

@@ -172,11 +172,8 @@ def _struck(step: Step, d: StepPart, part: _Partial, now: Array) -> _Partial:
     """The step after the impact of the contacts ``now`` (nc,)."""
     system, at, held = step.system, part.state, d.modes.held
     there = SystemState(system=system, params=refreshed(system, at.t, at.q, d.params), state=at)
-    again, criteria, rules = (
-        part.event.impact,
-        criteria_of(inside(step.scheme)),
-        inside(step.scheme).in_modes,
-    )
+    inner, again = inside(step.scheme), part.event.impact
+    criteria, rules = criteria_of(inner), inner.in_modes
     assert rules is not None
     # what flew longer than the last bounces of an accumulation comes from afar
     bouncing = again | (rules.flown(step.carry.memory) <= criteria.long)
