@@ -20,7 +20,7 @@ import pytest
 
 import nsjax
 from nsjax.cli import main
-from nsjax.multibody import couplings, joints
+from nsjax.multibody import couplings, joints, loads
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -128,7 +128,7 @@ def runs(page: pathlib.Path) -> object:
 @pytest.fixture
 def own_kinds() -> Iterator[None]:
     """Kinds that a page adds to registries are gone after it."""
-    homes = (joints.KINDS, couplings.KINDS)
+    homes = (joints.KINDS, loads.KINDS, couplings.KINDS)
     before = [dict(home) for home in homes]
     yield
     for home, kinds in zip(homes, before, strict=True):
