@@ -5,17 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from nsjax.analysis.rows import by_rows, check_run, impulse_steps
+from nsjax.analysis.step_work import CutStep, EndStep, WholeStep
 from nsjax.contact.bounded import working
 from nsjax.core.errors import InputError
-from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import kinetic_energy, potential_energy, refreshed, row_forces, row_rates
+from nsjax.core.operators import kinetic_energy, potential_energy, refreshed
 from nsjax.core.quantities import LOADS
-from nsjax.core.system import System, add
+from nsjax.core.system import System
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree, record
 
@@ -109,6 +107,9 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
 
     Contacts of nonsmooth generalized-alpha have one impulse per step, at its end.
 
+    A run with `nsjax.schemes.localized` and an impact list (``events=K`` of `nsjax.simulate`) has the books
+    of both parts of a step with an impact, ``"end"`` in each, cut at the first instant of the list.
+
     Args:
         traj: one run saved with ``every=1`` and all row quantities.
         forces: one of these kinds, or ``"auto"``: the kind that the scheme declares (`Scheme.impulses`),
@@ -126,6 +127,8 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
         of ``"end"``, and for the theta-method with ``theta = 1/2`` and Newmark's trapezoidal rule with
         constant mass and directions and linear forces. In a step with an impact, ``"mean"`` has a residual
         of O(dt) from non-potential forces and varying mass or directions.
+        At a located impact it is O(dt^2), and O(dt) without an impact list and where a step has impacts at
+        several instants.
 
     Limits: the potential must be that of forces in ``h``; other forces count as non-potential. Position
         corrections of stabilised schemes appear in the residual. The mass matrix is solved densely.
@@ -171,7 +174,33 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
     else:
         impact = np.any(np.asarray(traj.impacts), axis=1)
         work = _whole_steps(traj, forces, impulse[1:], impact[1:, None])
+    parts = _parts_before_impacts(traj)
+    if forces == "auto" and parts is not None:
+        cut = parts < 1.0
+        jump = np.where(cut[:, None], impulse - dt * force, 0.0)
+        columns = (impulse - jump)[1:], jump[1:], force[1:], parts[1:]
+        found = _steps(traj, CutStep(), *columns)
+        work = tuple(
+            np.where(cut[1:].reshape(-1, *[1] * (new.ndim - 1)), new, old)
+            for new, old in zip(found, work, strict=True)
+        )
+        impact = impact | cut
     return _enter(traj, work, impact, bounded)
+
+
+def _parts_before_impacts(traj: Trajectory) -> np.ndarray | None:
+    """Part (rows,) of every step before its first impact; 1 where none is known. None for schemes that do
+    not locate impacts and for runs without an impact list.
+    """
+    if traj.events is None or not traj.carry.scheme.startswith("localized("):
+        return None
+    parts, dt = np.ones(len(traj.t)), float(traj.carry.dt)
+    steps = np.repeat(np.arange(len(traj.t)), np.sum(np.asarray(traj.impacts), axis=1))
+    # the list has the impacts in the order of steps; those of bounded rows do not occur
+    for step, time in zip(steps, np.asarray(traj.events.time), strict=False):
+        part = 1.0 - (float(traj.t[step]) - float(time)) / dt
+        parts[step] = min(parts[step], max(part, 0.0))
+    return parts
 
 
 def _with_bounded_rows(traj: Trajectory) -> Trajectory:
@@ -199,7 +228,7 @@ def _with_bounded_rows(traj: Trajectory) -> Trajectory:
 
 def _apart(traj: Trajectory, impulse: np.ndarray, jump: np.ndarray) -> Any:
     """Work of the time integrals of forces and, separately, of the impulses at the ends of the steps."""
-    return _steps(traj, _EndStep(), (impulse - jump)[1:], jump[1:])
+    return _steps(traj, EndStep(), (impulse - jump)[1:], jump[1:])
 
 
 def _impulses_at_the_end(
@@ -229,7 +258,7 @@ def _whole_steps(
 ) -> tuple[np.ndarray, ...]:
     """Work with one impulse per step, which is that of an impact in steps with an impact."""
     places = ("mean", "midpoint") if forces == "auto" else (forces,)
-    tried = [_steps(traj, _WholeStep(midpoint=place == "midpoint"), impulse) for place in places]
+    tried = [_steps(traj, WholeStep(midpoint=place == "midpoint"), impulse) for place in places]
     force, smooth, lost, _ = min(tried, key=lambda found: found[-1].sum())
     return force, np.where(impact, 0.0, smooth), np.where(impact, smooth, 0.0), np.where(impact, lost, 0.0)
 
@@ -279,99 +308,3 @@ def _enter(traj: Trajectory, work: tuple[np.ndarray, ...], impact: np.ndarray, b
 def _energies(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
     p = refreshed(system, t, q, p)
     return kinetic_energy(system, q, v, p), potential_energy(system, t, q, p)
-
-
-def _non_potential(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
-    """``f = h + grad V - grad T + d(M v)/ds`` (nv,), whose power is that of the non-potential forces,
-    and ``dV/dt`` at rest.
-
-    For vector coordinates ``f`` itself is the non-potential force: inertia terms cancel.
-    """
-    p = refreshed(system, t, q, p)
-
-    def energies(xi: Array) -> Array:
-        moved = system.retract(q, xi)
-        return potential_energy(system, t, moved, p) - kinetic_energy(system, moved, v, p)
-
-    def momentum(s: Array) -> Array:
-        return jax.grad(lambda w: kinetic_energy(system, system.retract(q, s * v), w, p))(v)
-
-    zero, one = jnp.zeros_like(t), jnp.ones_like(t)
-    turn = jax.jvp(momentum, (zero,), (one,))[1]
-    drive = jax.jvp(lambda s: potential_energy(system, s, q, p), (t,), (one,))[1]
-    return system.force(t, q, v, p) + jax.grad(energies)(jnp.zeros_like(v)) + turn, drive
-
-
-def _force_work(
-    system: System, p: PyTree, first: tuple[Array, ...], last: tuple[Array, ...], dt: Array
-) -> Array:
-    """Work of the force in a step: trapezoidal rule over the displacement, or of the power with rotations.
-
-    The rule over the displacement is exact for linear forces and the trapezoidal scheme. With rotations
-    ``f`` contains gyroscopic torques, which are orthogonal to their own velocity, not to the mean velocity.
-    """
-    (f0, drive0), (f1, drive1) = (_non_potential(system, p, *x) for x in (first, last))
-    drive = 0.5 * dt * (drive0 + drive1)
-    if system.retract is add:
-        return drive + 0.25 * dt * jnp.sum((f0 + f1) * (first[2] + last[2]))
-    return drive + 0.5 * dt * (jnp.sum(f0 * first[2]) + jnp.sum(f1 * last[2]))
-
-
-def _rates(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
-    """Rates of all rows, and ``W' v``, their part without the motion of obstacles."""
-    if not system.nc and not system.nb:
-        return jnp.zeros(0), jnp.zeros(0)
-    p = refreshed(system, t, q, p)
-    full = row_rates(system, t, q, v, p)
-    return full, full - row_rates(system, t, q, 0.0 * v, p)
-
-
-@dataclasses.dataclass(frozen=True)
-class _EndStep:
-    """Work in a step with time integrals of row forces and an impulse at the end: of the non-potential
-    force, of the rows, of the row impulses; and the loss by the impulses.
-    """
-
-    def __call__(
-        self, system: System, p: PyTree, t: Array, q: Array, v: Array, t1: Array, q1: Array, v1: Array,
-        dt: Array, integral: Array, jump: Array,
-    ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
-        left = v1
-        if jump.size:
-            there = refreshed(system, t1, q1, p)
-            push = row_forces(system, t1, q1, jump, there)
-            left = v1 - inertia_at(system, t1, q1, there, joints=False).solve(push[:, None])[:, 0]
-        _, begin = _rates(system, p, t, q, v)
-        full, end = _rates(system, p, t1, q1, left)
-        full_after, end_after = _rates(system, p, t1, q1, v1)
-        work = _force_work(system, p, (t, q, v), (t1, q1, left), dt)
-        smooth = 0.5 * integral * (begin + end)
-        return work, smooth, 0.5 * jump * (end + end_after), -0.5 * jump * (full + full_after)
-
-
-@dataclasses.dataclass(frozen=True)
-class _WholeStep:
-    """Work in a step with one impulse: of the non-potential force, of the rows; the loss by the impulse, if
-    it is an impact; and the violation (as work) of the laws of impact and constraint.
-    """
-
-    midpoint: bool
-
-    def __call__(
-        self, system: System, p: PyTree, t: Array, q: Array, v: Array, t1: Array, q1: Array, v1: Array,
-        dt: Array, impulse: Array,
-    ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
-        xi = 0.5 * (system.difference(q, q1) if self.midpoint else dt * v)
-        tm, qm = t + 0.5 * dt, system.retract(q, xi)
-        (full, begin), (full_after, end) = (_rates(system, p, tm, qm, w) for w in (v, v1))
-        e = jnp.zeros(system.nb)
-        if system.nc:
-            law = system.law(refreshed(system, tm, qm, p))
-            e = jnp.concatenate([law.row_restitution(system.nc, system.nt), e])
-        miss = impulse * (full_after + e * full)
-        tangents = np.zeros((system.nc, 1 + system.nt), bool)
-        tangents[:, 1:] = True
-        checked = ~np.concatenate([tangents.reshape(-1), np.zeros(system.nb, bool)])
-        work = _force_work(system, p, (t, q, v), (t1, q1, v1), dt)
-        missed = jnp.sum(jnp.where(checked, jnp.abs(miss), 0.0))
-        return work, 0.5 * impulse * (begin + end), -0.5 * impulse * (full + full_after), missed

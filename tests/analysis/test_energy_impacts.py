@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 
-from nsjax import models
+from nsjax import models, schemes
 from nsjax.analysis import EnergyBooks, energy_books
 from nsjax.schemes.mixed import framework as mixed
 from tests.analysis.test_energy import G, every_scheme, run
@@ -27,6 +28,39 @@ def test_loss_of_a_bounce(scheme: str) -> None:
     assert books.lost_normal.sum() == pytest.approx(exact, rel=1e-11 if parabola else 5e-3)
     assert books.lost_normal.sum() == -books.work["impact_normal"].sum()
     assert books.lost_normal[row, 0] == books.lost_normal.sum()
+
+
+@pytest.mark.parametrize("inside", ["half_explicit", "moreau"])
+def test_a_located_bounce_loses_its_energy_at_its_instant(inside: str) -> None:
+    """Parabolas are exact, so that the loss is that of the fall from 1 m, whatever the step."""
+    scheme = schemes.localized(schemes.REGISTRY[inside].factory())
+    for steps in (37, 120):
+        problem = models.bouncing_ball(restitution=0.6, height=1.0)
+        books = energy_books(run(problem, scheme, 0.6 / steps, steps, events=2))
+        # the instant is found to 1e-11 m of the gap
+        assert books.lost_normal.sum() == pytest.approx(G * (1.0 - 0.6**2), abs=1e-9)
+        assert abs(books.residual).max() < 1e-12
+        assert books.impact.sum() == 1
+
+
+@pytest.mark.slow
+def test_books_of_located_impacts_beside_forces_close_to_second_order() -> None:
+    """Drag, and a slider-crank, whose force at the end of a step is not that at its impact."""
+    scheme = schemes.localized(schemes.half_explicit())
+
+    def worst(problem: tuple, time: float, steps: int) -> float:
+        traj = run(problem, scheme, time / steps, steps, events=20)
+        books = energy_books(traj)
+        assert books.impact.any()
+        return float(abs(books.residual)[books.impact].max())
+
+    ball, params, state = models.bouncing_ball(restitution=0.6, height=1.0)
+    dragged = dataclasses.replace(ball, force=lambda t, q, v, p: ball.force(t, q, v, p) - 0.3 * v)
+    for problem, time, steps in (((dragged, params, state), 0.6, 6), (models.slider_crank(), 4e-3, 40)):
+        # the part of the step before the impact differs from run to run: the worst of four counts
+        grids = [[n * k for k in (10, 11, 12, 13)] for n in (steps, 2 * steps)]
+        coarse, fine = (max(worst(problem, time, n) for n in grid) for grid in grids)
+        assert fine < 0.4 * coarse
 
 
 def test_a_shaken_table_feeds_energy_that_is_no_gain_of_the_impact() -> None:
