@@ -17,23 +17,30 @@ from tests.common.kernel import USERS, is_one_kernel
 LEAN = sys.modules["nsjax.nonlinear.lean"]
 
 
-def _end(restitution, notes=False):
-    problem = models.slider_crank()
+MODELS = {"ball": functools.partial(models.bouncing_ball, dimension=2), "crank": models.slider_crank}
+
+STEP = {"ball": 5e-3, "crank": 1e-4}
+
+
+def _end(restitution, notes=False, model="crank"):
+    problem = MODELS[model]()
     params = dataclasses.replace(problem.params, restitution=restitution)
     run = nsjax.simulate(
-        problem.system, params, problem.state, schemes.moreau(), dt=1e-4, steps=200, every=200, save=(),
+        problem.system, params, problem.state, schemes.moreau(), dt=STEP[model], steps=200, every=200, save=(),
         notes=notes,
     )  # fmt: skip
     return run.q[-1]
 
 
 @pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
-def test_the_derivative_is_the_same_in_pieces(monkeypatch, mode) -> None:
-    """Through some impacts of the slider-crank; rounding differs, as of any two programs."""
-    whole = jax.jit(mode(_end)).lower(0.4).compile(USERS)
+@pytest.mark.parametrize("model", ["ball", pytest.param("crank", marks=pytest.mark.slow)])
+def test_the_derivative_is_the_same_in_pieces(monkeypatch, mode, model) -> None:
+    """Through some impacts; rounding differs, as of any two programs."""
+    end = functools.partial(_end, model=model)
+    whole = jax.jit(mode(end)).lower(0.4).compile(USERS)
     monkeypatch.setattr(LEAN, "LARGE", 0)
     jax.clear_caches()  # else what has been traced is taken
-    pieces = jax.jit(mode(_end)).lower(0.4).compile(USERS)
+    pieces = jax.jit(mode(end)).lower(0.4).compile(USERS)
     found = np.asarray(whole(0.4))
     assert np.any(np.abs(found) > 1e-6)
     np.testing.assert_allclose(pieces(0.4), found, rtol=1e-9, atol=1e-12 * np.max(np.abs(found)))
