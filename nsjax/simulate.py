@@ -23,8 +23,9 @@ from nsjax.core.pairs import check_run
 from nsjax.core.quantities import NOTES, ROWS, row_numbers
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State, System
+from nsjax.divergence import with_divergence
 from nsjax.loop import LoopProgram, RunState, begin_run, no_tally, prepare_run, run_row, trajectory
-from nsjax.stability import judged, warn_of_step
+from nsjax.stability import warn_of_step
 from nsjax.startup.fingerprint import package_held
 from nsjax.startup.lowered import kept_call
 from nsjax.startup.watch import INSIDE, tracing
@@ -141,7 +142,7 @@ def simulate(
         else:
             warned = warn_of_step(system, call.params, call.state, call.scheme, call.dt)
             run, rows = _run_eager(call, progress)
-            run = judged(call, warned, rows, run)
+            run = with_divergence(call, warned, rows, run)
     return trajectory(system, call.params, run, rows)
 
 

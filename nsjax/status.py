@@ -13,7 +13,7 @@ GAP_NOT_FINITE = 8
 MASS_SINGULAR = 16
 STATE_NOT_FINITE = 32
 DIVERGED = 64
-"""Set after a run outside transformations, from its rows: `nsjax.stability`."""
+"""Set after a run outside transformations, from its rows: `nsjax.divergence`."""
 
 CONTACT_JAMMED = 128
 CANDIDATES_LOST = 256

@@ -215,7 +215,8 @@ def _balance(run: ImpulseRun) -> Balance:
     at, dt, choice = run.midpoint, run.dt, run.scheme.options.force_velocity
     mass = at.inertia(run.constants)
     forecast = choice == "midpoint" or (choice == "auto" and run.system.retract is not add)
-    if forecast and run.scheme.gradient == "discrete":  # three solves; not for derivatives
+    # three solves share the inverse; derivatives cost less without it
+    if forecast and run.scheme.gradient == "discrete":
         mass = mass.inverted()
     push = at.force()
     free = mass.solve(push[:, None])[:, 0]
