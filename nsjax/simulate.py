@@ -229,16 +229,16 @@ def _check_carry(
     """Refuses a carry of another scheme, or of the same scheme on another system."""
     if carry.scheme not in ("", scheme.name):
         raise InputError(
-            f"carry: it is of a run of {carry.scheme}, not of {scheme.name}; continue with the scheme that "
-            "made it, or start anew from its state, traj.carry.carry.state, which nsjax.consistent moves "
-            "out of walls"
+            f"carry: it belongs to a run of {carry.scheme}, not of {scheme.name}; continue with the scheme "
+            "that made it, or start anew from its state, traj.carry.carry.state, which nsjax.consistent "
+            "moves out of walls"
         )
     wanted = _memory(program, *tree_shapes((scheme, params, carry.carry.state, step)))
     if wanted != tree_shapes(carry.carry.memory):
         raise InputError(
-            f"carry: it does not hold what {scheme.name} remembers of a run of this system, so it is of "
-            "another scheme or system; continue with the scheme that made it, or start anew from its "
-            "state, traj.carry.carry.state, which nsjax.consistent moves out of walls"
+            f"carry: its memory does not fit {scheme.name} and this system, so it belongs to another "
+            "scheme or system; continue with the scheme that made it, or start anew from its state, "
+            "traj.carry.carry.state, which nsjax.consistent moves out of walls"
         )
 
 

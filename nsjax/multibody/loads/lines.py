@@ -79,7 +79,7 @@ def line_numbers(kind: str, name: str, at: Any, ratios: Any, given: dict[str, An
     if ranged and (np.shape(rest) != (2,) or not rest[0] <= rest[1]):
         raise InputError(
             f"{kind} {name!r}: length = {rest}; give the free length, or a pair of the least and the "
-            "largest length between which it exerts nothing"
+            "largest length between which it exerts no force"
         )
     given |= {"lower": lower, "upper": upper}
     if limits is None:

@@ -32,7 +32,9 @@ def kept_numbers(
     if law is not None and not callable(law):
         raise InputError(f"{kind} {name!r}: law = {law!r}; it must be a function of extension and rate")
     if law is not None and any(kept[k] is not None for k in kept if k not in ("at", "on", "rest")):
-        raise InputError(f"{kind} {name!r}: a law of your own beside stiffness or damping; put all into it")
+        raise InputError(
+            f"{kind} {name!r}: a law is given together with stiffness or damping; put all into the law"
+        )
     return kept | {"own": own}
 
 

@@ -358,8 +358,8 @@ def test_what_is_refused() -> None:
     with pytest.raises(InputError, match=words):
         grouped(capacity=2)
     words = (
-        r"scheme 'bathe' with drag_contact = \(0, 0, 0\) \(bounds that follow normal forces: rolling "
-        r"resistance, friction against spinning\); schemes.moreau\(\) takes them"
+        r"scheme 'bathe' does not work with drag_contact = \(0, 0, 0\) \(rolling resistance, friction "
+        r"against spinning\); take schemes.moreau\(\)"
     )
     with pytest.raises(InputError, match=words):
         nsjax.simulate(*rolling_body(3, "joint"), schemes.bathe(), dt=1e-2, steps=1)
