@@ -383,8 +383,8 @@ def test_linear_motions(coordinates) -> None:
     np.testing.assert_allclose(np.max(rates.imag), np.sqrt(8.0 / (MASS + DISC / RADIUS**2)), rtol=1e-9)
     turning = moving(problem, rolling_at(2, jnp.asarray(0.3)))
     words = (
-        r"linearise: bounded row 'floor.roll' of contact 'floor' moves at -0.6, and its bound 0.05 follows "
-        "the normal force; give a state in which it rests, set its coefficient to zero, or leave"
+        r"linearise: bounded row 'floor.roll' of contact 'floor' moves at -0.6, and its bound 0.05 depends "
+        "on the normal force; give a state in which it rests, set its coefficient to zero, or leave"
     )
     with pytest.raises(InputError, match=words):
         nsjax.analysis.linearise(turning, inputs=[], outputs=[])
