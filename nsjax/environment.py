@@ -125,7 +125,7 @@ def _kind(base: Any, stepper: Stepper, functions: tuple[Any, Any]) -> Any:
         def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
             """One step of the stepper."""
             if self._carry is None:
-                raise InputError("step: the episode has no start; call reset() of the environment first")
+                raise InputError("step: no episode has begun; call reset() of the environment first")
             self._carry, row, seen, gain, over = functions[1](self._carry, np.asarray(action, float))
             self._count += 1
             info = {"t": float(row.t), "q": np.asarray(row.q), "v": np.asarray(row.v)}

@@ -191,7 +191,8 @@ def _checked(found: Picture, who: str) -> tuple[MovedShape, ...]:
     sizes = {x.points.shape[2] for x in shapes}
     if len(sizes) != 1:
         raise InputError(
-            f"{who}: shapes of {sorted(sizes)} dimensions; all of them are of the plane, or of space"
+            f"{who}: shapes have points of {sorted(sizes)} coordinates; draw all in the plane, or all in "
+            "space"
         )
     return tuple(x for k, x in enumerate(shapes) if not any(_same(x, y) for y in shapes[:k]))
 

@@ -106,12 +106,12 @@ def _of_sensor(system: System, sensor: Any) -> QuantitySource:
     if not hasattr(sensor, "needs_forces"):
         raise InputError(f"sensor: {sensor!r} is no name and no nsjax.multibody.sensor")
     if system.parts is None:
-        raise InputError(f"sensor: {sensor} is of parts, and {system!r} is not made of parts")
+        raise InputError(f"sensor: {sensor} measures parts, and {system!r} is not made of parts")
     for kind, name in sensor.looks_at:
         names = system.parts.part_names(kind) + (system.parts.part_names("line") if kind == "joint" else ())
         if name not in ("ground", *names):
             raise InputError(
-                f"sensor {sensor.name!r} looks at the {kind} {name!r}, which is not there; "
+                f"sensor {sensor.name!r} measures the {kind} {name!r}, which the mechanism does not have; "
                 f"{nearest(name, names)}"
             )
     return QuantitySource("sensor", sensor)

@@ -23,8 +23,9 @@ from nsjax.core.pairs import check_run
 from nsjax.core.quantities import NOTES, ROWS, row_numbers
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State, System
+from nsjax.divergence import with_divergence
 from nsjax.loop import LoopProgram, RunState, begin_run, no_tally, prepare_run, run_row, trajectory
-from nsjax.stability import judged, warn_of_step
+from nsjax.stability import warn_of_step
 from nsjax.startup.fingerprint import package_held
 from nsjax.startup.lowered import kept_call
 from nsjax.startup.watch import INSIDE, tracing
@@ -141,7 +142,7 @@ def simulate(
         else:
             warned = warn_of_step(system, call.params, call.state, call.scheme, call.dt)
             run, rows = _run_eager(call, progress)
-            run = judged(call, warned, rows, run)
+            run = with_divergence(call, warned, rows, run)
     return trajectory(system, call.params, run, rows)
 
 
@@ -228,16 +229,16 @@ def _check_carry(
     """Refuses a carry of another scheme, or of the same scheme on another system."""
     if carry.scheme not in ("", scheme.name):
         raise InputError(
-            f"carry: it is of a run of {carry.scheme}, not of {scheme.name}; continue with the scheme that "
-            "made it, or start anew from its state, traj.carry.carry.state, which nsjax.consistent moves "
-            "out of walls"
+            f"carry: it belongs to a run of {carry.scheme}, not of {scheme.name}; continue with the scheme "
+            "that made it, or start anew from its state, traj.carry.carry.state, which nsjax.consistent "
+            "moves out of walls"
         )
     wanted = _memory(program, *tree_shapes((scheme, params, carry.carry.state, step)))
     if wanted != tree_shapes(carry.carry.memory):
         raise InputError(
-            f"carry: it does not hold what {scheme.name} remembers of a run of this system, so it is of "
-            "another scheme or system; continue with the scheme that made it, or start anew from its "
-            "state, traj.carry.carry.state, which nsjax.consistent moves out of walls"
+            f"carry: its memory does not fit {scheme.name} and this system, so it belongs to another "
+            "scheme or system; continue with the scheme that made it, or start anew from its state, "
+            "traj.carry.carry.state, which nsjax.consistent moves out of walls"
         )
 
 

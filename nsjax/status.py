@@ -13,7 +13,7 @@ GAP_NOT_FINITE = 8
 MASS_SINGULAR = 16
 STATE_NOT_FINITE = 32
 DIVERGED = 64
-"""Set after a run outside transformations, from its rows: `nsjax.stability`."""
+"""Set after a run outside transformations, from its rows: `nsjax.divergence`."""
 
 CONTACT_JAMMED = 128
 CANDIDATES_LOST = 256
@@ -22,7 +22,7 @@ CANDIDATES_LOST = 256
 SENTENCES: dict[int, tuple[str, str]] = {
     DIVERGED: (
         "the motion diverges or overshoots: it oscillates faster than any scheme follows with this dt, "
-        "with far more energy than was there",
+        "with far more energy than the loads can have put in",
         "take a smaller dt, or a scheme that damps such motion, schemes.bathe() for instance; if the "
         "scheme is unstable here, a warning at the start of the run names its largest stable dt",
     ),
@@ -44,7 +44,7 @@ SENTENCES: dict[int, tuple[str, str]] = {
         "check masses and inertias, and that every velocity carries inertia",
     ),
     CANDIDATES_LOST: (
-        "more pairs of bodies were near each other than places are kept for; contacts may have been missed",
+        "more pairs of bodies were near each other than the capacity of the model; contacts may be missing",
         "raise capacity of the model, or lower its reach",
     ),
     CONTACT_JAMMED: (

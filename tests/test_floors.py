@@ -23,6 +23,7 @@ FLOORS = [
     {"impacts"},
     {"loop"},
     {"stability", "step_batch"},
+    {"divergence"},
     {"simulate", "stepper"},
     {"models", "analysis", "motion", "environment"},
     {"io"},

@@ -17,8 +17,8 @@ def test_reasons_are_needed() -> None:
 
 
 def test_a_sentence_is_told_from_its_values() -> None:
-    """``f"docs: {output} is there and is no site; name a new folder"``, which `test_site.py` asks for."""
+    """``f"docs: {output} exists and is no site; name a new folder"``, which `test_site.py` asks for."""
     (found,) = [x for x in messages.sentences() if ("no", "site") in x.pairs]
-    assert ("is", "there") in found.pairs
+    assert ("exists", "and") in found.pairs
     assert not [x for x in found.pairs if "output" in x]
     assert found not in messages.unasked()

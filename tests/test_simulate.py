@@ -80,7 +80,9 @@ def test_a_problem_that_is_not_unpacked_is_answered_with_the_star() -> None:
 def test_a_carry_of_another_scheme_is_refused() -> None:
     ball = models.bouncing_ball()
     first = nsjax.simulate(*ball, schemes.moreau(), dt=1e-3, steps=10)
-    with pytest.raises(InputError, match=r"carry: it is of a run of moreau, not of bathe; continue with"):
+    with pytest.raises(
+        InputError, match=r"carry: it belongs to a run of moreau, not of bathe; continue with"
+    ):
         nsjax.simulate(*ball, schemes.bathe(), dt=1e-3, steps=10, carry=first.carry)
     # these two remember the same
     alpha = nsjax.simulate(*ball, schemes.generalized_alpha(), dt=1e-3, steps=10)
@@ -88,7 +90,7 @@ def test_a_carry_of_another_scheme_is_refused() -> None:
         nsjax.simulate(*ball, schemes.bathe(), dt=1e-3, steps=10, carry=alpha.carry)
     other = models.block(dimension=2)
     with pytest.raises(
-        InputError, match=r"state.q has shape \(1,\)|it does not hold what moreau remembers"
+        InputError, match=r"state.q has shape \(1,\)|its memory does not fit moreau and this system"
     ):
         nsjax.simulate(*other, schemes.moreau(), dt=1e-3, steps=10, carry=first.carry)
     state = first.carry.carry.state  # as the sentence says

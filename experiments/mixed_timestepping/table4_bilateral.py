@@ -55,7 +55,7 @@ def _lift(p: Any, theta1: float, omega1: float) -> tuple[np.ndarray, np.ndarray,
 
 
 def _dynamics(p: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mass matrix and generalized forces of crank and rod with the slider's mass, [S&U&S (19), (20)]."""
+    """Mass matrix and generalised forces of crank and rod with the slider's mass, [S&U&S (19), (20)]."""
     beyond = p.rod_mass / 2 + p.slider_mass
     m11 = p.crank_inertia + p.crank_length**2 * (p.crank_mass / 4 + p.rod_mass + p.slider_mass)
     m22 = p.rod_inertia + p.rod_length**2 * (p.rod_mass / 4 + p.slider_mass)

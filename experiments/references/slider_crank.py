@@ -101,7 +101,7 @@ class _Mechanism:
         self.weight2 = d.gravity * d.l2 * (d.m2 / 2 + d.m3)
 
     def accelerate(self, x: State, f1: float, f2: float) -> tuple[float, float]:
-        """Angular accelerations (or velocity jumps) by generalized forces (or impulses)."""
+        """Angular accelerations (or velocity jumps) by generalised forces (or impulses)."""
         m12 = self.coupling * math.cos(x[0] - x[1])
         det = self.m11 * self.m22 - m12 * m12
         return (self.m22 * f1 - m12 * f2) / det, (self.m11 * f2 - m12 * f1) / det

@@ -43,7 +43,9 @@ class _Last:
                 f"outputs: {name!r} is an array {value.shape}; take an entry of it, '{name}[0]'"
             )
         if index is not None and (value.ndim != 1 or index >= value.shape[0]):
-            raise InputError(f"outputs: {name!r} asks for an entry of an array {value.shape}; take another")
+            raise InputError(
+                f"outputs: {name!r} lies outside the array of shape {value.shape}; name an entry inside it"
+            )
         return value if index is None else value[index]
 
 

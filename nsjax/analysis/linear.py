@@ -201,14 +201,15 @@ def _held(problem: Problem, wanted: Sequence[str] | None) -> HeldContacts:
     for k in chosen:
         if abs(gap[k]) > 1e3 * TOUCHING or abs(rates[k, 0]) > TOUCHING:
             raise InputError(
-                f"linearise: contact {names[k]!r} is to be held with the gap {gap[k]:.3g} m and its rate "
-                f"{rates[k, 0]:.3g} m/s; give a state in which it is closed, or leave it out of contacts"
+                f"linearise: contact {names[k]!r} is not closed at rest: its gap is {gap[k]:.3g} m, its "
+                f"gap rate {rates[k, 0]:.3g} m/s; give a state in which it is closed, or leave it out of "
+                "contacts"
             )
         if friction[k] > 0.0 and np.any(np.abs(rates[k, 1:]) > TOUCHING):
             raise InputError(
-                f"linearise: contact {names[k]!r} slides with friction {friction[k]:.3g}, where forces "
-                "jump; give a state in which it rests, set its friction to zero, or leave it out of "
-                "contacts"
+                f"linearise: contact {names[k]!r} slides with friction {friction[k]:.3g}; sliding "
+                "contacts must have none: give a state in which it rests, set its friction to zero, or "
+                "leave it out of contacts"
             )
         rows += [k * d + i for i in range(d if friction[k] > 0.0 else 1)]
     drags = _bounded_at_rest(problem, p, chosen)
@@ -232,8 +233,8 @@ def _bounded_at_rest(problem: Problem, p: PyTree, held: Sequence[int]) -> tuple[
         if lead >= 0 and not still:
             raise InputError(
                 f"linearise: bounded row {names[k]!r} of contact {contact_names(system)[lead]!r} moves at "
-                f"{rates[k]:.3g}, and its bound {bounds[k]:.3g} follows the normal force; give a state in "
-                "which it rests, set its coefficient to zero, or leave the contact out of contacts"
+                f"{rates[k]:.3g}, and its bound {bounds[k]:.3g} depends on the normal force; give a state "
+                "in which it rests, set its coefficient to zero, or leave the contact out of contacts"
             )
         found += [k] if still else []
     return tuple(found)

@@ -165,8 +165,8 @@ def modes(problem: Problem, count: int = 6) -> Modes:
     scale = float(np.max(np.abs(stiffness))) * 1e-9 + 1e-300
     if not float(np.max(np.abs(free.T @ left), initial=0.0)) <= AT_REST + scale:
         raise InputError(
-            f"modes: forces up to {float(np.max(np.abs(left))):.3g} are left over at the start; bring it "
-            "to rest with nsjax.analysis.equilibrium"
+            "modes: the start is no equilibrium, forces up to "
+            f"{float(np.max(np.abs(left))):.3g} are unbalanced; find one with nsjax.analysis.equilibrium"
         )
     M, C, K = (free.T @ x @ free for x in (mass, damping, stiffness))
     skew = float(np.max(np.abs(K - K.T), initial=0.0))

@@ -43,8 +43,8 @@ def resume(args: argparse.Namespace) -> int:
     if known["model"] not in models.REGISTRY:
         if command is None:
             raise InputError(
-                f"{args.checkpoint}: it does not say how its problem was made; in Python, "
-                "nsjax.resume(path, problem) takes it"
+                f"{args.checkpoint}: the file does not say how its problem was made; continue it in Python "
+                "with nsjax.resume(path, problem)"
             )
         problem, _, _ = read_problem(command["model"], read_settings(command["set"])[0])
     check_files(None, args.plot, args.checkpoint, args.animate)

@@ -43,7 +43,7 @@ def consistent_forces(
         resting: (nc,) bool, contacts that are closed and do not move apart.
         settings: of the contact solver.
         rule: decides which of them slide; None: tangential velocities and the default criteria.
-        push: (nv,) further generalized forces.
+        push: (nv,) further generalised forces.
 
     Source: [R&S (25)] with the constraint forces that it omits.
     """

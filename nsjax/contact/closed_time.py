@@ -1,10 +1,13 @@
 """Derivative of the time for which contacts are closed: landings and releases move with the data.
 
 A run counts closed time in steps. The count has no derivative: it misses how the ends of a closed phase
-move inside their steps. A landing moves with its last impact. A release is where the acceleration ``A``
-that the gap would have without the contact passes zero, so that ``dt_release = -dA / (dA/dt)``; the
-force of the contact passes zero there, too, but is known to rounding of its steps alone in schemes of
-impulses. Source: the implicit function theorem; nothing of it is in the papers.
+move inside their steps. A landing moves with its last impact. A release happens where the acceleration
+``A`` that the gap would have without the contact passes zero, so that ``dt_release = -dA / (dA/dt)``.
+
+The contact force passes zero there, too, but it cannot serve in the place of ``A``: schemes of impulses
+know it as an impulse over the length of a step alone, which is zero or twice as large where a contact hops,
+while ``A`` is a smooth function of the state. Source: the implicit function theorem; the papers do not
+treat closed times.
 """
 
 from __future__ import annotations
@@ -83,7 +86,8 @@ def follow_closing(step: Step, closing: Closing, after: Carry, output: Output) -
     )
     gone = jnp.where(jnp.any(impact), struck, jnp.where(closing.steps > criteria.hop, free, shift))
     gained = jnp.where(left, gone, jnp.where(holds & ~held, -shift, 0.0))
-    # what touches without load after a release is counted, but takes part in nothing
+    # closed time also counts steps in which a contact still touches after its release, without load; the
+    # derivative by the step size counts the steps of held contacts alone
     gained = gained + jnp.where(holds, only_tangent(dt, False), 0.0)
     steps = jnp.where(holds, closing.steps + 1, 0)
     return Closing(shift=jnp.where(left, gone, shift), steps=steps), gained

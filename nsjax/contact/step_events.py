@@ -123,8 +123,11 @@ class _ContactView:
         )  # fmt: skip
 
     def _around(self, r: Stepped, after: Touch, f: Formed, aside: Array) -> EventMotion:
-        """Data of the motion around the events. A contact seen too early has no impulse yet: its shifts
-        forth and back then cancel.
+        """Data of the motion around the events.
+
+        A scheme that closes contacts at the end of a step may see one a step too early (`Criteria.early`).
+        Its impulse is then zero, the motion after the event is that before it, and the two shifts of the
+        state cancel.
         """
         family, step, touch = self.family, self.step, self.contacts.touch
         rule = SlidingRule(criteria=self.criteria, stuck=touch.stuck if family.turns else None)
@@ -207,7 +210,7 @@ def look_at(family: Family, step: Step, contacts: Contacts, r: Stepped, f: Forme
     if not family.derivative:
         return quiet
     meets = jnp.any(found.impacts) | jnp.any(slow)
-    # values ask for none of it: a run whose derivative comes later forms nothing
+    # derivatives and notes alone need this branch: other programs have returned above
     return branch(meets, lambda _: look.events(r, found, told), lambda _: quiet, None)
 
 

@@ -74,8 +74,8 @@ def widths(few: PyTree, many: PyTree, chosen: Chosen, count: int) -> tuple[int, 
         apart = other.shape[0] - one.shape[0] if one.shape else 0
         if one.shape[1:] != other.shape[1:] or apart % max(more, 1):
             raise InputError(
-                "contact_group: a capacity beside what the scheme keeps of all contacts together; leave "
-                "capacity out, or take another scheme"
+                "contact_group: it has a capacity, and the memory of the scheme cannot be divided by "
+                "contacts; leave capacity out, or take another scheme"
             )
         found.append(apart // more if more else 0)
     return tuple(found)

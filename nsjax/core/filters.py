@@ -301,8 +301,8 @@ def filtered(
     system = problem.system
     if system.islands:
         raise InputError(
-            "filtered: the bodies fall into islands, which first-order actuators do not take; assemble "
-            'with coordinates="joint", or filter the command with nsjax.table or in the policy instead'
+            "filtered: first-order actuators do not work with islands of bodies; assemble with "
+            'coordinates="joint", or filter the command with nsjax.table or in the policy instead'
         )
     bounds = _ranges(ranges or {}, tuple(time_constants))
     for (name, key), T in zip(places.keys, time_constants.values(), strict=True):
@@ -325,7 +325,7 @@ def filtered(
     begun = {name.replace(".", "_"): x for name, x in (start or {}).items()}
     strange = next((name for name in begun if name not in own), None)
     if strange is not None:
-        raise InputError(f"filtered: start of {strange!r}, which has no time constant; give it one")
+        raise InputError(f"filtered: start has {strange!r}, which has no time constant; give it one")
     first = jnp.stack([jnp.asarray(begun.get(name, rest[name]), float) for name in filters.names])
     v = jnp.concatenate([jnp.asarray(problem.state.v), first])
     kept: Any = v if is_traced(v) else np.asarray(v)
@@ -338,7 +338,7 @@ def _ranges(ranges: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]
     found = {}
     for name, bounds in ranges.items():
         if name not in names:
-            raise InputError(f"filtered: range of {name!r}, which has no time constant; give it one")
+            raise InputError(f"filtered: ranges has {name!r}, which has no time constant; give it one")
         if bounds is None:
             continue
         if not is_traced(bounds) and not (np.shape(bounds) == (2,) and bounds[0] <= bounds[1]):

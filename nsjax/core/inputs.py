@@ -254,8 +254,7 @@ def input_places(problem: Problem, wanted: tuple[str, ...], who: str = "inputs")
         )
     if system.pairs is not None:
         raise InputError(
-            f"{who}: contacts between bodies that change (contact_group with a capacity) take none; leave "
-            "the capacity out"
+            f"{who}: inputs do not work with a contact_group that has a capacity; leave the capacity out"
         )
     seen: list[Key] = []
     found = []

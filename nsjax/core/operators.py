@@ -375,7 +375,7 @@ def row_drift(system: System, t: Array, q: Array, v: Array, p: PyTree) -> Array:
 
 
 def row_forces(system: System, t: Array, q: Array, x: Array, p: PyTree, contacts: bool = True) -> Array:
-    """``W x`` (nv,): the generalized force of row forces ``x``, without forming the rows."""
+    """``W x`` (nv,): the generalised force of row forces ``x``, without forming the rows."""
     nc, nt = (system.nc if contacts else 0), system.nt
     rest = jnp.zeros(system.nv, q.dtype)
     block = x[: nc * (1 + nt)].reshape(nc, 1 + nt)

@@ -43,8 +43,8 @@ class PairMemory:
 
 
 REFUSED_GRADIENT = (
-    "derivative of a run with pairs (contacts of many bodies); differences of runs are what there is, or a "
-    "system without pairs"
+    "runs with pairs (contacts of many bodies) have no derivatives; take differences of runs, or a system "
+    "without pairs"
 )
 """Error sentence for runs with pairs that are differentiated."""
 
@@ -60,10 +60,14 @@ def check_run(system: System, scheme: Any, events: int, gradient: str | None) ->
         return
     if not scheme.pair_contacts:
         raise InputError(
-            f"scheme {scheme.name!r} with pairs (contacts of many bodies); schemes.moreau() takes them"
+            f"scheme {scheme.name!r} does not work with pairs (contacts of many bodies); take "
+            "schemes.moreau()"
         )
     if events:
-        raise InputError(f"events = {events} with pairs; impacts are counted in traj.impacts, not listed")
+        raise InputError(
+            f"events = {events}: with pairs impacts are counted in traj.impacts, but not listed; leave "
+            "events out"
+        )
     if gradient == "saltation":
         raise InputError(f"gradient: {REFUSED_GRADIENT}")
 

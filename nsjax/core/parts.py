@@ -77,7 +77,7 @@ def check_islands(system: Any) -> None:
         if getattr(system, size) % n or not getattr(system, size):
             raise InputError(
                 f"System: {size} = {getattr(system, size)} with islands = {n}; each part must have equally "
-                "many: fill up parts of fewer contacts with some that allowed never lets act"
+                "many: add contacts to the smaller parts that the function allowed never lets act"
             )
     for size, what in (("nb", "constraints"), ("nd", "bounded rows")):
         if getattr(system, size):
@@ -87,7 +87,7 @@ def check_islands(system: Any) -> None:
             )
     if system.structure != BlockDiagonal(system.nv // n, constant=system.structure.constant):
         raise InputError(
-            f"System: islands = {n} with structure = {system.structure}; promise "
+            f"System: islands = {n} with structure = {system.structure}; give structure = "
             f"BlockDiagonal({system.nv // n})"
         )
 
@@ -103,8 +103,8 @@ def check_followed(system: Any) -> None:
         return
     if len(which) != system.nd or not all(-1 <= k < system.nc for k in which):
         raise InputError(
-            f"System: drag_contact = {which} of nd = {system.nd} bounded rows and nc = {system.nc} "
-            "contacts; give the number of a contact for each row, or -1"
+            f"System: drag_contact = {which} for nd = {system.nd} bounded rows and nc = {system.nc} "
+            "contacts; give for each row the number of a contact, or -1"
         )
 
 
@@ -116,9 +116,9 @@ def check_follower(system: Any, scheme: Any) -> None:
     """
     if any(k >= 0 for k in system.drag_contact) and (scheme.impulses != "step" or scheme.locates):
         raise InputError(
-            f"scheme {scheme.name!r} with drag_contact = {system.drag_contact} (bounds that follow normal "
-            "forces: rolling resistance, friction against spinning); schemes.moreau() takes them, or "
-            "give contacts a coefficient of sliding alone"
+            f"scheme {scheme.name!r} does not work with drag_contact = {system.drag_contact} (rolling "
+            "resistance, friction against spinning); take schemes.moreau(), or give contacts a coefficient "
+            "of sliding friction alone"
         )
 
 
@@ -131,14 +131,14 @@ def check_damping(system: Any, scheme: Any) -> None:
     who = f'scheme {scheme.name!r} with joint_damping="implicit"'
     if system.damping is None:
         raise InputError(
-            f"{who}: the system gives no damping. Mechanisms give that of their joints with "
-            'coordinates="joint", and a System of yours takes damping; or take joint_damping="explicit", '
-            "or schemes.generalized_alpha()"
+            f'{who}: the system has no damping. Assemble a mechanism with coordinates="joint", or give a '
+            'System of your own damping=; else take joint_damping="explicit", or '
+            "schemes.generalized_alpha()"
         )
     if not system.structure.dense:
         raise InputError(
-            f"{who}: it takes a dense mass, and structure = {system.structure}; leave structure out, or "
-            'take joint_damping="explicit", or schemes.generalized_alpha()'
+            f"{who}: it needs a dense mass matrix, but structure = {system.structure}; leave structure "
+            'out, or take joint_damping="explicit", or schemes.generalized_alpha()'
         )
 
 
@@ -153,14 +153,14 @@ def check_pairs(system: Any) -> None:
     for size, what in (("nb", "constraints"), ("nd", "bounded rows"), ("islands", "islands")):
         if getattr(system, size):
             raise InputError(
-                f"System: {size} = {getattr(system, size)} with pairs; {what} are not known there: leave "
-                "pairs out"
+                f"System: {size} = {getattr(system, size)} with pairs, which do not work with {what}; "
+                "leave pairs out"
             )
     if not system.nc or system.refresh is None:
         lack = "nc = 0" if not system.nc else "no refresh"
         raise InputError(f"System: {lack} with pairs; give both, or leave pairs out")
     if not isinstance(system.structure, BlockDiagonal):
         raise InputError(
-            f"System: structure = {system.structure} with pairs; promise BlockDiagonal of the velocities "
-            "of a body"
+            f"System: structure = {system.structure} with pairs; give structure = BlockDiagonal(k) with "
+            "the number k of velocities of a body"
         )

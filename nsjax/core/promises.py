@@ -108,8 +108,8 @@ def check_promises(system: System, found: dict[str, np.ndarray]) -> None:
         what, _, of = name.partition(": ")
         if what == "outside" and not value <= TOLERANCE:
             raise InputError(
-                f"structure: the tangent of the {of} is not {kind}, a product misses by {value:.3g} of its "
-                "size; promise a wider block or pattern that holds all couplings"
+                f"structure: the tangent of the {of} is not {kind}: products with it are wrong by "
+                f"{value:.3g} of their size; give a wider block or pattern that contains all couplings"
             )
         if what == "islands" and not value <= TOLERANCE:
             raise InputError(
@@ -118,13 +118,13 @@ def check_promises(system: System, found: dict[str, np.ndarray]) -> None:
             )
         if what == "rows" and not value <= TOLERANCE:
             raise InputError(
-                f"rows: rates of the {of} miss those of gap and slip by {value:.3g} of their size; check "
-                "rows, or leave them out: gap and slip are differentiated then"
+                f"rows: rates of the {of} differ from those of gap and slip by {value:.3g} of their size; "
+                "check rows, or leave them out, and gap and slip are differentiated"
             )
         if what == "pairs" and not value <= TOLERANCE:
             raise InputError(
-                f"pairs: rates of the {of} by the directions miss those of gap and slip by {value:.3g} of "
-                "their size; check directions and bodies"
+                f"pairs: rates of the {of} by the directions differ from those of gap and slip by "
+                f"{value:.3g} of their size; check directions and bodies"
             )
         if what == "smooth" and value != 0.0:
             raise InputError(

@@ -112,7 +112,8 @@ def table(times: Any, values: Any, kind: str = "held") -> SampledSignal:
         raise InputError(f"table: times have shape {np.shape(times)}; give (n,), at least one")
     if np.shape(values)[:1] != np.shape(times):
         raise InputError(
-            f"table: values have shape {np.shape(values)} at {np.shape(times)[0]} times; give one row each"
+            f"table: values have shape {np.shape(values)} for {np.shape(times)[0]} times; give one row for "
+            "each time"
         )
     even = False
     if not is_traced(times):

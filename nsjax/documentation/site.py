@@ -66,7 +66,7 @@ def build(output: str | pathlib.Path) -> pathlib.Path:
     """
     output = pathlib.Path(output)
     if output.exists() and not (output.is_dir() and _is_site(output)):
-        raise InputError(f"docs: {output} is there and is no site; name a new folder")
+        raise InputError(f"docs: {output} exists and is no site; name a new folder")
     require_generator()
     from sphinx.application import Sphinx
     from sphinx.util.docutils import docutils_namespace
@@ -83,7 +83,7 @@ def build(output: str | pathlib.Path) -> pathlib.Path:
         if app.statuscode or lines:
             more = f"\n... and {len(lines) - SHOWN} more lines" if len(lines) > SHOWN else ""
             told = "\n".join(lines[:SHOWN])
-            raise InputError(f"docs: the generator warns; mend what it names\n{told}{more}")
+            raise InputError(f"docs: the generator warns; correct what it names\n{told}{more}")
         if output.exists():
             shutil.rmtree(output)
         shutil.copytree(made, output)

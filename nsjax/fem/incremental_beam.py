@@ -224,7 +224,7 @@ def point_forces(
     poses: Array, rates: Array | None, points: Array, drawn: History, stiffness: Array,
     damping: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Generalized forces (nodes, 6) of an element on its nodes, elastic and viscous: stresses are
+    """Generalised forces (nodes, 6) of an element on its nodes, elastic and viscous: stresses are
     ``stiffness (strain + damping d strain/dt)``. Their work is that along displacements in the axes of the
     ground and rotations in those of the node, with the history updated.
 

@@ -94,7 +94,7 @@ def objective_forces(
     nodes: Array, rates: Array | None, length: Array, axes: Array, curvature: Array, stiffness: Array,
     damping: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Generalized forces (2, 6) of an element on its nodes, elastic (minus the gradient of its energy) and
+    """Generalised forces (2, 6) of an element on its nodes, elastic (minus the gradient of its energy) and
     viscous, along displacements in the axes of the ground and rotations in those of the node.
 
     Args:

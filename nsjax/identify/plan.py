@@ -138,7 +138,10 @@ def _key(text: str) -> Key:
     """Key of a number that can be trained, from its name."""
     key = parse_parameter(text, "identify")
     if key.path[0] == "scheme":
-        raise InputError(f"identify: {text}: numbers of the scheme are no parameters of the model")
+        raise InputError(
+            f"identify: {text}: numbers of the scheme are no parameters of the model; train params.* or "
+            "state.*"
+        )
     if key.path == ("state", "t"):
         raise InputError("identify: state.t cannot be trained; the times of the data refer to it")
     return key

@@ -169,7 +169,10 @@ def _check_options(objective: Objective, starts: int, spread: float, level: floa
     if not spread > 0.0:
         raise InputError(f"identify: spread = {spread!r}; it must be positive")
     if objective.loss.kind != "squares" and not objective.plan.known:
-        raise InputError(f"identify: loss = {objective.loss.kind!r} needs the noise level of the data")
+        raise InputError(
+            f"identify: loss = {objective.loss.kind!r} needs the noise level of the data; give noise= of "
+            "Recording"
+        )
     count, size = objective.count, len(objective.transforms)
     if count < size:
         raise InputError(f"identify: {size} numbers cannot be found from {count} values; train fewer")

@@ -19,11 +19,12 @@ from nsjax.core import InputError, Problem, Scheme
 from nsjax.core.arguments import check_is
 from nsjax.core.memory import check_rows
 from nsjax.core.quantities import ROWS
+from nsjax.divergence import with_divergence
 from nsjax.io.archive import load, read_unfinished, write_run
 from nsjax.io.files import PathLike, check_writable
 from nsjax.loop import RunState, trajectory
 from nsjax.simulate import Call, checked, joined_rows, most_rows, row_bytes, some_rows
-from nsjax.stability import judged, warn_of_step
+from nsjax.stability import warn_of_step
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array
 
@@ -236,7 +237,7 @@ class _File:
     def finish(self, run: RunState, rows: dict[str, Any]) -> Trajectory:
         """Writes the whole run."""
         call, system = self.call, self.problem.system
-        run = judged(call, self.warned, rows, run)
+        run = with_divergence(call, self.warned, rows, run)
         traj = trajectory(system, call.params, run, rows)
         write_run(self.path, self.problem, traj, self.scheme, self.metadata)
         return traj

@@ -100,8 +100,9 @@ class ConjugateGradients:
         if copies == 1:
             return self
         raise ValueError(
-            f"structure: ConjugateGradients with {copies} vectors of unknowns in one system; take a scheme "
-            "of one (nsga_decoupled, moreau, bathe), or a structure that eliminates (Lattice, Sparse)"
+            f"structure: ConjugateGradients does not solve for {copies} vectors of unknowns at once, as "
+            "this scheme asks; take nsga_decoupled, moreau or bathe, or a structure that eliminates "
+            "(Lattice, Sparse)"
         )
 
     def tangent(self, f: Callable[[Array], Array], x: Array) -> Any:

@@ -57,7 +57,7 @@ class Chain:
         return jnp.diff(q, prepend=0.0)
 
     def force(self, t: Array, q: Array, v: Array, p: MassSpringChain) -> Array:
-        """Generalized forces (n,): weight along the chain and spring forces."""
+        """Generalised forces (n,): weight along the chain and spring forces."""
         tension = self._each(p.stiffness) * self._stretched(q)
         after = jnp.concatenate([tension[1:], self._support(p) * q[-1:]])
         return self._each(p.mass) * p.gravity - tension - after * _signs(self.masses)

@@ -44,7 +44,7 @@ def mass(q: Array, p: RubbingRotor) -> Array:
 
 
 def force(t: Array, q: Array, v: Array, p: RubbingRotor) -> Array:
-    """Generalized forces (3,): unbalance, shaft, weight, motor."""
+    """Generalised forces (3,): unbalance, shaft, weight, motor."""
     s, c = jnp.sin(q[2]), jnp.cos(q[2])
     unbalance = p.mass * p.eccentricity * v[2] ** 2
     motor = p.torque + p.drive * (p.speed - v[2])

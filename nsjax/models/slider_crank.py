@@ -49,7 +49,7 @@ def _two_bar_mass(q: Array, p: Any) -> tuple[Array, Array, Array]:
 
 
 def _two_bar_force(q: Array, v: Array, p: Any) -> tuple[Array, Array]:
-    """Entries h1, h2 of the generalized forces: centrifugal terms, gravity, torque on the crank."""
+    """Entries h1, h2 of the generalised forces: centrifugal terms, gravity, torque on the crank."""
     l1, l2, g = p.crank_length, p.rod_length, p.gravity
     m1, m2, m3 = p.crank_mass, p.rod_mass, p.slider_mass
     s, c = sin_cos(q)
@@ -69,7 +69,7 @@ def mass(q: Array, p: SliderCrank) -> Array:
 
 
 def force(t: Array, q: Array, v: Array, p: SliderCrank) -> Array:
-    """Generalized forces (3,), [S&U&S (20)]; the torque acts on the crank."""
+    """Generalised forces (3,), [S&U&S (20)]; the torque acts on the crank."""
     h1, h2 = _two_bar_force(q, v, p)
     return jnp.stack([h1, h2, jnp.zeros_like(h1)])
 
@@ -275,7 +275,7 @@ def bilateral_mass(q: Array, p: SliderCrankBilateral) -> Array:
 
 
 def bilateral_force(t: Array, q: Array, v: Array, p: SliderCrankBilateral) -> Array:
-    """Generalized forces (2,)."""
+    """Generalised forces (2,)."""
     return jnp.stack(_two_bar_force(q, v, p))
 
 

@@ -124,7 +124,7 @@ class FlexibleCrank:
         return jnp.concatenate([matvec(angles, w[:3]) + along, deformation])
 
     def force(self, t: Array, q: Array, v: Array, p: SliderCrankFlexible) -> Array:
-        """Generalized forces (3 + n,): centrifugal and Coriolis terms, gravity, torque, elasticity."""
+        """Generalised forces (3 + n,): centrifugal and Coriolis terms, gravity, torque, elasticity."""
         rod, f, df = self.rod(p), q[3:], v[3:]
         l1, g, w1, w2 = p.crank_length, p.gravity, v[0], v[1]
         c, s = jnp.cos(q[0] - q[1]), jnp.sin(q[0] - q[1])
@@ -172,7 +172,7 @@ class FlexibleCrank:
         return 0.5 * (rod_part + section * v[1] ** 2 + crank + p.slider_inertia * v[2] ** 2)
 
     def drive(self, t: Array, q: Array, v: Array, p: SliderCrankFlexible) -> Array:
-        """Generalized force of the torque on the crank (3 + n,)."""
+        """Generalised force of the torque on the crank (3 + n,)."""
         return jnp.where(np.arange(3 + self.basis.size) == 0, 1.0, 0.0) * p.torque
 
     def lagrangian(self) -> Lagrangian:

@@ -104,7 +104,7 @@ def assemble(
             )
         return at_rest(assemble(*parts, gravity=gravity, coordinates=coordinates, guess=guess, near=near))
     if near is not None and (start or guess):
-        raise InputError("assemble: near beside start or guess; give one of them")
+        raise InputError("assemble: near is given together with start or guess; give one of them")
     return assembled(
         parts, gravity, coordinates, StartArguments(dict(start or {}), dict(guess or {}), near)
     )
@@ -122,9 +122,7 @@ def assembled(parts: tuple[Part, ...], gravity: Any, coordinates: str, begin: St
     parts = with_candidates(parts, dimension, coordinates)
     if any(part.kind == "beam" for part in parts):
         if begin.near is not None:
-            raise InputError(
-                "assemble: near in a mechanism with beams, which are drawn; give start and guess"
-            )
+            raise InputError("assemble: near does not work in a mechanism with beams; give start and guess")
         return _with_beams(parts, gravity, dict(begin.start), begin.guess)
     tree = _mechanism(parts, joint_topology(parts, dimension))
     if not tree.topology.sizes[1]:
@@ -188,17 +186,17 @@ def _tell_rows(contacts: NamedContacts) -> None:
     if own:
         few, most = contacts.of_step.between_bodies, max(len(x.names) for x in own)
         said = (
-            f"a step looks at those that are near at its start, with places for {few}: "
-            f"{UNASKED} pairs of each two kinds of shapes. capacity= of contact_group or of the reader of "
-            f"the file gives more or fewer, {most} all; without self_contact links of a robot do not meet"
+            f"a step solves for the {few} whose bodies are nearest at its start: {UNASKED} pairs of each "
+            "two kinds of shapes. Change this number by capacity= of contact_group or of the reader of the "
+            f"file; {most} is all. Without self_contact, links of a robot have no contacts with each other"
         )
     elif any(x.part.option("asked") for x in contacts.many):
         return
     else:
         said = (
             "every step solves for all of them, and the first call takes longer; leave out pairs that "
-            "never meet, by exclude= of contact_group, self_contact=False of the reader or in the model's "
-            "file, or take contact_group, of which a step looks at those that are near"
+            "never touch, by exclude= of contact_group, self_contact=False of the reader or in the model's "
+            "file, or take contact_group, whose steps solve for near pairs alone"
         )
     warnings.warn(
         f"assemble: {many} contacts between bodies, beyond {MANY_ROWS}: {said}", RowsWarning, stacklevel=5
@@ -243,8 +241,8 @@ def _check_masses(parts: tuple[Part, ...]) -> None:
     for x in parts:
         if x.kind == "body" and not is_traced(x.numbers.mass) and not np.asarray(x.numbers.mass) > 0.0:
             raise InputError(
-                f"body {x.name!r}: mass = {x.numbers.mass}, and in absolute coordinates, always those of "
-                'beams, every body needs its own; give it mass, or take coordinates="joint"'
+                f"body {x.name!r}: mass = {x.numbers.mass}, and in absolute coordinates (always with "
+                'beams) every body needs a mass; give it one, or take coordinates="joint"'
             )
 
 
@@ -253,9 +251,10 @@ def _check_armatures(parts: tuple[Part, ...], made: Mechanism) -> None:
     for x in parts:
         if x.name in made.topology.closures and x.numbers.armature is not None:
             raise InputError(
-                f"{x.kind} {x.name!r}: armature = {x.numbers.armature} of a joint that is a constraint, as "
-                "all are in absolute coordinates and one of every loop in joint coordinates; let another "
-                "joint close the loop (loop=True), or give the body behind it the inertia"
+                f"{x.kind} {x.name!r}: armature = {x.numbers.armature}, but the joint is a constraint and "
+                "has no coordinate (all joints in absolute coordinates, one joint of every loop in joint "
+                "coordinates); let another joint close the loop (loop=True), or give the inertia to the "
+                "body behind the joint"
             )
 
 
@@ -277,7 +276,8 @@ def _check_turning(parts: tuple[Part, ...], mechanism: Mechanism) -> None:
         if joint is not None and np.any(_point(centre) != _point(own)):
             continue
         raise InputError(
-            f"body {link.body!r}: it turns about its centre of mass, and inertia = {x.inertia}; give it one"
+            f"body {link.body!r}: inertia = {x.inertia}, but it turns about its centre of mass; give a "
+            "value"
         )
 
 

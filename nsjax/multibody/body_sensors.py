@@ -116,7 +116,7 @@ def sensor(
             f"of {', '.join(RELATIVE)}"
         )
     if is_traced((at, axes, on, scale, frame)):
-        raise InputError(f"sensor {name!r}: its place is traced; give numbers")
+        raise InputError(f"sensor {name!r}: its point or axes are traced; give numbers")
     at, on, scale = (number("sensor", name, k, x) for k, x in (("at", at), ("on", on), ("scale", scale)))
     against = None if frame is None else (frame[0], _tuple(frame[1]), _rows(frame[2]))
     return Sensor(

@@ -173,13 +173,13 @@ def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[
         if names[worst] in presence.couplings:
             part = mechanism.topology.of[names[worst]]
             raise InputError(
-                f"assemble: {part.kind} {part.name!r} misses by {float(left[worst]):.3g} in every position "
-                "that is found: it contradicts a loop, another coupling or the start; check its numbers, "
-                "or leave the start of one more body open"
+                f"assemble: {part.kind} {part.name!r} has an error of {float(left[worst]):.3g} in every "
+                "position that is found: it contradicts a loop, another coupling or the start; check its "
+                "numbers, or leave the start of one more body open"
             )
         raise InputError(
-            f"assemble: the loop at {names[worst]!r} does not close, {float(left[worst]):.3g} is left; "
-            "check lengths, leave the start of one more body open, or give guess= for those that are open"
+            f"assemble: the loop at {names[worst]!r} does not close, by {float(left[worst]):.3g}; check "
+            "lengths, leave the start of one more body open, or give guess= for those that are open"
         )
     v, miss = closing_rates(mechanism, p, closed, jnp.asarray(v), np.diag(1.0 * ~driven))
     if is_traced((v, miss)):
@@ -219,9 +219,9 @@ def at_rest(problem: Problem) -> Problem:
         if gaps[worst] < -INSIDE:
             name = contact_names(system)[worst]
             raise InputError(
-                f"{who}: the equilibrium lies {-gaps[worst]:.3g} beyond {name!r}, and contacts and limits "
-                f"are left out of it; ask nsjax.analysis.equilibrium(problem, contacts=[{name!r}]) for one "
-                "in which it is closed, or give positions as start"
+                f"{who}: the equilibrium without contacts and limits violates {name!r} by "
+                f"{-gaps[worst]:.3g}; find one in which it is closed with "
+                f"nsjax.analysis.equilibrium(problem, contacts=[{name!r}]), or give positions as start"
             )
     if not mechanism.presence.motions:
         return found

@@ -238,8 +238,8 @@ def _check_in_line(part: Part, tendon: str) -> None:
     """Refuse loads of joints that cannot act on a tendon."""
     if not LOADS[part.kind].in_line:
         raise InputError(
-            f"{part.kind} {part.name!r}: {tendon!r} is a tendon, in which none acts; give the tendon "
-            "stiffness and damping of its own"
+            f"{part.kind} {part.name!r}: it cannot act on the tendon {tendon!r}; give the tendon stiffness "
+            "and damping of its own"
         )
 
 

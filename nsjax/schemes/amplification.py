@@ -1,7 +1,7 @@
-"""Amplification matrices of schemes on the linear oscillator, and what their eigenvalues say.
+"""Amplification matrices of schemes on the linear oscillator: stability, period error, numerical damping.
 
-The matrix is the derivative of the scheme's real step, so that it measures the code and not a formula.
-Source: [R&S appendix A].
+The matrix is the derivative of the step that the scheme executes, so it shows the behaviour of the code,
+not of a formula. Source: [R&S appendix A].
 """
 
 from __future__ import annotations
@@ -36,7 +36,14 @@ oscillator = System(nq=1, nv=1, mass=_mass, force=_force, damping=_damping)
 
 
 def _which(scheme: Scheme, memory: str | None) -> str:
-    """The acceleration in the vector: ``"algorithmic"``, ``"true"`` or ``"none"``."""
+    """The acceleration in the vector ``X``: ``"algorithmic"``, ``"true"`` or ``"none"``.
+
+    Args:
+        memory: choice of the user; None: what the scheme says to carry.
+
+    Raises:
+        InputError: for an acceleration that the memory of the scheme does not have.
+    """
     params = {"omega": jnp.ones(()), "damping": jnp.zeros(())}
     state = State(t=jnp.zeros(()), q=jnp.zeros(1), v=jnp.zeros(1))
     carried = jax.eval_shape(lambda s: _start(s, params, state).memory, scheme)
@@ -60,19 +67,19 @@ def _which(scheme: Scheme, memory: str | None) -> str:
 
 
 def _fields(scheme: Scheme) -> tuple[str, str]:
-    """Names of the true and the algorithmic acceleration in the memory."""
+    """Names of the true and of the algorithmic acceleration in the memory of the scheme."""
     named = scheme.accelerations or Accelerations("none")
     return named.true, named.algorithmic
 
 
 def _start(scheme: Scheme, params: PyTree, state: State) -> Carry:
-    """The scheme's own first carry; its accelerations are consistent with the state."""
+    """The carry at the start of a run of the scheme; its accelerations are consistent with the state."""
     constants = scheme.prepare(scheme, oscillator, params, jnp.ones(()))
     return scheme.init(scheme, oscillator, params, constants, state)
 
 
 def _to_carry(scheme: Scheme, params: PyTree, x: Array, memory: str) -> Carry:
-    """``X -> carry`` for ``dt = 1``: accelerations in ``X`` replace those of the scheme's start."""
+    """``X -> carry`` for ``dt = 1``: accelerations in ``X`` replace those of the start of a run."""
     carry = _start(scheme, params, State(t=jnp.zeros(()), q=x[:1], v=x[1:2]))
     if memory == "none":
         return carry
@@ -92,7 +99,9 @@ def _from_carry(scheme: Scheme, carry: Carry, memory: str) -> Array:
 
 @jax.custom_jvp
 def _final(x: Array) -> Array:
-    """Identity without a derivative: that of an implicit stage's derivative would be wrong."""
+    """Identity that refuses differentiation: the derivative of a derivative of an implicit stage would be
+    wrong.
+    """
     return x
 
 
@@ -105,7 +114,7 @@ def _refuse(primals: Any, tangents: Any) -> Any:
 
 
 def _matrices(scheme: Scheme, omega: Array, damping: Array, memory: str) -> Array:
-    """Matrices for flat arrays of ``omega dt`` and damping; ``dt = 1``."""
+    """Amplification matrices for flat arrays of ``omega`` and damping ratios, with ``dt = 1``."""
 
     def one(omega: Array, damping: Array) -> Array:
         params, dt = {"omega": omega, "damping": damping}, jnp.ones(())
@@ -128,7 +137,7 @@ _compiled = jax.jit(_matrices, static_argnums=3)
 def amplification_matrix(
     scheme: Scheme, omega_dt: Any, damping: Any = 0.0, *, memory: str | None = None
 ) -> Array:
-    """The matrix that takes ``X_i`` to ``X_{i+1}`` for the linear oscillator, from the real step.
+    """Amplification matrix of a scheme on the linear oscillator, from the step that it executes.
 
     On ``q'' + 2 zeta omega q' + omega^2 q = 0`` a step is linear, ``X_{i+1} = A X_i``, with
 
@@ -143,15 +152,15 @@ def amplification_matrix(
         scheme: any scheme; its numbers may be traced (one compilation sweeps them).
         omega_dt: ``Omega = omega dt`` [rad], any shape.
         damping: Lehr's damping ratio ``zeta`` [-], broadcast against ``omega_dt``.
-        memory: the acceleration in ``X``, ``"algorithmic"``, ``"true"`` or ``"none"``; by default
-            the one that the scheme says to carry (``Scheme.accelerations``).
+        memory: the acceleration in ``X``, ``"algorithmic"``, ``"true"`` or ``"none"``. None: the one that
+            `Scheme.accelerations` names.
 
     Returns:
-        ``omega_dt.shape + (n, n)`` with n = 3 or 2.
+        Matrices, an array of shape ``omega_dt.shape + (n, n)`` with n = 3 or 2.
 
     Raises:
-        InputError: for a ``memory`` that the scheme does not have, a scheme that remembers something and
-            does not say what, or when differentiated.
+        InputError: for an acceleration that the scheme does not have; for a scheme with a memory but
+            without `Scheme.accelerations`; and if the result is differentiated.
 
     Accuracy: entries to 1e-15 relative to the largest one, in double precision; for the
         generalized-alpha family ``eps max(1, Omega^2)`` (3e-13 at ``Omega = 60``, 1e-7 at 6e4), because
@@ -183,7 +192,9 @@ REAL = 1e-10
 
 
 def _principal(scheme: Scheme, omega_dt: Any, damping: Any) -> np.ndarray:
-    """Complex root with positive imaginary part; not-a-number where all roots are real."""
+    """Principal eigenvalue, the one with the largest positive imaginary part; not-a-number where all
+    eigenvalues are real.
+    """
     roots = _eigenvalues(scheme, omega_dt, damping)
     at = np.argmax(roots.imag, axis=-1)
     root = np.take_along_axis(roots, at[..., None], axis=-1)[..., 0]
@@ -199,10 +210,10 @@ def spectral_radius(scheme: Scheme, omega_dt: Any, damping: Any = 0.0) -> np.nda
         damping: Lehr's damping ratio [-], broadcast against ``omega_dt``.
 
     Returns:
-        Array of the shape of ``omega_dt``: below 1 the scheme damps, above 1 it is unstable.
+        Array of the shape of ``omega_dt``. Below 1 the scheme damps, above 1 it is unstable.
 
-    Accuracy: that of the matrix; below 1e-6 up to ``omega dt = 6e4`` where three roots merge
-        (generalized-alpha).
+    Accuracy: that of the matrix. Where three eigenvalues merge (generalized-alpha), errors stay below 1e-6
+        up to ``omega dt = 6e4``.
 
     Source: [R&S (99)].
 
@@ -229,8 +240,8 @@ def relative_period_error(scheme: Scheme, omega_dt: Any, damping: Any = 0.0) -> 
     Returns:
         Array of the shape of ``omega_dt``; not-a-number where all eigenvalues are real.
 
-    Limits: angles are folded into (0, pi]: where a scheme turns the root by more (Bathe above
-    ``omega dt = 5.37``), the value is that of the alias that the samples show.
+    Limits: angles are folded into (0, pi]. Where a scheme turns the phase by more in a step (Bathe above
+    ``omega dt = 5.37``), the result is the period that the samples show, an alias.
 
     Source: [R&S (105)], with the period 2 pi / omega instead of the printed 1 / (omega dt).
 
@@ -247,8 +258,8 @@ def relative_period_error(scheme: Scheme, omega_dt: Any, damping: Any = 0.0) -> 
 def numerical_damping(scheme: Scheme, omega_dt: Any, damping: Any = 0.0) -> np.ndarray:
     """Damping ratio of the computed motion: ``lambda_1 = exp(-zeta_bar W +- i W sqrt(1 - zeta_bar^2))``.
 
-    ``zeta_bar = -ln |lambda_1| / sqrt(ln^2 |lambda_1| + arg^2 lambda_1)``; an exact scheme returns
-    ``damping``, so that the difference is what the scheme adds.
+    ``zeta_bar = -ln |lambda_1| / sqrt(ln^2 |lambda_1| + arg^2 lambda_1)``. An exact scheme would give
+    ``damping``; the difference is the numerical damping of the scheme.
 
     Args:
         scheme: any scheme, see `amplification_matrix`.
@@ -260,7 +271,7 @@ def numerical_damping(scheme: Scheme, omega_dt: Any, damping: Any = 0.0) -> np.n
 
     Limits: the angle is folded as in `relative_period_error`.
 
-    Source: logarithm of the principal root.
+    Source: logarithm of the principal eigenvalue.
 
     Example:
         >>> from nsjax import schemes

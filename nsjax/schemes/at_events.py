@@ -1,4 +1,4 @@
-"""Treatment of events that is common to the families of schemes."""
+"""Treatment of events common to several families of schemes: derivatives, and contacts at rest."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from nsjax.core.step import Step
 from nsjax.types import Array
 
 LOCATED = "located"
-"""`Scheme.gradient` of a scheme inside `nsjax.schemes.localized`."""
+"""Value of `Scheme.gradient` of the scheme inside `nsjax.schemes.localized`."""
 
 
 def derivatives(scheme: Scheme) -> dict[str, bool]:
-    """Which derivatives a step is to carry through events, as fields of `Family`: those of the motion
-    (``"saltation"``), the same inside `nsjax.schemes.localized`, where higher ones are not refused, or
-    none.
+    """Derivatives that a step carries through events, as fields of `nsjax.contact.family.Family`.
+
+    ``derivative``: whether a step has the derivative of the motion; not with ``gradient="discrete"``.
+    ``refuse``: whether a second differentiation is refused; not inside `nsjax.schemes.localized`.
     """
     return {"derivative": scheme.gradient != "discrete", "refuse": scheme.gradient != LOCATED}
 
 
 def touch_at_start(step: Step, tolerance: Array | float) -> Touch:
-    """Memory of contacts at the start: contacts that touch, and neither approach nor leave, count as having
-    done so before.
+    """Memory of contacts at the start of a run. Contacts that touch there, with a gap up to ``tolerance``
+    [m] and at rest, count as closed in the step before.
     """
     at = events.frozen(step.start)
     closed = touching(at.system, at.t, at.q, at.params, at.gap(), tolerance)
@@ -36,8 +37,17 @@ def touch_at_start(step: Step, tolerance: Array | float) -> Touch:
 
 
 def held_contacts(step: Step, contacts: Contacts, r: Stepped, found: Approach, load: Array) -> Array:
-    """Contacts (nc,) bool at rest after a step: held before and still loaded; come too slowly to leave
-    again; landed, if they leave more slowly than an impact comes.
+    """Contacts (nc,) bool that are at rest under load after a step.
+
+    These are loaded contacts that were held before; that approached too slowly for an impact; that had an
+    impact and leave more slowly than the slowest impact comes; or whose gap rate is zero.
+
+    Args:
+        step: the step.
+        contacts: the contacts before it.
+        r: its result.
+        found: approaching contacts.
+        load: (nc,) bool, contacts that carry an impulse.
     """
     jump = r.jump
     rests = events.at_rest(criteria_of(step.scheme), jump.after, r.end.v)
@@ -46,9 +56,10 @@ def held_contacts(step: Step, contacts: Contacts, r: Stepped, found: Approach, l
 
 
 def held_or_acting(step: Step, contacts: Contacts, r: Stepped, found: Approach, load: Array) -> Array:
-    """`held_contacts` of a scheme that looks ahead at contacts which it closes at the end of the step.
-    Sliding over a convex surface, a contact is open ahead; those that have acted in this step and the last
-    one, and neither come nor leave, are held too.
+    """`held_contacts` for a scheme that decides contacts at a predicted end of the step.
+
+    A contact that slides over a convex surface is open at that predicted state, although it stays closed.
+    So contacts that acted in this step and the last one, and whose gap rate is zero, are held, too.
     """
     acts = (r.jump.contacts[:, 0] > 0.0) & (contacts.touch.off == 0)
     stays = acts & events.at_rest(criteria_of(step.scheme), r.jump.after, r.end.v)

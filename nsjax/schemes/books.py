@@ -20,16 +20,18 @@ from nsjax.types import Array
 def step_status(
     at: SystemState, end: State, gap: Array, solved: Array, residual: Array, balance: Balance | None = None
 ) -> Array:
-    """Status bits of a step. Causes are told apart only when something is wrong.
+    """Status bits of a step, see `nsjax.status`. Causes are looked for only when something is wrong.
 
     Args:
-        at: the system at a finite state inside the step, at which mass and force are looked at to find the
-            cause.
+        at: the system at a finite state inside the step; mass and force there show the cause.
         end: the new state.
-        gap: as tested by the scheme.
-        solved: whether the contact problems met their tolerance.
-        residual: of them; infinite where one has no answer.
-        balance: mass and force at ``at`` where they are known.
+        gap: (nc,) gaps by which the scheme decided its contacts [m].
+        solved: () bool, whether all contact problems met their tolerance.
+        residual: () residual of the contact problems; infinite if one has no solution.
+        balance: mass and force at ``at``; None: they are evaluated where needed.
+
+    Returns:
+        () int, the bits.
     """
 
     def broken(x: Array) -> Array:
@@ -67,12 +69,14 @@ def stage_jump(
     """The result of the stage solver as a `Jump`.
 
     Args:
+        system: the system.
+        answer: answer of the stage solver.
         dv: (nv,) velocity change of the step.
-        rates: of the rows before and after the step, contacts (if any) first.
+        rates: (rows,) row velocities before and after the step [m/s], contacts (if any) first.
         active: (nc,) bool, contacts that take part; None where contacts have no rows.
-        given: normal impulses of the contacts that are given. A bounded row that follows a contact has the
-            normal impulse of that contact: without it the row would count as unloaded, and the reversal of
-            its sliding would be no event.
+        given: normal impulses that the contact law prescribes. A bounded row that belongs to a contact
+            takes the normal impulse of that contact: otherwise it would count as unloaded, and a reversal
+            of its sliding would be no event.
     """
     none = no_jump(system)
     count = 0 if active is None else system.nc * (1 + system.nt)
@@ -96,7 +100,9 @@ def stage_jump(
 
 
 def contact_event(gap: Array, active: Array, report: ContactReport, jump: Jump) -> Event:
-    """The contact decision of a step, by the gaps (nc,) that it tested and the contacts that took part."""
+    """The contact decision of a step: gaps (nc,) by which it was made [m], ``active`` contacts (nc,) bool
+    that took part, impacts of the ``report``, and normal gap rates of the ``jump``.
+    """
     return Event(
         gap=gap,
         active=active,
@@ -109,7 +115,9 @@ def contact_event(gap: Array, active: Array, report: ContactReport, jump: Jump) 
 
 
 def impulse_output(r: Stepped, event: Event, notes: Array, dt: Array, status: Array) -> Output:
-    """Output of a step whose contact and constraint forces are all impulses."""
+    """Output of a step whose contact and constraint forces are all impulses: forces are impulses over
+    ``dt``.
+    """
     jump = r.jump
     return Output(
         force_normal=jump.contacts[:, 0] / dt,

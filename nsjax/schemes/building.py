@@ -1,26 +1,29 @@
 """Parts from which you make a time-stepping scheme of your own; no other module is needed.
 
-Two frameworks do the work that is the same for all schemes. Whatever they cannot do, a `Scheme` can: it
-is three pure functions.
+Two frameworks do the work that is the same for all schemes. A scheme that fits neither is a `Scheme` made
+directly: a record of three pure functions.
 
-*A base scheme between impulses* (`mixed_scheme`): a function ``(coef, state, memory, dt, run) -> BaseEnd``
-predicts, describes its implicit stages as affine maps of the velocity increments (`single`, `Maps`), lets
-``run`` solve them, and says where the step ends. Contact and constraint forces, impulses at impacts,
-accelerations after a change of contacts, status and derivatives of the motion come from the framework.
-Worked example: ``experiments/examples/rho_infinity_bathe.py``.
+*A base scheme between impulses* (`mixed_scheme`): you write a function
+``(coef, state, memory, dt, run) -> BaseEnd``. It predicts, describes its implicit stages as affine maps of
+the velocity increments (`single`, `Maps`), lets ``run`` solve them, and returns the end of the step. The
+framework adds contact and constraint forces, impulses at impacts, accelerations after a change of contacts,
+status, and derivatives of the motion. Worked example: ``experiments/examples/rho_infinity_bathe.py``.
 
-*A step whose contact forces are all impulses* (`impulse_scheme`): a function ``(run) -> Stepped`` answers
-a state; its equations are `FrozenRowEquations` with the scheme's own ``residual`` (momentum balance) and
-``rates`` (what the contact laws refer to), which `ImpulseRun.solve` solves. The decision which contacts
-take part, the contact solver, events, books and status come from the framework. Worked example:
-``experiments/examples/schatzman_paoli.py``. A step that is linear in its velocities needs no equations:
-`forced_jump` answers mass and force (`Balance`, `StepForces`) and rows at one `SystemState`, with
-`SolverSettings`; where rows and responses are `Formed` already, `velocity_jump` does. Moreau's rule, the
-theta-method and both schemes of Gear, Gupta and Leimkuhler are written in this way.
+*A step whose contact forces are all impulses* (`impulse_scheme`): you write ``(run) -> Stepped``. Its
+equations are `FrozenRowEquations` with the scheme's own ``residual`` (momentum balance) and ``rates``
+(row velocities in the contact laws); `ImpulseRun.solve` solves them. The framework adds the decision
+which contacts take part, the contact solver, events, output and status. Worked example:
+``experiments/examples/schatzman_paoli.py``.
 
-What a step is of, where it starts and how long it is, is one value, a `Step`; `ImpulseRun` is one, too.
+A step that is linear in its velocities needs no equations. `forced_jump` solves it, from mass and force
+(`Balance`, `StepForces`) and the rows at one `SystemState`, with `SolverSettings`. `velocity_jump` does the
+same where rows and responses are `Formed` already. Moreau's rule, the theta-method and both schemes of
+Gear, Gupta and Leimkuhler are written in this way.
 
-Functions of a scheme stand at module level: they are part of what a compiled program is kept by.
+A `Step` is one value with everything a step depends on: scheme, system, parameters, carry, step size.
+`ImpulseRun` is a `Step`, too.
+
+Define the functions of a scheme at module level: compiled programs are kept under them as a key.
 
 Example:
     >>> from nsjax.schemes.building import BaseEnd, Memory, State, Tolerances, mixed_scheme, record, single

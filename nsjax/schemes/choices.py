@@ -1,4 +1,4 @@
-"""Choices that several schemes offer under the same names."""
+"""Options that several schemes offer under the same names, and their checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nsjax.core.errors import InputError, nearest
 from nsjax.core.system import TANGENTS, System, add
 
 FORMS = ("index_2", "ggl", "index_3", "index_1")
-"""Levels of bilateral constraints: velocity, position and velocity, position, acceleration."""
+"""Forms of bilateral constraints: on velocity, position and velocity, position, acceleration level."""
 
 MIXED = (
     "stage_tolerance", "tolerance", "gap_tolerance", "consistent_initial_acceleration",
@@ -23,18 +23,29 @@ MIXED = (
 """Keywords common to all schemes of the mixed framework."""
 
 METRICS = ("auto", "euclidean", "kinetic")
-"""Metrics of a correction of positions."""
+"""Metrics of a projection of positions."""
 
 
 def choose(name: str, option: str, value: str, known: tuple[str, ...]) -> str:
-    """``value`` if it is known; otherwise a sentence."""
+    """``value``, if it is one of ``known``.
+
+    Args:
+        name, option: of the scheme and of its option, for the error message.
+
+    Raises:
+        InputError: for another value.
+    """
     if value not in known:
         raise InputError(f"{name}: {option} = {value!r}; choose one of {', '.join(known)}")
     return value
 
 
 def known_options(name: str, options: dict[str, Any]) -> dict[str, Any]:
-    """``options`` of a scheme of the mixed framework if all are `MIXED`; otherwise a sentence."""
+    """``options``, if all of them are options of the mixed framework (`MIXED`).
+
+    Raises:
+        InputError: for an unknown option.
+    """
     for key in options:
         if key not in MIXED:
             raise InputError(f"{name}: unknown option {key!r}; {nearest(key, MIXED)}")
@@ -42,7 +53,11 @@ def known_options(name: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def within(name: str, option: str, value: Any, low: float, high: float = np.inf) -> Any:
-    """``value`` if it lies in ``[low, high]``, or is traced; otherwise a sentence."""
+    """``value``, if it lies in ``[low, high]`` or is traced.
+
+    Raises:
+        InputError: for a value that is no number, or outside the range.
+    """
     if is_traced(value):
         return value
     plain = as_number(value)
@@ -55,7 +70,11 @@ def within(name: str, option: str, value: Any, low: float, high: float = np.inf)
 
 
 def told_by(name: str, criteria: Criteria | None) -> Criteria | None:
-    """Checks the criteria of events."""
+    """``criteria`` of events, if they are a `nsjax.Criteria` or None.
+
+    Raises:
+        InputError: for a value of another type.
+    """
     if criteria is not None and not isinstance(criteria, Criteria):
         raise InputError(
             f"{name}: criteria must be a nsjax.Criteria, got {criteria!r}; "
@@ -65,15 +84,21 @@ def told_by(name: str, criteria: Criteria | None) -> Criteria | None:
 
 
 def choose_tangent(name: str, value: str) -> str:
-    """Checks a choice of the tangent."""
+    """``value``, if it is a tangent of the iteration.
+
+    Raises:
+        InputError: for another value.
+    """
     return choose(name, "tangent", value, ("auto", *TANGENTS))
 
 
 def tangent_of(choice: str, system: System) -> str:
-    """The tangent of the iteration: that of the model's hint where it is not chosen."""
+    """The tangent of the iteration: ``choice``, or for ``"auto"`` the hint of the model."""
     return system.tangent_hint if choice == "auto" else choice
 
 
 def kinetic_metric(choice: str, system: System) -> bool:
-    """Whether positions are corrected along ``M^-1 W``: by default where rotations mix units."""
+    """Whether positions are corrected along ``M^-1 W``: for ``"kinetic"``, and for ``"auto"`` in models
+    with rotations, whose coordinates have different units.
+    """
     return choice == "kinetic" or (choice == "auto" and system.retract is not add)

@@ -21,14 +21,15 @@ class SchemeEntry:
     """A registered scheme.
 
     Args:
-        factory: makes the scheme with its defaults.
-        order: orders in (q, v, force) on smooth motion.
-        summary: one line.
-        friction: solves Coulomb friction.
-        position_level: fulfils contacts and constraints on position level.
-        time_dependence: takes moving walls and prescribed motion.
-        singular_mass: accepts a singular mass matrix.
-        stability_limit: largest stable ``omega dt`` of an undamped oscillator, None if unbounded.
+        factory: function that makes the scheme; its arguments have defaults.
+        order: orders of convergence of (q, v, force) on smooth motion.
+        summary: description in one line.
+        friction: whether it solves Coulomb friction.
+        position_level: whether it fulfils contact and constraint laws on position level.
+        time_dependence: whether it accepts moving walls and prescribed motions.
+        singular_mass: whether it accepts a singular mass matrix.
+        stability_limit: largest stable ``omega dt`` of an undamped oscillator; None: unconditionally
+            stable.
 
     Example:
         >>> from nsjax import schemes

@@ -187,8 +187,8 @@ def check_stiff(ramp: Ramp, q: np.ndarray, x: np.ndarray) -> None:
         labels = ramp.system.labels.v
         name = labels[worst].split(" [")[0] if labels else f"entry {worst} of v"
         raise InputError(
-            f"statics: a mechanism: {name} moves without any force; hold it by a joint or spring, or ask "
-            "for its motion with nsjax.simulate"
+            f"statics: nothing holds {name}, which moves without any force; hold it by a joint or spring, "
+            "or compute its motion with nsjax.simulate"
         )
 
 
@@ -257,8 +257,8 @@ def equilibrium(
             step *= 0.5
             if step < base * 0.5**HALVINGS:
                 raise InputError(
-                    f"statics: the load steps end at {s:.6g} of what is asked for, a step of {step:.2g} "
-                    "finds no equilibrium; the structure may snap or buckle there: follow its path with "
+                    f"statics: no equilibrium is found beyond {s:.6g} of the loads, with load steps down "
+                    f"to {step:.2g}; the structure may snap or buckle there: follow its path with "
                     "nsjax.analysis.load_path"
                 )
             continue

@@ -172,7 +172,7 @@ def check_accuracy(
     count = checks.check_lengths(dt, steps, time, 1, 0)
     checks.check_gradient(scheme, gradient)
     if count < 2:
-        raise InputError(f"check_accuracy: {count} step; give a run of at least 2")
+        raise InputError(f"check_accuracy: steps = {count}; give a run of at least 2 steps")
     keys = tuple(_key(problem, name) for name in parameters)
     names, read = reader(problem, outputs)
     counts = tuple(round(count * x) for x in STEPS)

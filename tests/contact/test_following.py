@@ -215,13 +215,13 @@ def test_the_spin_of_a_ball_goes_down() -> None:
 
 def test_what_is_refused() -> None:
     words = (
-        r"drag_contact = \(1,\) of nd = 1 bounded rows and nc = 1 contacts; give the number of a contact"
+        r"drag_contact = \(1,\) for nd = 1 bounded rows and nc = 1 contacts; give for each row the number"
     )
     with pytest.raises(InputError, match=words):
         dataclasses.replace(DISC, drag_contact=(1,))
     words = (
-        r"scheme 'bathe' with drag_contact = \(0,\) \(bounds that follow normal forces: rolling "
-        r"resistance, friction against spinning\); schemes.moreau\(\) takes them"
+        r"scheme 'bathe' does not work with drag_contact = \(0,\) \(rolling resistance, friction "
+        r"against spinning\); take schemes.moreau\(\)"
     )
     with pytest.raises(InputError, match=words):
         nsjax.simulate(*disc(0.3, 0.1), schemes.bathe(), dt=1e-2, steps=1)

@@ -72,9 +72,7 @@ def test_sentences(crank, monkeypatch) -> None:
         nsjax.environment(blind, reward, low=0.0, high=1.0)
     with pytest.raises(InputError, match=r"low = 1.0 and high = 0.0; low must be below high"):
         nsjax.environment(crank, reward, low=1.0, high=0.0)
-    with pytest.raises(
-        InputError, match=r"the episode has no start; call reset\(\) of the environment first"
-    ):
+    with pytest.raises(InputError, match=r"no episode has begun; call reset\(\) of the environment first"):
         nsjax.environment(crank, reward, low=0.0, high=1.0).step(np.zeros(1))
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with pytest.raises(ImportError, match=r"environments need gymnasium: pip install 'nsjax\[gym\]'"):

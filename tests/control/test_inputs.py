@@ -134,7 +134,7 @@ def test_refusals_name_the_input_and_the_remedy(inputs: Any, words: str) -> None
     ("times", "values", "kind", "words"),
     [
         ([0.0, 0.0], [1.0, 2.0], "held", r"table: times\[1\] = .* after .*; they must ascend"),
-        ([0.0, 1.0], [1.0], "held", "one row each"),
+        ([0.0, 1.0], [1.0], "held", "give one row for each time"),
         ([0.0], [1.0], "cubic", "table: kind = 'cubic'; choose "),
         (0.0, 1.0, "held", r"table: times have shape .*; give \(n,\), at least one"),
     ],

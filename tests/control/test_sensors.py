@@ -100,7 +100,7 @@ def test_refusals() -> None:
         run.sensor("foot.force")
     with pytest.raises(InputError, match=r"sensor: unknown quantity .*trunk\.velocity"):
         run.sensor("trunk.velocty")
-    with pytest.raises(InputError, match="looks at the body 'trunc', which is not there"):
+    with pytest.raises(InputError, match="measures the body 'trunc', which the mechanism does not have"):
         run.sensor(sensor("x", "position", "trunc"))
     with pytest.raises(InputError, match="sensor 'x': unknown kind 'speed'"):
         sensor("x", "speed", "trunk")
@@ -111,7 +111,7 @@ def test_refusals() -> None:
         sensor("x", "acceleration", "trunk", frame=("trunk", None, None))
     with pytest.raises(InputError, match="give the names of 2 parts, each a body"):
         sensor("x", "distance", "trunk")
-    with pytest.raises(InputError, match="its place is traced; give numbers"):
+    with pytest.raises(InputError, match="its point or axes are traced; give numbers"):
         jax.jit(lambda x: sensor("x", "position", "trunk", scale=x) and x)(1.0)
     ball = nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=2)
     with pytest.raises(InputError, match="not made of parts"):

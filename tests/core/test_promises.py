@@ -136,7 +136,7 @@ def test_rows_are_those_of_gaps() -> None:
     assert int(runs[0].impacts.sum()) >= 1
     np.testing.assert_array_equal(*(x.q for x in runs))
     wrong = dataclasses.replace(known, rows=_wrong_rows)
-    with pytest.raises(InputError, match=r"rows: rates of the contacts miss .* by 0\.001 of their size"):
+    with pytest.raises(InputError, match=r"rows: rates of the contacts differ .* by 0\.001 of their size"):
         nsjax.simulate(wrong, problem.params, problem.state, schemes.moreau(), dt=1e-3, steps=500)
     with pytest.raises(InputError, match="rows is given but never used with nc = 0"):
         dataclasses.replace(problem.system, nc=0, gap=None, law=None, rows=_rows, labels=nsjax.Labels())

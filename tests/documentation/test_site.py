@@ -154,7 +154,7 @@ def test_formulas_of_the_notebooks_need_no_network() -> None:
 
 def test_other_folders_are_left_alone(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.txt").write_text("kept")
-    with pytest.raises(InputError, match="is there and is no site"):
+    with pytest.raises(InputError, match="exists and is no site"):
         build(tmp_path)
     assert main(["docs", "--output", str(tmp_path)]) == 2
     assert "name a new folder" in capsys.readouterr().err
@@ -220,5 +220,5 @@ def test_a_warning_is_an_error(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
     front.parent.mkdir(parents=True)
     front.write_text("# Title\n\n[nowhere](nowhere.md)\n")
     monkeypatch.setattr(site, "checkout", lambda: tmp_path)
-    with pytest.raises(InputError, match=r"the generator warns; mend what it names(.|\n)*nowhere"):
+    with pytest.raises(InputError, match=r"the generator warns; correct what it names(.|\n)*nowhere"):
         build(tmp_path / "site")

@@ -88,7 +88,7 @@ class Motion:
         return mass, normal, tangent, drift, aside
 
     def force(self, t, x):
-        """Generalized force."""
+        """Generalised force."""
         a, b, u, w = x
         p, m, n = self.p, self.p["tip"], self.p["length"]
         s = m * n * np.sin(a - b)

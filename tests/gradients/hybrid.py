@@ -36,7 +36,7 @@ class Mechanics:
         raise NotImplementedError
 
     def force(self, t, q, v) -> np.ndarray:
-        """Generalized force (n,)."""
+        """Generalised force (n,)."""
         raise NotImplementedError
 
     def gaps(self, t, q) -> Any:

@@ -118,7 +118,7 @@ def test_absolute_coordinates_are_refused() -> None:
         joint_spring("d", "h", damping=1.0),
     )
     problem = assemble(*parts, gravity=9.81, coordinates="absolute")
-    with pytest.raises(InputError, match=r"no damping\. Mechanisms give that of their joints with"):
+    with pytest.raises(InputError, match=r"no damping\. Assemble a mechanism with coordinates"):
         nsjax.simulate(*problem, IMPLICIT, dt=1e-3, steps=1)
 
 

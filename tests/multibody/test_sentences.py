@@ -174,11 +174,11 @@ CASES: dict[str, tuple[Any, str]] = {
     ),
     "point on its hinge": (
         lambda: assemble(body("bob", mass=1.0), hinge("h", "ground", "bob")),
-        "body 'bob': it turns",
+        "body 'bob': inertia = None, but it turns",
     ),
     "free point": (
         lambda: assemble(body("bob", mass=1.0)),
-        "body 'bob': it turns about its centre of mass",
+        "body 'bob': inertia = None, but it turns about its centre of mass; give a value",
     ),
     # contacts
     "order of shapes": (lambda: contact("c", plane(), sphere("rod", 0.1)), "contact 'c': .*exchange them"),

@@ -117,7 +117,9 @@ def test_what_cannot_be_coupled_is_refused() -> None:
     with pytest.raises(InputError, match="unknown joint 'u'"):
         assemble(*parts, gear("g", "A", "u", ratio=1.0))
     still = tendon("rope", ("ground", (1.0, 0.0)), ("ground", (1.0, 1.0)))
-    with pytest.raises(InputError, match="coupling 'held' misses by -1 in every position that is found: it "
-                       "contradicts a loop, another coupling or the start; check its numbers, or leave the "
-                       "start of one more body open"):  # fmt: skip
+    words = (
+        "coupling 'held' has an error of -1 in every position that is found: it contradicts a loop, "
+        "another coupling or the start; check its numbers, or leave the start of one more body open"
+    )
+    with pytest.raises(InputError, match=words):
         assemble(*parts[:2], still, coupling("held", "rope", polynomial=(2.0,)))

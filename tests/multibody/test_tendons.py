@@ -211,7 +211,7 @@ WORDS = [
     (lambda: two(joint_tendon("t", {"B": 1.0})), "joint_tendon 't': unknown joint 'B'"),
     (on_a_ball, "'A' is a ball joint; name a hinge or slide"),
     (lambda: two(joint_tendon("t", {"A": 1.0}), joint_spring("s", "t", stiffness=1.0)),
-     "is a tendon, in which none acts; give the tendon stiffness and damping of its own"),
+     "it cannot act on the tendon 't'; give the tendon stiffness and damping of its own"),
 ]  # fmt: skip
 
 

@@ -26,8 +26,8 @@ def _end(restitution, notes=False, model="crank"):
     problem = MODELS[model]()
     params = dataclasses.replace(problem.params, restitution=restitution)
     run = nsjax.simulate(
-        problem.system, params, problem.state, schemes.moreau(), dt=STEP[model], steps=200, every=200, save=(),
-        notes=notes,
+        problem.system, params, problem.state, schemes.moreau(), dt=STEP[model], steps=200, every=200,
+        save=(), notes=notes,
     )  # fmt: skip
     return run.q[-1]
 

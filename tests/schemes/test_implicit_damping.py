@@ -253,11 +253,11 @@ def test_systems_without_damping_are_refused() -> None:
     start = State(t=0.0, q=np.ones(1), v=np.zeros(1))
     bare = dataclasses.replace(FALL, damping=None)
     with pytest.raises(
-        InputError, match=r"the system gives no damping\. Mechanisms give that of their joints"
+        InputError, match=r"the system has no damping\. Assemble a mechanism with coordinates"
     ):
         nsjax.simulate(bare, NUMBERS, start, MOREAU, dt=1e-3, steps=1)
     sparse = dataclasses.replace(FALL, mass=None, inertia=still, structure=BlockTridiagonal(1))
-    with pytest.raises(InputError, match="it takes a dense mass, and structure = BlockTridiagonal"):
+    with pytest.raises(InputError, match="it needs a dense mass matrix, but structure = BlockTridiagonal"):
         nsjax.simulate(sparse, NUMBERS, start, MOREAU, dt=1e-3, steps=1)
     wrong = dataclasses.replace(FALL, damping=square)
     with pytest.raises(InputError, match=r"damping returns shape \(2, 1\); the system needs \(1,\) or"):

@@ -108,7 +108,7 @@ def test_rows_are_stored_part_by_part() -> None:
 
 
 REFUSED = {
-    "structure": ({"structure": BlockTridiagonal(3)}, r"promise BlockDiagonal\(3\)"),
+    "structure": ({"structure": BlockTridiagonal(3)}, r"give structure = BlockDiagonal\(3\)"),
     "contacts": ({"islands": 2}, "nv = 9 with islands = 2; each part must have equally many"),
     "count": ({"islands": -1}, "islands = -1; it must be a whole number"),
 }

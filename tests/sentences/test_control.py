@@ -51,15 +51,15 @@ def balls() -> nsjax.Problem:
     ("make", "words"),
     [
         (lambda: nsjax.analysis.linearise(sledge().replace(initial_v=[1.0, 0.0, 0.0]), contacts=["foot"]),
-         "linearise: contact 'foot' slides with friction 0.3, where forces jump; give a state in which it "
-         "rests, set its friction to zero, or leave it out of contacts"),
+         "linearise: contact 'foot' slides with friction 0.3; sliding contacts must have none: give a "
+         "state in which it rests, set its friction to zero, or leave it out of contacts"),
         (lambda: nsjax.filtered(sledge(), {"push.value": 0.1}),
          r"filtered: 'push.value' has the shape \(2,\); name an entry"),
         (lambda: nsjax.filtered(islands(), {"push.value[0]": 0.1}),
-         "the bodies fall into islands, which first-order actuators do not take; assemble with coordinates="
+         "filtered: first-order actuators do not work with islands of bodies; assemble with coordinates="
          '"joint", or filter the command with nsjax.table or in the policy instead'),
         (lambda: nsjax.filtered(hopper(), {"motor": 0.1}, ranges={"drive": (0.0, 1.0)}),
-         "filtered: range of 'drive', which has no time constant; give it one"),
+         "filtered: ranges has 'drive', which has no time constant; give it one"),
         (lambda: nsjax.filtered(hopper(), {"motor": 0.1}, ranges={"motor": (1.0, 0.0)}),
          r"filtered: range \(1.0, 0.0\) of 'motor'; give a pair of the least and the largest command"),
         (lambda: nsjax.stepper(hopper(), schemes.moreau(), 1e-3, inputs=["motor"]).reset(
@@ -68,11 +68,10 @@ def balls() -> nsjax.Problem:
         (prescribed, "has a prescribed motion; leave one out"),
         (lambda: widths(jnp.zeros((2, 3)), jnp.zeros((4, 5)),
                         types.SimpleNamespace(system=types.SimpleNamespace(nc=2)), 4),
-         "a capacity beside what the scheme keeps of all contacts together; leave capacity out, or take "
-         "another scheme"),
+         "it has a capacity, and the memory of the scheme cannot be divided by contacts; leave capacity "
+         "out, or take another scheme"),
         (lambda: nsjax.driven(balls(), {"gravity": 1.0}),
-         r"contacts between bodies that change \(contact_group with a capacity\) take none; leave the "
-         "capacity out"),
+         "inputs do not work with a contact_group that has a capacity; leave the capacity out"),
         (lambda: nsjax.driven(models.elastic_bar(), {"young": 1.0}),
          "promises to be constant over a run; drop constant=True of it"),
         (lambda: check_constants(

@@ -184,7 +184,7 @@ PICTURES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "dimensions": (
         lambda: drawn(plane_and_space),
-        r"animate: shapes of \[2, 3\] dimensions; all of them are of the plane, or of space",
+        r"animate: shapes have points of \[2, 3\] coordinates; draw all in the plane, or all in space",
     ),
     "nowhere": (lambda: drawn(nowhere), "animate: shapes returns no finite point; nothing can be drawn"),
     "overview of a batch": (

@@ -104,7 +104,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "law and stiffness": (
         lambda: mb.spring("leg", "ground", "rod", law=abs, stiffness=1.0),
-        "spring 'leg': a law of your own beside stiffness or damping; put all into it",
+        "spring 'leg': a law is given together with stiffness or damping; put all into the law",
     ),
     "actuator": (lambda: mb.actuator("motor", "pin"), "actuator 'motor': give effort or law, one of them"),
     "name": (
@@ -145,7 +145,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "universal": (
         lambda: mb.universal("u", "a", "b", axis=(1.0, 0, 0), second_axis=(0.6, 0.8, 0)),
-        "universal 'u': axis and second_axis meet at 53.1301 degrees; they must stand across each other",
+        "universal 'u': axis and second_axis form 53.1301 degrees at coordinates zero; they must",
     ),
     "curve": (
         lambda: mb.profile("cam", np.zeros((3, 2))),

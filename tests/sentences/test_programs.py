@@ -162,6 +162,6 @@ def test_joints_inside_have_no_rows() -> None:
     """A base scheme of one's own asks for them, for a system that keeps them inside its structure."""
     names = {"system": types.SimpleNamespace(inside=1), "scheme": types.SimpleNamespace(name="own")}
     with pytest.raises(
-        InputError, match="own: joints inside the structure have no rows; say joints_inside=False"
+        InputError, match="own: joints inside the structure have no rows; give joints_inside=False"
     ):
         made(Runner, **names).rows_at(0.0, np.zeros(1))

@@ -99,7 +99,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "pairs and constraints": (
         lambda: system(**PAIRS, **PARTS, nb=1, constraint=scalar),
-        "System: nb = 1 with pairs; constraints are not known there: leave pairs out",
+        "System: nb = 1 with pairs, which do not work with constraints; leave pairs out",
     ),
     "pairs alone": (
         lambda: system(**PAIRS, **PARTS),
@@ -176,19 +176,19 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "scheme of pairs": (
         lambda: pairs.check_run(PILE.system, schemes.bathe(), 0, None),
-        r"scheme 'bathe' with pairs \(contacts of many bodies\); schemes.moreau\(\) takes them",
+        r"scheme 'bathe' does not work with pairs \(contacts of many bodies\); take schemes.moreau\(\)",
     ),
     "events of pairs": (
         lambda: pairs.check_run(PILE.system, MOREAU, 3, None),
-        "events = 3 with pairs; impacts are counted in traj.impacts, not listed",
+        "events = 3: with pairs impacts are counted in traj.impacts, but not listed; leave events out",
     ),
     "gradient of pairs": (
         lambda: pairs.check_run(PILE.system, MOREAU, 0, "saltation"),
-        r"gradient: derivative of a run with pairs \(contacts of many bodies\); differences of runs",
+        r"gradient: runs with pairs \(contacts of many bodies\) have no derivatives; take differences",
     ),
     "promise of pairs": (
         lambda: promises.check_promises(PILE.system, {"pairs: contacts": np.array(0.5)}),
-        "pairs: rates of the contacts by the directions miss those of gap and slip by 0.5 of their size",
+        "pairs: rates of the contacts by the directions differ from those of gap and slip by 0.5 of",
     ),
     "change": (lambda: BALL.replace({"params.hight": 1.0}), "replace: unknown parameter 'params.hight'; "),
     "key": (

@@ -118,8 +118,8 @@ def test_what_has_no_rest_is_refused() -> None:
         pendulum(start="rest")
     with pytest.raises(
         InputError,
-        match=r"lies 1\.\d+ beyond 'foot', and contacts and limits are left out of it; ask nsjax.analysis.*"
-        "for one in which it is closed, or give positions as start",
+        match=r"the equilibrium without contacts and limits violates 'foot' by 1\.\d+; find one in which "
+        "it is closed with nsjax.analysis.*, or give positions as start",
     ):
         falling(more=(
             spring("k", ("ground", (0.0, 1.0)), "b", stiffness=5.0),

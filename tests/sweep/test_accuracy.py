@@ -142,7 +142,7 @@ def test_refusals() -> None:
         ({"outputs": ["z"]}, "unknown quantity 'z'"),
         ({"outputs": "y"}, r"outputs = 'y'; give a list of names, such as \['y'\]"),
         ({"gradient": "none"}, "gradient"),
-        ({"time": None, "steps": 1}, "check_accuracy: 1 step; give a run of at least 2"),
+        ({"time": None, "steps": 1}, "check_accuracy: steps = 1; give a run of at least 2 steps"),
     ):
         with pytest.raises(nsjax.InputError, match=said):
             run(**words)
@@ -169,7 +169,7 @@ def test_outputs_of_parts() -> None:
     ):
         nsjax.check_accuracy(block, schemes.moreau(), time=0.1, **(run | {"outputs": ["block.position"]}))
     with pytest.raises(
-        nsjax.InputError, match=r"outputs: .* asks for an entry of an array .*; take another"
+        nsjax.InputError, match=r"outputs: .* lies outside the array of shape .*; name an entry inside"
     ):
         nsjax.check_accuracy(block, schemes.moreau(), time=0.1, **(run | {"outputs": ["rail.speed[0]"]}))
     with pytest.raises(nsjax.InputError, match="is not set in this problem; what is set beside it: value"):

@@ -49,8 +49,8 @@ class CouplingKind:
                 continue
             if JOINTS[joint.kind].measure is None:
                 raise InputError(
-                    f"{part.kind} {part.name!r}: {joint.name!r} is a {joint.kind} joint, which has not one "
-                    "coordinate; name a hinge or slide"
+                    f"{part.kind} {part.name!r}: {joint.name!r} is a {joint.kind} joint, which does not "
+                    "have a single coordinate; name a hinge or slide"
                 )
             if joint.option("motion") is not None and len(joints) == 1:
                 raise InputError(

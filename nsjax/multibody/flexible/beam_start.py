@@ -178,15 +178,15 @@ def _check_closed(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> None:
     worst = int(np.argmax(np.abs(left)))
     if not abs(left[worst]) <= OPEN * max(1.0, float(jnp.max(jnp.abs(q)))):
         raise InputError(
-            f"assemble: the joint at {names[worst]!r} is open by {left[worst]:.3g}; draw beams where they "
-            "meet, with points at= and on= in the axes of the ground as they are drawn, and give start= or "
-            "guess= of rigid bodies"
+            f"assemble: the joint at {names[worst]!r} is open by {left[worst]:.3g} at the start; give "
+            "nodes of beams that meet there, at= and on= in the axes of the ground, and start= or guess= "
+            "of rigid bodies"
         )
     worst = int(np.argmax(np.abs(rate)))
     if not abs(rate[worst]) <= OPEN * max(1.0, float(jnp.max(jnp.abs(v)))):
         raise InputError(
             f"assemble: the given velocities open the joint at {names[worst]!r} with {rate[worst]:.3g}; "
-            "give velocities that fit, to all nodes of the beams that the joint holds"
+            "give compatible velocities to all nodes of the beams at this joint"
         )
 
 

@@ -140,8 +140,8 @@ def _check_thirds(name: str, points: Any) -> None:
     worst = int(np.argmax(np.abs(share - 0.5)))
     if not abs(share[worst] - 0.5) < 0.25:
         raise InputError(
-            f"beam {name!r}: the middle node {2 * worst + 1} stands at {share[worst]:.3g} of its element; "
-            "give nodes within the middle half"
+            f"beam {name!r}: the middle node {2 * worst + 1} lies at {share[worst]:.3g} of its element; "
+            "place it between 0.25 and 0.75"
         )
 
 
@@ -274,7 +274,9 @@ def _of_all_nodes(part: Part, beams: dict[str, Part]) -> Part:
     if on_second and first not in beams:
         return part
     if second in beams:
-        raise InputError(f"contact {part.name!r}: the beam {second!r} is the second; exchange the shapes")
+        raise InputError(
+            f"contact {part.name!r}: the beam {second!r} must be first; exchange the two shapes"
+        )
     if first not in beams:
         return part
     shape = part.option("shapes")[0]

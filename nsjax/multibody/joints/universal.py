@@ -46,9 +46,8 @@ def universal(
         lean = float(np.asarray(axis, float) @ np.asarray(frame) @ np.asarray(second_axis, float))
         if abs(lean) > UNIT_TOLERANCE:
             raise InputError(
-                f"universal {name!r}: axis and second_axis meet at {np.degrees(np.arccos(lean)):.6g} "
-                "degrees; they must stand across each other where the coordinates are zero: change an "
-                "axis, or give turned"
+                f"universal {name!r}: axis and second_axis form {np.degrees(np.arccos(lean)):.6g} degrees "
+                "at coordinates zero; they must be perpendicular: change an axis, or give turned"
             )
     return joint(
         "universal", name, first, second, None, loop, at=at, on=on, axis=axis, second_axis=second_axis,

@@ -1,5 +1,7 @@
-"""Springs, motors, forces and moments, a file each, and what they do to bodies together. A new load is a
-file with a `LoadKind`, and its entry here.
+"""Loads of a mechanism: springs, motors, tendons, forces and moments, and their sums on every body.
+
+Each kind of load has a file of its own. A new kind is one more file with a `LoadKind`, and its entry in
+`KINDS`.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ KINDS: dict[str, LoadKind] = {
     x.name: x
     for x in (SPRING, JOINT_SPRING, ACTUATOR, FORCE, TORQUE, FLUID_DRAG, LINE_LOAD, TENDON, JOINT_TENDON)
 }  # fmt: skip
-"""Kinds of loads by the kinds of their parts."""
+"""Kinds of loads by their names (`nsjax.multibody.parts.Part.kind`)."""
 
 __all__ = [
     "KINDS", "Line", "LoadKind", "Push", "actuator", "ends_of", "energy_of", "fluid_drag", "force",
@@ -45,27 +47,29 @@ def kind_of(part: Part) -> LoadKind:
 
 
 def has_line(part: Part) -> bool:
-    """Whether a part is a length on which efforts act: a tendon."""
+    """Whether a part is a tendon: a length on which springs, dampers and actuators act."""
     kind = KINDS.get(part.kind)
     return kind is not None and kind.line is not None
 
 
 def line_of(scene: Scene, topology: Any, part: Part, p: PyTree) -> Line:
-    """The length of a tendon."""
+    """Length and rate of a tendon, and the forces that it exerts, as a `Line`."""
     line: Any = kind_of(part).line
     made: Line = line(scene, topology, part, p)
     return made
 
 
 def length_of(scene: Scene, topology: Any, part: Part, p: PyTree, moving: bool) -> tuple[Any, Any]:
-    """Length of a tendon and its rate; None for the rate of a scene without velocities."""
+    """Length of a tendon [m] and its rate [m/s]. Without ``moving`` the scene has no velocities, and the
+    rate is None.
+    """
     still = scene if moving else dataclasses.replace(scene, frames=still_frames(scene))
     line = line_of(still, topology, part, p)
     return line.length, line.rate if moving else None
 
 
 def ends_of(topology: Any, part: Part) -> tuple[str, ...]:
-    """Bodies on which a load acts."""
+    """Names of the bodies on which a load acts, those of its joints included."""
     joint, joints = part.option("joint"), part.option("joints") or ()
     if joint is not None:
         return ends_of(topology, topology.of[joint])
@@ -78,13 +82,13 @@ def _driven(topology: Any, part: Part, p: PyTree) -> tuple[Part, Any] | None:
 
 
 def pushes(scene: Scene, topology: Any, p: PyTree, which: tuple[Part, ...] | None = None) -> Iterator[Push]:
-    """Forces and moments of all loads on bodies, or of some."""
+    """Forces and moments on bodies by the loads ``which``; None: by all loads of the mechanism."""
     for part in topology.loads if which is None else which:
         yield from pushes_of(scene, topology, part, p)
 
 
 def pushes_of(scene: Scene, topology: Any, part: Part, p: PyTree) -> Iterator[Push]:
-    """Forces and moments of one load."""
+    """Forces and moments on bodies by one load."""
     kind, numbers, driven = kind_of(part), p[part.name], _driven(topology, part, p)
     tendon = part if driven is None else driven[0]
     if has_line(tendon):
@@ -102,14 +106,20 @@ def pushes_of(scene: Scene, topology: Any, part: Part, p: PyTree) -> Iterator[Pu
 
 
 def joint_effort(scene: Scene, joint: Part, numbers: Any, effort: Any) -> Iterator[Push]:
-    """A moment or force on the coordinate of a joint, on its second body, and back on its first."""
+    """Forces and moments of an ``effort`` on the coordinate of a joint: on its second body, and the
+    reaction on its first. The effort is a moment [N m] in a hinge, a force [N] in a slide; None: none.
+    """
     act = joint_kind(joint).effort
     if effort is not None and act is not None:
         yield from act(scene, joint, numbers, effort)
 
 
 def wrenches(scene: Scene, found: Iterator[Push]) -> dict[str, tuple[Any, Any]]:
-    """Force and moment about the body's origin by body, in the axes of the ground."""
+    """Resultant force [N] on each body and moment [N m] about its origin, in the axes of the ground.
+
+    Returns:
+        Dict from the body's name to the pair. The ground has no entry.
+    """
     a = scene.algebra
     total: dict[str, tuple[Any, Any]] = {}
     add = plane.plus if scene.dimension == 2 else a.add
@@ -124,7 +134,7 @@ def wrenches(scene: Scene, found: Iterator[Push]) -> dict[str, tuple[Any, Any]]:
 
 
 def potential(scene: Scene, topology: Any, p: PyTree) -> Array:
-    """Energy of all springs [J]."""
+    """Energy stored in all loads, springs and tendons [J]."""
     total = None
     for part in topology.loads:
         total = plane.plus(total, energy_of(scene, topology, part, p))
@@ -132,6 +142,6 @@ def potential(scene: Scene, topology: Any, p: PyTree) -> Array:
 
 
 def energy_of(scene: Scene, topology: Any, part: Part, p: PyTree) -> Any:
-    """Energy of a load [J]; a scalar, or None for none."""
+    """Energy stored in a load [J], a scalar; None for a load that stores none."""
     energy = kind_of(part).energy
     return None if energy is None else energy(scene, part, p[part.name], _driven(topology, part, p))

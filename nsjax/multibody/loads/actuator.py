@@ -1,4 +1,4 @@
-"""Motors in hinges and slides."""
+"""Motors in hinges, slides and tendons."""
 
 from __future__ import annotations
 
@@ -14,17 +14,21 @@ from nsjax.types import Fn
 
 
 def actuator(name: str, joint: str, effort: Any = None, *, law: Fn | None = None, own: Any = None) -> Part:
-    """A motor in a hinge [N m] or slide [N]: drives the second body and pushes back on the first. In a
-    tendon it drives its length: an effort that is negative pulls.
+    """A motor in a hinge, a slide or a tendon.
+
+    Its effort is a moment [N m] in a hinge, a force [N] in a slide or tendon. It acts on the second body of
+    the joint, its reaction on the first. A positive effort increases the coordinate of the joint, or the
+    length of the tendon: a negative one pulls.
 
     Args:
-        name, joint: of the motor and of its joint or tendon.
-        effort: constant.
-        law: ``(t, coordinate, rate, own) -> effort``, a controller for instance.
-        own: numbers for ``law``.
+        name: of the motor.
+        joint: name of its joint or tendon.
+        effort: constant effort [N m] or [N].
+        law: ``(t, coordinate, rate, own) -> effort``, for instance a controller, in place of ``effort``.
+        own: numbers for ``law``, any pytree.
 
     Raises:
-        InputError: for effort and law at once, and for neither.
+        InputError: if effort and law are both given, or neither.
 
     Example:
         >>> from nsjax.multibody import actuator

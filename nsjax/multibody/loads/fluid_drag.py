@@ -25,13 +25,13 @@ from nsjax.types import Array, record
 
 @record()
 class Fluid:
-    """A medium, and the box that stands for a body in it.
+    """Numbers of a medium, and of the box that replaces a body in it.
 
     Args:
-        box: edges (3,) [m].
-        turned: of the box in body axes, an angle [rad] or a rotation vector (3,).
-        density: of the medium [kg/m^3].
-        viscosity: [Pa s].
+        box: edges of the box (3,) [m].
+        turned: rotation of the box against body axes: an angle [rad], or a rotation vector (3,) [rad].
+        density: density of the medium [kg/m^3].
+        viscosity: dynamic viscosity of the medium [Pa s].
         wind: velocity of the medium (2,) or (3,) [m/s].
     """
 
@@ -46,31 +46,34 @@ def fluid_drag(
     name: str, body: End, box: Any, *, density: Any = None, viscosity: Any = None, wind: Any = None,
     turned: Any = None,
 ) -> Part:  # fmt: skip
-    """The force and moment by which a medium resists the motion of a body.
+    """The force and moment by which a medium (water, air) resists the motion of a body.
 
-    The body is a box with edges ``a, b, c`` around a point. With the velocity ``u`` of that point against
-    the medium, the angular velocity ``w``, both in the axes of the box, and the mean edge ``d``, the first
-    axis has, and the others by exchange of the edges::
+    A box with edges ``a, b, c`` replaces the body. In the axes of the box, let ``u`` be the velocity of its
+    centre relative to the medium, ``w`` its angular velocity, and ``d = (a + b + c) / 3``. Force and moment
+    along the first axis are::
 
         F_1 = -3 pi d mu u_1   - rho b c |u_1| u_1 / 2
         M_1 = -pi d^3 mu w_1   - rho a (b^4 + c^4) |w_1| w_1 / 64
 
-    This is the inertia model of MuJoCo's passive forces (documentation, "Computation", "Fluid forces"). A
-    body whose ``com`` is not its origin gives that point: ``("fin", (0.1, 0, 0))``.
+    The other axes follow by cyclic exchange of the edges.
 
     Args:
         name: of the load.
-        body: a name (its origin), or ``("fin", point)`` in body axes, the middle of the box.
-        box: edges (3,) [m]; in the plane the third one is the depth.
-        density: rho of the medium [kg/m^3].
-        viscosity: mu [Pa s].
-        wind: velocity of the medium, (2,) or (3,) in the axes of the ground [m/s].
-        turned: of the box against body axes, an angle or a rotation vector (3,) [rad].
+        body: the centre of the box: a body's name for its origin, or ``("fin", point)`` in body axes [m].
+            For a body whose centre of mass is not its origin, give the centre of mass.
+        box: edges (3,) [m]; in the plane the third edge is the depth.
+        density: density ``rho`` of the medium [kg/m^3].
+        viscosity: dynamic viscosity ``mu`` of the medium [Pa s].
+        wind: velocity of the medium, (2,) or (3,) in the axes of the ground [m/s]; None: at rest.
+        turned: rotation of the box against body axes: an angle, or a rotation vector (3,) [rad].
 
     Raises:
-        InputError: for edges that are not positive, a negative density or viscosity, and for neither.
+        InputError: for edges that are not positive, for a negative density or viscosity, if neither of the
+            two is given, and for a load on the ground.
 
-    Limits: no buoyancy, no lift, no mass of the medium that moves with the body.
+    Limits: no buoyancy, no lift, no added mass of the medium.
+
+    Source: the inertia model of MuJoCo's passive forces (documentation, "Computation", "Fluid forces").
 
     Example:
         >>> from nsjax.multibody import fluid_drag
@@ -95,7 +98,9 @@ def fluid_drag(
 
 
 def _resistance(fluid: Fluid, u: Array, w: Array) -> tuple[Array, Array]:
-    """Force and moment (3,) in the axes of the box."""
+    """Force [N] and moment [N m], (3,) each in the axes of the box, at the relative velocity ``u`` (3,) and
+    the angular velocity ``w`` (3,).
+    """
     box = fluid.box
     b, c = jnp.roll(box, -1), jnp.roll(box, -2)
     push, turn = jnp.zeros(3), jnp.zeros(3)
@@ -110,7 +115,7 @@ def _resistance(fluid: Fluid, u: Array, w: Array) -> tuple[Array, Array]:
 
 
 def _axes(scene: Scene, body: str, fluid: Fluid) -> Any:
-    """Turn of the box, to the ground."""
+    """Rotation from the axes of the box to those of the ground."""
     turn, turned = scene.frame(body).turn, fluid.turned
     if turned is None:
         return turn

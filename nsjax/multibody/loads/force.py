@@ -20,20 +20,21 @@ def force(
     name: str, body: End, value: Any = None, *, follower: bool = False, law: Fn | None = None,
     own: Any = None,
 ) -> Part:  # fmt: skip
-    """A force on a body.
+    """A force on a point of a body, constant or by a law.
 
     Args:
         name: of the force.
-        body: a name (its origin) or ``("rod", point)`` in body axes.
-        value: constant (2,) or (3,) [N], in the axes of the ground.
-        follower: in the axes of the body, with which it turns.
-        law: ``(t, scene, own) -> (2,) or (3,)``; ``scene.position("rod", point)``, ``scene.velocity``,
-            ``scene.rotation("rod")``, ``scene.spin``, ``scene.coordinate("pin")`` and ``scene.rate`` say
-            where bodies and joints are, see `nsjax.multibody.coordinates.frames.Scene`.
-        own: numbers for ``law``.
+        body: point of action: a body's name for its origin, or ``("rod", point)`` in body axes [m].
+        value: constant force (2,) or (3,) [N] in the axes of the ground.
+        follower: whether the force is given in the axes of the body and turns with it.
+        law: ``(t, scene, own) -> (2,) or (3,)`` [N], in place of ``value``. The scene knows the motion of
+            bodies and joints: ``scene.position("rod", point)``, ``scene.velocity("rod", point)``,
+            ``scene.rotation("rod")``, ``scene.spin("rod")``, ``scene.coordinate("pin")``,
+            ``scene.rate("pin")``; see `nsjax.multibody.coordinates.frames.Scene`.
+        own: numbers for ``law``, any pytree.
 
     Raises:
-        InputError: for value and law at once, for neither, and for a force on the ground.
+        InputError: if value and law are both given, or neither, and for a force on the ground.
 
     Example:
         >>> from nsjax.multibody import force
@@ -44,7 +45,7 @@ def force(
 
 
 def given(scene: Scene, part: Part, numbers: Any, shape: tuple[int, ...]) -> Any:
-    """The value of a force or moment, or what its law says, which has this shape."""
+    """The constant value of a force or moment, or the value of its law, which must have this shape."""
     if part.option("law") is None:
         return numbers.value
     return user_value(part, "law", "t, scene, own", scene.time, scene.given(), numbers.own, shapes=(shape,))
@@ -57,7 +58,17 @@ def refuse_ground(kind: str, name: str, body: str) -> None:
 
 
 def on_body(kind: str, name: str, end: tuple[str, Any], value: Any, **given: Any) -> Part:
-    """A force or moment as a part, checked; ``follower``, ``law`` and ``own`` as given to it."""
+    """A force or moment as a part, after checks of its numbers.
+
+    Args:
+        kind, name: ``"force"`` or ``"torque"``, and the name of the load.
+        end: body, and point of action in body axes [m] or None.
+        value: constant value, or None.
+        given: ``follower``, ``law`` and ``own`` as in `force`.
+
+    Raises:
+        InputError: as `force`.
+    """
     law, own = given["law"], given.pop("own")
     if (value is None) == (law is None):
         raise InputError(f"{kind} {name!r}: give a value or a law, one of them")

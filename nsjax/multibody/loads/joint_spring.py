@@ -1,4 +1,4 @@
-"""Springs and dampers on the coordinates of joints, and on balls."""
+"""Springs and dampers on the coordinates of joints, and on ball joints."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from nsjax.multibody.parts import Part, made
 from nsjax.types import Array, Fn
 
 BALL_SPRING = ("stiffness", "damping", "rest")
-"""What a spring on a ball joint has; the other numbers belong to a coordinate."""
+"""Numbers that a spring on a ball joint may have. All others refer to a coordinate, which it has not."""
 
 SERIES = 1e-8
-"""Squared sine below which an angle over its sine is ``1 + sine^2 / 6``, to rounding."""
+"""Square of the sine ``s`` of an angle below which ``angle / s`` equals ``1 + s^2 / 6`` to rounding."""
 
 
 def joint_spring(
@@ -33,26 +33,32 @@ def joint_spring(
     quadratic: Any = None, cubic: Any = None, quadratic_damping: Any = None, law: Fn | None = None,
     potential: Fn | None = None, own: Any = None,
 ) -> Part:  # fmt: skip
-    """A spring and damper on the coordinate of a hinge or slide: torsion over any number of turns.
+    """A spring and damper in a hinge, a slide or a ball joint.
 
-    Moment or force on the second body ``-(k e + k2 |e| e + k3 e^3 + c e' + c2 |e'| e')`` with
-    ``e = coordinate - rest``.
+    In a hinge or slide it exerts on the second body, with ``e = coordinate - rest``, the moment or force::
 
-    On a ball joint ``stiffness``, ``damping`` and ``rest`` alone: ``-(k phi + c omega)`` with the angular
-    velocity of the second body against the first and the rotation vector ``phi`` to it from its rest: where
-    it is turned by the rotation vector ``rest`` (3,) against the first.
+        -(k e + k2 |e| e + k3 e^3 + c e' + c2 |e'| e')
+
+    The angle of a hinge counts its full turns.
+
+    In a ball joint it exerts the moment ``-(k phi + c omega)``. There ``omega`` is the angular velocity of
+    the second body relative to the first. The rotation vector ``phi`` leads from the rest orientation of
+    the second body to its orientation; at rest it is turned by ``rest`` against the first body.
 
     Args:
-        name, joint: of the spring and of its joint.
-        rest: coordinate without moment or force [rad] or [m].
-        stiffness, damping, quadratic, cubic, quadratic_damping: k, c, k2, k3, c2 as of `spring`; in
-            [N m/rad] and so on for a hinge.
-        law, potential, own: as of `spring`.
+        name: of the spring.
+        joint: name of its joint.
+        rest: coordinate without moment or force [rad] or [m]; rotation vector (3,) [rad] in a ball joint.
+        stiffness, damping: k [N m/rad] or [N/m], c [N m s/rad] or [N s/m].
+        quadratic, cubic, quadratic_damping: k2, k3, c2 as in `spring`, with rad in place of m and N m in
+            place of N in a hinge. Not in a ball joint.
+        law, potential, own: as in `spring`. Not in a ball joint.
 
     Raises:
-        InputError: as `spring`.
+        InputError: for a law that is no function or stands beside stiffness or damping; by `assemble`, for
+            a joint without a coordinate, and for numbers that a ball joint cannot have.
 
-    Limits: ``phi`` of a ball joint jumps at half a turn, where the spring has no direction.
+    Limits: ``phi`` of a ball joint jumps at half a turn, where the moment has no direction.
 
     Example:
         >>> from nsjax.multibody import joint_spring
@@ -68,7 +74,7 @@ def joint_spring(
 
 
 def _fits(part: Part, joint: Part) -> None:
-    """Refuses joints without a coordinate; on a ball joint, numbers that belong to one."""
+    """Refuses a joint without a coordinate, and on a ball joint numbers that refer to a coordinate."""
     if not kind_of(joint).swivels:
         on_a_coordinate(part, joint)
         return
@@ -88,8 +94,9 @@ def _fits(part: Part, joint: Part) -> None:
 
 
 def rotation_vector(scene: Scene, joint: Part, rest: Any) -> Array:
-    """Rotation of the second body of a joint, from where it stands turned by ``rest`` (3,) against the
-    first; in the axes of the ground (3,), below half a turn; zero for half a turn, which has no direction.
+    """Rotation vector (3,) [rad] of the second body of a ball joint from its rest orientation, in the axes
+    of the ground. At rest it is turned by ``rest`` (3,) against the first body; None: not turned. The angle
+    is less than half a turn; at half a turn the vector is zero, since the direction is not unique.
     """
     one, other = (scene.rotation(x) for x in joint.bodies)
     one = one if rest is None else space.both(one, space.rotation_of(rest))
@@ -107,7 +114,7 @@ def _effort(part: Part, numbers: Any, t: Any, x: Any, rate: Any) -> Any:
 
 
 def _pushes(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Iterator[Push]:
-    """On a ball joint."""
+    """Moments on both bodies of a ball joint."""
     assert driven is not None
     first, second = driven[0].bodies
     spun = scene.algebra.subtract(scene.frame(second).spin, scene.frame(first).spin)
@@ -128,7 +135,7 @@ def _energy(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Any:
 
 
 def _always(part: Part) -> bool:
-    """A spring reads the coordinate of its joint, whatever its numbers."""
+    """A joint spring reads the coordinate of its joint whatever its numbers are."""
     return True
 
 

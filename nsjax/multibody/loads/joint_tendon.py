@@ -1,4 +1,4 @@
-"""Tendons whose length is a sum of coordinates of joints."""
+"""Tendons whose length is a weighted sum of joint coordinates."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ def joint_tendon(
     name: str, factors: Mapping[str, Any], *, stiffness: Any = None, damping: Any = None,
     length: Any = None, limits: Any = None, restitution: Any = 0.0, friction: Any = None,
 ) -> Part:  # fmt: skip
-    """A tendon over drums of constant radius in joints: ``L = sum_j c_j x_j`` of their coordinates x_j.
+    """A tendon over drums of constant radius in joints.
 
-    It pulls with ``T = k (L - length) + c L'``, and exerts ``-c_j T`` on the coordinate of each joint.
+    Its length is ``L = sum_j c_j x_j`` with the coordinates x_j of the joints, up to a constant. It pulls
+    with the tension ``T = k (L - length) + c L'``, and so exerts ``-c_j T`` on the coordinate of joint j.
 
     Args:
-        name: of the tendon. Laws and sensors read its length as the coordinate of that name, and an
-            `actuator` in place of a joint: its effort lengthens where it is positive.
-        factors: c_j by the names of hinges and slides: radii of the drums [m] in hinges.
-        stiffness, damping: k, c.
-        length: free length, or a pair between which the stiffness exerts nothing; None: zero.
-        limits, restitution, friction: as of `tendon`.
+        name: of the tendon. Laws and sensors read its length as the coordinate of this name. An
+            `actuator` may name it in place of a joint: a positive effort lengthens the tendon.
+        factors: c_j by the names of hinges and slides; in a hinge, the radius of the drum [m].
+        stiffness, damping: k [N/m], c [N s/m].
+        length: free length [m]; or a pair of lengths between which the stiffness exerts no force. None:
+            zero.
+        limits, restitution, friction: as in `tendon`.
 
     Raises:
-        InputError: without joints, for limits in the wrong order; by `assemble`, for joints that are
+        InputError: without joints, and for limits in the wrong order; by `assemble`, for joints that are
             unknown or have no coordinate.
 
-    Limits: as of `tendon`; angles count their turns as those of `gear` do.
+    Limits: the tendon has no mass. Angles count their full turns, as in `gear`.
 
     Example:
         >>> from nsjax.multibody import joint_tendon

@@ -1,4 +1,4 @@
-"""Loads along beams."""
+"""Distributed loads along beams."""
 
 from __future__ import annotations
 
@@ -24,22 +24,25 @@ def line_load(
     name: str, beam: str, value: Any = None, *, follower: bool = False, law: Fn | None = None,
     own: Any = None,
 ) -> Part:  # fmt: skip
-    """A force along a beam, per length as it is drawn [N/m].
+    """A distributed force along a beam, per undeformed length [N/m].
 
-    Linear between the nodes, and carried by them with the linear shapes of the element: ``l/6 (2 f_1 +
-    f_2)`` at the first, ``l/6 (f_1 + 2 f_2)`` at the second; of elements of three nodes quadratic, with
-    theirs.
+    Between the nodes the force per length ``f`` is interpolated linearly. An element of length ``l`` has
+    the consistent nodal forces ``l/6 (2 f_1 + f_2)`` at its first node and ``l/6 (f_1 + 2 f_2)`` at its
+    second. In elements of three nodes ``f`` and the shape functions are quadratic.
 
     Args:
-        beam: its name.
-        value: (3,) of the whole beam, or (n + 1, 3) at its nodes, in the axes of the ground.
-        follower: in the axes of the nodes, which are those of the ground where the beam is drawn, and turn
-            with them.
-        law: ``(t, own) -> (3,) or (n + 1, 3)`` in place of a value.
-        own: numbers for ``law``.
+        name: of the load.
+        beam: name of the beam.
+        value: force per length [N/m] in the axes of the ground: (3,) for the whole beam, or (n + 1, 3) at
+            the nodes of its n elements.
+        follower: whether the force is given in the axes of the nodes and turns with them. In the undeformed
+            beam these are the axes of the ground.
+        law: ``(t, own) -> (3,) or (n + 1, 3)`` [N/m], in place of ``value``.
+        own: numbers for ``law``, any pytree.
 
     Raises:
-        InputError: for value and law at once, and for a shape that is neither.
+        InputError: if value and law are both given, or neither, and for a wrong shape; by `assemble`, for
+            an unknown beam or a number of values that is not that of its nodes.
 
     Example:
         >>> from nsjax.multibody import line_load
@@ -58,7 +61,11 @@ def line_load(
 
 
 def _of_beam(part: Part, beams: dict[str, Part]) -> Part:
-    """A load along a beam, which must be there and have as many nodes as it has values."""
+    """The load with the number of nodes of its beam.
+
+    Raises:
+        InputError: for an unknown beam, and for another number of values than nodes.
+    """
     (name,) = part.bodies
     if name not in beams:
         raise InputError(f"line_load {part.name!r}: unknown beam {name!r}; {nearest(name, list(beams))}")
@@ -72,12 +79,12 @@ def _of_beam(part: Part, beams: dict[str, Part]) -> Part:
 
 
 def _own(tree: Any, beam: str, p: PyTree) -> Any:
-    """Numbers of the elements of a beam that have forces of their own."""
+    """Numbers of the elements of a beam whose element kind integrates line loads itself."""
     return dict(zip((part.name for part, *_ in tree.spans), tree.ready(p).chains, strict=True))[beam]
 
 
 def _on_nodes(topology: Any, tree: Any, part: Part, t: Array, q: Array, p: PyTree) -> Array:
-    """Forces on all bodies (n, 6)."""
+    """Nodal forces of the load in the array of all bodies (n, 6); the moments are zero."""
     poses, place, x = tree.poses(q), tree.places[part.bodies[0]], p[part.name]
     first, n = place.start - 1, place.stop - place.start
     given = x.value

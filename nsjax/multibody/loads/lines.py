@@ -1,4 +1,4 @@
-"""Lengths on which a force acts: what tendons are, with stiffness, damping, stops and dry friction."""
+"""What all tendons have in common: a length with stiffness, damping, stops and dry friction."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from nsjax.types import Array, record
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A length at an instant.
+    """Length of a tendon at an instant.
 
     Args:
-        length, rate: [m] and [m/s], or [rad] and [rad/s] of a sum of angles.
-        act: what a force along the length, positive where it lengthens, does to bodies.
+        length, rate: [m] and [m/s]; [rad] and [rad/s] for a sum of angles.
+        act: function from a force along the length [N], positive where it lengthens the tendon, to the
+            forces and moments on bodies.
     """
 
     length: Any
@@ -40,12 +41,12 @@ class Tendon:
     """Numbers of a tendon.
 
     Args:
-        at: points through which it runs, each in the axes of its body [m]; of a sum of coordinates ().
-        ratios: one a branch, divisors of its length; of a sum of coordinates their factors.
-        rest: free length, or the least and the largest length (2,) between which it exerts nothing.
-        stiffness, damping: [N/m], [N s/m], or [N m/rad], [N m s/rad].
-        lower, upper: stops of the length.
-        restitution: of the stops.
+        at: points through which it runs, each in the axes of its body [m]; () for a `joint_tendon`.
+        ratios: divisors of the lengths of its branches; for a `joint_tendon`, factors of its joints.
+        rest: free length, or the least and the largest length (2,) between which it exerts no force [m].
+        stiffness, damping: [N/m], [N s/m]; or [N m/rad], [N m s/rad].
+        lower, upper: least and largest length, at which it has rigid stops [m].
+        restitution: coefficient of restitution of the stops.
         friction: bound of dry friction along the length [N] or [N m].
     """
 
@@ -61,10 +62,15 @@ class Tendon:
 
 
 def line_numbers(kind: str, name: str, at: Any, ratios: Any, given: dict[str, Any]) -> Tendon:
-    """Checked numbers of a tendon.
+    """Numbers of a tendon, checked.
+
+    Args:
+        kind, name: of the tendon, for error messages.
+        at, ratios: as in `Tendon`.
+        given: the other arguments of `tendon` by name; ``rest`` is its ``length``.
 
     Raises:
-        InputError: for limits or free lengths in the wrong order, and for numbers that are none.
+        InputError: for limits or free lengths in the wrong order, and for values that are no numbers.
     """
     limits, rest = given.pop("limits"), given["rest"]
     lower, upper = limits_of(kind, name, limits)
@@ -73,7 +79,7 @@ def line_numbers(kind: str, name: str, at: Any, ratios: Any, given: dict[str, An
     if ranged and (np.shape(rest) != (2,) or not rest[0] <= rest[1]):
         raise InputError(
             f"{kind} {name!r}: length = {rest}; give the free length, or a pair of the least and the "
-            "largest length between which it exerts nothing"
+            "largest length between which it exerts no force"
         )
     given |= {"lower": lower, "upper": upper}
     if limits is None:
@@ -83,7 +89,9 @@ def line_numbers(kind: str, name: str, at: Any, ratios: Any, given: dict[str, An
 
 
 def extension(numbers: Tendon, length: Any) -> Any:
-    """Length beyond the free one, or beyond the free range; negative below it."""
+    """Extension [m]: length minus free length; with a range of free lengths, the distance from the range,
+    negative below it and zero inside.
+    """
     rest = numbers.rest
     if rest is None or jnp.ndim(rest) == 0:
         return plane.plus(length, plane.minus(rest))
@@ -92,7 +100,7 @@ def extension(numbers: Tendon, length: Any) -> Any:
 
 
 def line_effort(part: Part, numbers: Tendon, t: Any, length: Any, rate: Any) -> Any:
-    """Force of stiffness and damping along the length; a scalar or None."""
+    """Force of stiffness and damping along the length [N], ``-(k e + c L')``; None if it has neither."""
     tension = None
     if numbers.stiffness is not None:
         tension = plane.times(numbers.stiffness, extension(numbers, length))
@@ -100,7 +108,7 @@ def line_effort(part: Part, numbers: Tendon, t: Any, length: Any, rate: Any) -> 
 
 
 def line_energy(scene: Scene, part: Part, numbers: Tendon, driven: Driven) -> Any:
-    """Energy of the stiffness [J]; a scalar or None."""
+    """Energy ``k e^2 / 2`` stored in the stiffness [J]; None without a stiffness."""
     if numbers.stiffness is None:
         return None
     e: Array = plane.value(extension(numbers, scene.coordinates(part.name)[0]))

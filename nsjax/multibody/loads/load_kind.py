@@ -1,4 +1,4 @@
-"""The record of a kind of load: its forces and its energy."""
+"""The record of a kind of load: its forces, its energy, and how it is checked and drawn."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from nsjax.shapes import Shape
 from nsjax.types import Array
 
 Driven = tuple[Part, Any] | None
-"""The joint in which a load acts, and its numbers; None for a load on bodies."""
+"""The joint in which a load acts, and the numbers of that joint; None for a load on bodies."""
 
 
 def _never(part: Part) -> bool:
-    """A load that reads no coordinates."""
+    """Answer of a load that reads no coordinates of joints."""
     return False
 
 
 def on_a_coordinate(part: Part, joint: Part) -> None:
-    """Refuses joints without a coordinate."""
+    """Refuses a joint that has no coordinate."""
     if kind_of(joint).measure is None:
         raise InputError(
             f"{part.kind} {part.name!r}: {joint.name!r} is a {joint.kind} joint; name a hinge or slide"
@@ -33,28 +33,32 @@ def on_a_coordinate(part: Part, joint: Part) -> None:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LoadKind:
-    """Loads of one kind, springs and motors among them: one entry of `nsjax.multibody.loads.KINDS`, and all
-    that is known of them.
+    """A kind of loads: an entry of `nsjax.multibody.loads.KINDS` with all that defines it.
+
+    A load acts on bodies (``pushes``), on the coordinate of a joint (``effort``), along a beam (``along``),
+    or is a tendon (``line``).
 
     Args:
-        name: that of the function that makes one.
-        pushes: ``(scene, part, numbers, driven)``: forces and moments on bodies.
-        effort: ``(part, numbers, t, coordinate, rate)``, moment or force on the coordinate of its joint; a
-            scalar or None. Loads that have one need no pushes where their joint has a coordinate.
-        energy: ``(scene, part, numbers, driven)`` [J], a scalar or None.
-        fits: ``(part, joint)``, raises for joints in which it cannot act.
-        reads_angle: ``(part)``, whether it reads the coordinate of its joint.
-        sees_scene: ``(part)``, whether it reads the coordinates of all joints.
-        check: ``(scene, part, numbers)``, raises for a start at which it has no direction.
-        along: ``(topology, tree, part, t, q, p) -> (n, 6)``: forces on the nodes of beams, of a load along
-            one.
-        of_beam: ``(part, beams) -> part``, once the beam along which it acts is known by its name.
-        line: ``(scene, topology, part, params)``, a length on which its effort and those of actuators
-            act, as a `nsjax.multibody.loads.lines.Line`; ``lower``, ``upper``, ``restitution`` and
-            ``friction`` of its numbers are stops and dry friction.
-        in_line: whether it may act on such a length in place of a joint.
-        held: whether the points at which it acts are drawn on its bodies.
-        shapes: ``(scene, part, numbers)``, what it looks like.
+        name: name of the function that makes such a load.
+        pushes: ``(scene, part, numbers, driven) -> iterator`` of forces and moments on bodies
+            (`nsjax.multibody.joints.joint_kind.Push`).
+        effort: ``(part, numbers, t, coordinate, rate) -> scalar or None``, moment [N m] or force [N] on the
+            coordinate of its joint. A load with an effort needs ``pushes`` only for joints without a
+            coordinate.
+        energy: ``(scene, part, numbers, driven) -> scalar or None``, stored energy [J].
+        fits: ``(part, joint)``, raises for a joint in which the load cannot act.
+        reads_angle: ``(part) -> bool``, whether the load reads the coordinate of its joint.
+        sees_scene: ``(part) -> bool``, whether the load reads the coordinates of all joints.
+        check: ``(scene, part, numbers)``, raises if the force has no direction at the start.
+        along: ``(topology, tree, part, t, q, p) -> (n, 6)``, forces and moments on the nodes of a beam.
+        of_beam: ``(part, beams) -> part``, checks and completes a load along one of the ``beams``, a dict
+            by name.
+        line: ``(scene, topology, part, params) -> nsjax.multibody.loads.lines.Line``, length of a tendon,
+            on which its own effort and those of actuators act. Its numbers ``lower``, ``upper``,
+            ``restitution`` and ``friction`` are rigid stops and dry friction.
+        in_line: whether the load may act on a tendon in place of a joint.
+        held: whether pictures mark its points of action on the bodies.
+        shapes: ``(scene, part, numbers) -> list``, shapes that pictures show.
 
     Example:
         >>> from nsjax.multibody.loads import KINDS
@@ -79,14 +83,14 @@ class LoadKind:
 
 
 End = Any
-"""A body's name for its origin, or a pair of name and point in body axes [m]."""
+"""A point of a body: the body's name for its origin, or a pair of name and point in body axes [m]."""
 
 
 def end_of(kind: str, name: str, end: End) -> tuple[str, Any]:
-    """Body and point of an end.
+    """Name of the body, and point in body axes [m] or None for its origin.
 
     Raises:
-        InputError: for what is neither a name nor a pair.
+        InputError: if the end is neither a name nor such a pair.
     """
     if isinstance(end, str):
         return end, None
@@ -96,5 +100,5 @@ def end_of(kind: str, name: str, end: End) -> tuple[str, Any]:
 
 
 def with_law(part: Part) -> bool:
-    """Whether a user's function tells the load."""
+    """Whether a user's function (``law``) gives the load."""
     return part.option("law") is not None

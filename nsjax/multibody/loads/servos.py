@@ -17,7 +17,9 @@ from nsjax.types import Array, record
 
 
 def within(x: Array, bounds: Any) -> Array:
-    """``x`` inside bounds (2,); None: no bounds. At a bound its derivative is that of inside."""
+    """``x`` limited to ``bounds`` (2,); None: not limited. Exactly at a bound the derivative is one, as
+    inside.
+    """
     if bounds is None:
         return x
     return jnp.where(x < bounds[0], bounds[0], jnp.where(x > bounds[1], bounds[1], x))
@@ -35,13 +37,13 @@ class ServoNumbers:
 
     @property
     def target(self) -> str:
-        """Name of the number that a controller gives."""
+        """Name of the number that an input of the servo sets."""
         return "position" if self.stiffness is not None else "velocity"
 
 
 @dataclasses.dataclass(frozen=True)
 class Follow(AtOnce):
-    """The law of a servo."""
+    """The law of a servo: proportional-derivative control with limits of the effort."""
 
     def __call__(self, t: Array, x: Array, rate: Array, own: ServoNumbers) -> Array:
         """Effort at a joint's coordinate and rate."""
@@ -57,26 +59,30 @@ def servo(
     name: str, joint: str, *, position: Any = None, velocity: Any = None, stiffness: Any = None,
     damping: Any = None, limit: Any = None,
 ) -> Part:  # fmt: skip
-    """A servo in a hinge or slide: ``effort = k (x_d - x) + d (x_d' - x')``, not beyond its limits.
+    """A position or velocity servo in a hinge or slide.
+
+    Its effort is ``k (x_d - x) + d (x_d' - x')``, cut off at its limits.
 
     Args:
-        name, joint: of the servo and of its joint.
-        position: wanted coordinate ``x_d`` [rad] or [m], with ``stiffness``; 0 where it is not given.
-        velocity: wanted rate ``x_d'`` [rad/s] or [m/s], with ``damping``; 0 where it is not given.
+        name: of the servo.
+        joint: name of its joint.
+        position: desired coordinate ``x_d`` [rad] or [m], with ``stiffness``; 0 if not given.
+        velocity: desired rate ``x_d'`` [rad/s] or [m/s], with ``damping``; 0 if not given.
         stiffness: ``k`` [N m/rad] or [N/m]; None: a velocity servo.
         damping: ``d`` [N m s/rad] or [N s/m].
-        limit: largest effort [N m] or [N], or a pair of least and largest.
+        limit: largest effort [N m] or [N] in both directions, or a pair of the least and the largest.
 
-    As an input of `nsjax.driven` and `nsjax.stepper` the name of the servo is the wanted coordinate, of one
-    without stiffness the wanted rate; ``"name.own.velocity"`` and so on are its other numbers.
+    Inputs of `nsjax.driven` and `nsjax.stepper` set the desired coordinate by the name of the servo; for a
+    servo without stiffness they set the desired rate. ``"name.own.velocity"`` and the like set its other
+    numbers.
 
     Raises:
-        InputError: without stiffness and damping, for a target without its gain, and for limits in the
-            wrong order.
+        InputError: if neither stiffness nor damping is given, for a desired value without its gain, and for
+            limits in the wrong order.
 
-    Limits: efforts are smooth between the limits and have a kink there. A stiff servo takes implicit
-    schemes, or steps well below ``sqrt(m / k)``; a damping that bounds the step, above ``2 m / dt``, takes
-    ``schemes.moreau(joint_damping="implicit")``, for which efforts beyond the limits stay explicit.
+    Limits: the effort has a kink where it reaches a limit. A stiff servo needs an implicit scheme, or steps
+    well below ``sqrt(m / k)``. A damping above ``2 m / dt`` makes explicit schemes unstable; use
+    ``schemes.moreau(joint_damping="implicit")``. Efforts at a limit stay explicit under that scheme, too.
 
     Example:
         >>> from nsjax.multibody import servo

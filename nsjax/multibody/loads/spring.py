@@ -20,7 +20,7 @@ from nsjax.multibody.parts import Part, made
 from nsjax.types import Fn
 
 WIDE = 0.08
-"""Half width of a spring as it is drawn, in its length."""
+"""Half width of the zigzag by which a spring is drawn, relative to its length."""
 
 
 def spring(
@@ -30,21 +30,25 @@ def spring(
 ) -> Part:  # fmt: skip
     """A spring and damper along the line between two points.
 
-    Tension ``k e + k2 |e| e + k3 e^3 + c e' + c2 |e'| e'`` with the extension ``e = |d| - length``.
+    With the vector ``d`` between its ends and the extension ``e = |d| - length``, its tension is
+    ``k e + k2 |e| e + k3 e^3 + c e' + c2 |e'| e'``.
 
     Args:
-        first, second: its ends: a body's name (its origin), or ``("rod", point)`` with the point in body
-            axes [m].
+        name: of the spring.
+        first, second: its ends, each a body's name for its origin, or ``("rod", point)`` in body axes [m].
         stiffness, quadratic, cubic: k [N/m], k2 [N/m^2], k3 [N/m^3].
         damping, quadratic_damping: c [N s/m], c2 [N s^2/m^2].
-        length: free length [m]; None: zero, a spring that pulls its ends together and has no direction to
-            lose.
-        law: ``(e, rate, own) -> tension [N]``, in place of all of these.
-        potential: ``(e, own) -> [J]`` of the conservative part of ``law``, for energies.
-        own: numbers for ``law``, any pytree.
+        length: free length [m]; None: zero.
+        law: ``(e, rate, own) -> tension`` [N], in place of the coefficients.
+        potential: ``(e, own) -> energy`` [J] stored by the conservative part of ``law``.
+        own: numbers for ``law`` and ``potential``, any pytree.
 
-    Limits: with a free length or damping the force has no direction where the ends coincide: a start there
-    is refused.
+    Raises:
+        InputError: for a law that is no function or stands beside coefficients; by `assemble`, for ends
+            that coincide at the start, unless the spring is linear without a free length.
+
+    Limits: where its ends coincide the force has no direction. Only a linear spring without free length,
+    damping and law is defined there: its force is ``k d``.
 
     Example:
         >>> from nsjax.multibody import spring
@@ -61,7 +65,7 @@ def spring(
 
 
 def only_pull(part: Part, numbers: Any) -> bool:
-    """Whether a spring is linear with free length zero, so that its force needs no direction."""
+    """Whether a spring has a stiffness alone: its force ``k d`` is defined where its ends coincide."""
     others = (numbers.rest, numbers.quadratic, numbers.cubic, numbers.damping, numbers.quadratic_damping)
     return part.option("law") is None and all(x is None for x in others)
 

@@ -1,4 +1,4 @@
-"""Tendons through points of bodies, with pulleys."""
+"""Tendons, ropes and cables through points of bodies, with pulleys."""
 
 from __future__ import annotations
 
@@ -23,29 +23,33 @@ def tendon(
 ) -> Part:  # fmt: skip
     """A tendon, rope or cable that runs without friction through points of bodies.
 
-    Its length is ``L = sum_b (1 / r_b) sum |x_(i+1) - x_i|`` over its branches b and the points x_i of
-    each. It pulls with ``T = k (L - length) + c L'``: a branch exerts ``T / r_b`` on both ends of all its
-    pieces.
+    It runs straight from point to point. Pulleys divide it into branches b with the divisors r_b. With the
+    points x_i of a branch, its length and its tension are::
+
+        L = sum_b (1 / r_b) sum_i |x_(i+1) - x_i|,        T = k (L - length) + c L'
+
+    Each straight piece of branch b pulls both its ends together with ``T / r_b``.
 
     Args:
-        name: of the tendon. Laws and sensors read its length as the coordinate of that name, and an
-            `actuator` in place of a joint: its effort [N] lengthens where it is positive.
-        path: points in their order, each a body's name (its origin) or ``("rod", point)`` in body axes
-            [m]. A number stands for a pulley: it ends a branch, and divides the length of the next one.
+        name: of the tendon. Laws and sensors read its length as the coordinate of this name. An
+            `actuator` may name it in place of a joint: a positive effort [N] lengthens the tendon.
+        path: points in their order, each a body's name for its origin, or ``("rod", point)`` in body axes
+            [m]. A number between them is a pulley: the branch before it ends, and the number is the divisor
+            of the branch after it.
         stiffness, damping: k [N/m], c [N s/m].
-        length: free length [m], or a pair of the least and the largest length between which the
-            stiffness exerts nothing: a rope that cannot push has ``(0.0, length)``. None: zero.
-        limits: least and largest length [m], rigid as the stops of a hinge; None in the pair: no stop on
-            that side. ``(None, 2.0)`` is a rope that cannot be longer.
-        restitution: of these stops, in [0, 1].
+        length: free length [m]; or a pair of lengths between which the stiffness exerts no force: a rope,
+            which cannot push, has ``(0.0, length)``. None: zero.
+        limits: least and largest length [m], rigid stops like those of a hinge. None in the pair: no stop
+            on that side. ``(None, 2.0)`` is an inextensible rope.
+        restitution: coefficient of restitution of these stops, in [0, 1].
         friction: bound of dry friction along the length [N].
 
     Raises:
-        InputError: for branches of fewer than two points, pulleys that are not positive, limits in the
-            wrong order; by `assemble`, for unknown bodies and points that coincide.
+        InputError: for branches of fewer than two points, for pulleys that are not positive, and for limits
+            in the wrong order; by `assemble`, for unknown bodies and points that coincide.
 
-    Limits: the tendon has no mass, and runs straight between its points: it winds about no shape. The
-    direction of a piece is lost where its ends meet. Damping acts on slack tendons, too.
+    Limits: the tendon has no mass and does not wrap around shapes. A piece whose ends coincide has no
+    direction. Damping acts on slack tendons, too.
 
     Source: MuJoCo's documentation, chapter Computation, for branches and pulleys.
 
@@ -98,7 +102,7 @@ def tendon(
 
 
 def _pieces(part: Part, numbers: Tendon) -> Iterator[tuple[int, Any]]:
-    """First points of all straight pieces, and the divisors of their branches."""
+    """Index of the first point of every straight piece, and the divisor of its branch."""
     first = 0
     for count, ratio in zip(part.option("branches"), numbers.ratios, strict=True):
         for k in range(first, first + count - 1):

@@ -1,4 +1,4 @@
-"""Tension of springs and dampers over their extension, and what they store."""
+"""Tension of springs and dampers as a function of their extension, and the energy that they store."""
 
 from __future__ import annotations
 
@@ -17,16 +17,24 @@ from nsjax.types import Array, Fn
 def kept_numbers(
     kind: str, name: str, law: Fn | None, own: Any, given: dict[str, Any], **forms: NumberForm
 ) -> dict[str, Any]:  # fmt: skip
-    """Checked numbers of a spring; ``forms`` of those that have their own.
+    """Numbers of a spring by name, checked.
+
+    Args:
+        kind, name: of the spring, for error messages.
+        law, own: the user's law and its numbers.
+        given: ends, free length and coefficients by name; None where not given.
+        forms: form (shape) of numbers that are no scalars.
 
     Raises:
-        InputError: for a law that is no function, or that stands beside numbers.
+        InputError: for a law that is no function, or that stands beside coefficients.
     """
     kept = {k: number(kind, name, k, v, form=forms.get(k)) for k, v in given.items()}
     if law is not None and not callable(law):
         raise InputError(f"{kind} {name!r}: law = {law!r}; it must be a function of extension and rate")
     if law is not None and any(kept[k] is not None for k in kept if k not in ("at", "on", "rest")):
-        raise InputError(f"{kind} {name!r}: a law of your own beside stiffness or damping; put all into it")
+        raise InputError(
+            f"{kind} {name!r}: a law is given together with stiffness or damping; put all into the law"
+        )
     return kept | {"own": own}
 
 
@@ -36,7 +44,7 @@ def signed_square(x: Array) -> Array:
 
 
 def tension(part: Part, numbers: Any, extension: Any, rate: Any) -> Any:
-    """Tension of a spring and damper; a scalar or None."""
+    """Tension of a spring and damper [N] at an extension and its rate, a scalar; None if it has neither."""
     if part.option("law") is not None:
         given = plane.value(extension), plane.value(rate), numbers.own
         return user_value(part, "law", "e, rate, own", *given, shapes=((),))
@@ -53,7 +61,7 @@ def tension(part: Part, numbers: Any, extension: Any, rate: Any) -> Any:
 
 
 def stored(part: Part, numbers: Any, extension: Any) -> Any:
-    """Energy of a spring [J]; a scalar or None."""
+    """Energy stored in a spring [J], a scalar; None for a law without a potential."""
     if part.option("law") is not None:
         if part.option("potential") is None:
             return None

@@ -17,13 +17,15 @@ def torque(
     name: str, body: str, value: Any = None, *, follower: bool = False, law: Fn | None = None,
     own: Any = None,
 ) -> Part:  # fmt: skip
-    """A moment on a body [N m].
+    """A moment on a body, constant or by a law.
 
     Args:
         name: of the moment.
-        body: a name.
-        value: a number in the plane, (3,) in space, in the axes of the ground.
-        follower, law, own: as of `force`.
+        body: name of the body.
+        value: constant moment [N m]: a number in the plane; in space (3,), in the axes of the ground.
+        follower: whether the moment is given in the axes of the body and turns with it.
+        law: ``(t, scene, own) -> () or (3,)`` [N m], in place of ``value``; see `force`.
+        own: numbers for ``law``, any pytree.
 
     Raises:
         InputError: as `force`.

@@ -1,4 +1,4 @@
-"""Row part of the step equations of schemes whose contact directions are frozen inside the step."""
+"""Contact and constraint rows in the step equations of schemes that freeze their directions in a step."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from nsjax.types import Array, record
 
 @record()
 class FrozenRows:
-    """Rows of a step and the restitution of each.
+    """Rows of contacts and constraints that are constant in a step, with their restitution.
 
     Args:
-        rows: contact rows (if contacts count), then bilateral rows.
-        restitution: one coefficient per row, zero for bilateral ones.
+        rows: contact rows (if contacts may act), then bilateral rows.
+        restitution: (rows,) coefficients of restitution, zero for bilateral rows.
     """
 
     rows: Rows
@@ -33,7 +33,7 @@ class FrozenRows:
 
 
 def frozen_rows(at: SystemState, contacts: bool) -> FrozenRows:
-    """Rows at a state."""
+    """Rows at a state; those of contacts only if ``contacts`` is true."""
     system = at.system
     count = system.nc * (1 + system.nt) if contacts else 0
     if not count and not system.nb:
@@ -47,14 +47,18 @@ def frozen_rows(at: SystemState, contacts: bool) -> FrozenRows:
 
 @dataclasses.dataclass(frozen=True)
 class FrozenRowEquations:
-    """Unknown ``z = v_{i+1} - v_i``; a scheme adds ``residual(data, z)``.
+    """Equations of a step with frozen rows, for the velocity increment ``z = v_{i+1} - v_i``.
 
-    The data have the fields ``params``, ``state`` (start of the step), ``dt`` and ``frozen``.
+    ``residual(data, z) = W P`` is the momentum balance, with ``residual`` added by the scheme, and
+    ``rates(data, z)`` and the row impulses ``P`` fulfil the laws of contacts and constraints.
+
+    The data ``d`` of all methods have the fields ``params``, ``state`` (start of the step), ``dt`` and
+    ``frozen`` (`FrozenRows`).
 
     Args:
-        system: of the problem.
-        contacts: whether any may act.
-        tangent: with which the solver iterates, ``"full"`` or ``"mass"``.
+        system: system of the problem.
+        contacts: whether contacts may act in the step.
+        tangent: tangent of the iteration, see `nsjax.schemes.mixed.framework.mixed_scheme`.
     """
 
     system: System
@@ -62,27 +66,27 @@ class FrozenRowEquations:
     tangent: str = "full"
 
     def frozen(self, d: Any, z: Array) -> tuple[Callable[[Array], Array], bool]:
-        """``M w`` at the start of the step; the rates are those of frozen rows."""
+        """``w -> M w`` at the start of the step, and True: rates are ``W' z`` plus a constant."""
         return lambda w: momentum(self.system, d.state.q, w, d.params), True
 
     @property
     def structure(self) -> Structure:
-        """Structure of the tangent: that of the model."""
+        """Structure of the tangent matrix: that of the model."""
         return self.system.structure
 
     @property
     def nc(self) -> int:
-        """Contacts."""
+        """Number of contacts that may act."""
         return self.system.nc if self.contacts else 0
 
     @property
     def nt(self) -> int:
-        """Tangents per contact."""
+        """Number of tangents per contact."""
         return self.system.nt
 
     @property
     def nb(self) -> int:
-        """Bilateral rows."""
+        """Number of bilateral rows."""
         return self.system.nb
 
     @property
@@ -91,20 +95,22 @@ class FrozenRowEquations:
         return self.system.islands
 
     def forces(self, d: Any, z: Array, impulses: Array) -> Array:
-        """``W P``."""
+        """Generalised impulse ``W P`` (nv,) of the row impulses ``P`` (rows,) [N s]."""
         return d.frozen.rows.force(impulses)
 
     def directions(self, d: Any, z: Array) -> Any:
-        """``W`` (nv, rows)."""
+        """Directions ``W`` (nv, rows) of the row impulses."""
         return d.frozen.rows.directions()
 
     def rates(self, d: Any, z: Array) -> Array:
-        """``u^+ + e u^-`` of every row."""
+        """``u^+ + e u^-`` (rows,) of the row velocities before and after the step [m/s]."""
         rate, v = d.frozen.rows.all_rates, d.state.v
         return rate(v + z) + d.frozen.restitution * rate(v)
 
     def replaced(self, rates: Array, normal: Array | None = None, bilateral: Array | None = None) -> Array:
-        """``rates`` with others of the normals (nc,) and of the bilateral rows (nb,), if given."""
+        """``rates`` (rows,) with the entries of the normals (nc,) and of the bilateral rows (nb,) replaced,
+        where these are given.
+        """
         count = self.nc * (1 + self.nt)
         contacts, last = rates[:count], rates[count:] if bilateral is None else bilateral
         if normal is not None:
@@ -113,13 +119,13 @@ class FrozenRowEquations:
         return jnp.concatenate([contacts, last])
 
     def friction(self, d: Any) -> Array:
-        """Coefficients (nc,)."""
+        """Coefficients of friction (nc,)."""
         if not self.nc:
             return jnp.zeros(0)
         return self.system.law(d.params).friction_of(self.nc)
 
     def given(self, d: Any) -> GivenNormals | None:
-        """Normal impulses that are given, if any."""
+        """Normal impulses that the contact law prescribes; None if it prescribes none."""
         return self.system.law(d.params).given(self.nc, d.dt) if self.nc else None
 
 
@@ -129,15 +135,15 @@ def solve_frozen(
     """Solves the equations of a step for ``z = v_{i+1} - v_i``.
 
     Args:
-        scheme: with the numbers ``tolerance`` and ``stage_tolerance`` and the choices ``max_passes`` and
+        scheme: has the numbers ``tolerance`` and ``stage_tolerance`` and the choices ``max_passes`` and
             ``max_iterations``.
         equations: `FrozenRowEquations`.
-        data: what they read.
+        data: data of the equations.
         active: (nc,) bool, contacts that take part.
-        start: zeros, with a tangent that is known, if any.
+        start: start of the iteration: zeros, and a tangent if one is known.
 
     Returns:
-        Jump, and the solver's answer.
+        The velocity jump with its impulses, and the answer of the stage solver.
     """
     system, v, options = equations.system, data.state.v, scheme.options
     settings = StageSettings(

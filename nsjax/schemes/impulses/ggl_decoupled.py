@@ -29,19 +29,19 @@ def ggl_decoupled(
 
     Args:
         force_velocity: see `moreau`.
-        metric: of the projection. ``"euclidean"``: ``D = W_M``, nearest in the coordinates, as
-            published. ``"kinetic"``: ``D = M_M^-1 W_M``, nearest in the kinetic energy, independent of
-            units. ``"auto"``: kinetic for models with rotations, else Euclidean.
+        metric: metric of the projection. ``"euclidean"``: ``D_M = W_M``, the nearest point in the
+            coordinates, as published. ``"kinetic"``: ``D_M = M_M^-1 W_M``, the nearest point by kinetic
+            energy, independent of units. ``"auto"``: kinetic for models with rotations, else Euclidean.
         joint_damping: see `moreau`.
         tolerance: bound on the relative natural-map residual of each contact problem.
-        stage_tolerance: bound on the estimated next update of the projection over dt, relative to
+        stage_tolerance: bound on the estimated next update of the projection, divided by dt and relative to
             ``1 + |v|``.
-        gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part in the velocity step [m].
-            Above zero, because projected gaps are zero to rounding only.
-        penetration_tolerance: depth up to which a penetration is left to the velocity step [m]: the
-            projection has ``g_N + penetration_tolerance`` in the place of ``g_N``; Studer's remedy for the
-            energy that the projection changes.
-        max_iterations: plain Newton steps per contact problem.
+        gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part in the velocity step [m]. It is
+            above zero because projected gaps are zero to rounding only.
+        penetration_tolerance: depth up to which the projection leaves a penetration [m]: its law has
+            ``g_N + penetration_tolerance`` in place of ``g_N``. Studer's remedy for the change of energy by
+            the projection.
+        max_iterations: largest number of plain Newton steps per contact problem.
         criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
 
     Returns:
@@ -49,9 +49,9 @@ def ggl_decoupled(
 
     Order: 1 in position and velocity.
 
-    Limits: the projection does work, so the energy is not controlled: single steps raise it by amounts
-    that grow with dt. Explicit forces bound dt as in `moreau`; at the start velocity they also lose
-    energy, in proportion to dt. Coulomb friction acts on velocity level, which the paper does not treat.
+    Limits: the projection does work, so the energy is not controlled: single steps raise it, the more the
+    larger dt is. Explicit forces bound dt as in `moreau`. Forces at the start velocity also lose energy, in
+    proportion to dt. Coulomb friction acts on velocity level; the paper does not treat friction.
 
     Source: [S&U&S (29)-(35)]; with rotations the correction is an increment of `System.retract`.
 

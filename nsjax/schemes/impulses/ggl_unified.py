@@ -24,7 +24,7 @@ from nsjax.types import Array, PyTree
 
 @dataclasses.dataclass(frozen=True)
 class UnifiedOptions:
-    """Choices of `ggl_unified`."""
+    """Choices of `ggl_unified`, by the names of its arguments."""
 
     gap: str
     position_multiplier: bool
@@ -47,46 +47,49 @@ def ggl_unified(
     max_iterations: int = 20,
     criteria: Criteria | None = None,
 ) -> Scheme:
-    """Implicit midpoint rule with contacts and constraints on both levels, solved together.
+    """Implicit midpoint rule with contact and constraint laws on position and velocity level together.
 
-    With ``q_bar = (q_i + q_{i+1})/2``, ``v_bar = (v_i + v_{i+1})/2`` and ``M_M`` at ``q_i + dt/2 v_i``::
+    With ``q_bar = (q_i + q_{i+1})/2``, ``v_bar = (v_i + v_{i+1})/2`` and the mass matrix ``M_M`` at
+    ``q_M = q_i + dt/2 v_i``::
 
         q_{i+1} = q_i + dt v_bar + D(q_bar) Psi
         M_M (v_{i+1} - v_i) = dt h(t_bar, q_bar, v_bar) + W(q_bar) Lambda
         0 <= W_N(q_bar)' (v_{i+1} + e_N v_i)  _|_  Lambda_N >= 0     where g_N(q_M) <= gap_tolerance
         0 <= g_N(q_{i+1})  _|_  Psi_N >= 0                           on the same contacts
 
-    and both levels without inequality for bilateral constraints.
+    Bilateral constraints hold as equations on both levels.
 
     Args:
-        gap: in the position law. ``"nonlinear"``: ``g_N(q_{i+1})``. ``"linearised"``:
+        gap: gap in the position law. ``"nonlinear"``: ``g_N(q_{i+1})``. ``"linearised"``:
             ``g_N(q_i) + W_N(q_bar)' (q_{i+1} - q_i)``, [S&U&S (41)].
-        position_multiplier: False leaves ``Psi`` and its law out: the reference scheme of [S&U&S Fig. 10].
-        metric: ``D = W`` (``"euclidean"``, as published) or ``M_M^-1 W`` (``"kinetic"``), see
-            `ggl_decoupled`; or ``S^-1 W`` with ``S = M_M - dt/2 dh/dv - dt^2/4 dh/dq`` at the predicted
-            midpoint (``"implicit"``): for elastic bodies with frequencies far above ``1 / dt``. There the
-            other metrics move the touching node alone, against its neighbours, which adds energy.
+        position_multiplier: False omits ``Psi`` and its law: the reference scheme of [S&U&S Fig. 10].
+        metric: metric of the position correction. ``"euclidean"``: ``D = W``, as published. ``"kinetic"``:
+            ``D = M_M^-1 W``, see `ggl_decoupled`. ``"auto"``: kinetic for models with rotations, else
+            Euclidean. ``"implicit"``: ``D = S^-1 W`` with ``S = M_M - dt/2 dh/dv - dt^2/4 dh/dq`` at the
+            predicted midpoint, for elastic bodies with frequencies far above ``1 / dt``. The other metrics
+            move the touching node of such a body against its neighbours, which adds energy.
         tolerance: bound on the relative natural-map residual of each contact problem.
         stage_tolerance: bound on the estimated next update of the solver, relative to ``1 + |v|``.
-        gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. Above zero, because
-            position laws keep gaps at zero to rounding only: a contact that is missed for a step falls,
+        gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. It is above zero because
+            position laws keep gaps at zero to rounding only: a contact that is left out for a step falls,
             and with ``e_N > 0`` bounces.
-        tangent: of the iteration; see `nsjax.schemes.mixed.framework.mixed_scheme`.
-        max_passes, max_iterations: of the stage solver and of each contact problem.
+        tangent: tangent matrix of the iteration; see `nsjax.schemes.mixed.framework.mixed_scheme`.
+        max_passes: largest number of linearisations of the stage solver.
+        max_iterations: largest number of Newton steps per contact problem.
         criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
 
     Returns:
         A `Scheme`.
 
-    Order: 2 in position and velocity on smooth motion without constraints, else 1; unconditionally stable
-    for linear forces and without damping.
+    Order: 2 in position and velocity on smooth motion without constraints, else 1. Unconditionally stable
+    for linear forces, without numerical damping.
 
-    Limits: the contact decision is a prediction, so that a contact may be penetrated by up to
-    ``dt/2 |dg|`` for one step before it acts. Energy is close to that of the motion but not monotone; on
-    the slider-crank its rises are ten times smaller in the kinetic metric than as published. On smooth
-    motion quadratic energies are kept to ``stage_tolerance`` per step. Stable is not accurate: a stiff
-    spring that turns by ``v dt / l`` in a step is stretched by ``(v dt)^2 / 8 l``. Coulomb friction acts
-    on velocity level, an extension of the paper.
+    Limits: contacts are decided by a prediction, so that one may penetrate by up to ``dt/2 |dg|`` for one
+    step before it acts. The energy stays close to that of the motion but is not monotone. On the
+    slider-crank its rises are ten times smaller in the kinetic metric than in the published one. On smooth
+    motion quadratic energies are conserved to ``stage_tolerance`` per step. A stable step may still be
+    inaccurate: a stiff spring of length ``l`` that turns by ``v dt / l`` in a step is stretched by
+    ``(v dt)^2 / 8 l``. Coulomb friction acts on velocity level, an extension of the paper.
 
     Source: [S&U&S (36)-(42)]; with rotations the midpoint is reached by half the increment.
 
@@ -120,14 +123,14 @@ def ggl_unified(
 
 
 def _metric(choice: str, system: System) -> str:
-    """The metric, chosen or of the model."""
+    """The metric that the user chose; for ``"auto"``, that of the model."""
     if choice == "implicit":
         return choice
     return "kinetic" if kinetic_metric(choice, system) else "euclidean"
 
 
 def _problem(run: ImpulseRun, contacts: bool) -> tuple[UnifiedEquations, UnifiedData, int]:
-    """Equations of a step, what they read, and how many unknowns they have."""
+    """Equations of a step, their data, and the number of their unknowns."""
     options, system = run.scheme.options, run.system
     data = UnifiedData(params=run.params, state=run.state, mass=run.midpoint.inertia(), dt=run.dt)
     equations = UnifiedEquations(
@@ -142,12 +145,12 @@ def _problem(run: ImpulseRun, contacts: bool) -> tuple[UnifiedEquations, Unified
 
 
 def _blank(run: ImpulseRun) -> PyTree:
-    """The memory at the start of a run."""
+    """Memory of the scheme at the start of a run."""
     return blank_tangents(run, lambda contacts: _problem(run, contacts))
 
 
 def unified_stage(run: ImpulseRun) -> tuple[UnifiedEquations, UnifiedData, StageAnswer]:
-    """The nonlinear equations of a step of `ggl_unified`, what they read, and the solver's answer."""
+    """The nonlinear equations of a step of `ggl_unified`, their data, and the solver's answer."""
     options, coef = run.scheme.options, run.scheme.coef
     equations, data, unknowns = _problem(run, run.contacts)
     mask = run.acting[: run.system.nc if run.contacts else 0]
@@ -164,7 +167,7 @@ def unified_stage(run: ImpulseRun) -> tuple[UnifiedEquations, UnifiedData, Stage
 
 
 def _respond(run: ImpulseRun) -> Stepped:
-    """The whole step, with or without contact rows."""
+    """The result of a step, with or without contact rows."""
     equations, data, answer = unified_stage(run)
     xi, middle, dv = equations.motion(data, answer.z)
     own = dataclasses.replace(answer, impulses=equations.split(answer.impulses)[0])
@@ -175,7 +178,7 @@ def _respond(run: ImpulseRun) -> Stepped:
 
 
 def _jump(run: ImpulseRun, answer: StageAnswer, middle: Array, dv: Array) -> Jump:
-    """The jump, with rates at the midpoint."""
+    """The velocity jump of the step, with row velocities at the midpoint."""
     state = run.state
     if not run.contacts:
         empty = jnp.zeros(run.system.nb)

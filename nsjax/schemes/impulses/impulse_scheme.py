@@ -1,4 +1,4 @@
-"""Schemes whose contact forces are all impulses, from one function: how a state is answered."""
+"""Makes a scheme whose contact forces are all impulses from one function, the step."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Numbers:
     """Numbers of a scheme of impulses.
 
     Args:
-        stage_tolerance: bound on the estimated next update of an iteration relative to ``1 + |v|``.
+        stage_tolerance: bound on the estimated next update of an iteration, relative to ``1 + |v|``.
         tolerance: bound on the relative natural-map residual of each contact problem.
-        gap_tolerance: gap that counts as closed [m]: above zero, because a contact at rest keeps its gap to
-            rounding only.
+        gap_tolerance: gap up to which a contact counts as closed [m]. It is above zero because a contact at
+            rest keeps its gap to rounding only.
     """
 
     stage_tolerance: Array | float = 1e-12
@@ -45,7 +45,7 @@ class Numbers:
 
 @dataclasses.dataclass(frozen=True)
 class Choices:
-    """Choices of a scheme of impulses that has no others."""
+    """Choices of a scheme of impulses without choices of its own: its limits of iterations."""
 
     max_passes: int
     max_iterations: int
@@ -53,7 +53,9 @@ class Choices:
 
 @dataclasses.dataclass(frozen=True)
 class _Prepare:
-    """`Scheme.prepare` of a method: the step size, and what its own ``prepare`` makes of a step at rest."""
+    """`Scheme.prepare` of a method: the step size, and the result of ``Method.prepare`` for a step from
+    zero position and velocity.
+    """
 
     method: Method
 
@@ -116,37 +118,40 @@ def impulse_scheme(
     pair_contacts: bool = False,
     implicit_damping: bool = False,
 ) -> Scheme:
-    """A scheme made from one function, the step. Functions must stand at module level.
+    """A scheme made from one function, the step. Its functions must be defined at module level.
 
     Args:
-        name: of the scheme.
-        respond: ``(run) -> Stepped``, the whole step, see `ImpulseRun`; `Stepped.more` is the memory of
-            the next step.
-        prepare: ``(run) -> constants`` of a step from zero position and velocity, once for a run;
-            `ImpulseRun.constants` of the other functions. None: nothing is prepared.
-        balance: ``(run) -> Balance``, mass and force at the predicted midpoint, where those of the step are
-            these; else it returns None. Runs without derivatives then form them, and rows and responses on
-            them, once: `ImpulseRun.balance` and `ImpulseRun.formed`.
-        gaps: ``(run) -> (nc,)`` [m], up to `Numbers.gap_tolerance` at contacts that take part; None:
-            the gaps at the predicted midpoint ``q + dt/2 v``.
-        remember: ``(run) -> memory`` at the start of a run; None, or a memory ``()``: there is none.
-        corrects: whether gaps are corrected on position level.
-        numbers: record of numbers, with the fields of `Numbers` at least; None: these.
-        choices: frozen, hashable record of the scheme's own choices, with the fields ``max_passes`` and
-            ``max_iterations``: ``run.scheme.options``. None: these two.
-        gradient: ``"saltation"`` for the derivative of the motion: right where every impact is over within
-            one step of a map from ``(q, v)`` to ``(q, v)``. ``"discrete"``: that of the map.
-        max_passes, max_iterations: of the stage solver and of each contact problem.
+        name: name of the scheme.
+        respond: ``(run) -> Stepped``, the step, see `ImpulseRun`. `Stepped.more` becomes the memory of the
+            next step.
+        prepare: ``(run) -> constants``, called once per run with a step from zero position and velocity.
+            The other functions find its result in `ImpulseRun.constants`. None: nothing is prepared.
+        balance: ``(run) -> Balance or None``, mass and force at the predicted midpoint, if the step uses
+            mass and force there; else None. Runs without derivatives then form mass, force, rows and
+            responses once, for the contact decision and the step: `ImpulseRun.balance`,
+            `ImpulseRun.formed`.
+        gaps: ``(run) -> (nc,)``, gaps that decide which contacts take part: those up to
+            `Numbers.gap_tolerance` [m]. None: the gaps at the predicted midpoint ``q + dt/2 v``.
+        remember: ``(run) -> memory``, memory at the start of a run; ``()``: none. None: the scheme has no
+            memory of its own.
+        corrects: whether the scheme corrects gaps on position level.
+        numbers: record of numbers, with the fields of `Numbers` at least; None: `Numbers`.
+        choices: frozen, hashable record of the scheme's own choices (``run.scheme.options``), with the
+            fields ``max_passes`` and ``max_iterations`` at least. None: these two.
+        gradient: ``"saltation"``: the derivative of the motion. It needs a step from ``(q, v)`` to
+            ``(q, v)`` in which every impact begins and ends. ``"discrete"``: the derivative of the map.
+        max_passes: largest number of linearisations of the stage solver.
+        max_iterations: largest number of Newton steps per contact problem.
         criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
-        stores_solutions, joints_inside, pair_contacts: what the scheme takes, see `Scheme`.
-        implicit_damping: whether ``dt D`` is added to the mass of every step, see `System.damping`: with
-            forces at the velocity of its start their damping is then that of its end.
+        stores_solutions, joints_inside, pair_contacts: features that the scheme supports, see `Scheme`.
+        implicit_damping: whether ``dt D`` is added to the mass of every step, see `System.damping`. Forces
+            at the velocity of the start are then damped by the velocity of the end.
 
     Returns:
         A `Scheme`.
 
     Raises:
-        InputError: for criteria that are none, and for less than one pass or iteration.
+        InputError: for criteria of another type, and for limits of less than one pass or iteration.
 
     Example:
         >>> from nsjax.schemes.building import FrozenRowEquations, State, Stepped, impulse_scheme, momentum

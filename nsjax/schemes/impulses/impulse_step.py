@@ -1,7 +1,8 @@
 """A step whose contact forces are all impulses: Moreau, theta-method, Gear-Gupta-Leimkuhler.
 
-Such a scheme decides at the predicted midpoint which contacts act and answers with one velocity jump.
-The decision and the books are the same for all and stand here; the answer is a function of the scheme.
+Such a scheme decides at the predicted midpoint which contacts act, and then changes the velocity by one
+jump. The contact decision, the memory of contacts and the output are common to all these schemes and are
+here; the jump is a function of each scheme (``Method.respond``).
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from nsjax.types import Array, PyTree, record
 
 @record()
 class StepData:
-    """What the equations of a step read.
+    """Data of the equations of a step.
 
     Args:
-        params: of the system.
+        params: parameters of the system.
         state: start of the step.
-        memory: what the scheme remembers of the step before.
+        memory: memory of the scheme from the step before.
         dt: step size [s].
         frozen: rows of contacts (if any may act) and constraints.
     """
@@ -51,7 +52,7 @@ class StepData:
 
 @record()
 class ImpulseMemory:
-    """Memory of a scheme of impulses with one of its own: what is remembered of contacts, and that."""
+    """Memory of a scheme of impulses: ``touch`` of its contacts, and ``own`` of the scheme itself."""
 
     touch: PyTree
     own: PyTree
@@ -59,17 +60,17 @@ class ImpulseMemory:
 
 @record(static=("system", "contacts"))
 class ImpulseRun(Step):
-    """What the functions of a scheme of impulses get: the step, and the solves that belong to it.
+    """A step as the functions of a scheme of impulses get it, with the solver of its equations.
 
     Args:
         scheme, system, params, carry: as in `Scheme`.
-        constants: what ``prepare`` of the scheme has returned.
+        constants: result of the function ``prepare`` of the scheme.
         dt: step size [s].
         active: (nc,) bool, contacts that take part.
-        contacts: whether any may.
-        balance: what ``balance`` of the scheme has returned; None where the step finds it itself.
-        formed: rows and responses at the predicted midpoint, where ``balance`` is known and contacts
-            take part.
+        contacts: whether any contact may take part.
+        balance: result of the function ``balance`` of the scheme; None: the step finds it itself.
+        formed: rows and responses at the predicted midpoint; None where ``balance`` is None or no contact
+            takes part.
     """
 
     active: Array | None = None
@@ -79,7 +80,7 @@ class ImpulseRun(Step):
 
     @property
     def memory(self) -> PyTree:
-        """What the scheme remembers of the step before, ``()`` if nothing."""
+        """The scheme's own memory from the step before; ``()`` if it has none."""
         memory = self.carry.memory
         return memory.own if isinstance(memory, ImpulseMemory) else ()
 
@@ -89,17 +90,17 @@ class ImpulseRun(Step):
         return self.at(midpoint(self))
 
     def damped(self) -> ImpulseRun:
-        """The same step with the damping of its midpoint taken implicitly."""
+        """The same step with ``dt D`` added to its mass: damping at the midpoint, taken implicitly."""
         return dataclasses.replace(self, added=self.dt * self.midpoint.damping())
 
     def shifted(self, state: State) -> ImpulseRun:
-        """As `Step.shifted`; damping moves with the state."""
+        """The step from another state, as `Step.shifted`; an added ``dt D`` is evaluated there, too."""
         moved = dataclasses.replace(self, **vars(super().shifted(state)))
         return moved if self.added is None else moved.damped()
 
     @property
     def acting(self) -> Array:
-        """Contacts (nc,) bool that take part."""
+        """Contacts (nc,) bool that take part in the step."""
         return jnp.zeros(self.system.nc, bool) if self.active is None else self.active
 
     def data(self, t: Array | float, q: Array) -> StepData:
@@ -109,7 +110,15 @@ class ImpulseRun(Step):
         return StepData(params=self.params, state=self.state, memory=self.memory, dt=self.dt, frozen=rows)
 
     def solve(self, equations: type[FrozenRowEquations], data: Any) -> tuple[Array, Jump, Array]:
-        """Velocity change (nv,), jump, and error estimate of the iteration."""
+        """Solves the equations of a step.
+
+        Args:
+            equations: class of the equations.
+            data: their data.
+
+        Returns:
+            Velocity change (nv,), jump, and error estimate () of the iteration.
+        """
         jump, answer = self.answer(equations(self.system, self.contacts), data)
         return answer.z, jump, answer.estimate
 
@@ -120,7 +129,13 @@ class ImpulseRun(Step):
         kept: Any = None,
         carried: CarriedTangent | None = None,
     ) -> tuple[Jump, StageAnswer]:
-        """Solves as `solve` does, with a tangent ``kept`` for all steps or ``carried`` from step to step.
+        """Solves the equations of a step, as `solve`, with a tangent that is known already.
+
+        Args:
+            equations: the equations.
+            data: their data.
+            kept: tangent that is constant over the run; None: none.
+            carried: tangent from the step before; None: none.
 
         Returns:
             The jump, and the answer of the stage solver.
@@ -140,7 +155,7 @@ Look = Callable[[ImpulseRun], Any]
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """The functions of a scheme of impulses; see `nsjax.schemes.building.impulse_scheme`."""
+    """The functions of a scheme of impulses, see `nsjax.schemes.building.impulse_scheme`."""
 
     respond: Respond
     prepare: Look | None = None
@@ -151,13 +166,13 @@ class Method:
 
 
 def midpoint(step: Step) -> State:
-    """Predicted midpoint ``q + dt/2 v`` of a step, where contacts are decided."""
+    """Predicted midpoint ``q + dt/2 v`` of a step, at which the contacts that take part are decided."""
     state, half = step.state, 0.5 * step.dt
     return State(t=state.t + half, q=step.system.retract(state.q, half * state.v), v=state.v)
 
 
 def run_of(step: Step, constants: PyTree) -> ImpulseRun:
-    """A step as the functions of a scheme get it, with their own ``constants``."""
+    """A step as the functions of a scheme get it, with the result ``constants`` of ``Method.prepare``."""
     state = step.state
     own = {f.name: getattr(step, f.name) for f in dataclasses.fields(Step)}
     run = ImpulseRun(**own | {"constants": constants})
@@ -167,12 +182,14 @@ def run_of(step: Step, constants: PyTree) -> ImpulseRun:
 
 
 def _with_memory(touch: PyTree, own: PyTree) -> PyTree:
-    """The memory of a scheme, without a place for what it does not have."""
+    """Memory of a scheme: `ImpulseMemory`, or ``touch`` alone if the scheme has no memory of its own."""
     return touch if isinstance(own, tuple) and not own else ImpulseMemory(touch=touch, own=own)
 
 
 def impulse_init(step: Step, method: Method, constants: PyTree) -> Carry:
-    """The start of a run. Contacts that touch there and do not approach are no impacts to come."""
+    """The carry at the start of a run. Contacts that touch there and are at rest count as closed before: in
+    the first step they have no impact.
+    """
     touch: PyTree = ()
     if step.system.nc:
         touch = touch_at_start(step, step.scheme.coef.gap_tolerance)
@@ -181,7 +198,11 @@ def impulse_init(step: Step, method: Method, constants: PyTree) -> Carry:
 
 
 def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, Output]:
-    """One step; its carry remembers contacts, and `Stepped.more` if there is any."""
+    """One step: contact decision, jump, status and output.
+
+    Returns:
+        The carry with the memory of the contacts and `Stepped.more`, and the output.
+    """
     run = run_of(step, constants)
     system, coef, memory = run.system, run.scheme.coef, run.carry.memory
     touch = memory.touch if isinstance(memory, ImpulseMemory) else memory
@@ -202,7 +223,7 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
     if not system.nc:
         r, report = fly(None)
     else:
-        # sliding goes on turning while a contact at rest hops for a step
+        # a contact at rest that hops for a step is open, but its sliding may still reverse
         met = jnp.any(active) | jnp.any(touch.held) if system.nt else jnp.any(active)
         r, report = branch(met, lambda _: _meet(run, method, touch), fly, None, again=True)
     solved = (r.jump.residual <= coef.tolerance) & (r.estimate <= coef.stage_tolerance)
@@ -212,7 +233,7 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
 
 
 def _meet(run: ImpulseRun, method: Method, touch: events.Touch) -> Any:
-    """A step in which contacts may act, and what is reported of them."""
+    """A step in which contacts may act, and the report on its contacts."""
     family = Family(
         predict=midpoint, held=held_contacts, corrects=method.corrects, turns=True, laws=0.5,
         **derivatives(run.scheme),

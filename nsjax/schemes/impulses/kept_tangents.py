@@ -1,4 +1,4 @@
-"""Tangents that schemes of impulses keep from step to step, see ``tangent`` of `mixed_scheme`."""
+"""Tangents that schemes of impulses keep from step to step: ``tangent="kept"``, see `mixed_scheme`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from nsjax.schemes.impulses.impulse_step import ImpulseRun
 from nsjax.types import PyTree
 
 Pair = tuple[CarriedTangent, CarriedTangent]
-"""Without and with contact rows."""
+"""Tangents of the steps without and with contact rows."""
 
 
 def blank_tangents(run: ImpulseRun, problem: Callable[[bool], tuple[Any, PyTree, int]]) -> PyTree:
-    """Tangents of which nothing is known, where they are kept, else ``()``: a memory at its start.
+    """Memory at the start of a run: a pair of empty tangents if tangents are kept, else ``()``.
 
     Args:
-        problem: ``(contacts) -> (equations, data, unknowns)`` of any step.
+        run: any step of the run.
+        problem: ``(contacts) -> (equations, data, unknowns)``, the equations of that step.
     """
     system = run.system
     if system.structure.constant or tangent_of(run.scheme.options.tangent, system) != "kept":
@@ -27,13 +28,13 @@ def blank_tangents(run: ImpulseRun, problem: Callable[[bool], tuple[Any, PyTree,
 
 
 def carried_tangent(run: ImpulseRun) -> CarriedTangent | None:
-    """The tangent of the last step with or without contact rows, as this one, if it is kept."""
+    """The tangent of the last step of this kind, with or without contact rows; None if none is kept."""
     found: CarriedTangent | None = run.memory[run.contacts] if run.memory else None
     return found
 
 
 def renewed(run: ImpulseRun, carried: CarriedTangent | None) -> PyTree:
-    """`Stepped.more` after a step that has ended with this tangent."""
+    """Memory (`Stepped.more`) after a step whose solver returned the tangent ``carried``."""
     if not run.memory or carried is None:
         return ()
     without, within = run.memory

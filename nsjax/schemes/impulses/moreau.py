@@ -1,4 +1,4 @@
-"""Moreau's midpoint rule, with the constraint on any level and an optional projection of positions."""
+"""Moreau's midpoint rule, with constraints on any level and an optional projection of positions."""
 
 from __future__ import annotations
 
@@ -31,8 +31,13 @@ from nsjax.types import Array, PyTree, record
 
 @record()
 class Coefficients:
-    """Numbers of the scheme: bound on the natural-map residual, on the next update of a position solve
-    relative to ``1 + |v|``, the gap below which a contact acts, and the depth that projections leave alone.
+    """Numbers of the family, see `moreau` and `nsjax.schemes.ggl_decoupled`.
+
+    Args:
+        tolerance: bound on the relative natural-map residual of a contact problem.
+        stage_tolerance: bound on the estimated next update of a position solve, relative to ``1 + |v|``.
+        gap_tolerance: gap up to which a contact takes part [m].
+        penetration_tolerance: depth up to which projections leave a penetration [m].
     """
 
     tolerance: Array | float
@@ -58,7 +63,11 @@ class MoreauOptions:
 def moreau_family(
     name: str, coef: Coefficients, options: MoreauOptions, criteria: Criteria | None
 ) -> Scheme:
-    """A scheme around Moreau's velocity step."""
+    """A scheme of the family of Moreau's velocity step: `moreau` or `nsjax.schemes.ggl_decoupled`.
+
+    Raises:
+        InputError: for an unknown choice, and for less than one iteration.
+    """
     choose(name, "force_velocity", options.force_velocity, ("auto", "start", "midpoint"))
     choose(name, "constraint_form", options.constraint_form, FORMS)
     choose(name, "metric", options.metric, METRICS)
@@ -96,7 +105,8 @@ def moreau(
 ) -> Scheme:
     """Moreau's midpoint rule with Newton impacts, Coulomb friction and bilateral constraints.
 
-    One linear step with everything frozen at the midpoint ``q_M = q_i + dt/2 v_i``::
+    Mass, forces and contact directions are evaluated once, at the midpoint ``q_M = q_i + dt/2 v_i``; the
+    step is then linear in the velocity::
 
         M_M (v_{i+1} - v_i) = dt h_M + W_M Lambda,      q_{i+1} = q_i + dt/2 (v_i + v_{i+1})
         0 <= dg_{N,i+1} + e_N dg_{N,i}  _|_  Lambda_N >= 0      where g_N(q_M) <= gap_tolerance
@@ -104,24 +114,25 @@ def moreau(
         W_B' v_{i+1} + dg_B/dt = 0                             (constraints on velocity level)
 
     Args:
-        force_velocity: velocity in the force. ``"start"``: ``h(t_M, q_M, v_i)``, the rule of the
-            papers. ``"midpoint"``: ``h(t_M, q_M, v_i + dt/2 M^-1 h(t_M, q_M, v_i))``, needed where
-            gyroscopic forces act, at the price of a second force evaluation; second order without
-            contact. ``"auto"``: start for vector coordinates, midpoint with rotations.
+        force_velocity: velocity at which forces are evaluated. ``"start"``: ``h(t_M, q_M, v_i)``, the rule
+            of the papers. ``"midpoint"``: ``h(t_M, q_M, v_i + dt/2 M^-1 h(t_M, q_M, v_i))``, needed for
+            gyroscopic forces; it costs a second evaluation of the force and is of second order without
+            contact. ``"auto"``: midpoint for models with rotations, else start.
         constraint_form: how bilateral constraints are enforced; contacts keep their velocity-level laws.
             ``"index_2"``: on velocity level, as above. ``"ggl"``: in addition the position is projected
             onto the constraints (Gear, Gupta, Leimkuhler). ``"index_3"``: on position level,
             ``g_B(q_{i+1}) = 0``. ``"index_1"``: on acceleration level at the midpoint. See Limits.
-        metric: of the projection; see `ggl_decoupled`.
-        joint_damping: ``"implicit"``: dampers of joints (``D``, `nsjax.System.damping`) act at the velocity
-            of the end of the step, ``(M_M + dt D) (v_{i+1} - v_i) = dt h_M + W_M Lambda``, and bound no
-            step. For mechanisms in joint coordinates, and systems of yours with ``damping``. See Limits.
+        metric: metric of the projection with ``"ggl"``; see `ggl_decoupled`.
+        joint_damping: ``"explicit"``, or ``"implicit"``: dampers of joints (``D``, `nsjax.System.damping`)
+            act at the velocity of the end of the step, ``(M_M + dt D) (v_{i+1} - v_i) = dt h_M + W_M
+            Lambda``, and do not bound the step. For mechanisms in joint coordinates, and for systems of
+            your own with ``damping``. See Limits.
         tolerance: bound on the relative natural-map residual of each contact problem.
-        max_iterations: plain Newton steps per contact problem, before the fallback begins.
-        stage_tolerance: of the position solves; see `ggl_decoupled`.
-        gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. The papers
-            have zero; a contact that rests at zero keeps its gap to rounding only. Bodies at rest on
-            several contacts rattle where ``a dt^2`` is below it.
+        max_iterations: largest number of plain Newton steps per contact problem, before the fallback.
+        stage_tolerance: bound of the position solves; see `ggl_decoupled`.
+        gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. It is zero in the papers;
+            a contact at rest keeps its gap to rounding only. Bodies at rest on several contacts rattle
+            where ``a dt^2`` is below this value.
         criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
 
     Returns:
@@ -129,21 +140,27 @@ def moreau(
 
     Order: 1 in position and velocity, also in smooth motion with ``force_velocity="start"``.
 
-    Limits: forces are explicit: stiff springs bound dt to about ``2 / omega_max``, and dampers to ``2 m /
-    c``. With ``joint_damping="implicit"`` springs with dampers, servos and motors with laws in joints of
-    the tree bound it no longer, as far as they resist the rate. Their ``dt D`` is part of the mass in
-    impacts, too, and ``dt D / 2`` of that of the accelerations by which derivatives move the times of
-    impacts: errors of first order, which are large where a damper stops its joint within a step. Dampers of
-    tendons, between bodies and of joints that close loops stay explicit, and so do efforts beyond a limit,
-    whose sign may change in every step, at speeds of ``dt limit / (2 m)``. Bodies penetrate by up to ``dt/2
-    |dg|`` before a contact is noticed, and closed contacts drift on position level in proportion to dt.
-    Bilateral constraints do not drift with "ggl" and "index_3" (which violates the velocity by O(dt)),
-    drift in proportion to dt with "index_2", and uselessly fast with "index_1". With 12 or more rows of
-    contacts the solver begins with the impulses of the last step: where contacts with friction depend on
-    each other (corners of a box that slide in different directions) laws have a family of answers, and the
-    one that is found then hangs on that step as well as on the state.
+    Limits:
+        Forces are explicit: stiff springs bound dt to about ``2 / omega_max``, dampers to ``2 m / c``.
 
-    Source: [S&U&S (8)-(13)]; with rotations forces are taken at the forecast velocity.
+        ``joint_damping="implicit"`` removes this bound for springs with dampers, servos, and motors with
+        laws in joints of the tree, as far as their efforts resist the rate. Dampers of tendons, between
+        bodies, and of joints that close loops stay explicit. So do efforts at a limit, whose sign may
+        change in every step at speeds of ``dt limit / (2 m)``. The mass in impacts contains ``dt D``, too.
+        Derivatives move the times of impacts by accelerations whose mass contains ``dt D / 2``. Both are
+        errors of first order; they are large where a damper stops its joint within a step.
+
+        Bodies penetrate by up to ``dt/2 |dg|`` before their contact takes part, and closed contacts drift
+        on position level in proportion to dt. Bilateral constraints do not drift with "ggl" and "index_3";
+        "index_3" violates the constraint on velocity level by O(dt). They drift in proportion to dt with
+        "index_2", and uselessly fast with "index_1".
+
+        With 12 or more contact rows the solver begins with the impulses of the last step. Where contacts
+        with friction depend on each other (corners of a box that slide in different directions), the
+        contact laws have many solutions. The one that is found then depends on that step as well as on the
+        state.
+
+    Source: [S&U&S (8)-(13)]; with rotations, forces are evaluated at the predicted midpoint velocity.
 
     Example:
         >>> import nsjax
@@ -164,22 +181,24 @@ def moreau(
 
 
 def _prepare(run: ImpulseRun) -> KeptInertia | None:
-    """The inertia, where it is constant over a run."""
+    """The inertia, if it is constant over a run; else None."""
     if run.scheme.implicit_damping:
         check_damping(run.system, run.scheme)
-        return None  # that of a step holds its damping, too
+        return None  # the mass of a step contains its damping
     return constant_inertia(run.system, run.params)
 
 
 def _first_impulses(run: ImpulseRun) -> PyTree:
-    """Impulses (nc, 1 + nt) with which the first solution begins: with changing pairs, and with many rows,
-    those of a step are remembered for the next one.
+    """Memory at the start of a run: zero impulses (nc, 1 + nt) if the contact solver begins with those of
+    the last step, else ``()``.
     """
     return no_jump(run.system).contacts if _remembers(run.system) else ()
 
 
 def _remembers(system: System) -> bool:
-    """Whether the contact solver begins with the impulses of the last step: by the rows that a step has."""
+    """Whether the contact solver begins with the impulses of the last step: for contacts between changing
+    bodies, and for steps with many contact rows.
+    """
     step = system if system.chosen is None else system.chosen.system
     rows = step.nc + (step.nc - step.smooth) * step.nt
     # islands are solved one by one from zero
@@ -192,36 +211,37 @@ def _impulses_before(run: ImpulseRun) -> Array | None:
 
 
 def _balance(run: ImpulseRun) -> Balance:
-    """Mass and force at the midpoint, ``h(t_M, q_M, v_i)`` or at the forecast velocity."""
+    """Mass and force at the midpoint, the force at the velocity that ``force_velocity`` chooses."""
     at, dt, choice = run.midpoint, run.dt, run.scheme.options.force_velocity
     mass = at.inertia(run.constants)
     forecast = choice == "midpoint" or (choice == "auto" and run.system.retract is not add)
-    if forecast and run.scheme.gradient == "discrete":  # three solves; a derivative costs less without
+    # three solves share the inverse; derivatives cost less without it
+    if forecast and run.scheme.gradient == "discrete":
         mass = mass.inverted()
     push = at.force()
     free = mass.solve(push[:, None])[:, 0]
     if not forecast:
         return Balance(at=at, inertia=mass, push=push, free=free, drift=dt * free)
     push = at.moved(v=at.v + 0.5 * dt * free).force()
-    if at.added is not None:  # its damping is that of the velocity of the end
+    if at.added is not None:  # implicit damping acts at the velocity of the end
         push = push + added_momentum(at.added, 0.5 * free)
     return Balance(at=at, inertia=mass, push=push, free=free, drift=mass.solve((dt * push)[:, None])[:, 0])
 
 
 def _shared_balance(run: ImpulseRun) -> Balance | None:
-    """The same, where it serves the contact decision and the whole step."""
+    """Mass and force at the midpoint, if the step needs no others; else None."""
     system, form = run.system, run.scheme.options.constraint_form
     frozen = form in ("index_2", "ggl") or not system.nb
     return _balance(run) if frozen and not system.inside else None
 
 
 def _respond(run: ImpulseRun) -> Stepped:
-    """The whole step, with or without contact rows."""
+    """The result of a step, with or without contact rows."""
     options, system, none = run.scheme.options, run.system, jnp.zeros(())
     if run.formed is not None and run.balance is not None:
         drift = run.balance.drift
         forces = StepForces(drift=drift, duration=run.dt)
-        # small problems have a program of their own where no derivative is made of it
+        # small contact problems have a program of their own in runs without derivatives
         method = "auto_few" if options.few else "auto" if run.scheme.gradient == "discrete" else "auto_rare"
         settings = _settings(run, method)
         jump = velocity_jump(run.formed, run.acting, settings, forces, _impulses_before(run))
@@ -250,7 +270,7 @@ def _settings(run: ImpulseRun, method: str = "auto_rare") -> SolverSettings:
 
 @record()
 class _MidpointData:
-    """What the equations of index 3 read: start of the step, mass, force and rows of the midpoint."""
+    """Data of the equations of index 3: start of the step; mass, force and rows of the midpoint."""
 
     params: PyTree
     state: State
@@ -280,13 +300,15 @@ class _PositionLevel(FrozenRowEquations):
         rates, found = super().rates(d, z), []
         if self.system.nb > self.system.nh:
             found.append(self.system.constraint(d.state.t + d.dt, q1, d.params) / d.dt)
-        if self.system.nh:  # they have no position level
+        if self.system.nh:  # velocity constraints have no position level
             found.append(rates[-self.system.nh :])
         return self.replaced(rates, bilateral=found[0] if len(found) == 1 else jnp.concatenate(found))
 
 
 def _end(run: ImpulseRun, dv: Array, jump: Jump, estimate: Array) -> Stepped:
-    """The end of the step with the velocity change ``dv``, and the impulses with which the next begins."""
+    """Result of the step with the velocity change ``dv``: positions, projected if the scheme does so, and
+    the impulses with which the solver begins in the next step.
+    """
     state, v1 = run.state, run.state.v + dv
     q1 = run.system.retract(state.q, 0.5 * run.dt * (state.v + v1))
     end = State(t=state.t + run.dt, q=q1, v=v1)
@@ -302,12 +324,12 @@ def _end(run: ImpulseRun, dv: Array, jump: Jump, estimate: Array) -> Stepped:
     # a contact that hops keeps the impulse with which it was last closed
     before = _impulses_before(run)
     more = () if before is None else jnp.where(run.acting[:, None], jump.contacts, before)
-    more = lax.stop_gradient(more)  # where an iteration begins does not move its answer
+    more = lax.stop_gradient(more)  # the solution does not depend on where the iteration begins
     return Stepped(end=end, jump=jump, estimate=estimate, more=more)
 
 
 def _project(run: ImpulseRun, end: State) -> Projection | None:
-    """Projected end position, for the forms that correct positions."""
+    """Projection of the end position; None for schemes that do not correct positions."""
     options, coef, system = run.scheme.options, run.scheme.coef, run.system
     constraints = bool(system.nb) and (options.constraint_form == "ggl" or options.project_contacts)
     contacts = bool(system.nc) and options.project_contacts
@@ -323,8 +345,9 @@ def _project(run: ImpulseRun, end: State) -> Projection | None:
 
 
 def _corrected(run: ImpulseRun, projection: Projection, q: Array) -> Array:
-    """The projected position. A contact that has not yet acted keeps the derivative of its gap: the time
-    of its impact, in the next step, depends on it.
+    """The projected position. If a contact is projected before it has acted, the position keeps the
+    derivative that it had before the projection: the time of the impact, in the next step, depends on the
+    derivative of the gap.
     """
     scheme, nc = run.scheme, run.system.nc
     if scheme.gradient == "discrete" or not scheme.options.project_contacts or not nc:

@@ -44,7 +44,7 @@ class ThetaOptions:
 
 @record()
 class _StepData:
-    """Everything live that the equations of a step read."""
+    """Data of the equations of a step that derivatives may move."""
 
     params: PyTree
     state: State
@@ -88,16 +88,18 @@ def moreau_theta(
         0 <= dg_{N,i+1} + e_N dg_{N,i}  _|_  Lambda_N >= 0      where g_N(q_tilde) <= gap_tolerance
 
     Args:
-        theta: in [1/2, 1]; the spectral radius at infinite frequency is ``(1 - theta)/theta``.
-        gamma: contacts take part where ``g_N(q_i) + gamma dt dg_{N,i} <= gap_tolerance`` instead, as in
-            other codes (Siconos: 1/2 by default, or 1). None: as above, which is 1/2 up to the curvature of
-            the gap.
+        theta: weight of the end of the step, in [1/2, 1]. The spectral radius at infinite frequency is
+            ``(1 - theta)/theta``.
+        gamma: in [0, 1]; contacts take part where ``g_N(q_i) + gamma dt dg_{N,i} <= gap_tolerance``, as in
+            other codes (Siconos: 1/2 by default, or 1). None: the condition above, which equals ``gamma =
+            1/2`` up to the curvature of the gap.
         stage_tolerance: bound on the estimated next update of the stage solver, relative to ``1 + |v|``.
         tolerance: bound on the relative natural-map residual of each contact problem.
-        gap_tolerance: contacts with ``g_N(q_tilde)`` up to this value take part [m]; above zero, because
-            a contact at rest keeps its gap to rounding only.
-        tangent: of the iteration; see `nsjax.schemes.mixed.framework.mixed_scheme`.
-        max_passes, max_iterations: of the stage solver and of each contact problem.
+        gap_tolerance: contacts with ``g_N(q_tilde)`` up to this value take part [m]. It is above zero
+            because a contact at rest keeps its gap to rounding only.
+        tangent: tangent matrix of the iteration; see `nsjax.schemes.mixed.framework.mixed_scheme`.
+        max_passes: largest number of linearisations of the stage solver.
+        max_iterations: largest number of Newton steps per contact problem.
         criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
 
     Returns:
@@ -106,12 +108,12 @@ def moreau_theta(
     Order: 2 for ``theta = 1/2`` on smooth motion without constraints, else 1; first order with contacts
     and constraints.
 
-    Limits: bodies penetrate by up to ``dt/2 |dg|`` before a contact is noticed; closed contacts drift on
-    position level. A jump acts on positions as if it came ``(1 - theta) dt`` into its step: with
-    ``theta = 1/2`` half a step late on average for ``gamma = 1/2``, on time for ``gamma = 1``. Plastic
-    impacts leave gaps within ``-dt |dg|`` and 0, or ``-dt/2 |dg|`` and ``dt/2 |dg|``; no penetration with
-    ``gamma = theta = 1``. All are of first order. A body at rest above its wall falls for a step before
-    it is held.
+    Limits: bodies penetrate by up to ``dt/2 |dg|`` before their contact takes part, and closed contacts
+    drift on position level. A jump moves positions as if it happened ``(1 - theta) dt`` after the start of
+    its step. With ``theta = 1/2`` this is half a step late on average for ``gamma = 1/2``, and on time for
+    ``gamma = 1``. A plastic impact then leaves a gap from ``-dt |dg|`` to 0 for ``gamma = 1/2``, and from
+    ``-dt/2 |dg|`` to ``dt/2 |dg|`` for ``gamma = 1``; with ``gamma = theta = 1`` nothing penetrates. All
+    these errors are of first order. A body at rest above a wall falls for a step before the wall holds it.
 
     Source: the theta-method of Moreau and Jean on velocity level.
 
@@ -147,7 +149,7 @@ def moreau_theta(
 
 
 def _problem(run: ImpulseRun, contacts: bool) -> tuple[_MomentumBalance, _StepData, int]:
-    """Equations of a step, what they read, and how many unknowns they have."""
+    """Equations of a step, their data, and the number of their unknowns."""
     system = run.system
     data = _StepData(
         params=run.params,
@@ -162,24 +164,24 @@ def _problem(run: ImpulseRun, contacts: bool) -> tuple[_MomentumBalance, _StepDa
 
 
 def _prepare(run: ImpulseRun) -> PyTree:
-    """Tangents without and with contact rows, where they are constant over a run."""
+    """Tangents without and with contact rows, if they are constant over a run."""
     if not run.system.structure.constant:
         return None, None
     return tuple(kept_tangent(*_problem(run, contacts)) for contacts in (False, run.system.nc > 0))
 
 
 def _blank(run: ImpulseRun) -> PyTree:
-    """The memory at the start of a run."""
+    """Memory of the scheme at the start of a run."""
     return blank_tangents(run, lambda contacts: _problem(run, contacts))
 
 
 def _extrapolated_gaps(run: ImpulseRun) -> Array:
-    """Gaps (nc,) [m], extrapolated by ``gamma dt`` from the start."""
+    """Gaps (nc,) [m], extrapolated by ``gamma dt`` from the start of the step."""
     return run.start.gap() + run.scheme.coef.gamma * run.dt * gap_rates(run.start)
 
 
 def _respond(run: ImpulseRun) -> Stepped:
-    """The whole step, with or without contact rows."""
+    """The result of a step, with or without contact rows."""
     equations, data, _ = _problem(run, run.contacts)
     jump, answer = run.answer(equations, data, run.constants[run.contacts], carried_tangent(run))
     dv, state, dt = answer.z, run.state, run.dt

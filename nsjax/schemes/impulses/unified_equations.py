@@ -23,7 +23,7 @@ from nsjax.types import Array, PyTree, record
 
 @record()
 class UnifiedData:
-    """Everything live that the equations read; ``mass`` is that of the predicted midpoint."""
+    """Data of the equations that derivatives may move; ``mass`` is that of the predicted midpoint."""
 
     params: PyTree
     state: State
@@ -33,12 +33,21 @@ class UnifiedData:
 
 @dataclasses.dataclass(frozen=True)
 class UnifiedEquations:
-    """Implicit midpoint rule with velocity and position rows; unknown ``z = (w, x)``::
+    """Implicit midpoint rule with velocity and position rows. The unknowns are ``z = (w, x)``::
 
         w = v_{i+1} - v_i,   q_{i+1} = q_i + dt (v_bar + x),   x = D(q_bar) Psi / dt
 
-    Rows: velocity and then position laws of all contacts (the tangents of the latter are empty), then
-    velocity and position rows of the constraints. Without position rows the unknown is ``w`` alone.
+    The rows are, in this order: velocity laws of all contacts, position laws of all contacts (with tangents
+    that are zero), velocity rows of the constraints, position rows of the constraints. Without position
+    rows the unknown is ``w`` alone.
+
+    Args:
+        system: system of the problem.
+        contacts: whether contacts may act in the step.
+        position: whether there are position rows.
+        linearised: whether the position law has the linearised gap, see `nsjax.schemes.ggl_unified`.
+        metric: ``"euclidean"``, ``"kinetic"`` or ``"implicit"``, see `nsjax.schemes.ggl_unified`.
+        tangent: tangent of the iteration, see `nsjax.schemes.mixed.framework.mixed_scheme`.
     """
 
     system: System
@@ -55,32 +64,32 @@ class UnifiedEquations:
 
     @property
     def structure(self) -> Structure:
-        """Structure of the tangent: velocities, and corrections if positions are unknowns."""
+        """Structure of the tangent matrix: one block for ``w``, and one for ``x`` with position rows."""
         return self.system.structure.stacked(1 + self.position)
 
     @property
     def nt(self) -> int:
-        """Tangents per contact."""
+        """Number of tangents per contact."""
         return self.system.nt
 
     @property
     def nc(self) -> int:
-        """Contacts, twice where the position counts."""
+        """Number of contact laws: one per contact, two with position rows; 0 if no contact may act."""
         return (1 + self.position) * self.system.nc if self.contacts else 0
 
     @property
     def nb(self) -> int:
-        """Bilateral rows."""
+        """Number of bilateral rows, twice those of the system with position rows."""
         return (1 + self.position) * self.system.nb
 
     def frozen(self, d: Any, z: Array) -> tuple[Callable[[Array], Array], bool]:
-        """``(M w, x)``; rates are those of velocities alone where the position does not count."""
+        """``z -> (M w, x)``, and whether rates are ``W' z`` plus a constant: only without position rows."""
         n = self.system.nv
         heavy = lambda z: jnp.concatenate([d.mass.times(z[:n]), self.shifted(d, z[n:])])  # noqa: E731
         return heavy, not self.position
 
     def motion(self, d: Any, z: Array) -> tuple[Array, Array, Array]:
-        """Increment of the position, midpoint, velocity increment."""
+        """Increment of the position (nv,), position at the midpoint (nq,), velocity increment (nv,)."""
         n = self.system.nv
         xi = d.dt * (d.state.v + 0.5 * z[:n])
         if self.position:
@@ -88,19 +97,19 @@ class UnifiedEquations:
         return xi, self.system.retract(d.state.q, 0.5 * xi), z[:n]
 
     def middle(self, d: Any) -> Array:
-        """Time of the midpoint."""
+        """Time of the midpoint [s]."""
         return d.state.t + 0.5 * d.dt
 
     def residual(self, d: Any, z: Array) -> Array:
-        """Momentum balance, and ``x``, without row forces."""
+        """Momentum balance, and ``x`` (or ``S x``), both without row forces."""
         _, middle, w = self.motion(d, z)
         force = self.system.force(self.middle(d), middle, d.state.v + 0.5 * w, d.params)
         balance = d.mass.times(w) - d.dt * force
         return jnp.concatenate([balance, self.shifted(d, z[self.system.nv :])])
 
     def shifted(self, d: Any, x: Array) -> Array:
-        """``x``; in the implicit metric ``S x``, the change of the momentum balance, of the predicted
-        midpoint, with a velocity increment ``x``.
+        """``x``; in the implicit metric ``S x``: the change of the momentum balance at the predicted
+        midpoint by a velocity increment ``x``.
         """
         if self.metric != "implicit" or not x.shape[0]:
             return x
@@ -114,7 +123,9 @@ class UnifiedEquations:
         return d.mass.times(x) - d.dt * jax.jvp(force, (jnp.zeros_like(x),), (x,))[1]
 
     def split(self, x: Array) -> tuple[Array, Array]:
-        """Velocity rows (contacts, constraints), and position rows without tangents."""
+        """Splits rows into velocity rows and position rows, contacts first in each. The position rows have
+        no tangents.
+        """
         nc, nb, d = (self.system.nc if self.contacts else 0), self.system.nb, 1 + self.nt
         if not self.position:
             return x, x[:0]
@@ -124,7 +135,7 @@ class UnifiedEquations:
         )
 
     def join(self, velocity: Array, position: Array) -> Array:
-        """Inverse of `split` along the first axis, the tangents of position rows zero."""
+        """Inverse of `split` along the first axis; tangents of position rows are zero."""
         if not self.position:
             return velocity
         count = self.system.nc * (1 + self.nt) if self.contacts else 0
@@ -133,14 +144,14 @@ class UnifiedEquations:
         return jnp.concatenate(parts)
 
     def _padded(self, position: Array) -> Array:
-        """Position rows with tangents, which are zero."""
+        """Position rows with tangents added, which are zero."""
         nc, shape = (self.system.nc if self.contacts else 0), position.shape[1:]
         empty = jnp.zeros((nc, self.nt, *shape))
         normal = jnp.concatenate([position[:nc, None], empty], axis=1).reshape(nc * (1 + self.nt), *shape)
         return jnp.concatenate([normal, position[nc:]])
 
     def forces(self, d: Any, z: Array, impulses: Array) -> Array:
-        """``(W Lambda, D Psi / dt)`` at the midpoint."""
+        """``(W Lambda, D Psi / dt)`` at the midpoint; in the implicit metric ``(W Lambda, W Psi / dt)``."""
         _, q, _ = self.motion(d, z)
         velocity, position = self.split(impulses)
         push = row_forces(self.system, self.middle(d), q, velocity, d.params, self.contacts)
@@ -150,7 +161,7 @@ class UnifiedEquations:
         return jnp.concatenate([push, d.mass.solve(x[:, None])[:, 0] if self.kinetic else x])
 
     def directions(self, d: Any, z: Array) -> Array:
-        """Block diagonal ``(W, D)`` (unknowns, rows)."""
+        """Directions of the row forces: the block diagonal matrix ``(W, D)`` (unknowns, rows)."""
         _, q, _ = self.motion(d, z)
         at = SystemState(
             system=self.system, params=d.params, state=State(t=self.middle(d), q=q, v=d.state.v)
@@ -165,7 +176,9 @@ class UnifiedEquations:
         return jnp.concatenate([upper, lower], axis=1).T
 
     def rates(self, d: Any, z: Array) -> Array:
-        """``u^+ + e u^-`` at the midpoint, and the gaps at the end over ``dt``."""
+        """Velocity rows: ``u^+ + e u^-`` at the midpoint. Position rows: gaps at the end divided by ``dt``.
+        Both in [m/s].
+        """
         xi, q, w = self.motion(d, z)
         system, t, v = self.system, self.middle(d), d.state.v
         nc = system.nc if self.contacts else 0
@@ -192,7 +205,7 @@ class UnifiedEquations:
         return self.join(velocity, position)
 
     def friction(self, d: Any) -> Array:
-        """Coefficients of the velocity laws; position laws are frictionless."""
+        """Coefficients of friction of all contact laws; zero for position laws."""
         nc = self.system.nc if self.contacts else 0
         if not nc:
             return jnp.zeros(0)
@@ -200,7 +213,7 @@ class UnifiedEquations:
         return jnp.concatenate([mu, jnp.zeros(nc)]) if self.position else mu
 
     def given(self, d: Any) -> GivenNormals | None:
-        """Normal impulses that are given, if any; none on position level."""
+        """Normal impulses that the contact law prescribes; None if none. Position laws have none."""
         nc = self.system.nc if self.contacts else 0
         one = self.system.law(d.params).given(nc, d.dt) if nc else None
         if one is None or not self.position:

@@ -1,4 +1,4 @@
-"""The impact at a located instant."""
+"""The impact at a located instant: velocity jump, notes, and the derivative of simultaneous impacts."""
 
 from __future__ import annotations
 
@@ -28,22 +28,27 @@ from nsjax.schemes.locating.trial_steps import inside
 from nsjax.types import Array, record
 
 SETTLES = 0.5
-"""A bounce from a flight of less than one step ends its accumulation: it comes slower than this many steps
-of free normal acceleration. Slower ones would strike twice in a step. The bounces that are left are taken
-as one impact without restitution. Their impulses are the same, and they differ from it by ``h^2 a_N`` in
-position, and as little in the derivative, since the size of all of them follows that of the first.
+"""Normal speed, in units of the step times the free normal acceleration ``h a_N``, up to which a bounce is
+the last of an accumulation of impacts.
+
+A slower bounce flies for less than one step and would strike twice in a step. So all bounces that are left
+are replaced by one impact without restitution. The sum of the impulses over their time is the same, since
+the closed contact then carries the load. Position and derivative change by the order of ``h^2 a_N``, since
+all these bounces scale with the first one.
 """
 
 
 @record()
 class Struck:
-    """Contacts at an impact: which strike, which rest, and the length of the step that is left.
+    """Contacts at a located impact.
 
     Args:
-        now, resting, active: (nc,) bool, those that strike, that are closed before, that share the impulse.
-        dt: () [s].
-        bouncing: (nc,) bool, those that have bounced within few steps; None: nothing is known of that.
-        again: (nc,) bool, those of them that have struck in this step already.
+        now: (nc,) bool, contacts that strike.
+        resting: (nc,) bool, contacts that were closed before.
+        active: (nc,) bool, contacts that share the impulse.
+        dt: () length of the step, or of what is left of it [s].
+        bouncing: (nc,) bool, contacts that have bounced within the last steps; None: not known.
+        again: (nc,) bool, contacts that have struck in this step already; None: not known.
     """
 
     now: Array
@@ -56,7 +61,14 @@ class Struck:
 
 @record()
 class Blow:
-    """State after an impact, its jump, notes (nc,) on it, and whether it is left to the scheme inside."""
+    """Result of a located impact.
+
+    Args:
+        state: state after it.
+        jump: velocity jump and impulses.
+        notes: (nc,) bits of `nsjax.notes`.
+        failed: () bool, whether the step must be left to the scheme inside.
+    """
 
     state: State
     jump: Jump
@@ -65,7 +77,7 @@ class Blow:
 
 
 def blow(scheme: Scheme, there: SystemState, struck: Struck) -> Blow:
-    """The impact of the contacts ``struck.now`` at a state."""
+    """The impact of the contacts ``struck.now`` at the state of ``there``."""
     system, coef, at = there.system, scheme.coef, there.state
     f, inner = formed(there), inside(scheme)
     settings = SolverSettings(tolerance=coef.tolerance, max_iterations=scheme.options.max_iterations)
@@ -92,8 +104,8 @@ def blow(scheme: Scheme, there: SystemState, struck: Struck) -> Blow:
 
 
 def _ends(criteria: Criteria, f: Formed, struck: Struck) -> tuple[Array | None, Array]:
-    """Contacts (nc,) bool whose bounces end with this impact, and those that are left to the scheme inside:
-    slow without having bounced.
+    """Contacts (nc,) bool whose accumulation of bounces ends with this impact (None: not known), and
+    contacts that are left to the scheme inside: those that approach slowly and have not bounced before.
     """
     rates = events.normal_rates(f)
     limit, _ = events.gate(criteria, f, struck.dt)
@@ -106,7 +118,7 @@ def _ends(criteria: Criteria, f: Formed, struck: Struck) -> tuple[Array | None, 
 
 
 def _around(inner: Scheme, f: Formed, end: State, jump: Jump, struck: Struck) -> EventMotion:
-    """Data of the motion around a located impact."""
+    """Data of the motion around a located impact, without derivatives."""
     criteria, resting = criteria_of(inner), struck.resting
     here, there, still = events.frozen((f.at, end, jump))
     rule, system = SlidingRule(criteria=criteria), here.system
@@ -121,8 +133,9 @@ def _around(inner: Scheme, f: Formed, end: State, jump: Jump, struck: Struck) ->
 
 
 def _each_in_time(around: EventMotion, end: State, jump: Jump, struck: Struck, gap: Array) -> State:
-    """``end`` whose derivative has every impact at its own time. Impacts of one instant that know nothing
-    of each other are located as the deepest of them, whose time moves with a mean of their data.
+    """The state ``end`` after simultaneous impacts that do not affect each other, with the derivative of
+    each at its own time. All are located as one event, the least gap, whose time moves by a mean of their
+    shifts; what each shift differs from the mean is added here.
     """
     now = struck.now
     tau = jnp.where(now, -only_tangent(gap, refuse=False) / jnp.where(now, jump.before, -1.0), 0.0)
@@ -132,7 +145,9 @@ def _each_in_time(around: EventMotion, end: State, jump: Jump, struck: Struck, g
 
 
 def merged(old: Event, event: Event) -> Event:
-    """The contact decisions of a step with those of its next part."""
+    """The contact decisions ``old`` of the parts of a step so far, merged with the ``event`` of the next
+    part. A contact that strikes twice keeps the rates and the time of its first impact.
+    """
     fresh = event.impact & ~old.impact
     return Event(
         gap=jnp.where(old.impact & ~event.impact, old.gap, event.gap),

@@ -1,4 +1,6 @@
-"""Locates events inside a step: it is cut where a contact closes, leaves, stops or begins to slide."""
+"""The scheme `localized`: steps are divided at the instants at which a contact closes, opens, stops or
+begins to slide.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ from nsjax.types import Array, PyTree, record
 
 @record()
 class Numbers:
-    """Numbers of the scheme inside, and of the impact: see `localized`."""
+    """Numbers of the scheme inside, and the tolerance of impacts; see `localized`."""
 
     inner: PyTree
     tolerance: Array | float
@@ -45,7 +47,7 @@ class Numbers:
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """The scheme inside without its numbers, and iterations of the impact and of its time."""
+    """The scheme inside without its numbers, and the other options; see `localized`."""
 
     inner: Scheme
     max_iterations: int
@@ -57,77 +59,84 @@ def localized(
     scheme: Scheme, *, tolerance: float = 1e-11, max_iterations: int = 50, max_roots: int = 60,
     changes: bool = False,
 ) -> Scheme:  # fmt: skip
-    """A scheme that resolves the times of impacts, and with ``changes`` of those of closed contacts, inside
-    the step.
+    """A scheme that locates the times of impacts inside the steps of another scheme.
 
-    With the step ``Phi_s`` of length ``s`` of the given scheme, in which contacts open at the start
-    cannot act, and the impact map ``R`` of Newton and Coulomb with the plain mass matrix::
+    With ``changes`` it also locates the times at which closed contacts open, stop or begin to slide.
+
+    Let ``Phi_s`` be a step of length ``s`` of the given scheme in which contacts open at its start cannot
+    act, and ``R`` the impact map of Newton and Coulomb with the mass matrix of the system. A step of length
+    ``h`` is then::
 
         x_{n+1} = Phi_{h - s} R Phi_s x_n,        g(Phi_s x_n) = 0
 
-    where ``g`` is the least gap of the contacts that would be penetrated at the end of the step; contacts
-    that strike at one instant, like both corners of a wall, do so together. After the impact the
-    scheme starts anew, with consistent accelerations, and what is left of the step may be cut again, at
-    up to `CUTS` instants. The time ``s`` is found without derivatives and has those of the equation
-    that defines it, of any order: second ones (`jax.hessian`) included.
+    Here ``g`` is the least gap of the contacts that would be penetrated at the end of the step. Contacts
+    that strike at the same instant, like both corners of a wall, have one common impact. After the impact
+    the scheme starts anew with consistent accelerations. The rest of the step may be divided again, at up
+    to `CUTS` instants in all. The time ``s`` is found without derivatives; its derivatives follow from the
+    equation that defines it, to any order: also second derivatives (`jax.hessian`).
 
-    With ``changes``, around `half_explicit`, without friction or in the plane, closed contacts keep to
-    their mode (at rest under load, sticking, sliding forth or back) in each part of the step, and
-    ``g`` is also the least of the functions whose zeros end it::
+    With ``changes``, closed contacts stay in one mode during each part of the step: at rest under load,
+    sticking, or sliding in one direction. The part ends at the first zero of ``g`` or of::
 
-        leaves or slips:  lambda_N  or  mu lambda_N - |lambda_T|,  the forces of the mode
-        stops or turns:   the sliding velocity in its direction at the start of the part
+        opening:               the normal force lambda_N
+        beginning to slide:    mu lambda_N - |lambda_T|
+        stopping or reversing: the sliding velocity in its direction at the start of the part
 
-    The motion goes on in the mode that the laws on acceleration level choose. A bounce from a flight of
-    less than a step (`blow.SETTLES`) is the last of an accumulation: its contact closes without
-    restitution, and makes the impulses of the bounces that are left out while it is closed. Parts of steps
-    are taken by the formulas of the scheme with linear equations of the modes in the place of the laws.
+    The forces are those of the mode. The contact laws on acceleration level choose the next mode. A bounce
+    that would fly for less than a step (`blow.SETTLES`) is the last of an accumulation: its contact closes
+    without restitution, and its contact force replaces the impulses of the bounces that are left out. Parts
+    of steps use the formulas of the scheme, with linear equations of the modes in place of the contact
+    laws.
 
     Args:
         scheme: any scheme of the package.
         tolerance: bound on the natural-map residual of the contact problem of an impact.
-        max_iterations: plain Newton steps of that problem.
-        max_roots: trial steps that locate an impact; usually five or six are made.
-        changes: whether times are found at which closed contacts leave, stop or begin to slide. The
-            program is then smaller, too: parts of steps are taken by equations of the modes, without
-            contact problems. A slider-crank that bounces and rests (300 steps of 1e-4 s): two thirds of
-            the program, half as much time again (1.9 and 2.8 times that of the scheme inside).
+        max_iterations: largest number of plain Newton steps of that problem.
+        max_roots: largest number of trial steps that locate an impact; usually there are five or six.
+        changes: whether to locate the times at which closed contacts open, stop or begin to slide; around
+            `half_explicit`, without friction or in the plane. The program is then smaller, since parts of
+            steps have no contact problems. A slider-crank that bounces and rests (300 steps of 1e-4 s)
+            takes two thirds of the program and 1.5 times the time: 1.9 and 2.8 times that of the scheme
+            inside.
 
     Returns:
-        A `Scheme` with the registered name of the scheme inside, in brackets. Where it locates nothing it
-        carries the derivative of the scheme inside: through reversals of sliding, and through steps
-        that are left to it. ``gradient="discrete"`` leaves that out.
+        A `Scheme` with the name ``localized(...)`` around the name of the scheme inside. Where it locates
+        nothing, at reversals of sliding and in steps that are left to the scheme inside, it has the
+        derivative of that scheme; with ``gradient="discrete"`` it has none there.
 
     Raises:
-        InputError: as the scheme inside.
+        InputError: if ``scheme`` is no scheme, and for less than one iteration or trial step.
 
-    Order: that of the scheme inside, state and derivative, at impacts, and where changes of closed contacts
-    are located; first order in the derivative at other reversals of sliding and in steps left to the
-    scheme inside.
+    Order: that of the scheme inside, for state and derivative, at impacts and at changes of closed contacts
+    that are located. The derivative is of first order at other reversals of sliding, and in steps left to
+    the scheme inside.
 
-    Limits: changes of closed contacts are located for systems with a dense structure, without bounded rows;
-        the scheme inside is `half_explicit` on velocity level, which holds the rates of closed contacts at
-        the end of a step. Moreau's rule, the theta method and GGL hold them by rows of the midpoint and
-        leave ``O(dt)`` of them at the end, with which slipping or a release would begin: tried with
-        Moreau's rule, derivatives on a vibrating belt were wrong by 0.2 % at one step size and by a
-        multiple of themselves at others. Schemes with stages have no modes. Around all these impacts alone
-        are located. For the same reason a contact that rests between Moreau's steps keeps bouncing with
-        rates of ``O(dt)`` where its direction turns: the list of impacts of a slider-crank has 43, 78, 149
-        instants at 1, 0.5, 0.25e-5 s, and 8, 9, 11 around `half_explicit`.
+    Limits:
+        Changes of closed contacts are located for systems with a dense structure and without bounded rows,
+        around `half_explicit` on velocity level. That scheme makes the rates of closed contacts zero at the
+        end of a step. Moreau's rule, the theta-method and GGL make them zero with the rows of the midpoint
+        and leave ``O(dt)`` at the end, by which slipping or opening would begin: with Moreau's rule,
+        derivatives on a vibrating belt were wrong by 0.2 % at one step size and by a multiple of themselves
+        at others. Schemes with stages have no modes. Around all these schemes only impacts are located.
+        For the same reason a contact that rests keeps bouncing in Moreau's steps, with rates of ``O(dt)``,
+        if its normal turns: the list of impacts of a slider-crank has 43, 78, 149 instants at 1, 0.5,
+        0.25e-5 s, and 8, 9, 11 around `half_explicit`.
 
-        A step is carried out by the scheme inside alone, with its own treatment of the contacts and its own
-        derivative, if the approach is slower than two steps of free normal acceleration (grazing; with
-        ``changes`` not of contacts that bounced lately), without ``changes`` if a contact closes again
-        after its impact, if more instants than `CUTS` are in it, or if a time is not found:
-        `notes.UNLOCATED`; instants of impacts in such steps are those of the scheme inside. Where a contact
-        strikes twice in a step, the list of impacts holds the first one, with the impulses of all.
+        Some steps are left to the scheme inside, with its treatment of contacts and its derivative, and are
+        noted as `notes.UNLOCATED`: if an approach is slower than two steps of free normal acceleration
+        (grazing; with ``changes`` not for contacts that bounced lately); without ``changes``, if a contact
+        closes again after its impact; if more than `CUTS` instants are in the step; and if a time is not
+        found. Instants of impacts in such steps are those of the scheme inside.
 
-        Second derivatives hold the factors of the first ones fixed in such steps, at reversals of sliding,
-        and where independent impacts strike at one instant. A contact that opens and closes again within
-        one step without being penetrated at its end is not seen. The cut excites stiff flexible modes. A
-        step with an impact costs about eight steps.
+        If a contact strikes several times in a step, the list of impacts has one entry: the time of the
+        first impact, with the impulses of all.
 
-    Source: the implicit function theorem on ``g(Phi_s x_n) = 0``; nothing of it is in the papers.
+        Second derivatives treat the coefficients of the first ones as constants in steps left to the scheme
+        inside, at reversals of sliding, and where independent impacts strike at the same instant. A contact
+        that closes and opens again within one step, without being penetrated at its end, is not detected.
+        Dividing a step excites stiff flexible modes. A step with an impact costs about eight steps.
+
+    Source: the implicit function theorem on ``g(Phi_s x_n) = 0``; the papers do not treat it.
 
     Example:
         >>> import nsjax
@@ -201,7 +210,15 @@ def _step(
 
 @record()
 class _PartialStep:
-    """A step that is partly done: state, time left, books, and whether it has ended or failed."""
+    """A step of which some parts are done.
+
+    Args:
+        carry: carry at the end of these parts.
+        left: () time to the end of the step [s].
+        output: output of these parts, summed.
+        done: () bool, whether the step has ended.
+        failed: () bool, whether the step must be left to the scheme inside.
+    """
 
     carry: Carry
     left: Array
@@ -211,7 +228,7 @@ class _PartialStep:
 
 
 def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple[Carry, Output]:
-    """A step in which contacts close: cut at their instants, or left to the scheme inside."""
+    """A step in which contacts close: divided at their instants, or left to the scheme inside."""
     zero = jax.tree.map(jnp.zeros_like, like)
     zero = dataclasses.replace(zero, contact=like.contact)
     no = jnp.asarray(False)
@@ -231,7 +248,7 @@ def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple
 
 
 def _advance_part(stepper: Stepper, whole: Start, part: _PartialStep) -> _PartialStep:
-    """Steps to the end of the step if nothing is hit, else to the next impact and through it."""
+    """The step after its next part: to its end if no contact closes, else through the next impact."""
     state = part.carry.state
     fresh = refreshed(stepper.system, state.t, state.q, whole.params)
     d = dataclasses.replace(whole, carry=part.carry, dt=part.left, params=fresh)
@@ -250,13 +267,13 @@ def _advance_part(stepper: Stepper, whole: Start, part: _PartialStep) -> _Partia
 
 
 def _through(stepper: Stepper, d: Start, part: _PartialStep) -> _PartialStep:
-    """Steps to the next impact and through it."""
+    """The step after its part up to the next impact, and after this impact."""
     system = stepper.system
     sigma, located = locate(stepper)(d)
     before, first = stepper.advance(d, d.carry, sigma, d.may)
     at = before.state
     gap = stepper.gaps(d, at)
-    # contacts that strike at one instant lie equally deep, to the rounding of their gaps
+    # contacts that strike at the same instant have equal gaps to rounding
     now = d.hit & (gap <= jnp.min(jnp.where(d.hit, gap, FAR)) + SAME_INSTANT)
     there = SystemState(system=system, params=refreshed(system, at.t, at.q, d.params), state=at)
     struck = Struck(now=now, resting=d.may, active=first.event.active | now, dt=d.dt)
@@ -277,7 +294,7 @@ def _through(stepper: Stepper, d: Start, part: _PartialStep) -> _PartialStep:
 
 
 def _with_jump(output: Output, jump: Jump, bits: Array) -> Output:
-    """The part before an impact, and the impact."""
+    """``output`` of the part before an impact, with the impulses, iterations and notes of the impact."""
     return dataclasses.replace(
         output,
         impulse_normal=output.impulse_normal + jump.contacts[:, 0],
@@ -290,7 +307,7 @@ def _with_jump(output: Output, jump: Jump, bits: Array) -> Output:
 
 
 def _added(so_far: Output, now: Output, event: Event) -> Output:
-    """Books of a step with those of its next part added."""
+    """Output of a step so far, with that of its next part added; ``event`` is the decision of this part."""
     books = {name: getattr(so_far, name) for name in ROWS if getattr(so_far, name) is not None}
     return dataclasses.replace(
         now, **accumulated(books, now), event=merged(so_far.event, event), status=so_far.status | now.status

@@ -1,4 +1,4 @@
-"""Parts of a step in which closed contacts keep to their modes, and the times at which one ends."""
+"""Parts of a step in which the modes of closed contacts do not change, and the times at which they end."""
 
 from __future__ import annotations
 
@@ -27,13 +27,17 @@ class StepPart:
     """Everything that a part of a step depends on.
 
     Args:
-        scheme: that locates.
-        params, constants: of the system, refreshed at the start of the part, and of the scheme inside.
-        state: at the start. left: time to the end of the step [s].
-        modes: of closed contacts.
-        base: (nc,) gaps from which contacts count as penetrated, zero unless they leave [m].
-        hit: (kinds, nc) bool, what comes to an end: gaps, then what `signals` tells.
-        low: its least value at the end of the step.
+        scheme: the scheme that locates.
+        params: parameters of the system, refreshed at the start of the part.
+        constants: constants of the scheme inside.
+        state: state at the start of the part.
+        left: () time from there to the end of the step [s].
+        modes: modes of the closed contacts.
+        base: (nc,) gap below which a contact counts as penetrated [m]: zero, or the negative gap from which
+            it leaves.
+        hit: (kinds, nc) bool, event functions that become negative by the end of the step: gaps, then the
+            functions of `signals`.
+        low: () least value of these functions at the end of the step.
     """
 
     scheme: Scheme
@@ -49,7 +53,15 @@ class StepPart:
 
 @record()
 class Arrival:
-    """Where a part ends: time, motion, signals (kinds, nc), forces (nc, 1 + nt), whether it was found."""
+    """End of a part at an event.
+
+    Args:
+        sigma: () time from the start of the part [s].
+        end: motion there.
+        told: (kinds, nc) event functions there, see `look`.
+        force: (nc, 1 + nt) contact forces there [N].
+        found: () bool, whether the time was found.
+    """
 
     sigma: Array
     end: PartEnd
@@ -59,7 +71,7 @@ class Arrival:
 
 
 def advance(system: System, d: StepPart, dt: Array, flies: bool = False) -> PartEnd:
-    """The motion in the modes of the part after ``dt``; with ``flies`` all contacts are open."""
+    """The motion after ``dt`` [s] in the modes of the part; with ``flies``, with all contacts open."""
     inner = inside(d.scheme)
     step = Step(
         scheme=inner, system=system, params=d.params, constants=d.constants, carry=Carry(state=d.state),
@@ -77,14 +89,18 @@ def advance(system: System, d: StepPart, dt: Array, flies: bool = False) -> Part
 
 
 def state_of(d: StepPart, dt: Array, end: PartEnd) -> State:
-    """The state after ``dt``."""
+    """The state after ``dt`` [s] from the start of the part."""
     return State(t=d.state.t + dt, q=end.q, v=end.v)
 
 
 def look(system: System, d: StepPart, state: State) -> tuple[Array, Array]:
-    """Signals (kinds, nc) of what may come to an end, zero where it does, and forces (nc, 1 + nt)."""
+    """Event functions (kinds, nc) at a state, and forces of the closed contacts (nc, 1 + nt) [N].
+
+    The functions are positive during a part; the first zero ends it. They are the gaps, then those of
+    `signals`.
+    """
     at = SystemState(system=system, params=d.params, state=state)
-    # gaps of closed contacts stay closed, whatever positions drift
+    # a closed contact stays closed however far its gap drifts
     gap = jnp.where(d.modes.held, 1.0, at.gap() - d.base + DEPTH)
     quiet = jnp.ones((1 + 2 * system.nt, system.nc)), jnp.zeros((system.nc, 1 + system.nt))
     own = lambda s: signals(at.moved(t=s.t, q=s.q, v=s.v), d.modes)  # noqa: E731
@@ -95,14 +111,21 @@ def look(system: System, d: StepPart, state: State) -> tuple[Array, Array]:
 def begin(
     system: System, d: StepPart, held: Array, gone: Array, slid: Array, begun: Array
 ) -> tuple[StepPart, Array]:
-    """The part with its modes, and contacts (nc,) bool that are closed and neither rest nor leave. Closed
-    contacts whose gap does not change rest or leave by the sign of their force: those that were let go just
-    before the end of the last step, too.
+    """The part with the modes of its contacts.
+
+    A contact with a gap up to zero and a gap rate of zero is held or leaves, by the sign of its force. This
+    includes contacts that opened just before the end of the last step.
 
     Args:
+        system: the system.
+        d: the part, without modes.
         held: (nc,) bool, contacts known to be closed at rest.
-        gone: (nc,) bool, contacts released in this step.
-        slid, begun: (nc,) bool, contacts that slide already; (nc,) sign in which others begin to.
+        gone: (nc,) bool, contacts that opened in this step.
+        slid: (nc,) bool, contacts that slide already.
+        begun: (nc,) sign of the direction in which other contacts begin to slide; zero: not known.
+
+    Returns:
+        The part, and contacts (nc,) bool that are closed but neither at rest nor leaving.
     """
     at = events.frozen(SystemState(system=system, params=d.params, state=d.state))
     gap = at.gap()
@@ -119,14 +142,17 @@ def begin(
 
 
 def trial(system: System, d: StepPart) -> tuple[StepPart, PartEnd, Array]:
-    """The motion to the end of the step, what would come to an end before, and penetrated contacts
-    (nc,) bool that hop: they leave and come back without having been open at the end of the step.
+    """The motion from the start of a part to the end of the step.
+
+    Returns:
+        The part with the events before that end (``hit``, ``low``); the motion; and contacts (nc,) bool
+        that hop: they leave and come back within the step, and were never open at its end.
     """
     end = advance(system, d, d.left)
     at, still = events.frozen((state_of(d, d.left, end), d))
     told = look(system, still, at)[0]
     hit = acting(system, at.t, at.q, still.params, told[0] < 0.0)
-    # nothing changes where a force passes zero by rounding
+    # a force that is negative by rounding only ends no mode
     hit = jnp.concatenate([hit[None], told[1:] < np.array([-DEPTH, 0.0, -DEPTH])[: len(told) - 1, None]])
     low = (d.base < 0.0) & (told[0] + d.base <= DEPTH)
     there = SystemState(system=system, params=still.params, state=at)
@@ -135,8 +161,8 @@ def trial(system: System, d: StepPart) -> tuple[StepPart, PartEnd, Array]:
 
 
 def arrival(system: System) -> Callable[[StepPart], Arrival]:
-    """The end of a part at the first of its events. Its time is found without derivatives, and has those
-    of the equation that defines it, of any order.
+    """Function that returns the end of a part at its first event. The time is found without derivatives;
+    its derivatives of any order are those of the equation that defines it.
     """
 
     def flown(sigma: Array, d: StepPart) -> Any:

@@ -1,4 +1,4 @@
-"""A step in which closed contacts keep to their modes, cut at the instants at which these change."""
+"""A step divided at the instants at which contacts close or the modes of closed contacts change."""
 
 from __future__ import annotations
 
@@ -25,18 +25,23 @@ from nsjax.types import Array, record
 
 @record()
 class _Partial:
-    """A step that is partly done.
+    """A step of which some parts are done.
 
     Args:
-        state, left: where it stands, and the time that is left [s].
-        held, gone, slid, begun: (nc,) contacts closed at rest; released in this step; that slide since
-            before; sign in which they begin to.
-        end: of the last part, its impulses summed over the parts and impacts.
+        state: state at the end of these parts.
+        left: () time to the end of the step [s].
+        held: (nc,) bool, contacts that are closed and at rest.
+        gone: (nc,) bool, contacts that opened in this step.
+        slid: (nc,) bool, contacts that slide already.
+        begun: (nc,) sign of the direction in which contacts begin to slide; zero: not known.
+        end: motion at the end of the last part, with the impulses of all parts and impacts summed.
         event: contact decisions.
-        met: (nc,) bool, contacts of which something came to an end, or that keep the step from its modes.
+        met: (nc,) bool, contacts with an event, and contacts because of which the step is left to the
+            scheme inside.
         bits: (nc,) notes.
-        iterations, residual: of the contact problems of impacts.
-        done, failed: whether it has ended; whether it is left to the scheme inside.
+        iterations, residual: () sum and largest value over the contact problems of impacts.
+        done: () bool, whether the step has ended.
+        failed: () bool, whether the step must be left to the scheme inside.
     """
 
     state: State
@@ -56,7 +61,7 @@ class _Partial:
 
 
 def step_in_modes(step: Step) -> tuple[Carry, Output]:
-    """The step in parts, or, where that fails, by the scheme inside."""
+    """The step in parts; where that fails, by the scheme inside."""
 
     def cut(part: _Partial, _: None) -> tuple[_Partial, None]:
         return branch(part.done, lambda p: p, lambda p: _part(step, p), part), None
@@ -97,7 +102,7 @@ def _nothing(step: Step) -> _Partial:
 
 
 def _starting(step: Step, part: _Partial) -> StepPart:
-    """The next part, its contacts open."""
+    """The next part of the step, before its modes are known: all contacts open."""
     system, state = step.system, part.state
     return StepPart(
         scheme=step.scheme, params=refreshed(system, state.t, state.q, step.params),
@@ -107,7 +112,9 @@ def _starting(step: Step, part: _Partial) -> StepPart:
 
 
 def _flight(step: Step, part: _Partial) -> tuple[_Partial, _Partial]:
-    """The step before its first part, and done if all contacts are open in it."""
+    """The step before its first part; and the step after a flight over its whole length, which is done
+    unless a contact is closed at its start or penetrated at its end.
+    """
     system, d = step.system, _starting(step, part)
     end = advance(system, d, d.left, flies=True)
     there = state_of(d, d.left, end)
@@ -117,7 +124,7 @@ def _flight(step: Step, part: _Partial) -> tuple[_Partial, _Partial]:
 
 
 def _part(step: Step, part: _Partial) -> _Partial:
-    """Goes on to the end of the step, or to the next event and through it."""
+    """The step after its next part: to its end if nothing happens, else through the next event."""
     system, d = step.system, _starting(step, part)
     d, rattles = begin(system, d, part.held & ~part.gone, part.gone, part.slid, part.begun)
     gone = part.gone | part.held & ~d.modes.held
@@ -126,7 +133,7 @@ def _part(step: Step, part: _Partial) -> _Partial:
 
     def rest(both: tuple[_Partial, PartEnd]) -> _Partial:
         part, end = both
-        # the scheme inside brings to rest what hops
+        # contacts that hop come to rest by the contact laws of the scheme inside
         done = dataclasses.replace(_left_over(part, hops), done=jnp.asarray(True), held=d.modes.held)
         return _gone_on(done, d, d.left, end)
 
@@ -135,12 +142,12 @@ def _part(step: Step, part: _Partial) -> _Partial:
 
 
 def _left_over(part: _Partial, contacts: Array) -> _Partial:
-    """The step, left to the scheme inside if there are such ``contacts`` (nc,) bool."""
+    """The step, marked to be left to the scheme inside if any of ``contacts`` (nc,) bool is true."""
     return dataclasses.replace(part, met=part.met | contacts, failed=part.failed | jnp.any(contacts))
 
 
 def _gone_on(part: _Partial, d: StepPart, sigma: Array, end: PartEnd) -> _Partial:
-    """The step after the motion of a part."""
+    """The step after the motion ``end`` of a part ``d`` of the length ``sigma`` [s]."""
     summed = dataclasses.replace(end, impulse=part.end.impulse + end.impulse)
     event = dataclasses.replace(part.event, active=part.event.active | d.modes.held)
     return dataclasses.replace(
@@ -149,10 +156,10 @@ def _gone_on(part: _Partial, d: StepPart, sigma: Array, end: PartEnd) -> _Partia
 
 
 def _through(step: Step, d: StepPart, part: _Partial) -> _Partial:
-    """Goes on to the next event and through it."""
+    """The step after its part up to the next event, and after this event."""
     system = step.system
     x: Arrival = arrival(system)(d)
-    # contacts that strike at one instant lie equally deep, to the rounding of their gaps
+    # events at the same instant have equal values of their functions to rounding
     lowest = jnp.min(jnp.where(d.hit, x.told, jnp.inf))
     now = d.hit & (x.told <= lowest + SAME_INSTANT)
     part = _gone_on(part, d, x.sigma, x.end)
@@ -175,7 +182,7 @@ def _struck(step: Step, d: StepPart, part: _Partial, now: Array) -> _Partial:
     inner, again = inside(step.scheme), part.event.impact
     criteria, rules = criteria_of(inner), inner.in_modes
     assert rules is not None
-    # what flew longer than the last bounces of an accumulation comes from afar
+    # a contact that was open for longer than that does not belong to an accumulation
     bouncing = again | (rules.flown(step.carry.memory) <= criteria.long)
     struck = Struck(now=now, resting=held, active=held | now, dt=step.dt, bouncing=bouncing, again=again)
     met: Blow = blow(step.scheme, there, struck)
@@ -196,7 +203,7 @@ def _struck(step: Step, d: StepPart, part: _Partial, now: Array) -> _Partial:
 
 
 def _finished(step: Step, part: _Partial) -> tuple[Carry, Output]:
-    """Carry and books of a step that is done."""
+    """Carry and output of a step that is done."""
     system, rules = step.system, inside(step.scheme).in_modes
     assert rules is not None
     d, n, event = 1 + system.nt, system.nc * (1 + system.nt), part.event

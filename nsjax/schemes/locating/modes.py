@@ -1,4 +1,4 @@
-"""Modes of closed contacts: which stick, slide or leave, their forces, and when modes end."""
+"""Modes of closed contacts: which stick, slide or open, their forces, and the functions that end a mode."""
 
 from __future__ import annotations
 
@@ -21,24 +21,28 @@ from nsjax.schemes.locating.trial_steps import DEPTH
 from nsjax.types import Array, PyTree, record
 
 SLIP_SCALE = 1e-2
-"""A sliding velocity [m/s] beside a gap [m]: one is zero at 1e-11 m/s where the other is at 1e-13 m."""
+"""Weight of a sliding velocity [m/s] among gaps [m]: with the tolerance of 1e-13 m of gaps, it counts as
+zero at 1e-11 m/s.
+"""
 
 FORCE_SCALE = 1e-4
-"""A force, over the greatest contact force, beside a gap: it is zero at 1e-9."""
+"""Weight of a force, relative to the largest contact force, among gaps [m]: it counts as zero at 1e-9."""
 
 REGULAR = 1e-12
-"""Part of its diagonal that is added to the matrix of contact forces: rows may depend on each other."""
+"""Regularisation of the equations of contact forces, relative to their diagonal: rows may depend on each
+other.
+"""
 
 
 @record()
 class Modes:
-    """What closed contacts do until the next event.
+    """Modes of the closed contacts until the next event.
 
     Args:
-        held: (nc,) bool, closed; neither leaves nor comes.
-        slide: (nc,) sign of the sliding velocity, zero of contacts that do not slide.
-        stuck: (nc,) bool, held by friction.
-        size: () the greatest contact force at the start, plus one [N].
+        held: (nc,) bool, closed contacts; their gap rate is zero.
+        slide: (nc,) sign of the sliding velocity; zero for contacts that do not slide.
+        stuck: (nc,) bool, contacts that stick by friction.
+        size: () largest contact force at the start plus 1 N, the scale of forces [N].
     """
 
     held: Array
@@ -48,7 +52,7 @@ class Modes:
 
 
 def kept(scheme: Scheme, system: System, params: PyTree) -> bool:
-    """Whether changes of closed contacts are located: in the plane, around a scheme that steps in modes."""
+    """Whether changes of closed contacts are located, see ``changes`` and Limits of `localized`."""
     inner = scheme.options.inner
     told = scheme.options.changes and inner.in_modes is not None and inner.in_modes.fits(inner)
     plain = system.structure.dense and not system.islands and system.pairs is None and not system.inside
@@ -57,20 +61,24 @@ def kept(scheme: Scheme, system: System, params: PyTree) -> bool:
 
 
 def no_modes(nc: int) -> Modes:
-    """No contact is closed."""
+    """`Modes` without closed contacts."""
     none = jnp.zeros(nc, bool)
     return Modes(held=none, slide=jnp.zeros(nc), stuck=none, size=jnp.ones(()))
 
 
 def held_answer(g: Array, c: Array, modes: Modes, friction: Array, nt: int) -> Array:
-    """Impulses or forces (rows,) as long as modes last, of either sign, of rows with the velocities or
-    accelerations ``c + g x``, contacts (if any) first: held normals, stuck tangents and constraints stand
-    still, and friction of sliding opposes it.
+    """Impulses or forces ``x`` (rows,) of all rows in fixed modes.
+
+    The row velocities or accelerations are ``c + g x``. They vanish for the normals of held contacts, the
+    tangents of contacts that stick, and constraints. A sliding contact has ``x_T = -mu slide x_N``. The
+    signs of ``x`` are not restricted: a mode ends where one becomes wrong.
 
     Args:
-        g, c: (rows, rows), (rows,) Delassus operator and what is left without ``x``.
-        friction: (nc,) coefficients; none of rows without contacts.
-        nt: tangents of a contact.
+        g: (rows, rows) Delassus operator, contacts (if any) first.
+        c: (rows,) velocities or accelerations without ``x``.
+        modes: modes of the contacts.
+        friction: (nc,) coefficients of friction; (0,) for rows without contacts.
+        nt: number of tangents of a contact, 0 or 1.
     """
     nc, m, d = friction.shape[0], c.shape[0], 1 + nt
     kinds = [modes.held, modes.stuck][:d]
@@ -89,7 +97,7 @@ def held_answer(g: Array, c: Array, modes: Modes, friction: Array, nt: int) -> A
 
 
 def forces_in(at: SystemState, modes: Modes) -> Array:
-    """Forces (nc, 1 + nt) of the held contacts as long as modes last, of either sign."""
+    """Forces (nc, 1 + nt) [N] of the held contacts in fixed modes, of either sign."""
     system = at.system
     nc, d = system.nc, 1 + system.nt
     rows, inertia = at.rows(), at.inertia()
@@ -100,12 +108,15 @@ def forces_in(at: SystemState, modes: Modes) -> Array:
 
 
 def signals(at: SystemState, modes: Modes) -> tuple[Array, Array]:
-    """Positive as long as modes last, (1, nc), in the plane with friction (3, nc): the normal force, the
-    sliding velocity in its own direction, and what is left of the bound of friction; one elsewhere. And the
-    forces (nc, 1 + nt) of the held contacts.
+    """Event functions of the modes, positive as long as a mode lasts, and forces of the held contacts.
 
-    Sliding ends a little behind rest, as gaps close a little below zero: what has not ended in a step
-    is still ahead at the start of the next.
+    Returns:
+        Functions (1, nc), with friction (3, nc): normal force; sliding velocity in its direction; and
+        ``mu lambda_N - |lambda_T|``. They are scaled to gaps, and one where a contact is in another mode.
+        Forces (nc, 1 + nt) [N].
+
+    Sliding ends at a velocity a little below zero, as gaps close a little below zero. So an event that has
+    not happened by the end of a step is still positive at the start of the next.
     """
     force = forces_in(at, modes)
     loaded = jnp.where(modes.held, FORCE_SCALE * force[:, 0] / modes.size, 1.0)
@@ -119,12 +130,14 @@ def signals(at: SystemState, modes: Modes) -> tuple[Array, Array]:
 
 
 def modes_at(scheme: Scheme, at: SystemState, held: Array, slid: Array, begun: Array) -> Modes:
-    """Modes in which the motion goes on from a state, without derivatives.
+    """Modes in which the motion continues from a state, without derivatives.
 
     Args:
+        scheme: scheme, for its thresholds.
+        at: the system at the state.
         held: (nc,) bool, closed contacts whose gap rate is zero.
-        slid: (nc,) bool, contacts that slide since before, however slowly: their turn is still ahead.
-        begun: (nc,) sign in which contacts at rest begin to slide, where that is known already.
+        slid: (nc,) bool, contacts that slide already, however slowly: they have not reversed yet.
+        begun: (nc,) sign of the direction in which contacts at rest begin to slide; zero: not known.
     """
     criteria, at = criteria_of(scheme), frozen(at)
 
@@ -142,7 +155,7 @@ def modes_at(scheme: Scheme, at: SystemState, held: Array, slid: Array, begun: A
 
 
 def _guess(criteria: Criteria, at: SystemState, held: Array, slid: Array, begun: Array) -> Modes:
-    """Contacts slide as they do, and stick where they are at rest."""
+    """First guess of the modes: contacts that slide go on sliding, contacts at rest stick."""
     none = no_modes(at.system.nc)
     if not at.system.nt:
         return Modes(held=held, slide=none.slide, stuck=none.stuck, size=none.size)
@@ -154,7 +167,7 @@ def _guess(criteria: Criteria, at: SystemState, held: Array, slid: Array, begun:
 
 
 def _solved(at: SystemState, first: Modes, held: Array) -> Modes:
-    """Modes by the laws on acceleration level, where not all contacts go on as they are."""
+    """Modes by the contact laws on acceleration level, for states at which the first guess is wrong."""
     system = at.system
     nc, d = system.nc, 1 + system.nt
     slide = None if not system.nt else (1.0 * first.slide)[:, None]

@@ -1,4 +1,4 @@
-"""Trial steps of a scheme in which contacts that are open cannot act, and the time at which one closes."""
+"""Trial steps of a scheme in which open contacts cannot act, and the time at which the first one closes."""
 
 from __future__ import annotations
 
@@ -18,30 +18,33 @@ from nsjax.schemes.at_events import LOCATED
 from nsjax.types import Array, PyTree, record
 
 DEPTH = 1e-12
-"""Gap at a located impact is minus this [m]: a contact that stays there is closed for any scheme."""
+"""A located impact has the gap ``-DEPTH`` [m]: a contact that stays there is closed for every scheme."""
 
 SAME_INSTANT = 0.1 * DEPTH
-"""Gaps that differ by less are those of one instant [m]; the search for an instant ends there."""
+"""Gaps that differ by less close at the same instant [m]. It is the tolerance of the search, too."""
 
 FAR = 1e6
-"""Stands for the gap of contacts that are not looked for [m]."""
+"""Replaces the gap of contacts that are not searched for [m]."""
 
 CUTS = 3
-"""Instants of events in one step that are located; a step with more is one of an accumulation."""
+"""Largest number of instants that are located in one step. More of them occur at the end of an accumulation
+of impacts."""
 
 EDGE = 1e-9
-"""An impact happens at least this part of a step after its start and before its end: no part vanishes."""
+"""Least distance of an impact from both ends of its step, relative to the step: no part has length zero."""
 
 
 def inside(scheme: Scheme, gradient: str | None = None) -> Scheme:
-    """The scheme inside, which carries the derivative of the motion where nothing is located."""
+    """The scheme inside `localized`, with its numbers. Unless ``gradient`` says otherwise, it has the
+    derivative of the motion where nothing is located.
+    """
     wanted = gradient or ("discrete" if scheme.gradient == "discrete" else LOCATED)
     return dataclasses.replace(scheme.options.inner, coef=scheme.coef.inner, gradient=wanted)
 
 
 @record()
 class Masked:
-    """Parameters of a system of which only the contacts ``may`` (nc,) bool act."""
+    """Parameters of a system in which only the contacts ``may`` (nc,) bool can act."""
 
     params: PyTree
     may: Array
@@ -59,7 +62,7 @@ class _Unmasked:
 
 @dataclasses.dataclass(frozen=True)
 class _Refresh:
-    """Data that a step holds fixed; derivatives compute it again where they shift the start of a step."""
+    """`System.refresh` with `Masked` parameters."""
 
     function: Any
 
@@ -69,7 +72,7 @@ class _Refresh:
 
 @dataclasses.dataclass(frozen=True)
 class _Allowed:
-    """Contacts that the system allows to act, and the mask."""
+    """`System.allowed` with `Masked` parameters: contacts that the system allows and the mask contains."""
 
     function: Any
 
@@ -78,7 +81,7 @@ class _Allowed:
 
 
 def maskable(system: System) -> System:
-    """The same system with `Masked` parameters."""
+    """The same system with functions of `Masked` parameters."""
     names = (
         "mass", "inertia", "force", "potential", "gap", "slip", "rows", "constraint", "velocity_constraint",
         "law", "damping",
@@ -95,9 +98,12 @@ class Start:
     """Everything that a trial step depends on.
 
     Args:
-        may: (nc,) bool, contacts closed at the start.
+        scheme: the scheme that locates.
+        params, constants, carry: as in `Scheme.step`.
+        dt: () length of the step [s].
+        may: (nc,) bool, contacts that are closed at the start and can act.
         hit: (nc,) bool, contacts that would be penetrated at the end of the step.
-        depth: of the deepest of them there [m], see `Stepper.depth`.
+        depth: () least gap of these contacts there plus `DEPTH` [m].
     """
 
     scheme: Scheme
@@ -111,7 +117,7 @@ class Start:
 
 
 class Stepper:
-    """Trial steps of the scheme inside."""
+    """Trial steps of the scheme inside, for one system."""
 
     def __init__(self, system: System) -> None:
         self.system, self.masked = system, maskable(system)
@@ -119,39 +125,45 @@ class Stepper:
     def advance(
         self, d: Start, carry: Carry, dt: Array, may: Array, gradient: str | None = None
     ) -> tuple[Carry, Output]:
-        """A step of length ``dt`` in which the contacts ``may`` (nc,) act."""
+        """A step of length ``dt`` [s] in which only the contacts ``may`` (nc,) bool can act."""
         inner = inside(d.scheme, gradient)
         p = Masked(params=d.params, may=may)
-        constants = inner.prepare(inner, self.masked, p, dt)  # they belong to the length of the step
+        constants = inner.prepare(inner, self.masked, p, dt)  # they depend on the length of the step
         return inner.step(inner, self.masked, p, constants, carry, dt)
 
     def gaps(self, d: Start, state: State) -> Array:
-        """Gaps (nc,) at a state."""
+        """Gaps (nc,) at a state [m]."""
         return self.system.gap(jnp.asarray(state.t), state.q, d.params)
 
     def least(self, d: Start, state: State) -> Array:
-        """Least gap of the hit contacts above the one at which an impact happens."""
+        """Least gap of the contacts ``d.hit``, plus `DEPTH`: zero at a located impact [m]."""
         return jnp.min(jnp.where(d.hit, self.gaps(d, state), FAR)) + DEPTH
 
     def depth(self, sigma: Array, d: Start, gradient: str | None = None) -> Array:
-        """The same after ``sigma``."""
+        """`least` after a trial step of length ``sigma`` [s]."""
         return self.least(d, self.advance(d, d.carry, sigma, d.may, gradient)[0].state)
 
     def trial(self, d: Start) -> tuple[Start, tuple[Carry, Output]]:
-        """A step in which contacts open at its start cannot act, and what it would hit."""
+        """A step in which contacts open at its start cannot act, and the contacts that it penetrates.
+
+        Returns:
+            ``d`` with ``may``, ``hit`` and ``depth``; carry and output of the step.
+        """
         open_ = self.gaps(d, d.carry.state) > 0.0
         end, output = self.advance(d, d.carry, d.dt, ~open_)
         gap, at = self.gaps(d, end.state), end.state
         hit = open_ & acting(self.system, jnp.asarray(at.t), at.q, d.params, gap < -DEPTH)
         d = dataclasses.replace(d, may=~open_, hit=hit)
         d = dataclasses.replace(d, depth=self.least(d, end.state))
-        # tested at the end of the step where the scheme inside did not look
+        # the scheme inside has not tested contacts that cannot act: their gaps at the end of the step
         seen = dataclasses.replace(output.event, gap=jnp.where(open_, gap, output.event.gap))
         return d, (end, dataclasses.replace(output, event=seen))
 
 
 def locate(stepper: Stepper) -> Callable[[Start], tuple[Array, Array]]:
-    """The time of the first impact after the start of the step, and whether it was found."""
+    """Function that returns the time of the first impact after the start of the step [s], and whether it
+    was found.
+    """
 
     def solver(d: Start) -> tuple[Array, Array]:
         ends = stepper.least(d, d.carry.state), d.depth
@@ -169,10 +181,17 @@ def locate(stepper: Stepper) -> Callable[[Start], tuple[Array, Array]]:
 def root(
     depth: Callable[[Array], Array], ends: tuple[Array, Array], dt: Array, run: Array, most: int
 ) -> tuple[Array, Array]:
-    """Where ``depth`` changes its sign between its values ``ends`` at 0 and ``dt``, not nearer than
-    `EDGE` to these; whether it is zero.
+    """Zero of ``depth`` between 0 and ``dt``, by the Illinois form of regula falsi.
 
-    Regula falsi that halves the value at an end that stays (Illinois).
+    Args:
+        depth: function of a time [s].
+        ends: its values at 0 and ``dt``, of different signs.
+        dt: () end of the interval [s].
+        run: () bool, whether to search at all.
+        most: largest number of evaluations.
+
+    Returns:
+        The time, at least ``EDGE dt`` away from both ends [s]; and whether ``depth`` is zero there.
     """
 
     def wide(s: Any) -> Array:

@@ -174,7 +174,7 @@ class Runner:
         """Rows of the contacts (if any can act in this branch) and constraints."""
         if self.system.inside:
             name = self.scheme.name
-            raise InputError(f"{name}: joints inside the structure have no rows; say joints_inside=False")
+            raise InputError(f"{name}: joints inside the structure have no rows; give joints_inside=False")
         return self.step.at(State(t=t, q=q, v=self.step.state.v)).rows(self.contacts)
 
     def velocity_level(self, delassus: Array, free: Array) -> Array:

@@ -86,8 +86,8 @@ def _on_accelerations(drop: bool, state: State, memory: Memory, dt: Array, run: 
     system, t, q, v = run.system, jnp.asarray(state.t), state.q, state.v
     if system.nt:
         raise InputError(
-            f"half_explicit: level = 'acceleration' takes contacts without friction, {system.name} has "
-            f"nt = {system.nt}: accelerations do not tell where sliding ends; use level = 'velocity'"
+            f"half_explicit: level = 'acceleration' works without friction only, {system.name} has "
+            f"nt = {system.nt}: accelerations do not show where sliding ends; use level = 'velocity'"
         )
 
     def stage(t: Array, q: Array, v: Array) -> tuple[Array, Array]:

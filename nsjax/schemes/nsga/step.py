@@ -118,7 +118,7 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
     smooth = scheme.options.smooth
     if smooth == "full" and system.nt:
         raise InputError(
-            f"{scheme.name}: smooth = 'full' takes contacts without friction, {system.name} has nt = "
+            f"{scheme.name}: smooth = 'full' works without friction only, {system.name} has nt = "
             f"{system.nt}: Coulomb's law acts on velocity level; use smooth = 'constrained'"
         )
     if smooth in ("free", "zero") and system.nh:

@@ -239,7 +239,7 @@ def test_goes_on_and_travels(tmp_path: Any) -> None:
 def test_beyond_sixty_contacts_a_step_chooses() -> None:
     """And says so; not where it is asked, nor up to sixty."""
     more = [sphere(x, 0.05, at=(0.02 * k, 0.0)) for k in range(3) for x in BALLS]
-    with pytest.warns(RowsWarning, match=r"contacts between bodies, beyond 60: a step looks at those"):
+    with pytest.warns(RowsWarning, match=r"contacts between bodies, beyond 60: a step solves for the"):
         problem = hit(2, "joint", None, shapes=more)
     assert problem.system.chosen is not None
     with warnings.catch_warnings():

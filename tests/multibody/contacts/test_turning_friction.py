@@ -358,8 +358,8 @@ def test_what_is_refused() -> None:
     with pytest.raises(InputError, match=words):
         grouped(capacity=2)
     words = (
-        r"scheme 'bathe' with drag_contact = \(0, 0, 0\) \(bounds that follow normal forces: rolling "
-        r"resistance, friction against spinning\); schemes.moreau\(\) takes them"
+        r"scheme 'bathe' does not work with drag_contact = \(0, 0, 0\) \(rolling resistance, friction "
+        r"against spinning\); take schemes.moreau\(\)"
     )
     with pytest.raises(InputError, match=words):
         nsjax.simulate(*rolling_body(3, "joint"), schemes.bathe(), dt=1e-2, steps=1)
@@ -383,8 +383,8 @@ def test_linear_motions(coordinates) -> None:
     np.testing.assert_allclose(np.max(rates.imag), np.sqrt(8.0 / (MASS + DISC / RADIUS**2)), rtol=1e-9)
     turning = moving(problem, rolling_at(2, jnp.asarray(0.3)))
     words = (
-        r"linearise: bounded row 'floor.roll' of contact 'floor' moves at -0.6, and its bound 0.05 follows "
-        "the normal force; give a state in which it rests, set its coefficient to zero, or leave"
+        r"linearise: bounded row 'floor.roll' of contact 'floor' moves at -0.6, and its bound 0.05 depends "
+        "on the normal force; give a state in which it rests, set its coefficient to zero, or leave"
     )
     with pytest.raises(InputError, match=words):
         nsjax.analysis.linearise(turning, inputs=[], outputs=[])

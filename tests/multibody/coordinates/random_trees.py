@@ -133,7 +133,7 @@ def poses(joints, places, q):
 
 
 def lagrange(bodies, joints, places):
-    """Mass matrix and generalized forces at rates."""
+    """Mass matrix and generalised forces at rates."""
 
     def motion(q, v):
         def place(q):

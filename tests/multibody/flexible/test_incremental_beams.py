@@ -200,7 +200,7 @@ def test_names_and_sizes() -> None:
          "element_nodes = 3 of objective elements; give 2, or 3 of incremental"),
         (lambda: arm(3, stations={"near": 0.1}), "6 nodes in elements of three; give an odd number"),
         (lambda: beam("arm", [(0, 0, 0), (0.2, 0, 0), (1, 0, 0)], section=ROUND, element="incremental",
-                      element_nodes=3), "the middle node 1 stands at 0.2 of its element"),
+                      element_nodes=3), "the middle node 1 lies at 0.2 of its element"),
     ],
 )  # fmt: skip
 def test_sentences(make, sentence: str) -> None:

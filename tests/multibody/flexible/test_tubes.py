@@ -185,7 +185,7 @@ SENTENCES: dict[str, tuple[Any, str]] = {
             beam("leg", (0, 1, 0), (2, 1, 0), elements=2, section=ROUND),
             contact("c", sphere("arm", 0.1), tube("leg", 0.1)),
         ),
-        "the beam 'leg' is the second",
+        "the beam 'leg' must be first",
     ),
 }  # fmt: skip
 

@@ -1,0 +1,156 @@
+"""Detects runs that have diverged, by their rows, after the run.
+
+The rows of an eager run are examined if its speeds have grown by far. Where motion that is too fast for the
+step has far more energy than the loads can have put into it, `nsjax.status.DIVERGED` is set. Rows of runs
+inside JAX transformations and of sweeps are not examined.
+
+Limits: energy that a step puts into slow motion is not distinguished from work of forces. A ball that gains
+speed with every bounce on a stiff spring, because a bounce has too few steps, is not detected.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax import status
+from nsjax.core.inertia import added_momentum
+from nsjax.core.operators import momentum
+from nsjax.core.system import System
+from nsjax.loop import RunState
+from nsjax.stability import local_model
+from nsjax.types import Array, PyTree
+
+FAR = 4.0
+"""Ratio of energy to the energy that is explained, from which on a run counts as diverged: twice the speed.
+In a stable run the ratio is at most about one; near the stability limit it is two for parts of a period."""
+
+OUTSTANDING = 10.0
+"""Ratio of the largest speed of a run to that at its start (to the median, after a start at rest), from
+which on its energies are examined."""
+
+NOT_FINITE = (
+    status.MASS_NOT_FINITE | status.FORCE_NOT_FINITE | status.GAP_NOT_FINITE | status.STATE_NOT_FINITE
+)
+"""Status bits of values that are not finite."""
+
+EXAMINED = 256
+"""Number of rows of a run that are examined, evenly spaced, the last finite one among them."""
+
+
+@functools.partial(jax.jit, static_argnames=("system", "implicit"))
+def _row_energies(
+    system: System, params: PyTree, start: tuple[Array, Array, Array], rows: tuple[Array, ...],
+    implicit: bool,
+) -> tuple[Array, ...]:  # fmt: skip
+    """Energies and frequencies of the motion in every row of a run.
+
+    Args:
+        start: ``t``, ``q``, ``v`` of the start.
+        rows: ``t``, ``q``, ``v`` of the rows.
+        implicit: whether the scheme takes `System.damping` implicitly; this part is then no part of ``c``.
+
+    Returns:
+        For every row (rows,): kinetic energy [J]; ``omega^2 = v K v / v M v``; ``c = v C v / v M v``; and
+        ``f M^-1 f`` with the loads ``f`` at the time of the row and the position of the start.
+    """
+
+    def look(t: Array, q: Array, v: Array) -> tuple[Array, ...]:
+        here = local_model(system, params, t, q, v)
+        twice = jnp.sum(v * momentum(system, q, v, here.params))
+        w2, c = jnp.sum(v * here.force_change(v[None])[:, 0], axis=1)
+        if implicit:
+            c = c - jnp.sum(v * added_momentum(system.damping(t, q, v, here.params), v))  # type: ignore[misc]
+        over = jnp.where(twice > 0.0, twice, 1.0)
+        then = local_model(system, params, t, *start[1:])
+        push = system.force(t, *start[1:], then.params)
+        return 0.5 * twice, w2 / over, c / over, jnp.sum(push * then.free(then.inertia()[1])(push))
+
+    return lax.map(lambda row: look(*row), rows)
+
+
+def _finite_rows(rows: dict[str, Any]) -> int:
+    """Number of rows before the first one that is not finite."""
+    finite = np.all(np.isfinite(rows["q"]), axis=1) & np.all(np.isfinite(rows["v"]), axis=1)
+    return len(finite) if finite.all() else int(np.argmin(finite))
+
+
+def _has_grown(rows: dict[str, Any]) -> bool:
+    """Whether the speeds of a run have grown by the factor `OUTSTANDING`, or are not finite. Only then are
+    its energies examined, which evaluates the functions of the model.
+    """
+    last = _finite_rows(rows)
+    if last < len(rows["t"]):
+        return True
+    speeds = np.max(np.abs(rows["v"]), axis=1)
+    usual = speeds[0] if speeds[0] > 0.0 else np.median(speeds)
+    return bool(np.max(speeds) > OUTSTANDING * usual)
+
+
+def diverged_row(
+    system: System, params: PyTree, rows: dict[str, Any], dt: float, implicit: bool = False
+) -> int | None:
+    """The first row whose motion is too fast for the step and has energy that nothing explains.
+
+    Motion is too fast if ``omega dt`` is above one, half of the limit of explicit schemes. Its energy is
+    explained by the energy of the start and of earlier rows with slower motion, and by loads, which give a
+    motion at most the speed ``2 |M^-1 f| / omega``. It counts as not explained above `FAR` times that.
+
+    Args:
+        system, params: the model.
+        rows: ``t``, ``q``, ``v`` of the run.
+        dt: step size [s].
+        implicit: whether the scheme takes `System.damping` implicitly.
+
+    Returns:
+        Index of the row among ``rows``, of which `EXAMINED` are examined; None if there is no such row.
+    """
+    last = _finite_rows(rows) - 1
+    if last < 1:
+        return None
+    some = np.unique(np.linspace(0, last, EXAMINED).astype(int))
+    some = np.concatenate([some, np.full(EXAMINED - len(some), last)])
+    start = tuple(np.asarray(rows[name][0]) for name in "tqv")
+    looked = _row_energies(
+        system, params, start, tuple(np.asarray(rows[name])[some] for name in "tqv"), implicit
+    )
+    energy, w2, damping, push = (np.asarray(x) for x in looked)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        fast = w2 * dt * dt + 2.0 * damping * dt > 1.0
+        there = np.maximum.accumulate(np.where(fast & (some > 0), 0.0, energy))
+        given = 2.0 * np.maximum.accumulate(push) / np.maximum(w2, damping**2)
+        # an energy that overflows counts as infinite
+        far = fast & ~(energy <= FAR * (np.sqrt(there) + np.sqrt(given)) ** 2)
+    return int(some[np.argmax(far)]) if far.any() else None
+
+
+def with_divergence(call: Any, warned: bool, rows: dict[str, Any], run: RunState) -> RunState:
+    """The end of an eager run, with the status bit `nsjax.status.DIVERGED` if its rows show a divergence.
+
+    Args:
+        call: the run, a `nsjax.simulate.Call`.
+        warned: whether `warn_of_step` has warned before the run.
+        rows: ``t``, ``q``, ``v`` of all rows of the run.
+        run: the end of the run.
+    """
+    if not warned and not _has_grown(rows):
+        return run
+    dt, implicit = float(run.next.dt), call.scheme.implicit_damping
+    row = diverged_row(call.program.system, call.params, rows, dt, implicit)
+    bits, first = int(run.status), run.first_failure
+    if row is None and not (warned and bits & NOT_FINITE):
+        return run
+    step = None if row is None else int(run.next.index) - (len(rows["t"]) - 1 - row) * call.every
+    if step is not None and (not bits or step <= int(first.step)):
+        found = {"step": step, "time": rows["t"][row], "status": status.DIVERGED, "contact": -1}
+    else:
+        found = {"status": int(first.status) | status.DIVERGED}
+    plain: dict[str, Any] = {name: np.asarray(x) for name, x in found.items()}
+    union: Any = np.asarray(bits | status.DIVERGED)
+    return dataclasses.replace(run, status=union, first_failure=dataclasses.replace(first, **plain))

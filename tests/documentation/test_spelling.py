@@ -1,0 +1,61 @@
+"""Texts of the package are spelt in one way: British, with -ise."""
+
+from __future__ import annotations
+
+import ast
+import io
+import pathlib
+import re
+import tokenize
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+STEMS = (
+    "diagonal|discret|equal|factor|general|linear|maxim|minim|normal|optim|orthogonal|parametr|quant|real|"
+    "recogn|regular|stabil|summar|symmetr|vector"
+)
+AMERICAN = re.compile(
+    rf"\b(?:(?:{STEMS})iz(?:e[ds]?|er|ing|ations?)|(?:colo|behavio|neighbo|favo)r(?:s|ed|ing)?|"
+    r"center(?:s|ed|ing)?|fibers?|gray|analyz(?:e[ds]?|ing)|model(?:ed|ing)|label(?:ed|ing))\b",
+    re.IGNORECASE,
+)
+NAMES = re.compile(
+    r"``[^`]*``|`[^`]*`|generalized-alpha|^[ ]*(?:>>>|\.\.\.).*$|\"[^\"]*\"", re.MULTILINE | re.IGNORECASE
+)
+"""Code, examples, quotations, and the name of the method of Chung and Hulbert: they keep their spelling."""
+
+TITLES = {"sources.md": None, "assumed_stress.py": "stabilization"}
+"""Files with titles of papers, and the words of those."""
+
+
+def prose(text: str) -> list[str]:
+    """Docstrings and comments of a module."""
+    found = [x.string for x in tokenize.generate_tokens(io.StringIO(text).readline)
+             if x.type == tokenize.COMMENT]  # fmt: skip
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            found.append(str(node.value.value))
+    return found
+
+
+def american(text: str) -> list[str]:
+    """Words of a text in American spelling."""
+    return AMERICAN.findall(NAMES.sub(" ", text))
+
+
+def test_prose_is_british() -> None:
+    wrong = {}
+    for file in sorted((ROOT / "nsjax").rglob("*")):
+        if file.suffix not in (".py", ".md") or TITLES.get(file.name, "") is None:
+            continue
+        texts = prose(file.read_text()) if file.suffix == ".py" else [file.read_text()]
+        words = {x for text in texts for x in american(text)} - {TITLES.get(file.name)}
+        if words:
+            wrong[str(file.relative_to(ROOT))] = sorted(words)
+    assert not wrong
+
+
+def test_american_words_are_found() -> None:
+    assert american("The linearized forces of generalized-alpha at the center, `linearize(x)`.") == [
+        "linearized", "center",
+    ]  # fmt: skip
