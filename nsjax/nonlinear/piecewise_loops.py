@@ -22,6 +22,14 @@ machine. The number stands above a slider-crank with every scheme (16,400). The 
 half a million steps or more at all of these sizes; below this number its compilation mostly takes ten
 seconds longer, above it minutes. One kernel for each course of a step (flight, contact), as a loop of two
 passes of which one does nothing, is no better compromise: 119 and 165 for the hopper.
+
+A step in pieces costs a quarter of a microsecond for each of its operations, whatever they do. The
+backward step of the hopper's contact course has about a thousand, of which 260 copy results of branches.
+With the derivative of the velocity step as a loop of one pass, which is a kernel, the step took 160 to 200
+us and the compilation some 8 CPU s more. With the velocity step and its derivative as calls that jaxlib
+0.10.2 keeps whole (attributes ``inlineable`` and ``xla_cpu_small_call``) the step took 74 us at the same
+compilation time; but the compiler ends the process at some such calls, for an unknown reason, and refuses
+large batches and scatters.
 """
 
 
