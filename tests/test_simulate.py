@@ -11,8 +11,8 @@ import pytest
 
 import nsjax
 from nsjax import InputError, models, schemes
-from nsjax.loop import begin_run
-from nsjax.simulate import _advance
+from nsjax.loop import LoopProgram, begin_run
+from nsjax.simulate import _advance, begin_eager_run
 from nsjax.trajectory import ROWS
 
 CRANK = models.slider_crank()
@@ -105,15 +105,27 @@ def test_continuation_with_another_step_restarts_the_count() -> None:
     np.testing.assert_array_equal(second.t, first.t[-1] + np.array([0, 50, 100]) * (DT / 2))
 
 
+@pytest.mark.parametrize("make", [schemes.generalized_alpha, schemes.half_explicit])
+def test_eager_start_is_that_of_an_optimised_program(make) -> None:
+    """Operations of both programs are the same, so that starts differ by their rounding alone."""
+    system, params, state = CRANK
+    program, dt = LoopProgram(system=system, keep=("gap",), events=0), np.asarray(DT)
+    one, two = (begin(program, make(), params, state, dt, None) for begin in (begin_eager_run, begin_run))
+    assert jax.tree.structure(one) == jax.tree.structure(two)
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=1e-13)
+
+
 def test_another_length_or_number_does_not_compile_again() -> None:
     run(steps=10)
-    programs = _advance._cache_size(), begin_run._cache_size()
+    programs = _advance._cache_size(), begin_eager_run._cache_size()
     run(steps=20_000, every=2)  # several chunks of rows
     run(steps=37)
     nsjax.simulate(*CRANK, schemes.moreau(tolerance=1e-9), dt=np.float64(1e-4), steps=10)
     changed = models.slider_crank(friction=np.float64(0.3), clearance=jnp.asarray(2e-3), torque=1)
     nsjax.simulate(*changed, schemes.moreau(), dt=1e-4, steps=10)
-    assert (_advance._cache_size(), begin_run._cache_size()) == programs
+    assert (_advance._cache_size(), begin_eager_run._cache_size()) == programs
 
 
 def test_a_system_made_twice_does_not_compile_twice() -> None:

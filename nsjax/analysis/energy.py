@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nsjax.analysis.rows import by_rows, check_run, impulse_steps
-from nsjax.analysis.step_work import CutStep, EndStep, WholeStep
+from nsjax.analysis.step_work import ByColumns, CutStep, EndStep, WholeStep
 from nsjax.contact.bounded import working
 from nsjax.core.errors import InputError
 from nsjax.core.operators import kinetic_energy, potential_energy, refreshed
@@ -245,12 +245,10 @@ def _impulses_at_the_end(
 
 
 def _steps(traj: Trajectory, kernel: Fn, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Results of a kernel for every step; its arguments are the states at both ends, the step size, and the
-    given columns.
-    """
+    """Results of a kernel for every step; its arguments are `StepEnds` and the given columns."""
     ends = [np.asarray(x)[part] for part in (np.s_[:-1], np.s_[1:]) for x in (traj.t, traj.q, traj.v)]
     dt = np.full(len(traj.t) - 1, float(traj.carry.dt))
-    return by_rows(kernel, traj, *ends, dt, *columns)
+    return by_rows(ByColumns(kernel), traj, *ends, dt, *columns)
 
 
 def _whole_steps(

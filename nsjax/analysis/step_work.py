@@ -11,7 +11,7 @@ import numpy as np
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import kinetic_energy, potential_energy, refreshed, row_forces, row_rates
 from nsjax.core.system import System, add
-from nsjax.types import Array, PyTree
+from nsjax.types import Array, Fn, PyTree, record
 
 
 def _non_potential(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
@@ -67,6 +67,27 @@ def _response(
     return inertia_at(system, t, q, p, joints=False).solve(push[:, None])[:, 0]
 
 
+@record()
+class StepEnds:
+    """States ``(t, q, v)`` at both ends of a step, and its length [s]."""
+
+    first: tuple[Array, Array, Array]
+    last: tuple[Array, Array, Array]
+    dt: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class ByColumns:
+    """A kernel of steps as one of `nsjax.analysis.rows.by_rows`: of states at both ends, step, the rest."""
+
+    kernel: Fn
+
+    def __call__(self, system: System, p: PyTree, *row: Array) -> PyTree:
+        """Work of one step."""
+        t, q, v, t1, q1, v1, dt, *rest = row
+        return self.kernel(system, p, StepEnds(first=(t, q, v), last=(t1, q1, v1), dt=dt), *rest)
+
+
 @dataclasses.dataclass(frozen=True)
 class EndStep:
     """Work in a step with time integrals of row forces and an impulse at the end: of the non-potential
@@ -74,17 +95,17 @@ class EndStep:
     """
 
     def __call__(
-        self, system: System, p: PyTree, t: Array, q: Array, v: Array, t1: Array, q1: Array, v1: Array,
-        dt: Array, integral: Array, jump: Array,
-    ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+        self, system: System, p: PyTree, step: StepEnds, integral: Array, jump: Array
+    ) -> tuple[Array, Array, Array, Array]:
         """Work of one step."""
+        t1, q1, v1 = step.last
         left = v1
         if jump.size:
             left = v1 - _response(system, t1, q1, refreshed(system, t1, q1, p), jump)
-        _, begin = rates(system, p, t, q, v)
+        _, begin = rates(system, p, *step.first)
         full, end = rates(system, p, t1, q1, left)
         full_after, end_after = rates(system, p, t1, q1, v1)
-        work = force_work(system, p, (t, q, v), (t1, q1, left), dt)
+        work = force_work(system, p, step.first, (t1, q1, left), step.dt)
         smooth = 0.5 * integral * (begin + end)
         return work, smooth, 0.5 * jump * (end + end_after), -0.5 * jump * (full + full_after)
 
@@ -99,17 +120,25 @@ class CutStep:
     """
 
     def __call__(
-        self, system: System, p: PyTree, t: Array, q: Array, v: Array, t1: Array, q1: Array, v1: Array,
-        dt: Array, integral: Array, jump: Array, forces: Array, part: Array,
-    ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+        self,
+        system: System,
+        p: PyTree,
+        step: StepEnds,
+        integral: Array,
+        jump: Array,
+        forces: Array,
+        part: Array,
+    ) -> tuple[Array, Array, Array, Array]:
         """Work of one step; ``forces`` (n,) of the rows at its end, ``part`` () of it before the impact."""
-        back, there = (1.0 - part) * dt, refreshed(system, t1, q1, p)
+        t1, q1, v1 = step.last
+        back, there = (1.0 - part) * step.dt, refreshed(system, t1, q1, p)
         a = _response(system, t1, q1, there, forces, system.force(t1, q1, v1, there))
         after = t1 - back, system.retract(q1, -back * (v1 - 0.5 * back * a)), v1 - back * a
-        step = EndStep()
-        first = step(system, p, t, q, v, *after, part * dt, part * integral, jump)
-        second = step(system, p, *after, t1, q1, v1, back, (1.0 - part) * integral, 0.0 * jump)
-        return jax.tree.map(jnp.add, first, second)
+        to = StepEnds(first=step.first, last=after, dt=part * step.dt)
+        on = StepEnds(first=after, last=step.last, dt=back)
+        struck = EndStep()(system, p, to, part * integral, jump)
+        free = EndStep()(system, p, on, (1.0 - part) * integral, 0.0 * jump)
+        return jax.tree.map(jnp.add, struck, free)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,10 +150,10 @@ class WholeStep:
     midpoint: bool
 
     def __call__(
-        self, system: System, p: PyTree, t: Array, q: Array, v: Array, t1: Array, q1: Array, v1: Array,
-        dt: Array, impulse: Array,
-    ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+        self, system: System, p: PyTree, step: StepEnds, impulse: Array
+    ) -> tuple[Array, Array, Array, Array]:
         """Work of one step."""
+        (t, q, v), (_, q1, v1), dt = step.first, step.last, step.dt
         xi = 0.5 * (system.difference(q, q1) if self.midpoint else dt * v)
         tm, qm = t + 0.5 * dt, system.retract(q, xi)
         (full, begin), (full_after, end) = (rates(system, p, tm, qm, w) for w in (v, v1))
@@ -136,6 +165,6 @@ class WholeStep:
         tangents = np.zeros((system.nc, 1 + system.nt), bool)
         tangents[:, 1:] = True
         checked = ~np.concatenate([tangents.reshape(-1), np.zeros(system.nb, bool)])
-        work = force_work(system, p, (t, q, v), (t1, q1, v1), dt)
+        work = force_work(system, p, step.first, step.last, dt)
         missed = jnp.sum(jnp.where(checked, jnp.abs(miss), 0.0))
         return work, 0.5 * impulse * (begin + end), -0.5 * impulse * (full + full_after), missed

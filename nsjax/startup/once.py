@@ -1,4 +1,4 @@
-"""Compilation of programs that run once, such as the checks of an initial state."""
+"""Compilation of programs that run once, such as the checks of an initial state, or the start of a run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from nsjax.startup.one_kernel import TESTED_JAXLIB
 
 UNOPTIMISED = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 """Compiler options of programs that run once: compiling takes a fourth of the time, an eager call of a
-robot 4 ms longer. They serve the checks of an initial state, whose numbers are compared with bounds and
-never passed on to a run. (They do not suit runs: without optimisation a step takes ten times as long, and
-without the fusion emitters a reverse gradient does not compile.)"""
+robot 4 ms longer. They serve the checks of an initial state and the start of a run, whose numbers differ
+from those of an optimised program by rounding at most. (They do not suit runs: without optimisation a step
+takes ten times as long, and without the fusion emitters a reverse gradient does not compile.)"""
 
 
 def compiled_once(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:

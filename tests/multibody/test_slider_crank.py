@@ -13,9 +13,8 @@ import pytest
 import nsjax
 from experiments.performance import program_size
 from nsjax import schemes
-from nsjax.loop import begin_run
 from nsjax.multibody import assemble, hinge
-from nsjax.simulate import _advance
+from nsjax.simulate import _advance, begin_eager_run
 from tests.gradients.program import sensitivity
 from tests.multibody.slider_crank_parts import BY_HAND, FROM_PARTS, PARTS, START, VARIED, vary, vary_by_hand
 
@@ -102,13 +101,13 @@ def test_motion_of_another_order() -> None:
 def test_equal_topologies_share_programs() -> None:
     """Another mechanism of the same parts with other numbers compiles nothing."""
     run(FROM_PARTS, "moreau", 100)
-    programs = _advance._cache_size(), begin_run._cache_size()
+    programs = _advance._cache_size(), begin_eager_run._cache_size()
     parts = [x if x.name != "pin" else hinge("pin", "crank", "rod", at=0.16) for x in PARTS]
     other = assemble(*parts, gravity=1.62, start=START)
     assert other.system == FROM_PARTS.system
     assert hash(other.system) == hash(FROM_PARTS.system)
     run(other, "moreau", 100)
-    assert (_advance._cache_size(), begin_run._cache_size()) == programs
+    assert (_advance._cache_size(), begin_eager_run._cache_size()) == programs
 
 
 def operations(problem, scheme: str) -> int:
