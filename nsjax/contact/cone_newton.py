@@ -52,6 +52,13 @@ MIXES = 1e-2
 ASTRAY = 2.0
 """Growth of the length of a step beyond which the steps before it are forgotten."""
 
+INNER, CAREFUL = 1.0, 0.1
+"""Bounds on what is left of the gradient by Newton's method, in parts of the change of the impulses and
+shifts by the proximal step, in the first half of these steps and in the second. An end that is less exact
+than its step is long is mostly exact enough: a hundred spheres that creep take 330 ms a step at 0.1, 210 at
+1, 290 at 3, 520 at 10. Of 800 wedged problems 32 are left at 1 alone, 25 with both; 21 at 0.1 with conjugate
+gradients to 0.1, in a third more steps."""
+
 ROUNDS, STEPS = 4, 40
 """Most proximal steps, and most steps of Newton's method, in multiples of ``cap`` of `cone_newton`."""
 
@@ -102,7 +109,8 @@ def cone_newton(
     def step(s: _ShiftSearch) -> _ShiftSearch:
         c = s.resistance
         size = jnp.maximum(jnp.max(jnp.abs(s.best)), scale[0])
-        at = descend(cones, s.at, cones.law(s.known, c), 0.1 * tolerance * size, STEPS * cap)
+        inner = jnp.where(s.rounds < ROUNDS * cap // 2, INNER, CAREFUL)
+        at = descend(cones, s.at, cones.law(s.known, c), (inner, 0.1 * tolerance * size), STEPS * cap)
         end = jnp.concatenate([at.x, cones.shift(at.u)[:, None]], axis=1)
         new = certificate(at.x)
         better = new < s.residual

@@ -201,7 +201,7 @@ CASES: dict[str, tuple[Any, str]] = {
     ),
     "scheme": (
         lambda: nsjax.simulate(*absolute(), schemes.moreau_theta(), dt=1e-3, steps=1),
-        "scheme 'moreau_theta' with pairs",
+        "scheme 'moreau_theta' does not work with pairs",
     ),
     "body": (lambda: absolute(first=sphere("c", 0.1)), "contact_group 'x': unknown body 'c'"),
 }
