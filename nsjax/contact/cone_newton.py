@@ -56,8 +56,8 @@ INNER, CAREFUL = 1.0, 0.1
 """Bounds on what is left of the gradient by Newton's method, in parts of the change of the impulses and
 shifts by the proximal step, in the first half of these steps and in the second. An end that is less exact
 than its step is long is mostly exact enough: a hundred spheres that creep take 330 ms a step at 0.1, 210 at
-1, 290 at 3, 520 at 10. Of 800 wedged problems 32 are left at 1 alone, 25 with both; 21 at 0.1 with conjugate
-gradients to 0.1, in a third more steps."""
+1, 290 at 3, 520 at 10. Of 800 wedged problems 32 are left at 1 alone and 25 with both; 21 at 0.1 with
+conjugate gradients to 0.1, in a third more steps."""
 
 ROUNDS, STEPS = 4, 40
 """Most proximal steps, and most steps of Newton's method, in multiples of ``cap`` of `cone_newton`."""
