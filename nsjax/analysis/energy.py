@@ -127,8 +127,8 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
         of ``"end"``, and for the theta-method with ``theta = 1/2`` and Newmark's trapezoidal rule with
         constant mass and directions and linear forces. In a step with an impact, ``"mean"`` has a residual
         of O(dt) from non-potential forces and varying mass or directions.
-        At a located impact it is O(dt^2), and O(dt) without an impact list and where a step has impacts at
-        several instants.
+        At a located impact it is O(dt^2), as at slow ones that are left to the scheme inside, with impulses
+        of O(dt). It is O(dt) without an impact list and where a step has impacts at several instants.
 
     Limits: the potential must be that of forces in ``h``; other forces count as non-potential. Position
         corrections of stabilised schemes appear in the residual. The mass matrix is solved densely.
@@ -195,8 +195,8 @@ def _parts_before_impacts(traj: Trajectory) -> np.ndarray | None:
     if traj.events is None or not traj.carry.scheme.startswith("localized("):
         return None
     parts, dt = np.ones(len(traj.t)), float(traj.carry.dt)
-    steps = np.repeat(np.arange(len(traj.t)), np.sum(np.asarray(traj.impacts), axis=1))
-    # the list has the impacts in the order of steps; those of bounded rows do not occur
+    # the list has one entry for each contact that strikes in a step, in the order of steps
+    steps = np.repeat(np.arange(len(traj.t)), np.sum(np.asarray(traj.impacts) > 0, axis=1))
     for step, time in zip(steps, np.asarray(traj.events.time), strict=False):
         part = 1.0 - (float(traj.t[step]) - float(time)) / dt
         parts[step] = min(parts[step], max(part, 0.0))

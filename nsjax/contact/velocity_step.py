@@ -24,8 +24,9 @@ from nsjax.math import direction, norm
 from nsjax.types import Array, record
 
 INEXACT, PRODUCTS = 0.03, 400
-"""Part of the gradient that conjugate gradients leave, and their most products. The same spheres with
-0.1 in the place of `cone_newton.INNER`: 420 ms a step at 0.1 and 0.3, 330 at 0.03, 360 at 0.01."""
+"""Part of the gradient that conjugate gradients leave, and their most products. A hundred spheres that
+creep, with 0.1 in the place of `cone_newton.INNER`: 420 ms a step at 0.1 and 0.3, 330 at 0.03, 360 at 0.01.
+"""
 
 STAGE = 30
 """Most steps of Newton's method."""

@@ -108,7 +108,7 @@ def test_distances(program: Contacts) -> None:
                 continue
             checked[name] += 1
             assert abs(np.min(gap[program.rows[name]]) - wanted + radius) <= 1e-6, name
-    assert min(checked.values()) >= 3
+    assert min(checked.values()) >= 3  # of six: solids that touch are left out
 
 
 def test_rates_and_momenta(program: Contacts) -> None:
