@@ -1,9 +1,10 @@
-"""Texts of the package are spelt in one way: British, with -ise."""
+"""All texts are spelt in one way: British, with -ise."""
 
 from __future__ import annotations
 
 import ast
 import io
+import json
 import pathlib
 import re
 import tokenize
@@ -38,6 +39,16 @@ def prose(text: str) -> list[str]:
     return found
 
 
+def texts(file: pathlib.Path) -> list[str]:
+    """Prose of a file: a page, docstrings and comments of a module, both in the cells of a notebook."""
+    text = file.read_text()
+    if file.suffix == ".ipynb":
+        cells = [(x["cell_type"], "".join(x["source"])) for x in json.loads(text)["cells"]]
+        codes = [re.sub(r"^[%!].*$", "", x, flags=re.MULTILINE) for kind, x in cells if kind == "code"]
+        return [x for kind, x in cells if kind != "code"] + [x for code in codes for x in prose(code)]
+    return prose(text) if file.suffix == ".py" else [text]
+
+
 def american(text: str) -> list[str]:
     """Words of a text in American spelling."""
     return AMERICAN.findall(NAMES.sub(" ", text))
@@ -45,14 +56,23 @@ def american(text: str) -> list[str]:
 
 def test_prose_is_british() -> None:
     wrong = {}
-    for file in sorted((ROOT / "nsjax").rglob("*")):
-        if file.suffix not in (".py", ".md") or TITLES.get(file.name, "") is None:
+    folders = [ROOT / x for x in ("nsjax", "tests", "experiments", "notebooks")]
+    files = [*ROOT.glob("*.md"), *(x for folder in folders for x in folder.rglob("*"))]
+    for file in sorted(files):
+        if file.suffix not in (".py", ".md", ".ipynb") or TITLES.get(file.name, "") is None:
             continue
-        texts = prose(file.read_text()) if file.suffix == ".py" else [file.read_text()]
-        words = {x for text in texts for x in american(text)} - {TITLES.get(file.name)}
+        words = {x for text in texts(file) for x in american(text)} - {TITLES.get(file.name)}
         if words:
             wrong[str(file.relative_to(ROOT))] = sorted(words)
     assert not wrong
+
+
+def test_words_of_notebooks_are_read(tmp_path: pathlib.Path) -> None:
+    cells = [{"cell_type": "markdown", "source": ["One\n", "page."]},
+             {"cell_type": "code", "source": ["x = 1  # a comment\n", "x"]}]  # fmt: skip
+    file = tmp_path / "a.ipynb"
+    file.write_text(json.dumps({"cells": cells}))
+    assert texts(file) == ["One\npage.", "# a comment"]
 
 
 def test_american_words_are_found() -> None:
