@@ -278,8 +278,10 @@ def _key(problem: Problem, name: str, who: str) -> Key:
         node = child(node, step)
     below = dotted(node)
     if below:
-        shown = ", ".join(f"{name}.{x}" for x in below[:6])
-        raise InputError(f"{who}: {name!r} is no number; choose one of {shown}")
+        shown, loads = (f"{name}.{x}" for x in below[:6]), getattr(problem.system.parts, "part_names", None)
+        driven = () if loads is None else tuple(x for x in loads("load") if find(x, problem.params) != x)
+        more = f", or a motor or load: {', '.join(driven)}" if driven else ""
+        raise InputError(f"{who}: {name!r} is no number; choose one of {', '.join(shown)}{more}")
     if key.index is not None and not (np.ndim(node) == 1 and key.index < np.shape(node)[0]):
         raise InputError(f"{who}: {name!r}: the array has shape {np.shape(node)}; there is no such entry")
     return dataclasses.replace(key, text=name)

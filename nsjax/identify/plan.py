@@ -167,7 +167,10 @@ def _read_train(
     seen: list[Key] = []
     for text, transform in train.items():
         if not isinstance(transform, Transform):
-            raise InputError(f"identify: {text}: {transform!r} is no transform; see nsjax.transforms")
+            raise InputError(
+                f"identify: {text}: {transform!r} is no transform; give transforms.interval(0, 1), for "
+                f"instance, or transforms.positive()"
+            )
         key = _key(text)
         refuse_twice(key, seen, "identify", "train it once")
         values = _values(key, params, starts)

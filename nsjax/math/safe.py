@@ -10,6 +10,10 @@ from nsjax.types import Array
 def norm(x: Array, axis: int = -1) -> Array:
     """Euclidean norm along ``axis``; its derivative at zero is zero.
 
+    Args:
+        x: vector (n,), or an array of vectors.
+        axis: axis of their components.
+
     Example:
         >>> import jax, jax.numpy as jnp
         >>> from nsjax.math import norm

@@ -32,7 +32,7 @@ def joint_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[l
     def work(shift: Array, turn: Array) -> Array:
         frame = _displaced(scene, scene.frame(moved), shift, turn, point)
         there = dataclasses.replace(scene, frames={**_both(scene, part), moved: frame})
-        rows = kind_of(part).residuals(there, part, numbers)
+        rows = kind_of(part).constraint(there, part, numbers)
         return jnp.sum(x * jnp.stack([plane.value(r) for r in rows]))
 
     force, turning = jax.grad(work, argnums=(0, 1))(jnp.zeros(scene.dimension), no_moment(scene))

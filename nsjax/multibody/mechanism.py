@@ -261,7 +261,7 @@ class Mechanism:
         batched = self.topology.coordinates == "absolute"
         for name in () if batched else self.topology.closures:
             part = self.topology.of[name]
-            found += kind_of(part).residuals(scene, part, p[name])
+            found += kind_of(part).constraint(scene, part, p[name])
         for name in self.presence.motions:
             part, (x, _) = self.topology.of[name], scene.coordinates(name)
             found.append(plane.plus(x, -user_value(part, "motion", "t", t, shapes=((),))))

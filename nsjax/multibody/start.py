@@ -105,6 +105,15 @@ def _entries(value: Any, what: str, xp: Any) -> Any:
         ) from None
 
 
+def _check_entries(link: Link, what: str, flat: Any, size: int, who: str) -> None:
+    """Refuses positions and velocities of another length; a body on a joint has those of the joint."""
+    if flat.shape[0] != size:
+        hangs = "" if link.free else f", since it hangs on {link.kind.name} {link.joint!r}"
+        raise InputError(
+            f"{who}: {what} of {link.body!r} has {flat.shape[0]} entries; it needs {size}{hangs}"
+        )
+
+
 def position_of(link: Link, value: Any, who: str, xp: Any) -> Any:
     """A given position as entries of ``q``; rotation vectors become quaternions."""
     flat = _entries(value, f"{who}: position of {link.body!r}", xp)
@@ -125,8 +134,7 @@ def position_of(link: Link, value: Any, who: str, xp: Any) -> Any:
             turn = np.array([1.0, 0, 0, 0])
         turn = turn / xp.sqrt(xp.sum(turn * turn))
         return xp.concatenate([place, xp.asarray(turn)])
-    if flat.shape[0] != size:
-        raise InputError(f"{who}: position of {link.body!r} has {flat.shape[0]} entries; it needs {size}")
+    _check_entries(link, "position", flat, size, who)
     return flat
 
 
@@ -136,8 +144,7 @@ def rate_of(link: Link, value: Any, who: str, xp: Any) -> Any:
     size = link.size[1]
     if link.free and size == 6 and flat.shape[0] == 3:
         flat = xp.concatenate([flat, np.zeros(3)])
-    if flat.shape[0] != size:
-        raise InputError(f"{who}: velocity of {link.body!r} has {flat.shape[0]} entries; it needs {size}")
+    _check_entries(link, "velocity", flat, size, who)
     return flat
 
 

@@ -121,7 +121,7 @@ def test_what_does_not_depend_on_inputs_is_known() -> None:
         ),
         ({"motor": 0.0, "motor.own.position": 0.0}, "same number"),
         ({"state.q": 0.0}, "is no number of params; give one of those"),
-        ({"trunk": 0.0}, "is no number; choose one of trunk.mass"),
+        ({"trunk": 0.0}, "is no number; choose one of trunk.mass, .*, or a motor or load: motor"),
         ({"motor": lambda t: t}, "nsjax.table"),
     ],
 )

@@ -101,7 +101,7 @@ POSITIVE = transforms.positive()
 REFUSED = [
     ({"train": {}}, "give names with their ranges, {'friction'"),
     ({"train": {"gravty": POSITIVE}}, "did you mean 'gravity'"),
-    ({"train": {"gravity": 1.0}}, "no transform"),
+    ({"train": {"gravity": 1.0}}, "no transform; give transforms.interval"),
     ({"train": {"gravity": transforms.fixed()}}, "every number is fixed"),
     ({"train": {"gravity": transforms.interval(0.0, 5.0)}}, "starts at 9.81, outside its range 0 to 5"),
     ({"train": {"gravity": POSITIVE, "params.gravity": POSITIVE}}, "the same number"),

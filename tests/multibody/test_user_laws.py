@@ -19,11 +19,13 @@ from nsjax.multibody import (
     force,
     hinge,
     joint_spring,
+    joints,
     line_load,
     rectangular,
     spring,
     torque,
 )
+from nsjax.multibody.joints.joint_kind import JointKind, joint
 
 BOB = body("bob", mass=1.3, inertia=0.2)
 PIN = hinge("pin", "ground", "bob", at=(0.0, 1.0))
@@ -106,3 +108,31 @@ def test_lists_of_numbers_are_arrays() -> None:
         problem = assemble(BOB, force("f", "bob", law=law))
         ends.append(nsjax.simulate(*problem, schemes.moreau(), dt=1e-2, steps=3).v[-1])
     np.testing.assert_array_equal(*ends)
+
+
+@pytest.mark.parametrize(
+    ("residuals", "words"),
+    [
+        (lambda scene, part, numbers: 1.0, "returns 1.0; return a list of 1, one for each row"),
+        (
+            lambda scene, part, numbers: [],
+            "returns a list of 0; return a list of 1, one for each row",
+        ),
+        (lambda scene, part: [0.0], "it takes .scene, part., and is called as .scene, part, numbers."),
+    ],
+)
+def test_rows_of_a_joint_of_ones_own_are_checked(monkeypatch, residuals, words) -> None:
+    rail = JointKind(name="rail", rows={2: ("across",)}, residuals=residuals)
+    monkeypatch.setitem(joints.KINDS, "rail", rail)
+    bob = body("bob", mass=1.0, inertia=0.1)
+    with pytest.raises(nsjax.InputError, match=f"residuals of rail 'guide'.*{words}"):
+        assemble(bob, joint("rail", "guide", "ground", "bob", None, False))
+
+
+def test_sizes_of_a_joint_of_ones_own_are_its_displacements_and_angles() -> None:
+    with pytest.raises(
+        nsjax.InputError,
+        match=r"kind of joint 'rail': sizes = \{2: \(2, 2\)\}, with slides = 1 and turns = \(\); give the "
+        "number of displacements and angles, 1",
+    ):
+        JointKind(name="rail", rows={}, residuals=lambda s, p, n: [], sizes={2: (2, 2)}, slides=1)

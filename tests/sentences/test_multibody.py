@@ -171,7 +171,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: mb.assemble(
             bar(), mb.hinge("pin", "ground", "rod"), gravity=9.81, start={"pin": ((1.0, 2.0), 0.0)}
         ),
-        "position of 'rod' has 2 entries; it needs 1",
+        "position of 'rod' has 2 entries; it needs 1, since it hangs on hinge 'pin'",
     ),
     "start of no number": (
         lambda: mb.assemble(SPACE, start={"rod": {"velocity": (1.0, 0.0, 0.0)}}),

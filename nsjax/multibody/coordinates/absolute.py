@@ -197,7 +197,7 @@ class Bodies:
                     x, rate = (kind_of(kind).measure or _unmeasured)(scene, kind, numbers)
                     return (x if gone is None else whole(x, jnp.sum(gone * numbers.axis))), rate
 
-                rows = kind_of(kind).residuals(Scene(self.dimension, t, frames, measure), kind, numbers)
+                rows = kind_of(kind).constraint(Scene(self.dimension, t, frames, measure), kind, numbers)
                 return jnp.stack([plane.value(r) for r in rows])
 
             found.append(jax.vmap(residuals)(one, other, numbers, gone).reshape(-1))

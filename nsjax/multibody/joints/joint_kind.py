@@ -10,6 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.core import InputError
+from nsjax.core.user_functions import call
 from nsjax.multibody import numbers
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
@@ -63,6 +64,9 @@ class JointKind:
         rates: ``(scene, part, numbers) -> list``, the residuals of these rows [m/s].
         drawn: ``"dot"``, or ``"line"`` between its two points.
 
+    Raises:
+        InputError: for sizes that are not the number of displacements and angles.
+
     Example:
         >>> from nsjax.multibody.joints import KINDS
         >>> KINDS["universal"].rows[3], KINDS["universal"].sizes[3]
@@ -91,6 +95,15 @@ class JointKind:
     rates: Callable[[Scene, Part, Any], list[Any]] | None = None
     drawn: str = "dot"
 
+    def __post_init__(self) -> None:
+        """Refuses sizes that its displacements and angles do not add up to."""
+        wide = {k: x for k, x in self.sizes.items() if x != (self.numbers, self.numbers)}
+        if self.turn_at is None and wide:
+            raise InputError(
+                f"kind of joint {self.name!r}: sizes = {dict(self.sizes)}, with slides = {self.slides} and "
+                f"turns = {self.turns}; give the number of displacements and angles, {self.numbers}"
+            )
+
     @property
     def numbers(self) -> int:
         """Number of scalar coordinates in space, whose increments are added."""
@@ -104,6 +117,20 @@ class JointKind:
     def has_coordinate(self, dimension: int) -> bool:
         """Whether its coordinate is an entry of ``q`` of a tree; planar trees have angles of bodies."""
         return self.measure is not None and not (dimension == 2 and self.turns)
+
+    def constraint(self, scene: Scene, part: Part, numbers: Any) -> list[Any]:
+        """Residuals of its rows.
+
+        Raises:
+            InputError: for a function that fails, and for a list of another length than `rows`.
+        """
+        name = f"residuals of {part.kind} {part.name!r}"
+        found = call(name, self.residuals, scene, part, numbers, takes="scene, part, numbers")
+        rows = self.rows[scene.dimension]
+        if not isinstance(found, list | tuple) or len(found) != len(rows):
+            what = f"a list of {len(found)}" if isinstance(found, list | tuple) else repr(found)
+            raise InputError(f"{name} returns {what}; return a list of {len(rows)}, one for each row")
+        return list(found)
 
     def row_names(self, part: Part, dimension: int) -> list[str]:
         """Names of its rows as a constraint."""
