@@ -382,8 +382,8 @@ def solve(
         )
     if problem.leading and method in ("gauss_seidel", "admm"):
         raise InputError(
-            f"solve: method {method!r} with bounds that follow normal impulses, which go by Newton's "
-            'method alone; take method="auto"'
+            f"solve: method {method!r} does not solve bounds that follow normal impulses; take "
+            'method="auto"'
         )
     settings = jnp.asarray(tolerance), jnp.asarray(max_iterations), start
     if problem.paired:

@@ -69,7 +69,7 @@ def test_derivatives_by_all_data(bounded) -> None:
         np.testing.assert_allclose(forward, difference, atol=1e-7)
         np.testing.assert_allclose(reverse, forward, atol=1e-12)
     with pytest.raises(
-        InputError, match="method 'admm' with bounds that follow normal impulses, which go by"
+        InputError, match="method 'admm' does not solve bounds that follow normal impulses; take"
     ):
         solve(dataclasses.replace(pushed((-2.0, 3.0, 1.0), 0.2, False)), method="admm")
 

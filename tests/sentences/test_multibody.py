@@ -224,7 +224,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "no part": (lambda: mb.assemble(3), "assemble: 3 is no part"),  # type: ignore[arg-type]
     "points": (
         lambda: mb.points("rod", (1.0, 2.0)),
-        r"points of 'rod': at has shape \(2,\); give one row a point",
+        r"points of 'rod': at has shape \(2,\); give \(n, 2\) or \(n, 3\)",
     ),
     "walls": (
         lambda: mb.walls(1.0, 0.0),
@@ -232,11 +232,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "no shape": (
         lambda: mb.contact("c", "rod", mb.plane()),  # type: ignore[arg-type]
-        "contact 'c': 'rod' is no shape; use point, corners, sphere, plane",
+        "contact 'c': 'rod' is no shape; give point\\(body\\), sphere\\(body",
     ),
     "no pair": (
         lambda: mb.contact("c", mb.plane(), mb.plane("rod")),
-        "contact 'c': plane against plane is not known",
+        "contact 'c': no pair of plane and plane, in this order",
     ),
     "one body": (
         lambda: mb.contact("c", mb.sphere("rod", 0.1), mb.plane("rod")),

@@ -218,8 +218,8 @@ def _check_pin(name: str, first: Any, second: Any) -> None:
     if second.axis is None or second.half_length is not None:
         what = "a socket" if second.axis is None else "a slot"
         raise InputError(
-            f"contact {name!r}: a cylinder in {what}; give the hole an axis and no half_length, or a "
-            "capsule in place of the cylinder"
+            f"contact {name!r}: a cylinder does not fit in {what}; give the hole an axis and no "
+            "half_length, or a capsule in place of the cylinder"
         )
 
 

@@ -111,7 +111,10 @@ def contact_group(
             f"contact_group {name!r}: capacity = {capacity!r}; give a number of pairs, or None"
         )
     if not any(True for _ in meeting(group, set())):
-        raise InputError(f"contact_group {name!r}: no two shapes on two bodies that may meet; add some")
+        raise InputError(
+            f"contact_group {name!r}: all pairs of shapes stand on one body or are excluded; add shapes of "
+            "other bodies, or exclude fewer"
+        )
     on = tuple(dict.fromkeys(x.body for x in group.shapes))
     return made("contact_group", name, on, group, capacity=capacity)
 
@@ -291,8 +294,8 @@ def _contacts(part: Part, apart: set[frozenset[str]], taken: set[str]) -> list[P
         found.append(shape_parts.contact(name, *met, **part.numbers.law))
     if not found:
         raise InputError(
-            f"contact_group {part.name!r}: joints tie all of its bodies, which do not meet then; leave the "
-            "group out, or add shapes"
+            f"contact_group {part.name!r}: each pair of its bodies is joined by a joint, and such bodies "
+            "do not touch; add shapes of other bodies, or leave the group out"
         )
     return found
 
@@ -303,8 +306,8 @@ def _known(name: str, pair: tuple[Shape, Shape]) -> tuple[Shape, Shape]:
     if met is None:
         kinds, bodies = (" and ".join(x) for x in ([x.kind for x in pair], [x.body for x in pair]))
         raise InputError(
-            f"contact_group {name!r}: a contact of {kinds} ({bodies}) is not known; take one of them out, "
-            "or exclude the two bodies"
+            f"contact_group {name!r}: no pair of {kinds} ({bodies}); replace one of these shapes, or "
+            "exclude the two bodies"
         )
     return met
 
@@ -355,7 +358,7 @@ def _reach(shapes: list[tuple[str, Any]], name: str) -> Any:
     ]
     if not radii:
         raise InputError(
-            f"contact_group {name!r}: a capacity for points alone, which have no size; give reach"
+            f"contact_group {name!r}: points have no size, from which a default of reach follows; give one"
         )
     return REACH * jnp.min(jnp.stack(radii))
 
@@ -366,8 +369,8 @@ def _as_numbers(part: Part, dimension: int) -> Part:
     for shape in group.shapes:
         if shape.kind not in SOLIDS:
             raise InputError(
-                f"contact_group {name!r}: a {shape.kind} with a capacity; take {', '.join(SOLIDS)}, or "
-                "leave capacity out"
+                f"contact_group {name!r}: a {shape.kind} does not work with a capacity; give "
+                f"{', '.join(SOLIDS)}, or leave capacity out"
             )
     for pair in meeting(group, set()):
         _known(name, pair)

@@ -106,14 +106,14 @@ def heightfield(
     heights = number("heightfield", body, "heights", heights)
     if np.ndim(heights) != 2 or min(np.shape(heights)) < 2:
         raise InputError(
-            f"heightfield of {body!r}: heights have shape {np.shape(heights)}; give two "
-            "rows and columns or more"
+            f"heightfield of {body!r}: heights have shape {np.shape(heights)}; give "
+            "(n, m), two or more each way"
         )
     edges = {"half_length": half_length, "half_width": half_width}
     kept = {k: number("heightfield", body, k, x) for k, x in edges.items()}
     for name, x in kept.items():
         if not is_traced(x) and not x > 0.0:
-            raise InputError(f"heightfield of {body!r}: {name} = {x}; give an edge above zero")
+            raise InputError(f"heightfield of {body!r}: {name} = {x}; give a length above zero")
     own = Heightfield(
         heights=heights, at=number("heightfield", body, "at", at),
         turned=number("heightfield", body, "turned", turned), **kept,

@@ -56,7 +56,7 @@ def prepared(body: str, points: Any) -> tuple[Any, Faces]:
     points = np.asarray(points, float)
     if points.ndim != 2 or points.shape[1] != 3 or points.shape[0] < 4:
         raise InputError(
-            f"hull of {body!r}: points have shape {points.shape}; give four rows or more of three"
+            f"hull of {body!r}: points have shape {points.shape}; give (n, 3), four points or more"
         )
     try:
         found = ConvexHull(points)

@@ -39,7 +39,7 @@ def points(body: str, at: Any) -> Shape:
         at: (k, 2) or (k, 3) positions in body axes [m].
 
     Raises:
-        InputError: for an array without one row a point.
+        InputError: for an array that is not (n, 2) or (n, 3).
 
     Example:
         >>> from nsjax.multibody import points
@@ -48,7 +48,7 @@ def points(body: str, at: Any) -> Shape:
     """
     at = number("points", body, "at", at)
     if np.ndim(at) != 2:
-        raise InputError(f"points of {body!r}: at has shape {np.shape(at)}; give one row a point")
+        raise InputError(f"points of {body!r}: at has shape {np.shape(at)}; give (n, 2) or (n, 3)")
     return Shape("points", body, numbers.Points(at=at))
 
 
@@ -218,7 +218,9 @@ def hole(body: str, radius: Any, *, at: Any = None, axis: Any = None, half_lengt
         >>> bearing = contact("bearing", sphere("shaft", 0.0099), hole("ground", 0.01), friction=0.1)
     """
     if half_length is not None and axis is None:
-        raise InputError(f"hole of {body!r}: half_length = {half_length} of no axis; give axis")
+        raise InputError(
+            f"hole of {body!r}: half_length = {half_length} without axis; give axis, or neither"
+        )
     return _round("hole", body, radius, half_length, at, axis)
 
 
@@ -368,11 +370,17 @@ def contact(
     """
     for shape in (first, second):
         if not isinstance(shape, Shape):
-            raise InputError(f"contact {name!r}: {shape!r} is no shape; use point, corners, sphere, plane")
+            raise InputError(
+                f"contact {name!r}: {shape!r} is no shape; give point(body), sphere(body, radius), plane() "
+                "or another one"
+            )
     known = KINDS.get((first.kind, second.kind))
     if known is None:
-        hint = "; exchange them" if (second.kind, first.kind) in KINDS else ""
-        raise InputError(f"contact {name!r}: {first.kind} against {second.kind} is not known{hint}")
+        partners = ", ".join(other for one, other in KINDS if one == first.kind) or "no shape"
+        hint = "exchange them" if (second.kind, first.kind) in KINDS else f"{first.kind} meets {partners}"
+        raise InputError(
+            f"contact {name!r}: no pair of {first.kind} and {second.kind}, in this order; {hint}"
+        )
     if known.check is not None:
         known.check(name, first.numbers, second.numbers)
     if first.body == second.body:

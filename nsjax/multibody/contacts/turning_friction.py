@@ -99,8 +99,8 @@ def check(part: Part, dimension: int) -> None:
         )
     if not gap_functions.rigid(part):
         raise InputError(
-            f"contact {part.name!r}: friction against turning (torsional, rolling) of "
-            f"{' and '.join(part.option('shapes'))}, of which one is a beam; give the sliding one alone"
+            f"contact {part.name!r}: torsional and rolling friction act between rigid bodies, and one of "
+            f"{' and '.join(part.option('shapes'))} is on a beam; give the sliding coefficient alone"
         )
 
 
@@ -114,8 +114,8 @@ def check_capacity(parts: Sequence[Part]) -> None:
     group = next((x for x in parts if x.kind in ("selection", "contact_group")), None)
     if one is not None and group is not None:
         raise InputError(
-            f"contact {one.name!r}: friction against turning beside {group.name!r} with a capacity; leave "
-            "the capacity out, or the coefficients of torsional and rolling friction"
+            f"contact {one.name!r}: torsional and rolling friction do not work beside a capacity, that of "
+            f"{group.name!r}; leave the capacity out, or both coefficients"
         )
 
 

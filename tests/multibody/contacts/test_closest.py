@@ -311,7 +311,9 @@ SHAPES: dict[str, tuple[Any, str]] = {
         lambda: profile("b", [(0, 0), (1, 1), (1, 0), (0, 1), (-1, 0.5)]), "crosses itself between",
     ),
     "not a curve": (lambda: profile("b", [1.0, 2.0]), r"has shape \(2,\)"),
-    "slot of no axis": (lambda: hole("b", 1.0, half_length=1.0), "of no axis"),
+    "slot of no axis": (
+        lambda: hole("b", 1.0, half_length=1.0), "half_length = 1.0 without axis; give axis, or neither",
+    ),
     "cylinder in the plane": (
         lambda: assemble(body("a", mass=1.0, inertia=1.0), contact("c", cylinder("a", 1.0, 1.0), plane())),
         "'c': a cylinder is spatial",
@@ -324,14 +326,15 @@ SHAPES: dict[str, tuple[Any, str]] = {
         "'c': a profile is planar",
     ),
     "cylinder in a socket": (
-        lambda: contact("c", cylinder("a", 1.0, 1.0), hole("b", 1.1)), "a cylinder in a socket",
+        lambda: contact("c", cylinder("a", 1.0, 1.0), hole("b", 1.1)),
+        "a cylinder does not fit in a socket",
     ),
     "cylinder in a slot": (
         lambda: contact("c", cylinder("a", 1, 1), hole("b", 2.0, axis=(0, 0, 1.0), half_length=1.0)),
-        "a cylinder in a slot",
+        "a cylinder does not fit in a slot",
     ),
     "box in a hole": (
-        lambda: contact("c", box("a", 1.0, 1.0, 1.0), hole("b", 9.0)), "box against hole is not known",
+        lambda: contact("c", box("a", 1.0, 1.0, 1.0), hole("b", 9.0)), "no pair of box and hole",
     ),
     "cylinder on a capsule": (
         lambda: contact("c", cylinder("a", 1.0, 1.0), capsule("b", 1.0, 1.0)), "exchange them",

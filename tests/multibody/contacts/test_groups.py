@@ -105,23 +105,23 @@ CASES: dict[str, tuple[Any, str]] = {
     "no shape": (lambda: contact_group("x", [1.0]), "'x': 1.0 in first is no shape; use box, sphere"),
     "one body": (
         lambda: contact_group("x", [sphere("a", 0.1), sphere("a", 0.2)]),
-        "contact_group 'x': no two shapes on two bodies that may meet; add some",
+        "contact_group 'x': all pairs of shapes stand on one body or are excluded; add shapes of",
     ),
-    "all excluded": (lambda: contact_group("x", SPHERES, exclude=[("b", "a")]), "no two shapes on two"),
+    "all excluded": (lambda: contact_group("x", SPHERES, exclude=[("b", "a")]), "stand on one body or are excluded"),
     "no pair": (
         lambda: contact_group("x", SPHERES, exclude=["ab"]),
         "contact_group 'x': exclude holds 'ab'; give pairs of names of bodies",
     ),
     "all tied": (
         lambda: contacts(*bodies("a", "b"), fixed("weld", "a", "b"), contact_group("x", SPHERES)),
-        "contact_group 'x': joints tie all of its bodies, which do not meet then; leave the group out",
+        "contact_group 'x': each pair of its bodies is joined by a joint, and such bodies do",
     ),
     "not known": (
         lambda: contacts(
             *bodies("a", "b"),
             contact_group("x", [plane("a"), box("b", 0.1, 0.1, 0.1), plane()]),
         ),
-        r"contact_group 'x': a contact of plane and plane \(a and ground\) is not known; take one",
+        r"contact_group 'x': no pair of plane and plane \(a and ground\); replace one of these",
     ),
     "no body": (
         lambda: contacts(*bodies("a"), contact_group("x", SPHERES)),

@@ -197,7 +197,7 @@ CASES: dict[str, tuple[Any, str]] = {
     ),
     "shape": (
         lambda: absolute(first=corners("a", 0.1, 0.1, 0.1)),
-        "contact_group 'x': a corners with a capacity; take sphere, box.*, or leave capacity out",
+        "contact_group 'x': a corners does not work with a capacity; give sphere, box.*, or leave",
     ),
     "scheme": (
         lambda: nsjax.simulate(*absolute(), schemes.moreau_theta(), dt=1e-3, steps=1),

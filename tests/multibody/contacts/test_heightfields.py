@@ -278,9 +278,12 @@ def test_beside_the_grid_is_no_contact(waves: Program) -> None:
     [
         (
             lambda: heightfield("a", np.zeros(3), 1.0, 1.0),
-            "heights have shape .*; give two rows and columns or more",
+            "heights have shape .*; give \\(n, m\\), two or more each way",
         ),
-        (lambda: heightfield("a", np.zeros((2, 2)), 1.0, 0.0), "half_width = 0.0; give an edge above zero"),
+        (
+            lambda: heightfield("a", np.zeros((2, 2)), 1.0, 0.0),
+            "half_width = 0.0; give a length above zero",
+        ),
         (
             lambda: assemble(
                 body("a", mass=1.0, inertia=1.0),

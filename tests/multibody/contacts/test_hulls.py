@@ -172,7 +172,7 @@ def test_the_hull_of_a_mesh() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: hull("a", CUBE[:3]), "points have shape .*; give four rows or more of three"),
+        (lambda: hull("a", CUBE[:3]), r"points have shape .*; give \(n, 3\), four points or more"),
         (lambda: hull("a", CUBE[:4]), "4 points span no volume; give some that do not lie in a plane with"),
         (
             lambda: jax.jit(lambda x: hull("a", x) and x)(CUBE),

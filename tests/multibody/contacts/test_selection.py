@@ -271,7 +271,7 @@ def test_two_at_one_place() -> None:
 
 def test_sentences() -> None:
     shapes = [corners("b0", 0.1, 0.1), point("b1"), plane()]
-    with pytest.raises(InputError, match=r"a capacity for points alone, which have no size; give reach"):
+    with pytest.raises(InputError, match=r"points have no size, from which a default of reach follows"):
         assemble(
             body("b0", mass=1.0, inertia=0.1), body("b1", mass=1.0, inertia=0.1),
             contact_group("x", [shapes[1], shapes[2]], capacity=1), gravity=(0.0, -9.81),

@@ -93,5 +93,7 @@ def test_a_new_shape(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_its_entry_it_is_unknown() -> None:
-    with pytest.raises(InputError, match="ellipsoid against plane is not known"):
+    with pytest.raises(
+        InputError, match="no pair of ellipsoid and plane, in this order; ellipsoid meets no shape"
+    ):
         contact("floor", ellipsoid("egg", HALF), plane())

@@ -331,8 +331,8 @@ def test_what_is_refused() -> None:
     with pytest.raises(InputError, match=words):
         rolling_body(2, "joint", friction=(0.3, 0.1, 0.0))
     words = (
-        r"contact 'floor': friction against turning \(torsional, rolling\) of tube and plane, of which one "
-        "is a beam; give the sliding one alone"
+        "contact 'floor': torsional and rolling friction act between rigid bodies, and one of tube and "
+        "plane is on a beam; give the sliding coefficient alone"
     )
     rod = section(EA=1e4, GA=1e4, EI=1.0, GJ=1.0, line_mass=0.1, line_inertia=1e-4)
     with pytest.raises(InputError, match=words):
@@ -352,8 +352,8 @@ def test_what_is_refused() -> None:
 
     assert grouped().system.nd == 10
     words = (
-        "contact 'ball0_ball1': friction against turning beside 'all' with a capacity; leave the capacity "
-        "out, or the coefficients of torsional and rolling friction"
+        "contact 'ball0_ball1': torsional and rolling friction do not work beside a capacity, that of "
+        "'all'; leave the capacity out, or both coefficients"
     )
     with pytest.raises(InputError, match=words):
         grouped(capacity=2)
