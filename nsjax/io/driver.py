@@ -262,7 +262,7 @@ def _drive(
                 progress(done * call.every, call.rows * call.every)
             if done < call.rows and (now - written >= period or asked):
                 parts = [joined_rows(parts)]
-                _write(file, run, parts[0], done)
+                _write(file, run, parts[0])
                 written = time.perf_counter()
                 period = max(file.period, (written - now) / SHARE) if file.period else 0.0
                 if asked:
@@ -273,7 +273,7 @@ def _drive(
         raise OSError(_lost(file, "the finished run", error)) from error
 
 
-def _write(file: _File, run: RunState, rows: dict[str, Any], done: int) -> None:
+def _write(file: _File, run: RunState, rows: dict[str, Any]) -> None:
     try:
         file.checkpoint(run, rows)
     except OSError as error:

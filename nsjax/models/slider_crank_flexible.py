@@ -11,9 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax import shapes
-from nsjax.core import InputError, Labels, Problem, State, System, from_lagrangian
+from nsjax.core import InputError, Labels, Problem, State, System
 from nsjax.core.checks import is_traced
-from nsjax.core.lagrangian import Lagrangian
 from nsjax.fem import FRAMES, FloatingRod, Modes, RodBasis, RodData, unit_rod
 from nsjax.linalg import bordered, matvec
 from nsjax.math import sin_cos
@@ -174,10 +173,6 @@ class FlexibleCrank:
     def drive(self, t: Array, q: Array, v: Array, p: SliderCrankFlexible) -> Array:
         """Generalised force of the torque on the crank (3 + n,)."""
         return jnp.where(np.arange(3 + self.basis.size) == 0, 1.0, 0.0) * p.torque
-
-    def lagrangian(self) -> Lagrangian:
-        """The same equations of motion from the energies, by automatic differentiation."""
-        return from_lagrangian(self.kinetic, self.potential, self.drive)
 
     def _slider(self, q: Array, v: Array, p: SliderCrankFlexible) -> tuple[Array, Array, Array]:
         """Position (x, y) of the slider's centre [m] and its velocity along the guide [m/s]."""

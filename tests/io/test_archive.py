@@ -84,10 +84,6 @@ def spring(t, q, v, p):
     return -p["k"] * q
 
 
-def soft_spring(t, q, v, p):
-    return -0.5 * p["k"] * q
-
-
 OSCILLATOR = Problem(
     system=System(nq=1, nv=1, mass=unit_mass, force=spring, name="oscillator"),
     params={"k": 2.0},

@@ -22,9 +22,6 @@ FIRST = [n if n == "moreau" else pytest.param(n, marks=pytest.mark.slow) for n i
 SLOWLY = [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in ALL]
 
 
-BOOKED = [pytest.param(n, marks=pytest.mark.slow) for n in ("newmark", "ggl_unified", "bathe")]
-
-
 def scheme_of(name: str) -> Scheme:
     """A registered scheme, or Moreau's with impacts located."""
     return schemes.localized(schemes.moreau()) if name == "localized" else schemes.REGISTRY[name].factory()
