@@ -99,7 +99,7 @@ def place_of(system: System, name: Any) -> QuantitySource:
         return QuantitySource("contact", found, field)
     if field in OF_DRAGS and part in labels.drags:
         return QuantitySource("drag", labels.drags.index(part), field)
-    raise InputError(f"sensor: unknown quantity {name!r}; {nearest(name, known(system))}")
+    raise InputError(f"sensor: unknown quantity {name!r}; {nearest(name, sensor_names(system))}")
 
 
 def _of_sensor(system: System, sensor: Any) -> QuantitySource:
@@ -125,7 +125,7 @@ def contacts_called(system: System, name: str) -> int | tuple[int, ...] | None:
     return tuple(k for k, x in enumerate(labels) if x.startswith(f"{name}.")) or None
 
 
-def known(system: System) -> list[str]:
+def sensor_names(system: System) -> list[str]:
     """Names of all quantities of a system."""
     labels = system.labels
     found = [label_name(x) for x in (*labels.q, *labels.v, *labels.observables)] + list(ENERGIES)

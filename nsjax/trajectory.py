@@ -19,7 +19,7 @@ from nsjax.core.quantities import QUANTITIES, ROWS, RowQuantities
 from nsjax.core.scheme import Carry, Output
 from nsjax.core.system import System
 from nsjax.core.user_functions import observed
-from nsjax.sensors import ENERGIES, FIELD_UNITS, known, label_name, place_of, read_rows, row_output
+from nsjax.sensors import ENERGIES, FIELD_UNITS, label_name, place_of, read_rows, row_output, sensor_names
 from nsjax.types import Array, PyTree, record
 from nsjax.views import Views
 
@@ -168,7 +168,7 @@ class Trajectory(Views, ByName, RowQuantities):
             place_of(self.system, name)
         except InputError:
             raise KeyError(
-                f"trajectory has no quantity {name!r}; {nearest(name, known(self.system))}"
+                f"trajectory has no quantity {name!r}; {nearest(name, sensor_names(self.system))}"
             ) from None
         return self.sensor(name)
 

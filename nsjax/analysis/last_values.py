@@ -11,8 +11,7 @@ import jax.numpy as jnp
 
 from nsjax.core import InputError, nearest
 from nsjax.core.system import Problem
-from nsjax.sensors import ENERGIES, label_name
-from nsjax.sensors import known as sensed
+from nsjax.sensors import ENERGIES, label_name, sensor_names
 from nsjax.trajectory import Trajectory, label_names
 from nsjax.types import Array
 
@@ -70,7 +69,7 @@ def reader(problem: Problem, outputs: Outputs) -> tuple[tuple[str, ...], Any]:
     if isinstance(outputs, str):
         raise InputError(f"outputs = {outputs!r}; give a list of names, such as [{outputs!r}]")
     known = [*label_names(problem.system), *ENERGIES]
-    every = list(dict.fromkeys([*known, *sensed(problem.system)]))
+    every = list(dict.fromkeys([*known, *sensor_names(problem.system)]))
     for name in outputs:
         if name not in known and _entry(name)[0] not in every:
             raise InputError(f"outputs: unknown quantity {name!r}; {nearest(name, every)}")

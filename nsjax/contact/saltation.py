@@ -22,7 +22,7 @@ from nsjax.contact.dependent import dependent_answer
 from nsjax.core.step import Formed, SystemState
 from nsjax.core.system import State, System
 from nsjax.linalg import Blocks, every, matmul, matvec
-from nsjax.nonlinear import moved, only_tangent, with_tangent
+from nsjax.nonlinear import only_tangent, with_retract_tangent, with_tangent
 from nsjax.types import Array, record
 
 
@@ -69,7 +69,7 @@ def shift_state(system: System, state: State, v: Array, a: Array, tau: Array) ->
     v, a = lax.stop_gradient((v, a))
     return State(
         t=with_tangent(jnp.asarray(state.t), tau),
-        q=moved(system.retract, state.q, v * tau),
+        q=with_retract_tangent(system.retract, state.q, v * tau),
         v=with_tangent(state.v, a * tau),
     )
 
@@ -90,7 +90,7 @@ def shift_apart(system: System, state: State, shift: Shift, along: Array, across
     along, across = lax.stop_gradient((along, across))
     return State(
         t=state.t,
-        q=moved(system.retract, state.q, matvec(along, delta)),
+        q=with_retract_tangent(system.retract, state.q, matvec(along, delta)),
         v=with_tangent(state.v, matvec(across, delta)),
     )
 
@@ -124,7 +124,7 @@ def settle(f: Formed, live: SystemState, resting: Array, refuse: bool = True) ->
         answer = jax.vmap(_answer)(g.values, *own).reshape(-1)
     else:
         answer = _answer(g, resting, gap)
-    return moved(system.retract, live.q, -matvec(back, answer))
+    return with_retract_tangent(system.retract, live.q, -matvec(back, answer))
 
 
 def _answer(g: Array, resting: Array, gap: Array) -> Array:

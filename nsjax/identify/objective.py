@@ -13,7 +13,7 @@ from nsjax.core import InputError
 from nsjax.identify import faults
 from nsjax.identify.losses import Loss
 from nsjax.identify.plan import FitPlan, padded
-from nsjax.identify.program import Predicted, evaluate
+from nsjax.identify.program import LaneFit, evaluate
 from nsjax.identify.transforms import Transform
 
 
@@ -136,7 +136,7 @@ class Objective:
             rows.append(np.concatenate([x[:g], np.asarray(own, float)]))
         return np.stack(rows)
 
-    def run(self, x: Sequence[np.ndarray], tracks: Sequence[int]) -> Predicted:
+    def run(self, x: Sequence[np.ndarray], tracks: Sequence[int]) -> LaneFit:
         """Runs of the recordings ``tracks`` with each set of numbers in ``x``; first axis: sets times
         recordings.
         """
@@ -164,7 +164,7 @@ class Objective:
         parts = [jax.tree.map(lambda a, i=i: a[i * k : (i + 1) * k], found) for i in range(len(z))]
         return [self._point(one, part) for one, part in zip(z, parts, strict=True)]
 
-    def _point(self, z: np.ndarray, found: Predicted) -> CostPoint:
+    def _point(self, z: np.ndarray, found: LaneFit) -> CostPoint:
         plan, k = self.plan, self.fitted
         mask, noise = plan.mask[:k], plan.noise[:k]
         residual = np.where(mask, (np.asarray(found.values) - plan.values[:k]) / noise, 0.0)

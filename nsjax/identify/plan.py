@@ -27,7 +27,7 @@ ON_GRID = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
-class Trained:
+class TrainedNumber:
     """One trained number of the search.
 
     Args:
@@ -56,7 +56,7 @@ class FitPlan:
     problem: Problem
     program: RunProgram
     common: FitData
-    trained: tuple[Trained, ...]
+    trained: tuple[TrainedNumber, ...]
     recordings: tuple[Recording, ...]
     fitted: int
     values: np.ndarray
@@ -149,7 +149,7 @@ def _key(text: str) -> Key:
 
 def _read_train(
     problem: Problem, params: Any, recordings: Sequence[Recording], train: Mapping[str, Transform]
-) -> tuple[Any, tuple[Trained, ...], tuple[tuple[Key, tuple[int, ...]], ...]]:
+) -> tuple[Any, tuple[TrainedNumber, ...], tuple[tuple[Key, tuple[int, ...]], ...]]:
     """Parameters with the fixed ones set; the trained numbers, those of the initial states last; their keys
     and shapes.
     """
@@ -162,7 +162,7 @@ def _read_train(
             f"identify: train = {train!r}; give names with their ranges, "
             f"{{{first!r}: transforms.positive()}}"
         )
-    found: list[tuple[Key, tuple[int, ...], list[Trained]]] = []
+    found: list[tuple[Key, tuple[int, ...], list[TrainedNumber]]] = []
     starts = [_start(problem, x) for x in recordings]
     seen: list[Key] = []
     for text, transform in train.items():
@@ -211,14 +211,14 @@ def _fix(key: Key, params: Any, value: float) -> Any:
     return put({"params": params}, key, number)["params"]
 
 
-def _entry(name: str, transform: Transform, values: np.ndarray, own: bool) -> Trained:
+def _entry(name: str, transform: Transform, values: np.ndarray, own: bool) -> TrainedNumber:
     start = values if transform.initial is None else np.full_like(values, transform.initial)
     if not transform.holds(start):
         raise InputError(
             f"identify: {name} starts at {start.reshape(-1)[0]:g}, outside its range {transform.low:g} to "
             f"{transform.high:g} ({transform.kind}); give the transform another initial value"
         )
-    return Trained(name, transform, start, own)
+    return TrainedNumber(name, transform, start, own)
 
 
 def _state(problem: Problem, recording: Recording) -> Any:

@@ -89,7 +89,7 @@ class FitLane:
 
 
 @record()
-class Predicted:
+class LaneFit:
     """Results of one lane: ``values`` (n, m) at the measured times, ``jacobian`` (n, m, p), status bits,
     number of impacts, notes about the derivative, and, on request, second derivatives ``second``
     (n, m, p, p).
@@ -137,7 +137,7 @@ def predict(program: RunProgram, common: FitData, track: Tracks, x: Array) -> tu
 
 
 @functools.partial(jax.jit, static_argnames=("program",))
-def run_lane(program: RunProgram, common: FitData, lane: FitLane) -> Predicted:
+def run_lane(program: RunProgram, common: FitData, lane: FitLane) -> LaneFit:
     """Values and derivatives of one lane."""
     track = jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, lane.track, keepdims=False), common.tracks)
 
@@ -151,7 +151,7 @@ def run_lane(program: RunProgram, common: FitData, lane: FitLane) -> Predicted:
     else:
         jacobian, (_, found) = slopes(lane.x)
     values, status, impacts, notes = found
-    return Predicted(
+    return LaneFit(
         values=values, jacobian=jacobian, status=status, impacts=impacts, notes=notes, second=second
     )
 
@@ -159,13 +159,11 @@ def run_lane(program: RunProgram, common: FitData, lane: FitLane) -> Predicted:
 @functools.partial(jax.jit, static_argnames=("program", "devices"))
 def _call(
     program: RunProgram, devices: tuple[Any, ...], common: FitData, lanes: FitLane, counts: Array
-) -> Predicted:
+) -> LaneFit:
     return spread(functools.partial(run_lane, program), devices, common, lanes, counts)
 
 
-def evaluate(
-    program: RunProgram, common: FitData, tracks: np.ndarray, x: np.ndarray, room: int
-) -> Predicted:
+def evaluate(program: RunProgram, common: FitData, tracks: np.ndarray, x: np.ndarray, room: int) -> LaneFit:
     """Results of lanes (L,) with numbers (L, p), run on all devices of the process: numpy, lanes first.
 
     Args:

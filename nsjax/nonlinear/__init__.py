@@ -2,7 +2,13 @@
 
 from nsjax.nonlinear.implicit import LiveLeaves, event_solution, implicit_solution, keep_solutions
 from nsjax.nonlinear.lean import lean
-from nsjax.nonlinear.tangents import made_live, moved, only_tangent, with_tangent, without_derivative
+from nsjax.nonlinear.tangents import (
+    made_live,
+    only_tangent,
+    with_retract_tangent,
+    with_tangent,
+    without_derivative,
+)
 from nsjax.nonlinear.trimmed import trimmed
 
 __all__ = [
@@ -12,9 +18,9 @@ __all__ = [
     "keep_solutions",
     "lean",
     "made_live",
-    "moved",
     "only_tangent",
     "trimmed",
+    "with_retract_tangent",
     "with_tangent",
     "without_derivative",
 ]

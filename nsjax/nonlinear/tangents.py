@@ -91,7 +91,7 @@ def _add(primals: Any, tangents: Any) -> Any:
     return primals[0], tangents[0] + tangents[1]
 
 
-def moved(retract: Callable[[Array, Array], Array], q: Array, xi: Array) -> Array:
+def with_retract_tangent(retract: Callable[[Array, Array], Array], q: Array, xi: Array) -> Array:
     """``q``, with the derivative of ``retract(q, xi)`` for a ``xi`` that is zero but has a derivative."""
 
     @jax.custom_jvp

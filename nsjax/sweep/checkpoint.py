@@ -109,7 +109,7 @@ def write_through(file: BinaryIO, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def kept(path: PathLike | None, plan: Plan, found: PyTree) -> Iterator[tuple[np.ndarray, Checkpoint]]:
+def lanes_of(path: PathLike | None, plan: Plan, found: PyTree) -> Iterator[tuple[np.ndarray, Checkpoint]]:
     """Context with the lanes that earlier sweeps have written, and the file open for more.
 
     Args:

@@ -193,7 +193,7 @@ def _run(
     found = jax.tree.map(lambda x: _blank((plan.axes.count, *x.shape), x.dtype), shapes)
     cost = max(1, int(np.mean(plan.lengths.every)) * plan.lengths.rows)
     size = max(1, min(chunk, CALL_STEPS // cost))
-    with lanes_file.kept(checkpoint, plan, found) as (done, file):
+    with lanes_file.lanes_of(checkpoint, plan, found) as (done, file):
         owner = processes.owners(lanes, done)
         mine = lanes[owner == jax.process_index()]
         left = mine[~done[mine]]

@@ -11,7 +11,7 @@ from jax.interpreters import ad
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.nonlinear import made_live, moved, only_tangent, with_tangent
+from nsjax.nonlinear import made_live, only_tangent, with_retract_tangent, with_tangent
 
 TWICE = {
     "forward over forward": lambda f: jax.jacfwd(jax.jacfwd(f)),
@@ -29,7 +29,9 @@ def test_values_pass_and_tangents_are_added() -> None:
     np.testing.assert_array_equal(primal[1], x)
     np.testing.assert_allclose(tangent[0], 2 * x, rtol=1e-15)
     np.testing.assert_allclose(tangent[1], 1 + 3 * x**2, rtol=1e-15)
-    turn = jax.grad(lambda x: jnp.sum(moved(lambda q, xi: q * jnp.exp(xi), x, only_tangent(x))))(x)
+    turn = jax.grad(
+        lambda x: jnp.sum(with_retract_tangent(lambda q, xi: q * jnp.exp(xi), x, only_tangent(x)))
+    )(x)
     np.testing.assert_allclose(turn, 1 + x, rtol=1e-15)
 
 
@@ -122,7 +124,7 @@ def _values(x, y):
     return jnp.stack(
         [
             with_tangent(fixed, y - jax.lax.stop_gradient(y)),
-            moved(lambda q, xi: q + 3.0 * xi, fixed, y - jax.lax.stop_gradient(y)),
+            with_retract_tangent(lambda q, xi: q + 3.0 * xi, fixed, y - jax.lax.stop_gradient(y)),
             fixed + only_tangent(y),
             fixed + only_tangent(y, refuse=False),
             made_live(fixed, y) * x,

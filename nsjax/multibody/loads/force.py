@@ -44,7 +44,7 @@ def force(
     return on_body("force", name, end_of("force", name, body), value, follower=follower, law=law, own=own)
 
 
-def given(scene: Scene, part: Part, numbers: Any, shape: tuple[int, ...]) -> Any:
+def force_value(scene: Scene, part: Part, numbers: Any, shape: tuple[int, ...]) -> Any:
     """The constant value of a force or moment, or the value of its law, which must have this shape."""
     if part.option("law") is None:
         return numbers.value
@@ -81,7 +81,7 @@ def on_body(kind: str, name: str, end: tuple[str, Any], value: Any, **given: Any
 
 def _pushes(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Iterator[Push]:
     a, body = scene.algebra, part.bodies[0]
-    value = a.vector(given(scene, part, numbers, (scene.dimension,)))
+    value = a.vector(force_value(scene, part, numbers, (scene.dimension,)))
     if part.option("follower"):
         value = a.turned(scene.frame(body).turn, value)
     yield body, value, scene.point(body, numbers.at), None

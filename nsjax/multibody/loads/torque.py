@@ -7,7 +7,7 @@ from typing import Any
 
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
-from nsjax.multibody.loads.force import given, on_body
+from nsjax.multibody.loads.force import force_value, on_body
 from nsjax.multibody.loads.load_kind import Driven, LoadKind, with_law
 from nsjax.multibody.parts import Part
 from nsjax.types import Fn
@@ -40,7 +40,7 @@ def torque(
 
 def _pushes(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Iterator[Push]:
     a, body, space = scene.algebra, part.bodies[0], scene.dimension == 3
-    value = given(scene, part, numbers, (3,) if space else ())
+    value = force_value(scene, part, numbers, (3,) if space else ())
     if space:
         value = a.vector(value)
         if part.option("follower"):
