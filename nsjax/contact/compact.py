@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+from typing import NamedTuple
+
 import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.branches import Branches
 from nsjax.contact.problem import ContactProblem, Factored, GivenNormals
 from nsjax.linalg import LOOP_LIMIT, matmul
+from nsjax.math import taken
 from nsjax.types import Array, record
 
 CAPACITY, MANY = (8, 16), 32
@@ -38,8 +42,11 @@ def crowded(rough: int, closed: Array) -> bool:
 
 
 def gathers(problem: ContactProblem) -> bool:
-    """Whether the active contacts of a problem are gathered: it has more contacts than the capacity."""
-    return places(problem) != (problem.rough, problem.smooth) and not problem.leading
+    """Whether the active contacts of a problem are gathered: it has more contacts than the capacity, and
+    bounds follow the normal impulses of contacts with friction alone.
+    """
+    led = problem.leading and max(problem.given.leads) >= problem.rough  # type: ignore[union-attr]
+    return places(problem) != (problem.rough, problem.smooth) and not led
 
 
 def fits(problem: ContactProblem) -> Array:
@@ -49,6 +56,36 @@ def fits(problem: ContactProblem) -> Array:
     return (jnp.sum(problem.mask[: problem.rough]) <= rough) & (
         jnp.sum(problem.mask[problem.rough : last]) <= smooth
     )
+
+
+class BoundedOrder(NamedTuple):
+    """Order of the bounded contacts of a smaller problem: those that follow no contact, then those of each
+    place. Numbers count from the first bounded contact.
+
+    Args:
+        free: bounded contacts that follow no contact.
+        table: (rough, most) bounded contacts that follow each contact with friction; their number where
+            there are fewer.
+        back: (bounded,) place of each bounded contact in the concatenation of ``free`` and ``table``.
+    """
+
+    free: np.ndarray
+    table: np.ndarray
+    back: np.ndarray
+
+
+@functools.lru_cache(maxsize=256)
+def _bounded_order(leads: tuple[int, ...], rough: int, bounded: int) -> BoundedOrder:
+    """The order of bounded contacts whose contacts, or -1, are the last entries of ``leads``."""
+    own = np.array(leads[len(leads) - bounded :]) if leads else np.full(bounded, -1)
+    free, groups = np.flatnonzero(own < 0), [np.flatnonzero(own == k) for k in range(rough)]
+    most = max((len(x) for x in groups), default=0)
+    table, back = np.full((rough, most), bounded), np.zeros(bounded, int)
+    back[free] = np.arange(len(free))
+    for k, x in enumerate(groups):
+        table[k, : len(x)] = x
+        back[x] = len(free) + k * most + np.arange(len(x))
+    return BoundedOrder(free, table, back)
 
 
 @record()
@@ -67,35 +104,35 @@ class Compact:
     smooth: Array | None
     whole: ContactProblem
 
+    @property
+    def order(self) -> BoundedOrder:
+        """Order of the bounded contacts."""
+        return order_of(self.whole)
+
     def spread(self, x: Array) -> Array:
         """Rows of the smaller problem as rows of the whole one, zero elsewhere."""
-        (first, second, _), few = self.problem.ends, self.problem
-        rough = x[:first].reshape(few.rough, 1 + few.nt)
-        if self.rough is not None:
-            rough = jnp.sum(jnp.where(self.rough[:, :, None], rough[:, None, :], 0.0), axis=0)
+        (first, second, third), few = self.problem.ends, self.problem
+        rough = _spread(self.rough, x[:first].reshape(few.rough, 1 + few.nt))
         parts = [rough.reshape(-1)]
         if few.smooth:
-            smooth = x[first:second]
-            if self.smooth is not None:
-                smooth = jnp.sum(jnp.where(self.smooth, smooth[:, None], 0.0), axis=0)
-            parts.append(smooth)
-        return jnp.concatenate([*parts, x[second:]])
+            parts.append(_spread(self.smooth, x[first:second]))
+        free, table, back = self.order
+        if not table.size:
+            return jnp.concatenate([*parts, x[second:]])
+        some = second + len(free)
+        own = _spread(self.rough, x[some:third].reshape(few.rough, table.shape[1]))
+        parts.append(taken(jnp.concatenate([x[second:some], own.reshape(-1)]), back))
+        return jnp.concatenate([*parts, x[third:]])
 
     def rows(self, x: Array) -> Array:
         """Rows of the smaller problem from those of the whole one, zero in unused places: by a sum instead
         of a gather, whose transpose would be a scatter.
         """
-        first, second, _ = self.whole.ends
-        rough = x[:first].reshape(self.whole.rough, 1 + self.whole.nt)
-        if self.rough is not None:
-            rough = jnp.sum(jnp.where(self.rough[:, :, None], rough[None], 0), axis=1)
-        parts = [rough.reshape(-1)]
+        first, second, third = self.whole.ends
+        parts = [_picked(self.rough, x[:first].reshape(self.whole.rough, 1 + self.whole.nt)).reshape(-1)]
         if self.whole.smooth:
-            smooth = x[first:second]
-            if self.smooth is not None:
-                smooth = jnp.sum(jnp.where(self.smooth, smooth[None], 0), axis=1)
-            parts.append(smooth)
-        return jnp.concatenate([*parts, x[second:]])
+            parts.append(_picked(self.smooth, x[first:second]))
+        return jnp.concatenate([*parts, _bounded(self.order, self.rough, x[second:third]), x[third:]])
 
     def contacts(self, x: Array) -> Array:
         """Entries (nc, ...) of the contacts of the smaller problem, zero in unused places."""
@@ -103,7 +140,7 @@ class Compact:
         parts = [_picked(self.rough, x[:first])]
         if self.whole.smooth:
             parts.append(_picked(self.smooth, x[first:second]))
-        return jnp.concatenate([*parts, x[second:]])
+        return jnp.concatenate([*parts, _bounded(self.order, self.rough, x[second:])])
 
     def branches(self, b: Branches) -> Branches:
         """Branches of the smaller problem from those of the whole one, open in unused places."""
@@ -111,10 +148,36 @@ class Compact:
         return Branches(use=self.rows(b.use) > 0, slip=slip > 0, slope=slope, size=size)
 
 
+def order_of(problem: ContactProblem) -> BoundedOrder:
+    """Order of the bounded contacts of a smaller problem."""
+    leads = problem.given.leads if problem.given is not None else ()
+    return _bounded_order(leads, problem.rough, problem.bounded)
+
+
 def _picked(place: Array | None, x: Array) -> Array:
+    """Entries of the contact in each place, zero in unused places."""
     if place is None:
         return x
     return jnp.sum(jnp.where(place.reshape(place.shape + (1,) * (x.ndim - 1)), x[None], 0), axis=1)
+
+
+def _spread(place: Array | None, x: Array) -> Array:
+    """Entries of all contacts from those in the places, zero elsewhere."""
+    if place is None:
+        return x
+    return jnp.sum(jnp.where(place.reshape(place.shape + (1,) * (x.ndim - 1)), x[:, None], 0), axis=0)
+
+
+def _bounded(order: BoundedOrder, place: Array | None, x: Array) -> Array:
+    """Entries of the bounded contacts of a smaller problem from those ``x`` (bounded, ...) of the whole
+    one, zero where a place has fewer of them.
+    """
+    free, table, _ = order
+    if not table.size:
+        return x
+    every = jnp.concatenate([x, jnp.zeros((1, *x.shape[1:]), x.dtype)])
+    own = _picked(place, taken(every, table.reshape(-1)).reshape(*table.shape, *x.shape[1:]))
+    return jnp.concatenate([taken(x, free).astype(own.dtype), own.reshape(-1, *x.shape[1:])])
 
 
 def _places(mask: Array, size: int) -> Array | None:
@@ -138,20 +201,29 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
         problem: dense or `Factored`; of a `Factored` operator only the gathered rows are formed.
         rough, smooth: places for contacts with all rows, and for contacts with a normal alone.
     """
-    d, (first, second, _), last = 1 + problem.nt, problem.ends, problem.rough + problem.smooth
-    mask = problem.mask
+    d, (first, second, third), last = 1 + problem.nt, problem.ends, problem.rough + problem.smooth
+    mask, order = problem.mask, order_of(problem)
     own = _places(mask[: problem.rough], rough), _places(mask[problem.rough : last], smooth)
     which = _numbers(own[0], problem.rough), _numbers(own[1], problem.smooth)
+    bounded = _bounded(order, own[0], jnp.arange(problem.bounded))
     rows = (which[0][:, None] * d + np.arange(d)).reshape(-1)
-    rows = jnp.concatenate([rows, first + which[1], np.arange(second, problem.free.shape[0])])
-    contact = jnp.concatenate([which[0], problem.rough + which[1], np.arange(last, problem.nc)])
+    rows = jnp.concatenate(
+        [rows, first + which[1], second + bounded, np.arange(third, problem.free.shape[0])]
+    )
+    contact = jnp.concatenate([which[0], problem.rough + which[1], last + bounded])
     kinds = mask[: problem.rough], mask[problem.rough : last]
     here = [m if x is None else jnp.any(x, axis=1) for x, m in zip(own, kinds, strict=True)]
-    taken = jnp.concatenate([*here, mask[last:]])
+    active = jnp.concatenate([*here, _bounded(order, own[0], mask[last:]) > 0])
+    places = which[0].shape[0], which[1].shape[0]
+    leads: tuple[int, ...] = ()
+    if order.table.size:
+        led = tuple(k for k in range(places[0]) for _ in range(order.table.shape[1]))
+        leads = (-1,) * (sum(places) + len(order.free)) + led
     given = None
     if problem.given is not None:
-        normal = jnp.where(taken, problem.given.normal[contact], 0.0)
-        given = GivenNormals(on=taken & jnp.asarray(problem.given.on)[contact], normal=normal)
+        normal = jnp.where(active, problem.given.normal[contact], 0.0)
+        on = active & jnp.asarray(problem.given.on)[contact]
+        given = GivenNormals(on=on, normal=normal, leads=leads)
     g = problem.delassus
     if isinstance(g, Factored):
         matrix = matmul(g.wt[rows], g.response[:, rows])
@@ -159,7 +231,7 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
         matrix = problem.matrix[rows][:, rows]
     small = ContactProblem(
         nc=contact.shape[0], nt=problem.nt, nb=problem.nb, delassus=matrix, free=problem.free[rows],
-        friction=problem.friction[contact], mask=taken, given=given, smooth=which[1].shape[0],
-        bounded=problem.bounded,
+        friction=problem.friction[contact], mask=active, given=given, smooth=places[1],
+        bounded=bounded.shape[0],
     )  # fmt: skip
     return Compact(problem=small, rough=own[0], smooth=own[1], whole=problem)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from nsjax.contact.closed_time import Closing
 from nsjax.contact.criteria import Criteria
 from nsjax.contact.events import NEVER, Touch, fly
-from nsjax.core.chosen import Whole, narrowed, widened, widths
+from nsjax.core.chosen import Whole, narrowed, widened, widened_rows, widths
 from nsjax.core.quantities import QUANTITIES
 from nsjax.core.scheme import Carry, Output
 from nsjax.core.system import System
@@ -91,6 +91,11 @@ def told(
         name: wide(getattr(output, name), 1, jnp.inf if name == "margin" else 0)
         for name, kind in QUANTITIES.items()
         if kind.axes[:1] == ("nc",) and getattr(output, name) is not None
+    }
+    own |= {
+        name: widened_rows(chosen, p, getattr(output, name))
+        for name, kind in QUANTITIES.items()
+        if kind.axes == ("nd",) and getattr(output, name) is not None
     }
     event = dataclasses.replace(
         jax.tree.map(lambda x: wide(x, 1) if jnp.ndim(x) else x, output.event),

@@ -37,6 +37,12 @@ class Factored:
         return Factored(wt=self.wt.values, response=self.response.values)
 
 
+SUMMED = 64
+"""Number of contacts up to which entries of others are taken by masked sums, which keep a small loop one
+kernel and whose transposes are no scatters.
+"""
+
+
 @record(static=("leads",))
 class GivenNormals:
     """Normal impulses that are given instead of found: ``x_N = normal`` whatever ``u_N``.
@@ -64,8 +70,11 @@ class GivenNormals:
         normal = self.where(self.normal, found)
         if not self.leads:
             return normal
-        whose = np.array(self.leads)[:, None] == np.arange(len(self.leads))
-        others = jnp.sum(jnp.where(whose & mask, found, 0.0), axis=1)
+        own, leads = jnp.where(mask, found, 0.0), np.array(self.leads)
+        if len(leads) > SUMMED:
+            others = own[np.where(leads < 0, 0, leads)]
+        else:
+            others = jnp.sum(jnp.where(leads[:, None] == np.arange(len(leads)), own, 0.0), axis=1)
         return jnp.where(self.follows, others, normal)
 
     def where(self, given: Array | float, found: Array) -> Array:

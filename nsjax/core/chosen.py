@@ -21,10 +21,13 @@ from nsjax.types import Array, PyTree, record
 class Chosen(Protocol):
     """The few chosen contacts of a step; frozen and hashable. Functions take refreshed parameters ``p``.
 
-    The last ``common`` contacts are the last ones of both systems, in their order.
+    The last ``common`` contacts are the last ones of both systems, in their order. Of the bounded rows
+    (`System.drag`) the first ones belong to both systems, too; ``followers`` are the numbers of the last
+    ones, which follow the contacts, in the system of the few and in that of all.
     """
 
     common: int
+    followers: tuple[int, int]
 
     @property
     def system(self) -> System:
@@ -40,6 +43,9 @@ class Chosen(Protocol):
 
     def places(self, p: PyTree) -> Array:
         """Place (many,) int of each contact among the few; the number of places for one without a place."""
+
+    def rows(self, p: PyTree) -> tuple[Array, Array, Array]:
+        """``which``, ``used`` and ``places`` for the bounded rows that follow contacts."""
 
     def lost(self, p: PyTree) -> dict[str, Array]:
         """Number () of pairs for which a group had no places, by the name of the group."""
@@ -63,12 +69,13 @@ class Whole:
 
 
 def widths(few: PyTree, many: PyTree, chosen: Chosen, count: int) -> tuple[int, ...]:
-    """Entries for a contact in each leaf, from the shapes of the leaves for the few and for ``count``.
+    """Entries for a contact in each leaf, from the shapes of the leaves for the few and for ``count``, in
+    which bounded rows count as contacts.
 
     Raises:
         InputError: for a leaf whose shape does not tell the number.
     """
-    more = count - chosen.system.nc
+    more = count - chosen.system.nc + chosen.followers[1] - chosen.followers[0]
     found = []
     for one, other in zip(jax.tree.leaves(few), jax.tree.leaves(many), strict=True):
         apart = other.shape[0] - one.shape[0] if one.shape else 0
@@ -82,22 +89,33 @@ def widths(few: PyTree, many: PyTree, chosen: Chosen, count: int) -> tuple[int, 
 
 
 def narrowed(chosen: Chosen, p: PyTree, count: int, x: Array, width: int, none: Any = 0) -> Array:
-    """Array of the few contacts from that of all ``count`` contacts, ``none`` in empty places.
+    """Array of the few contacts, with their bounded rows, from that of all ``count`` contacts with theirs,
+    ``none`` in empty places.
 
     Args:
         width: entries of ``x`` for a contact; 0: ``x`` is not over contacts, and returned as it is.
     """
     if not width:
         return x
-    many = count - chosen.common
-    head = x[: many * width].reshape(many, width, *x.shape[1:])
-    used = chosen.used(p).reshape(-1, *[1] * x.ndim)
-    own = jnp.where(used, _at(head, chosen.which(p)), jnp.asarray(none, x.dtype))
-    return jnp.concatenate([own.reshape(-1, *x.shape[1:]), x[many * width :]])
+    many, last = (count - chosen.common) * width, x.shape[0] - chosen.followers[1] * width
+    which, used = chosen.which(p), chosen.used(p)
+    parts = [_few(x[:many], width, which, used, none), x[many:last]]
+    if chosen.followers[1]:
+        which, used, _ = chosen.rows(p)
+        parts.append(_few(x[last:], width, which, used, none))
+    return jnp.concatenate(parts)
+
+
+def _few(x: Array, width: int, which: Array, used: Array, none: Any) -> Array:
+    """Array of the few from that of many, ``width`` entries each."""
+    head = x.reshape(-1, width, *x.shape[1:])
+    used = used.reshape(-1, *[1] * x.ndim)
+    own = jnp.where(used, _at(head, which), jnp.asarray(none, x.dtype))
+    return own.reshape(-1, *x.shape[1:])
 
 
 def widened(chosen: Chosen, p: PyTree, x: Array, width: int, others: Any = 0) -> Array:
-    """Array of all contacts from that of the few.
+    """Array of all contacts from that of the few, both with or without the bounded rows.
 
     Args:
         width: entries of ``x`` for a contact; 0: ``x`` is not over contacts, and returned as it is.
@@ -105,14 +123,34 @@ def widened(chosen: Chosen, p: PyTree, x: Array, width: int, others: Any = 0) ->
     """
     if not width:
         return x
-    few, places = chosen.system.nc - chosen.common, chosen.places(p)
-    many = places.shape[0]
-    head = x[: few * width].reshape(few, width, *x.shape[1:])
+    system = chosen.system
+    few, last = (system.nc - chosen.common) * width, x.shape[0]
+    rows = bool(chosen.followers[0]) and last > system.nc * width
+    last -= chosen.followers[0] * width if rows else 0
+    parts = [_all(x[:few], width, chosen.places(p), others), x[few:last]]
+    if rows:
+        end = others[-chosen.followers[1] * width :] if jnp.ndim(others) else others
+        parts.append(_all(x[last:], width, chosen.rows(p)[2], end))
+    return jnp.concatenate(parts)
+
+
+def widened_rows(chosen: Chosen, p: PyTree, x: Array) -> Array:
+    """Array (nd,) of all bounded rows from that of the few; zero for rows of contacts without a place."""
+    if not chosen.followers[0]:
+        return x
+    first = x.shape[0] - chosen.followers[0]
+    return jnp.concatenate([x[:first], _all(x[first:], 1, chosen.rows(p)[2], 0)])
+
+
+def _all(x: Array, width: int, places: Array, others: Any) -> Array:
+    """Array of many from that of the few, ``width`` entries each."""
+    few, many = x.shape[0] // width, places.shape[0]
+    head = x.reshape(few, width, *x.shape[1:])
     here = (places < few).reshape(-1, *[1] * x.ndim)
     if jnp.ndim(others):
         others = others[: many * width].reshape(many, width, *x.shape[1:])
     own = jnp.where(here, _at(head, jnp.where(places < few, places, 0)), jnp.asarray(others, x.dtype))
-    return jnp.concatenate([own.reshape(-1, *x.shape[1:]), x[few * width :]])
+    return own.reshape(-1, *x.shape[1:])
 
 
 def _at(x: Array, places: Array) -> Array:

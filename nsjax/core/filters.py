@@ -201,6 +201,17 @@ class FilteredChoice:
         found: int = self.chosen.common
         return found
 
+    @property
+    def followers(self) -> tuple[int, int]:
+        """Numbers of bounded rows that follow contacts, of the few and of all."""
+        found: tuple[int, int] = self.chosen.followers
+        return found
+
+    def rows(self, p: FilteredParams) -> tuple[Array, Array, Array]:
+        """Bounded row in each place, places with a row, and place of each row."""
+        found: tuple[Array, Array, Array] = self.chosen.rows(p.model)
+        return found
+
     def which(self, p: FilteredParams) -> Array:
         """Index, among all contacts, of the contact in each place."""
         found: Array = self.chosen.which(p.model)

@@ -295,13 +295,25 @@ class Mechanism:
         scene = self.scene(t, q, v, p)
         found: list[Any] = [scene.coordinates(name)[1] for name in self.presence.drags]
         if turning:
-            found.append(turning_friction.rates(turning, scene, self.named, self.met(scene, p)))
+            found.append(turning_friction.rates(scene, self.named, self.met(scene, p), p))
         return gap_functions.flat(found)
 
     def drag_bound(self, p: PyTree) -> Array:
         """Bounds (nd,) of dry friction, then of friction against turning."""
         own = [jnp.asarray(p[name].friction, float) for name in self.presence.drags]
-        return jnp.stack(own + turning_friction.bounds(self.presence.turning, p))
+        if not self.presence.turning:
+            return jnp.stack(own)
+        turning = turning_friction.bounds(self.named, p)
+        return jnp.concatenate([jnp.stack(own), turning]) if own else turning
+
+    @property
+    def followed(self) -> tuple[int, ...]:
+        """Number of the contact that bounds each bounded row (-1: none); () without friction against
+        turning.
+        """
+        if not self.presence.turning:
+            return ()
+        return (*(-1 for _ in self.presence.drags), *turning_friction.followed(self.named))
 
     def observe(self, t: Array, q: Array, v: Array, output: Any, p: PyTree) -> dict[str, Array]:
         """Positions of the bodies by name."""
@@ -359,7 +371,8 @@ class Mechanism:
         nc, nb, nd = (len(x) for x in (names.contacts, names.constraints, names.drags))
         if self.few:
             nc, smooth = (x + len(self.presence.limits) for x in (sum(self.named.rows), self.named.smooth))
-            names = dataclasses.replace(names, contacts=(), gaps=())
+            nd = len(self.followed) or nd
+            names = dataclasses.replace(names, contacts=(), gaps=(), drags=())
         nt, nh = self.presence.tangents if nc else 0, len(self.rows.apart[1])
         absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
         given: dict[str, Any] = {"mass": self.mass}
@@ -381,7 +394,7 @@ class Mechanism:
             law=self.law if nc else None, constraint=self.constraint if nb > nh else None,
             velocity_constraint=self.velocity_constraint if nh else None,
             drag=self.drag if nd else None, drag_bound=self.drag_bound if nd else None,
-            drag_contact=self.presence.followed, damping=None if absolute else self.damping,
+            drag_contact=self.followed, damping=None if absolute else self.damping,
             retract=add if flat else self.tree.retract,
             difference=subtract if flat else self.tree.difference,
             prepare=self.prepare if spatial or absolute or self.named.many else None,

@@ -187,6 +187,9 @@ class Plane:
 LAW = ("restitution", "restitution_tangential", "friction")
 """Names of the numbers of the law of a contact."""
 
+TURNING = ("torsional", "rolling")
+"""Names of the coefficients of friction against turning of a contact."""
+
 
 @record()
 class Contact:

@@ -8,7 +8,6 @@ from nsjax.multibody.contacts import gap_functions, turning_friction
 from nsjax.multibody.contacts.batches import Batch
 from nsjax.multibody.contacts.heaps import batches_of
 from nsjax.multibody.contacts.named_contacts import NamedContacts, named
-from nsjax.multibody.contacts.turning_friction import TurningRow
 from nsjax.multibody.couplings import KINDS as COUPLINGS
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import Topology, is_measured
@@ -30,7 +29,8 @@ class Presence:
         batches, order: contacts of free bodies, see `nsjax.multibody.contacts.heaps.Contacts`.
         smooth: number of frictionless contacts, limits included, after the last contact with friction.
         couplings: names of the couplings of joints.
-        turning: bounded rows of contacts with friction against turning, which follow the rows of ``drags``.
+        turning: names of the bounded rows of contacts with friction against turning, which come after the
+            rows of ``drags``.
     """
 
     contacts: tuple[str, ...]
@@ -45,21 +45,12 @@ class Presence:
     order: tuple[int, ...] | None = None
     smooth: int = 0
     couplings: tuple[str, ...] = ()
-    turning: tuple[TurningRow, ...] = ()
+    turning: tuple[str, ...] = ()
 
     @property
     def bounded(self) -> tuple[str, ...]:
         """Names of all bounded rows."""
-        return (*self.drags, *(row.name for row in self.turning))
-
-    @property
-    def followed(self) -> tuple[int, ...]:
-        """Number of the contact that bounds each bounded row (-1: none); () without friction against
-        turning.
-        """
-        if not self.turning:
-            return ()
-        return (*(-1 for _ in self.drags), *(row.contact for row in self.turning))
+        return (*self.drags, *self.turning)
 
 
 def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
@@ -91,5 +82,5 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
         tuple(contacts), tuple(touching), tuple(limits), tuple(drags), motions, tangents,
         alike, batches=batches, order=order, smooth=0 if batches else smooth + len(limits),
         couplings=tuple(x.name for x in parts if x.kind in COUPLINGS),
-        turning=turning_friction.rows_of(parts, topology.dimension),
+        turning=turning_friction.row_names(parts, topology.dimension),
     )  # fmt: skip

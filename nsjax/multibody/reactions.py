@@ -137,7 +137,7 @@ class Instant:
         mechanism, turning = self.mechanism, self.mechanism.presence.turning
         if turning:
             moments, met = given.drag[-len(turning) :], mechanism.met(scene, self.p)
-            yield from turning_friction.pushes(turning, scene, mechanism.named, met, moments)
+            yield from turning_friction.pushes(scene, mechanism.named, met, moments)
         first = 0
         for name in topology.closures:
             part = topology.of[name]

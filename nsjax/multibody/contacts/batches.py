@@ -17,7 +17,7 @@ import numpy as np
 
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions
-from nsjax.multibody.contacts.candidates import SOLIDS, Candidates
+from nsjax.multibody.contacts.candidates import BOUNDED, Candidates
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.coordinates.frames import ALGEBRA, Frame, Scene, ground
@@ -75,7 +75,7 @@ class Batch:
     def places(self) -> int:
         """Slots for named contacts in a step: the capacity of their group, else one for each contact."""
         capacity = self.part.option("capacity")
-        known = all(x in SOLIDS for x in self.part.option("shapes"))
+        known = all(x in BOUNDED for x in self.part.option("shapes"))
         return min(capacity, len(self.names)) if capacity and known else len(self.names)
 
     @property
@@ -203,6 +203,11 @@ def scene_of(dimension: int, time: Any, first: Frame | None, second: Frame | Non
     return Scene(dimension, time, {name: still if x is None else x for name, x in both.items()})
 
 
+def turning_keys(part: Part) -> tuple[str, ...]:
+    """Names of the coefficients of friction against turning that a contact has."""
+    return tuple(key for key in numbers.TURNING if getattr(part.numbers, key) is not None)
+
+
 def alike(parts: Sequence[Part], dimension: int, grounded: bool = True) -> list[Batch]:
     """Batches of named contacts with the same kind, options and shapes of numbers, in the order of the
     first contact of each batch.
@@ -219,7 +224,8 @@ def alike(parts: Sequence[Part], dimension: int, grounded: bool = True) -> list[
         ends = tuple(name == GROUND for name in part.bodies) if grounded else ()
         rows = gap_functions.count(part, part.numbers, dimension)
         smooth = part.option("group") is not None and part.numbers.friction is None
-        key = part.options, structure, tuple(np.shape(x) for x in leaves), ends, smooth, rows
+        turning = turning_keys(part)
+        key = part.options, structure, tuple(np.shape(x) for x in leaves), ends, turning, smooth, rows
         groups.setdefault(key, []).append(part)
     return [
         Batch(

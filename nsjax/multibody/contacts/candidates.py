@@ -20,7 +20,12 @@ from nsjax.multibody.coordinates.frames import Scene
 from nsjax.types import Array, PyTree, record
 
 SOLIDS = ("sphere", "box", "capsule", "cylinder", "plane")
-"""Kinds of shapes that a group with a capacity may hold."""
+"""Kinds of shapes that a group of free bodies with a capacity may hold: their numbers stack in arrays."""
+
+BOUNDED = (*SOLIDS, "hull")
+"""Kinds of shapes with a bounding volume (`around`), by which a step finds the near ones among contacts by
+name.
+"""
 
 REACH = 0.2
 """Default gap up to which a pair is a candidate, relative to the smallest radius around a shape."""
@@ -201,6 +206,8 @@ def _from(x: Around, point: Array) -> Array:
 
 def radius_of(kind: str, x: Any, dimension: int) -> Any:
     """Radius of a sphere around a shape [m]; a plane has none."""
+    if kind == "hull":
+        return jnp.sqrt(jnp.sum(jnp.square(_middle_and_half(x.vertices)[1])))
     if kind == "box":
         edges = [x.half_length, x.half_height, x.half_depth][:dimension]
         return jnp.sqrt(sum(jnp.square(jnp.asarray(e, float)) for e in edges))
@@ -210,13 +217,24 @@ def radius_of(kind: str, x: Any, dimension: int) -> Any:
     return radius if kind == "sphere" else radius + x.half_length
 
 
+def _middle_and_half(vertices: Any) -> tuple[Array, Array]:
+    """Middle and half edges (3,) of the box around vertices (n, 3) whose edges are those of the axes."""
+    points = jnp.asarray(vertices, float)
+    low, high = jnp.min(points, axis=0), jnp.max(points, axis=0)
+    return 0.5 * (low + high), 0.5 * (high - low)
+
+
 def around(scene: Scene, body: str, kind: str, x: Any) -> Around:
     """Bounding volume of a shape of a body."""
+    radius = jnp.asarray(0.0 if kind == "plane" else radius_of(kind, x, scene.dimension), float)
+    if kind == "hull":
+        middle, half = _middle_and_half(x.vertices)
+        centre = scene.position(body, middle)
+        return Around(centre=centre, radius=radius, axes=scene.rotation(body), half=half)
     centre, a = scene.position(body, x.at), scene.algebra
     if kind == "plane":
         normal = a.array(normal_of(scene, body, x))
-        return Around(centre=centre, radius=jnp.zeros(()), axes=normal[:, None])
-    radius = jnp.asarray(radius_of(kind, x, scene.dimension), float)
+        return Around(centre=centre, radius=radius, axes=normal[:, None])
     if kind == "sphere":
         return Around(centre=centre, radius=radius, thick=radius)
     if kind == "box":

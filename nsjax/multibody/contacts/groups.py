@@ -14,9 +14,9 @@ from nsjax.core import InputError
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions, shape_parts
 from nsjax.multibody.contacts.all_pairs import KINDS
-from nsjax.multibody.contacts.candidates import REACH, SOLIDS, radius_of
+from nsjax.multibody.contacts.candidates import BOUNDED, REACH, SOLIDS, radius_of
 from nsjax.multibody.contacts.shape_parts import Shape
-from nsjax.multibody.contacts.turning_friction import coefficients, turns
+from nsjax.multibody.contacts.turning_friction import coefficients
 from nsjax.multibody.coordinates.frames import ALGEBRA
 from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.loads import KINDS as LOADS
@@ -64,8 +64,8 @@ def contact_group(
         first: shapes of the group.
         second: shapes that meet each of ``first``; None: those of ``first`` meet each other.
         exclude: pairs of bodies that do not meet, ``[("hand", "box")]`` for instance.
-        restitution, restitution_tangential, friction: law of each contact, see `contact`; with friction
-            against spinning or rolling all contacts are evaluated, and a capacity is refused.
+        restitution, restitution_tangential, friction: law of each contact, see `contact`; friction
+            against spinning or rolling is refused in a group that keeps no names (see Limits).
         capacity: number of candidate pairs evaluated in a step, for each two kinds of shapes (pairs with
             the ground count separately): the first pairs nearer than ``reach`` at the start of the step.
             More near pairs set the status bit `nsjax.status.CANDIDATES_LOST`. A capacity of the number of
@@ -81,10 +81,11 @@ def contact_group(
     Limits: names, parameters, impacts, notes and derivatives are those of all pairs, whatever the capacity;
     the choice of candidate pairs has no derivative. ``gap_min`` of a pair that was no candidate since the
     row before is its gap at the row. Candidates are chosen among pairs of `sphere`, `point`, `box`,
-    `capsule`, `cylinder` and `plane`, where four or more pairs are of equal kinds; other pairs are always
-    evaluated. For bodies in absolute coordinates that only contacts join, with more than 2,000 pairs and a
-    capacity, rows and parameters belong to slots, ``"all.sphere_plane.0"``; such models run with
-    `schemes.moreau` alone, without derivatives and lists of impacts.
+    `capsule`, `cylinder`, `hull` and `plane`, where four or more pairs are of equal kinds (hulls: with the
+    same faces); other pairs are always evaluated. For bodies in absolute coordinates that only contacts
+    join, with more than 2,000 pairs and a capacity, rows and parameters belong to slots,
+    ``"all.sphere_plane.0"``; such models run with `schemes.moreau` alone, without derivatives and lists of
+    impacts.
 
     Example:
         >>> from nsjax.multibody import assemble, body, box, contact_group, plane, sphere
@@ -257,7 +258,7 @@ def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Pa
     it are evaluated.
     """
     found: list[Part | None] = list(parts)
-    all_known = (coordinates == "absolute" and free(parts)) or any(turns(x.numbers) for x in parts)
+    all_known = coordinates == "absolute" and free(parts)
     for part in [x for x in parts if x.kind == "selection"]:
         own = [x for x in parts if x.kind == "contact" and x.option("group") == part.name]
         capacity, count = (
@@ -265,7 +266,7 @@ def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Pa
             sum(gap_functions.count(x, x.numbers, dimension) for x in own),
         )
         more: tuple[tuple[str, Any], ...] = ()
-        chosen = any(all(y in SOLIDS for y in x.option("shapes")) for x in own)  # others are all looked at
+        chosen = any(all(y in BOUNDED for y in x.option("shapes")) for x in own)  # others are all looked at
         if chosen and (capacity is not None or (count > MANY_ROWS and not all_known)):
             more = (
                 ("group", part.name),
@@ -342,7 +343,7 @@ def with_candidates(parts: Sequence[Part], dimension: int, coordinates: str) -> 
 
 def _alike(part: Part, dimension: int) -> Part:
     """A contact of a group with a capacity, with defaults for absent numbers, as batches need them."""
-    if not all(x in SOLIDS for x in part.option("shapes")):
+    if not all(x in BOUNDED for x in part.option("shapes")):
         return part
     own = part.numbers
     first, second = (filled(x, dimension) for x in (own.first, own.second))
@@ -354,7 +355,7 @@ def _reach(shapes: list[tuple[str, Any]], name: str) -> Any:
     radii = [
         jnp.asarray(radius_of(kind, x, 2 if getattr(x, "half_depth", None) is None else 3), float)
         for kind, x in shapes
-        if kind in SOLIDS and kind != "plane" and not (kind == "sphere" and x.radius is None)
+        if kind in BOUNDED and kind != "plane" and not (kind == "sphere" and x.radius is None)
     ]
     if not radii:
         raise InputError(
@@ -393,6 +394,8 @@ def _as_numbers(part: Part, dimension: int) -> Part:
 
 def filled(shape: Any, dimension: int) -> Any:
     """A shape with defaults in place of None, so that shapes of a kind can be stacked in arrays."""
+    if isinstance(shape, numbers.Hull):
+        return shape
     a, own = ALGEBRA[dimension], {f.name: getattr(shape, f.name) for f in dataclasses.fields(shape)}
     unit = np.eye(dimension)
     instead = {

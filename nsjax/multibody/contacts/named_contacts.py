@@ -18,13 +18,13 @@ from jax import lax
 from nsjax.math import taken
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions
-from nsjax.multibody.contacts.batches import Batch, alike, scene_of, spread_out
+from nsjax.multibody.contacts.batches import Batch, alike, scene_of, spread_out, turning_keys
 from nsjax.multibody.contacts.candidates import apart, around, first_of
 from nsjax.multibody.contacts.gap_functions import Meeting
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene, several
-from nsjax.multibody.numbers import LAW, side_by_side
+from nsjax.multibody.numbers import LAW, TURNING, side_by_side
 from nsjax.multibody.parts import Part
 from nsjax.types import Array, PyTree, record
 
@@ -79,6 +79,7 @@ class NamedContacts:
         pieces: contacts that are evaluated one by one, and batches.
         rows: number of contacts of each piece.
         order: index of each contact in the concatenated pieces; None if the order is the same.
+        turning: names of the coefficients of friction against turning that the contacts of each piece have.
         few: whether only the pairs chosen by a step are evaluated in batches of a group.
     """
 
@@ -86,7 +87,13 @@ class NamedContacts:
     pieces: tuple[Part | Batch, ...]
     rows: tuple[int, ...]
     order: tuple[int, ...] | None
+    turning: tuple[tuple[str, ...], ...] = ()
     few: bool = False
+
+    @functools.cached_property
+    def standing(self) -> np.ndarray:
+        """Number of each contact of the concatenated pieces among all contacts."""
+        return np.arange(sum(self.rows)) if self.order is None else np.argsort(np.array(self.order))
 
     @property
     def chosen(self) -> tuple[Batch, ...]:
@@ -172,7 +179,7 @@ class NamedContacts:
         for piece in self.many:
             own = [p[name] for name in piece.names]
             shapes = side_by_side([(x.first, x.second) for x in own], axis=-1)
-            found.append((shapes, [self._column(own, key, piece.rows) for key in LAW]))
+            found.append((shapes, {key: self._column(own, key, piece.rows) for key in (*LAW, *TURNING)}))
         return tuple(found)
 
     def _column(self, own: Sequence[Any], key: str, rows: int) -> Array:
@@ -286,17 +293,24 @@ class NamedContacts:
 
     def law(self, p: PyTree) -> list[Array]:
         """Restitution, tangential restitution and friction of the contacts (nc,)."""
+        return self.columns(p, LAW)
+
+    def columns(self, p: PyTree, keys: Sequence[str], ordered: bool = True) -> list[Array]:
+        """Numbers (nc,) of the laws of the contacts; not ``ordered``: in the order of the pieces."""
         beside = iter(self._ready(p) if self.many else ())
-        columns: list[list[Array]] = [[] for _ in LAW]
+        columns: list[list[Array]] = [[] for _ in keys]
         for piece, n in zip(self.pieces, self.rows, strict=True):
             one = next(beside)[1] if isinstance(piece, Batch) else None
             choice = self.choice(piece, p)
-            if isinstance(piece, Batch) and one is not None and choice is not None:
-                one = [x.reshape(-1, piece.rows)[choice.which].reshape(-1) for x in one]
-            own = [] if isinstance(piece, Batch) else [p[piece.name]]
-            for k, key in enumerate(LAW):
-                columns[k].append(self._column(own, key, n) if one is None else one[k])
-        return [self.in_order(x) if x else jnp.zeros(0) for x in columns]
+            for x, key in zip(columns, keys, strict=True):
+                if one is None:
+                    x.append(self._column([p[piece.name]], key, n))  # type: ignore[union-attr]
+                elif choice is None:
+                    x.append(one[key])
+                else:
+                    x.append(one[key].reshape(-1, piece.rows)[choice.which].reshape(-1))  # type: ignore[union-attr]
+        made = [self.in_order(x) if ordered else jnp.concatenate(x) for x in columns if x]
+        return made or [jnp.zeros(0) for _ in keys]
 
 
 def _as_meeting(piece: Batch, gap: Array, places: list[Array]) -> Meeting:
@@ -347,7 +361,7 @@ def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) 
     of = {name: x for x in groups for name in x.names}
     places = dict(zip([x.name for x in contacts], np.cumsum([0, *counts])[:-1], strict=True))
     pieces: list[Part | Batch] = []
-    rows, standing, done = [], [], set()
+    rows, standing, turning, done = [], [], [], set()
     # frictionless contacts of a step come last, see `System.smooth`
     contacts, counts = _smooth_last(contacts, counts, of)
     for part, n in zip(contacts, counts, strict=True):
@@ -358,6 +372,7 @@ def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) 
         done |= set(own)
         pieces.append(dataclasses.replace(part, numbers=None) if piece is None else piece)
         rows.append(n * len(own))
+        turning.append(turning_keys(part))
         standing += [int(places[name]) + k for name in own for k in range(n)]
     order = None if standing == sorted(standing) else tuple(int(k) for k in np.argsort(standing))
-    return NamedContacts(dimension, tuple(pieces), tuple(rows), order)
+    return NamedContacts(dimension, tuple(pieces), tuple(rows), order, tuple(turning))

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import System
+from nsjax.multibody.contacts import turning_friction
 from nsjax.multibody.contacts.named_contacts import CHOSEN, Choice
 from nsjax.types import Array, PyTree
 
@@ -39,12 +40,16 @@ class Selection:
         return dataclasses.replace(self.mechanism, few=True).system()
 
     @functools.cached_property
+    def followers(self) -> tuple[int, int]:
+        """Number of bounded rows of contacts with friction against turning, of the few and of all."""
+        few, named = self.mechanism.presence.named.of_step, self.mechanism.presence.named
+        return len(turning_friction.followed(few)), len(turning_friction.followed(named))
+
+    @functools.cached_property
     def _standing(self) -> list[np.ndarray]:
         """Numbers of the contacts of each piece among all contacts."""
         named = self.mechanism.presence.named
-        count = sum(named.rows)
-        standing = np.arange(count) if named.order is None else np.argsort(np.array(named.order))
-        return np.split(standing, np.cumsum(named.rows)[:-1])
+        return np.split(named.standing, np.cumsum(named.rows)[:-1])
 
     def promises(self) -> dict[str, Any]:
         """Arguments of the system, for all contacts or for the few."""
@@ -77,6 +82,33 @@ class Selection:
             own = np.ones(len(standing), bool) if choice is None else jnp.repeat(choice.used, piece.rows)
             found.append(jnp.asarray(own))
         return jnp.concatenate(found)
+
+    def rows(self, p: PyTree) -> tuple[Array, Array, Array]:
+        """Bounded row, among those that follow contacts, in each place; mask of the places with a row;
+        place of each row, the number of places for a row without one.
+        """
+        named, few = self.mechanism.presence.named, self.followers[0]
+        order = turning_friction.order_of_rows(named)
+        numbers = np.arange(self.followers[1]) if order is None else np.argsort(order)
+        which, used, places, first, place = [], [], [], 0, 0
+        for (piece, standing, choice), keys in zip(self._pieces(p), named.turning, strict=True):
+            each = turning_friction.rows_of_contact(named, keys)
+            own = numbers[first : first + each * len(standing)]
+            first += len(own)
+            if choice is None:
+                which.append(jnp.asarray(own))
+                used.append(jnp.ones(len(own), bool))
+                places.append(jnp.asarray(place + np.arange(len(own))))
+                place += len(own)
+            elif each:
+                width = each * piece.rows
+                which.append(jnp.asarray(own.reshape(-1, width))[choice.which].reshape(-1))
+                used.append(jnp.repeat(choice.used, width))
+                here = place + choice.place[:, None] * width + np.arange(width)
+                places.append(jnp.where(choice.place[:, None] < piece.places, here, few).reshape(-1))
+                place += width * piece.places
+        found = jnp.concatenate(places)
+        return jnp.concatenate(which), jnp.concatenate(used), found if order is None else found[order]
 
     def places(self, p: PyTree) -> Array:
         """Slot of each contact among the few; the number of slots for a contact without one."""

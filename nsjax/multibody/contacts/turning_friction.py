@@ -14,7 +14,6 @@ of rolling exists.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError
-from nsjax.math import picked
+from nsjax.math import picked, taken
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.gap_functions import Meeting
 from nsjax.multibody.contacts.named_contacts import NamedContacts
@@ -30,6 +29,7 @@ from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
+from nsjax.multibody.numbers import TURNING
 from nsjax.multibody.parts import Part, number
 from nsjax.types import Array, PyTree
 
@@ -38,26 +38,6 @@ WAYS = {
     3: (("torsional", 0, "spin"), ("rolling", 1, "roll1"), ("rolling", 2, "roll2")),
 }
 """Coefficient, axis (0 normal, 1 and 2 tangents; in the plane 0) and name of each row by dimension."""
-
-
-@dataclasses.dataclass(frozen=True)
-class TurningRow:
-    """A bounded row of a contact.
-
-    Args:
-        name: of the row, ``"floor.spin"``.
-        part: name of the part; point: number of the contact within the part.
-        contact: number of the contact among all contacts of the mechanism.
-        key: ``"torsional"`` or ``"rolling"``.
-        axis: axis of rotation: 0 the normal, 1 and 2 the tangents.
-    """
-
-    name: str
-    part: str
-    point: int
-    contact: int
-    key: str
-    axis: int
 
 
 def coefficients(name: str, friction: Any) -> dict[str, Any]:
@@ -105,87 +85,143 @@ def check(part: Part, dimension: int) -> None:
 
 
 def check_capacity(parts: Sequence[Part]) -> None:
-    """Refuse friction against turning together with groups with a capacity.
+    """Refuse friction against turning together with groups of many free bodies, whose contacts have no
+    names.
 
     Raises:
         InputError: naming both.
     """
     one = next((x for x in parts if turns(x.numbers)), None)
-    group = next((x for x in parts if x.kind in ("selection", "contact_group")), None)
+    group = next((x for x in parts if x.kind == "contact_group"), None)
     if one is not None and group is not None:
         raise InputError(
-            f"contact {one.name!r}: torsional and rolling friction do not work beside a capacity, that of "
-            f"{group.name!r}; leave the capacity out, or both coefficients"
+            f"contact {one.name!r}: torsional and rolling friction do not work beside {group.name!r}, a group "
+            "of more than 2000 pairs of free bodies with a capacity; leave the capacity out, or both "
+            "coefficients"
         )
 
 
-def rows_of(parts: Sequence[Part], dimension: int) -> tuple[TurningRow, ...]:
-    """The bounded rows of all contacts, in their order."""
+def row_names(parts: Sequence[Part], dimension: int) -> tuple[str, ...]:
+    """Names of the bounded rows of all contacts, ``"floor.spin"``, in the order of the contacts."""
+    return tuple(
+        f"{name}.{title}"
+        for part in parts
+        if part.kind == "contact" and turns(part.numbers)
+        for name in gap_functions.names(part, part.numbers, dimension)
+        for key, _, title in WAYS[dimension]
+        if getattr(part.numbers, key) is not None
+    )
+
+
+def followed(named: NamedContacts) -> list[int]:
+    """Number of the contact that each bounded row follows, in the order of the rows."""
+    found, numbers = [], np.split(named.standing, np.cumsum(named.rows)[:-1])
+    for own, keys in zip(numbers, named.turning, strict=True):
+        found += [int(k) for k in own for _ in _ways(named, keys)]
+    return sorted(found)
+
+
+def bounds(named: NamedContacts, p: PyTree) -> Array:
+    """Coefficients (n,) of the rows [m]."""
+    columns = dict(zip(TURNING, named.columns(p, TURNING, ordered=False), strict=True))
     found, first = [], 0
-    for part in (x for x in parts if x.kind == "contact"):
-        names = gap_functions.names(part, part.numbers, dimension)
-        for k, name in enumerate(names if turns(part.numbers) else ()):
-            found += [
-                TurningRow(f"{name}.{title}", part.name, k, first + k, key, axis)
-                for key, axis, title in WAYS[dimension]
-                if getattr(part.numbers, key) is not None
-            ]
-        first += len(names)
-    return tuple(found)
+    for n, keys in zip(named.rows, named.turning, strict=True):
+        own = [columns[key][first : first + n] for key, _ in _ways(named, keys)]
+        found += [jnp.stack(own, axis=1).reshape(-1)] if own else []
+        first += n
+    return _in_order(named, found)
 
 
-def bounds(rows: Sequence[TurningRow], p: PyTree) -> list[Array]:
-    """Coefficients of the rows [m]."""
-    given = [jnp.asarray(getattr(p[row.part], row.key), float) for row in rows]
-    return [x[row.point] if x.ndim else x for row, x in zip(rows, given, strict=True)]
-
-
-def rates(rows: Sequence[TurningRow], scene: Scene, named: NamedContacts, met: list[Meeting]) -> Array:
-    """Angular velocities of the first bodies against the second about the axes of the rows [rad/s].
+def rates(scene: Scene, named: NamedContacts, met: list[Meeting], p: PyTree) -> Array:
+    """Angular velocities (n,) of the first bodies against the second about the axes of the rows [rad/s].
 
     Args:
-        rows: the bounded rows.
         scene: the bodies, with their velocities.
-        named: named contacts.
+        named: named contacts: all, or those of a step.
         met: contact points and normals, piece by piece.
+        p: refreshed params.
     """
     bodies = list(scene.frames)
-    spins = jnp.stack([scene.spin(x) for x in bodies], axis=-1)
-    ends = [named.sorted(_bodies(named, met, side)) for side in ("first", "second")]
-    one, other = (picked(spins, np.array([bodies.index(own[x.contact]) for x in rows])) for own in ends)
-    if scene.dimension == 2:
-        return one - other
-    return jnp.sum(_axes(rows, named, met) * (one - other), axis=0)
+    spins, found = jnp.stack([scene.spin(x) for x in bodies], axis=-1), []
+    for k, (piece, keys) in enumerate(zip(named.pieces, named.turning, strict=True)):
+        if not keys:
+            continue
+        one, other = (
+            picked_bodies(named, piece, spins, [bodies.index(x) for x in met[k].bodies(side)], p)
+            for side in ("first", "second")
+        )
+        turning, many = one - other, len(_ways(named, keys))
+        if scene.dimension == 2:
+            found.append(turning)
+        else:
+            axes = _axes(named, met[k], named.rows[k], keys)
+            found.append(jnp.sum(axes * turning[:, :, None], axis=0).reshape(-1))
+        assert found[-1].shape[0] == many * named.rows[k]
+    return _in_order(named, found)
 
 
-def _bodies(named: NamedContacts, met: list[Meeting], side: str) -> list[str]:
-    """Names of the bodies on a side of all contacts, piece by piece."""
-    found: list[str] = []
-    for x, n in zip(met, named.rows, strict=True):
-        own = getattr(x, side)
-        found += [own] * n if isinstance(own, str) else list(own)
-    return found
+def picked_bodies(named: NamedContacts, piece: Any, x: Array, bodies: Sequence[int], p: PyTree) -> Array:
+    """Entries, for every contact of a piece, of an array over bodies (last axis).
+
+    Args:
+        bodies: number of the body of each contact of the piece, of all of its pairs.
+    """
+    places, choice = np.array(bodies), named.choice(piece, p)
+    if choice is None:
+        return picked(x, places)
+    there = jnp.asarray(places.reshape(-1, piece.rows))[choice.which].reshape(-1)
+    here = np.arange(x.shape[-1])[:, None] == there
+    made: Array = jnp.sum(jnp.where(here, x[..., :, None], 0.0), axis=-2)
+    return made
 
 
-def _axes(rows: Sequence[TurningRow], named: NamedContacts, met: list[Meeting]) -> Array:
-    """Axes (3, n) of the rows."""
-    both = list(zip(met, named.rows, strict=True))
-    ways = [
-        named.in_order([space.many((x.normal, *x.tangents)[axis], n) for x, n in both], 1)
-        for axis in range(3)
-    ]
-    count = sum(named.rows)
-    places = np.array([row.axis * count + row.contact for row in rows])
-    return picked(jnp.concatenate(ways, axis=1), places)
+def rows_of_contact(named: NamedContacts, keys: Sequence[str]) -> int:
+    """Number of bounded rows of a contact with these coefficients."""
+    return len(_ways(named, keys))
 
 
-def pushes(
-    rows: Sequence[TurningRow], scene: Scene, named: NamedContacts, met: list[Meeting], moments: Array
-) -> Iterator[Push]:
-    """Moments (n,) of the rows on both of their bodies [N m]."""
-    ends = [named.sorted(_bodies(named, met, side)) for side in ("first", "second")]
-    axes = None if scene.dimension == 2 else _axes(rows, named, met)
-    for k, row in enumerate(rows):
-        turning = moments[k] if axes is None else moments[k] * axes[:, k]
-        yield ends[0][row.contact], None, None, turning
-        yield ends[1][row.contact], None, None, plane.minus(turning)
+def _ways(named: NamedContacts, keys: Sequence[str]) -> list[tuple[str, int]]:
+    """Coefficient and axis of each row of a contact with these coefficients."""
+    return [(key, axis) for key, axis, _ in WAYS[named.dimension] if key in keys]
+
+
+def _axes(named: NamedContacts, met: Meeting, n: int, keys: Sequence[str]) -> Array:
+    """Axes (3, n, rows of a contact) of the rows of a piece."""
+    own = [(met.normal, *met.tangents)[axis] for _, axis in _ways(named, keys)]
+    return jnp.stack([space.many(x, n) for x in own], axis=2)
+
+
+def _in_order(named: NamedContacts, found: list[Array]) -> Array:
+    """Values of the rows (..., n), given piece by piece, in the order of the rows."""
+    x = found[0] if len(found) == 1 else jnp.concatenate(found, axis=-1)
+    places = order_of_rows(named)
+    return x if places is None else jnp.moveaxis(taken(jnp.moveaxis(x, -1, 0), places), 0, -1)
+
+
+def order_of_rows(named: NamedContacts) -> np.ndarray | None:
+    """Index of each row in the concatenated pieces; None if the order is the same."""
+    if named.order is None:
+        return None
+    contacts, numbers = [], np.split(named.standing, np.cumsum(named.rows)[:-1])
+    for own, keys in zip(numbers, named.turning, strict=True):
+        contacts.append(np.repeat(own, len(_ways(named, keys))))
+    return np.argsort(np.concatenate(contacts), kind="stable")
+
+
+def pushes(scene: Scene, named: NamedContacts, met: list[Meeting], moments: Array) -> Iterator[Push]:
+    """Moments (n,) of the rows on both of their bodies [N m], of all contacts."""
+    ends: list[tuple[str, str]] = []
+    axes = []
+    for x, n, keys in zip(met, named.rows, named.turning, strict=True):
+        many = len(_ways(named, keys))
+        both = zip(x.bodies("first"), x.bodies("second"), strict=True)
+        ends += [pair for pair in both for _ in range(many)]
+        if keys and scene.dimension == 3:
+            axes.append(_axes(named, x, n, keys).reshape(3, -1))
+    places = order_of_rows(named)
+    along = None if scene.dimension == 2 else _in_order(named, axes)
+    for k in range(len(ends)):
+        first, second = ends[k if places is None else int(places[k])]
+        turning = moments[k] if along is None else moments[k] * along[:, k]
+        yield first, None, None, turning
+        yield second, None, None, plane.minus(turning)

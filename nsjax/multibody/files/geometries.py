@@ -148,14 +148,9 @@ def _law(source: Source, dimension: int, own: np.ndarray) -> Friction:
     override, option = int(source.mujoco.mjtEnableBit.mjENBL_OVERRIDE), source.model.opt
     given = option.o_friction[[0, 2, 3]] if int(option.enableflags) & override else own
     sliding, torsional, rolling = (float(x) for x in given)
-    if dimension == 3 or source.capacity is not None:  # a capacity excludes friction against turning
+    if dimension == 3:
         return sliding
     return sliding, torsional, rolling if dimension == 6 else 0.0
-
-
-def twisting(source: Source, g: int) -> bool:
-    """Whether a geometry asks for friction against spinning or rolling."""
-    return int(source.model.geom_condim[g]) > 3
 
 
 def _may_meet(source: Source, one: int, other: int) -> bool:

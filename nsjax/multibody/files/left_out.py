@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from nsjax.multibody.files.actuators import acting_on
-from nsjax.multibody.files.geometries import pairs, twisting
+from nsjax.multibody.files.geometries import pairs
 from nsjax.multibody.files.medium import acts, ellipsoid
 from nsjax.multibody.files.source import SWITCHES, Source, gathered, listed
 from nsjax.multibody.files.tree import BALL, FREE
@@ -112,10 +112,4 @@ def _of_contacts(source: Source) -> Iterator[str]:
         yield (
             f"softness of contact (solref, solimp, margin) of {listed(softened)} is replaced by rigid "
             f"contact with restitution {source.restitution}"
-        )
-    turning = [source.names["geom", g] for g in used if twisting(source, g)]
-    if turning and source.capacity is not None:
-        yield (
-            f"friction against spinning and rolling of {listed(turning)} is left out beside "
-            f"capacity = {source.capacity}"
         )

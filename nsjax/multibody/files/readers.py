@@ -165,7 +165,7 @@ def read_mjcf(
         contact: whether geometries become contacts.
         self_contact: whether bodies of one tree, the links of a robot, may touch each other; pairs that the
             file names always may. Without these contacts programs of robots are many times smaller.
-        capacity: candidate pairs of a step, see `contact_group`, without torsional and rolling friction.
+        capacity: candidate pairs of a step, see `contact_group`.
 
     Returns:
         A list of parts with the attributes ``gravity``, ``start``, ``starts``, ``controls``, ``names``,

@@ -248,15 +248,52 @@ def test_beyond_sixty_contacts_a_step_chooses() -> None:
         assert hit(2, "joint", None).system.chosen is None
 
 
-def test_hulls_alone_are_all_looked_at() -> None:
-    """They know no capacity: the group has none, and what has none needs no reach."""
-    corners_of = np.array([[0.0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]])
-    parts = [body(x, mass=1.0, inertia=(0.1, 0.1, 0.1)) for x in "ab"]
-    group = contact_group("all", [hull(x, corners_of) for x in "ab"], capacity=1)
-    problem = assemble(*parts, group, gravity=9.81, start={"b": (1.0, 0.0, 0.0)})
-    plain = assemble(*parts, contact("c", hull("a", corners_of), hull("b", corners_of)), gravity=9.81)
-    assert problem.system.chosen is None
-    assert problem.system.nc == plain.system.nc > 0
+TETRAHEDRON = np.array([[0.0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]])
+
+
+def dropped_hulls(capacity: int | None) -> Problem:
+    """Hulls side by side that fall onto the ground, turned differently; two of them meet."""
+    names = [f"h{k}" for k in range(4)]
+    parts = [body(x, mass=1.0, inertia=(2e-3, 2e-3, 2e-3), com=(0.025,) * 3) for x in names]
+    shapes = [*(hull(x, TETRAHEDRON) for x in names), plane()]
+    start = {
+        x: ((0.3 * min(k, 2), 0.0, 0.05 + 0.13 * (k == 3)), (0.2 * k, 0.1, 0.0))
+        for k, x in enumerate(names)
+    }
+    group = contact_group("all", shapes, friction=0.4, capacity=capacity)
+    return assemble(*parts, group, gravity=9.81, start=start)
+
+
+@pytest.mark.slow
+def test_hulls_that_are_near() -> None:
+    """The step finds them by the boxes around their vertices."""
+    few, every = (
+        nsjax.simulate(*dropped_hulls(k), schemes.moreau(), dt=1e-3, steps=150, every=50) for k in (3, 99)
+    )
+    assert few.system.chosen.system.nc < few.system.nc
+    assert every.system.chosen is None
+    for traj in (few, every):
+        traj.raise_for_status()
+    assert np.max(every.impulse_normal) > 0.01
+    # the same contacts; the impulses of a resting hull are shared among its vertices by rounding
+    np.testing.assert_allclose(few.q, every.q, atol=1e-9)
+    np.testing.assert_allclose(few.v, every.v, atol=1e-8)
+
+
+def test_the_box_around_a_hull() -> None:
+    """Its gap to another shape is never larger than the gap of the hulls."""
+    problem = dropped_hulls(3)
+    system, p = problem.system, prepared(problem.system, problem.params)
+    look = jax.jit(lambda q: (refreshed(system, jnp.zeros(()), q, p), system.gap(0.0, q, p)))
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        q = system.retract(jnp.asarray(problem.state.q), jnp.asarray(0.2 * rng.normal(size=system.nv)))
+        now, gap = look(q)
+        near = np.asarray(gap) < float(problem.params["all"].reach)
+        assert np.all(np.asarray(system.chosen.places(now))[near] < system.chosen.system.nc) or bool(
+            system.chosen.overflow(now)
+        )
+        assert np.any(near)
 
 
 def test_two_at_one_place() -> None:
