@@ -95,8 +95,8 @@ def check_capacity(parts: Sequence[Part]) -> None:
     group = next((x for x in parts if x.kind == "contact_group"), None)
     if one is not None and group is not None:
         raise InputError(
-            f"contact {one.name!r}: torsional and rolling friction do not work beside {group.name!r}, a group "
-            "of more than 2000 pairs of free bodies with a capacity; leave the capacity out, or both "
+            f"contact {one.name!r}: torsional and rolling friction do not work beside {group.name!r}, a "
+            "group of more than 2000 pairs of free bodies with a capacity; leave the capacity out, or both "
             "coefficients"
         )
 
