@@ -27,7 +27,7 @@ def _room(count: int) -> int:
 
 def overflows(rough: int, smooth: int, nt: int) -> bool:
     """Whether a system may have more contacts than the capacity, and so many rows that the solver of all
-    rows keeps a time loop from being one kernel.
+    rows is a large part of its program.
     """
     return rough > _room(rough) and rough * (1 + nt) + smooth > LOOP_LIMIT
 
@@ -40,6 +40,12 @@ def crowded(rough: int, closed: Array) -> bool:
 def gathers(problem: ContactProblem) -> bool:
     """Whether the active contacts of a problem are gathered: it has more contacts than the capacity."""
     return places(problem) != (problem.rough, problem.smooth) and not problem.leading
+
+
+def gathered_rows(problem: ContactProblem) -> int:
+    """Number of rows of the smaller problem."""
+    rough, smooth = places(problem)
+    return rough * (1 + problem.nt) + smooth + problem.bounded + problem.nb
 
 
 def fits(problem: ContactProblem) -> Array:

@@ -15,6 +15,7 @@ from nsjax.contact.admm import admm
 from nsjax.contact.branches import Branches, branch_residual, branches, tangent
 from nsjax.contact.certificate import natural_residual
 from nsjax.contact.compact import fits, gather, gathers, places
+from nsjax.contact.factored_rows import has_rows
 from nsjax.contact.gauss_seidel import gauss_seidel
 from nsjax.contact.newton import Iterate, beginning, newton, newton_by_compliance
 from nsjax.contact.problem import ContactProblem
@@ -145,12 +146,15 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
         end = solved(few.problem, None if begin is None else few.rows(begin))
         return dataclasses.replace(end, x=few.spread(end.x))
 
+    def formed(problem: ContactProblem) -> ContactProblem:
+        return problem if has_rows(problem) else problem.dense()
+
     def whole(problem: ContactProblem, begin: Array | None) -> ContactSolution:
-        return _unsolved(problem) if few else solved(problem.dense(), begin)
+        return _unsolved(problem) if few else solved(formed(problem), begin)
 
     def search(problem: ContactProblem, begin: Array | None) -> ContactSolution:
         if not gathers(problem):
-            return solved(problem.dense(), begin)
+            return solved(formed(problem), begin)
         return branch(fits(problem), small, whole, problem, begin)
 
     if begin is None or problem.free.shape[0] < LARGE_ROWS:
