@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.branches import Branches
 from nsjax.contact.problem import ContactProblem, Factored, GivenNormals
-from nsjax.linalg import LOOP_LIMIT, matmul
+from nsjax.linalg import LOOP_LIMIT
 from nsjax.types import Array, record
 
 CAPACITY, MANY = (8, 16), 32
@@ -40,12 +42,6 @@ def crowded(rough: int, closed: Array) -> bool:
 def gathers(problem: ContactProblem) -> bool:
     """Whether the active contacts of a problem are gathered: it has more contacts than the capacity."""
     return places(problem) != (problem.rough, problem.smooth) and not problem.leading
-
-
-def gathered_rows(problem: ContactProblem) -> int:
-    """Number of rows of the smaller problem."""
-    rough, smooth = places(problem)
-    return rough * (1 + problem.nt) + smooth + problem.bounded + problem.nb
 
 
 def fits(problem: ContactProblem) -> Array:
@@ -141,7 +137,7 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
     bilateral rows.
 
     Args:
-        problem: dense or `Factored`; of a `Factored` operator only the gathered rows are formed.
+        problem: dense or `Factored`, as the smaller one is.
         rough, smooth: places for contacts with all rows, and for contacts with a normal alone.
     """
     d, (first, second, _), last = 1 + problem.nt, problem.ends, problem.rough + problem.smooth
@@ -158,13 +154,13 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
     if problem.given is not None:
         normal = jnp.where(taken, problem.given.normal[contact], 0.0)
         given = GivenNormals(on=taken & jnp.asarray(problem.given.on)[contact], normal=normal)
-    g = problem.delassus
+    g: Any = problem.delassus
     if isinstance(g, Factored):
-        matrix = matmul(g.wt[rows], g.response[:, rows])
+        g = Factored(wt=g.wt[rows], response=g.response[:, rows])
     else:
-        matrix = problem.matrix[rows][:, rows]
+        g = problem.matrix[rows][:, rows]
     small = ContactProblem(
-        nc=contact.shape[0], nt=problem.nt, nb=problem.nb, delassus=matrix, free=problem.free[rows],
+        nc=contact.shape[0], nt=problem.nt, nb=problem.nb, delassus=g, free=problem.free[rows],
         friction=problem.friction[contact], mask=taken, given=given, smooth=which[1].shape[0],
         bounded=problem.bounded,
     )  # fmt: skip

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.branches import Branches, curvature_blocks
-from nsjax.contact.compact import gathered_rows, gathers
 from nsjax.contact.problem import ContactProblem, Factored
 from nsjax.linalg import LOOP_LIMIT, OUTER_TERMS, ROW_LIMIT, product_diagonal
 from nsjax.linalg.dense import indices
@@ -18,13 +17,11 @@ from nsjax.types import Array
 
 
 def has_rows(problem: ContactProblem) -> bool:
-    """Whether the rows of a problem are formed from its factors.
-
-    They are where all rows are solved in few steps only (`nsjax.contact.compact.gathers`), in all others so
-    few that these are in one kernel: from arrays with few velocities, up to `ROW_LIMIT` rows.
+    """Whether the rows of a problem are formed from its factors: from arrays with few velocities, if there
+    are up to `ROW_LIMIT` rows, but at most `LOOP_LIMIT` whose force always acts.
     """
-    g, m, few = problem.delassus, problem.free.shape[0], gathered_rows(problem)
-    if not isinstance(g, Factored) or not gathers(problem) or not few <= LOOP_LIMIT < m <= ROW_LIMIT:
+    g, m, always = problem.delassus, problem.free.shape[0], problem.bounded + problem.nb
+    if not isinstance(g, Factored) or problem.leading or not always <= LOOP_LIMIT < m <= ROW_LIMIT:
         return False
     return all(isinstance(x, jax.Array) for x in (g.wt, g.response)) and g.wt.shape[1] <= OUTER_TERMS
 

@@ -11,7 +11,7 @@ import pytest
 
 from nsjax.contact import ContactProblem, Factored, natural_residual, solve
 from nsjax.contact.branches import branches, tangent
-from nsjax.contact.compact import fits
+from nsjax.contact.compact import fits, gather, places
 from nsjax.contact.factored_rows import factored_tangent, has_rows
 from nsjax.contact.problem import GivenNormals
 from nsjax.linalg import LOOP_LIMIT, ROW_LIMIT
@@ -55,8 +55,7 @@ def test_who_has_such_rows() -> None:
     fitting = drawn(0, 2, ROW_LIMIT // 3)
     assert [has_rows(x) for x in (few, fitting, many)] == [False, True, False]
     assert not has_rows(fitting.dense())
-    # the smaller problem would not be in the kernel either
-    assert not has_rows(drawn(0, 2, 40, nb=LOOP_LIMIT))
+    assert not has_rows(drawn(0, 2, 40, nb=LOOP_LIMIT + 1))  # all of which act
 
 
 def plate(seed: int, count: int) -> ContactProblem:
@@ -98,6 +97,24 @@ def test_more_contacts_than_places_have_an_answer(seed: int) -> None:
     assert np.min(u[:, 0]) > -1e-10
     assert np.min(x[:, 0]) > -1e-10
     assert np.max(np.hypot(x[:, 1], x[:, 2]) - 0.3 * x[:, 0]) < 1e-10
+
+
+def test_a_smaller_problem_with_many_rows_has_an_answer() -> None:
+    """Twenty rows with bounds, and sixteen places of three rows each."""
+    problem = drawn(5, 2, 40, bounded=20)
+    few = jnp.asarray(np.arange(60) % 7 == 0) | jnp.asarray(np.arange(60) >= 40)
+    problem = dataclasses.replace(problem, mask=few)
+    assert bool(fits(problem))
+    small = gather(problem, *places(problem)).problem
+    assert has_rows(small)
+    answer = jax.jit(solve)(problem)
+    assert float(answer.residual) < 1e-11
+    assert float(natural_residual(problem.dense(), answer.x)) < 1e-11
+    x = np.asarray(answer.x)
+    assert np.count_nonzero(x[:120].reshape(40, 3)[:, 0]) <= 6  # others are away
+    bound = 0.7 * np.asarray(problem.friction)[40:]
+    assert np.all(np.abs(x[120:]) <= bound * (1.0 + 1e-9))
+    assert np.any(np.abs(x[120:]) < bound)
 
 
 def test_its_derivative_is_that_of_the_matrix() -> None:
