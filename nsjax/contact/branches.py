@@ -155,15 +155,21 @@ def tangent(
     return a
 
 
-def _curvature(problem: ContactProblem, x: Array, scaled: Array, b: Branches) -> Array:
-    """Turning of the slip direction: ``A (r G_T - E_T)``, ``A = R/|z| (I - n n')``, spatial only."""
-    nc, d, m = problem.rough, 1 + problem.nt, problem.free.shape[0]  # one tangent alone does not turn
+def curvature_blocks(problem: ContactProblem, x: Array, b: Branches) -> Array:
+    """Turning of the slip direction ``A = R/|z| (I - n n')`` (rough, 2, 2) of contacts in space."""
+    nc = problem.rough  # one tangent alone does not turn
     mu = problem.friction[:nc, None]
     n = jnp.where(mu > 0.0, b.slope[:nc] / jnp.where(mu > 0.0, mu, 1.0), 0.0)
     radius = problem.friction[:nc] * problem.contacts(x)[:nc, 0]
     bent = b.slip[:nc] & (radius > 0.0)
     ratio = jnp.where(bent, jnp.minimum(radius / jnp.where(bent, b.size[:nc], 1.0), 1.0), 0.0)
-    block = ratio[:, None, None] * (np.eye(2) - n[:, :, None] * n[:, None, :])
+    return ratio[:, None, None] * (np.eye(2) - n[:, :, None] * n[:, None, :])
+
+
+def _curvature(problem: ContactProblem, x: Array, scaled: Array, b: Branches) -> Array:
+    """Turning of the slip direction: ``A (r G_T - E_T)`` with the blocks of `curvature_blocks`."""
+    nc, d, m = problem.rough, 1 + problem.nt, problem.free.shape[0]
+    block = curvature_blocks(problem, x, b)
     rows = (scaled - unit_matrix(m))[: nc * d].reshape(nc, d, m)[:, 1:]
     turned = jnp.sum(block[:, :, :, None] * rows[:, None, :, :], axis=2)
     # the empty second tangent of a bounded row moves nothing: it keeps its unit row, so its impulse is zero

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.branches import Branches
 from nsjax.contact.problem import ContactProblem, Factored, GivenNormals
-from nsjax.linalg import LOOP_LIMIT, matmul
+from nsjax.linalg import LOOP_LIMIT
 from nsjax.math import taken
 from nsjax.types import Array, record
 
@@ -31,7 +31,7 @@ def _room(count: int) -> int:
 
 def overflows(rough: int, smooth: int, nt: int) -> bool:
     """Whether a system may have more contacts than the capacity, and so many rows that the solver of all
-    rows keeps a time loop from being one kernel.
+    rows is a large part of its program.
     """
     return rough > _room(rough) and rough * (1 + nt) + smooth > LOOP_LIMIT
 
@@ -198,7 +198,7 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
     bilateral rows.
 
     Args:
-        problem: dense or `Factored`; of a `Factored` operator only the gathered rows are formed.
+        problem: dense or `Factored`, as the smaller one is.
         rough, smooth: places for contacts with all rows, and for contacts with a normal alone.
     """
     d, (first, second, third), last = 1 + problem.nt, problem.ends, problem.rough + problem.smooth
@@ -224,13 +224,13 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
         normal = jnp.where(active, problem.given.normal[contact], 0.0)
         on = active & jnp.asarray(problem.given.on)[contact]
         given = GivenNormals(on=on, normal=normal, leads=leads)
-    g = problem.delassus
+    g: Any = problem.delassus
     if isinstance(g, Factored):
-        matrix = matmul(g.wt[rows], g.response[:, rows])
+        g = Factored(wt=g.wt[rows], response=g.response[:, rows])
     else:
-        matrix = problem.matrix[rows][:, rows]
+        g = problem.matrix[rows][:, rows]
     small = ContactProblem(
-        nc=contact.shape[0], nt=problem.nt, nb=problem.nb, delassus=matrix, free=problem.free[rows],
+        nc=contact.shape[0], nt=problem.nt, nb=problem.nb, delassus=g, free=problem.free[rows],
         friction=problem.friction[contact], mask=active, given=given, smooth=places[1],
         bounded=bounded.shape[0],
     )  # fmt: skip

@@ -18,9 +18,10 @@ from jax import lax
 
 from nsjax.contact.branches import REGULARISATION, branch_residual, branches, per_contact, tangent
 from nsjax.contact.certificate import LARGEST_RATIO, impulse_scale, relative_residual
+from nsjax.contact.factored_rows import factored_tangent, has_rows
 from nsjax.contact.problem import ContactProblem
 from nsjax.core.branches import repeat
-from nsjax.linalg import solve_rows
+from nsjax.linalg import solve_rows, solve_some_rows
 from nsjax.linalg.dense import unit_matrix
 from nsjax.types import Array, record
 
@@ -110,21 +111,29 @@ class ProxRows:
         ``steps`` chooses the scale of the branches.
         """
         problem, r, weight = self.problem, self.r, jnp.where(rigid, REGULARISATION, 0.0)
+        soft: Any = 0.0
         if compliance is not None:
-            soft = problem.matrix + (compliance / r)[:, None] * unit_matrix(r.shape[0])
-            problem, r = dataclasses.replace(problem, delassus=soft), r / (1.0 + compliance)
+            soft, r = compliance / r, r / (1.0 + compliance)
         if steps is not None:
             r = r * _scale(steps)
         b = branches(problem, now.x, now.u, r)
         f = branch_residual(problem, now.x, now.u, r, b)
-        a = tangent(problem, now.x, r, b, weight, exact)
+        some = has_rows(problem)
+        if some:
+            a = factored_tangent(problem, now.x, r, b, weight, soft)
+        else:
+            if compliance is not None:
+                matrix = problem.matrix + soft[:, None] * unit_matrix(r.shape[0])
+                problem = dataclasses.replace(problem, delassus=matrix)
+            a = tangent(problem, now.x, r, b, weight, exact)
         # rows of open contacts, and of forces at their bounds, are those of the unit matrix
         closed = jnp.any(problem.contacts(b.use), axis=1)
         if problem.given is not None:
             closed = closed | (problem.given.on & (np.arange(problem.nc) < problem.rough))
         if problem.given is not None and problem.leading:  # their bounds are no constants
             closed = closed | jnp.asarray(problem.given.follows)
-        return -solve_rows(a, f, per_contact(problem, closed, jnp.ones(problem.nb, bool)))
+        rows = per_contact(problem, closed, jnp.ones(problem.nb, bool))
+        return -(solve_some_rows if some else solve_rows)(a, f, rows)
 
 
 def _scale(steps: Array) -> Array:

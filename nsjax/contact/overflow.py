@@ -1,11 +1,12 @@
 """Programs without the solver of all rows, for runs whose active contacts fit into the capacity.
 
 A step gathers its active contacts in a few places (`nsjax.contact.compact`). If there are more, all rows
-are solved together: with a library's factorisation from some sixty rows on, which is called in few steps or
-in none, and whose presence alone keeps a time loop from being one kernel. CPU microseconds a step by
-Moreau's rule, with that solver and without: a planar hopper of seven bodies with 47 contacts 168 and 41 on
-the ground, 113 and 31 in flight; a cheetah with 85 contacts 149 and 62. The one kernel takes 19 and 26 CPU
-seconds to compile, the loop in pieces 16 and 18.
+are solved together. Above `nsjax.linalg.ROW_LIMIT` rows that takes a library's factorisation, which is
+called in few steps or in none, and whose presence alone keeps a time loop from being one kernel. Up to this
+number its loops are in the kernel (`nsjax.contact.factored_rows`) and take time to compile. By Moreau's
+rule, CPU microseconds a step and CPU seconds to compile with the library, with these loops, and without
+either: a planar hopper of seven bodies with 125 rows 113 and 8, 41 and 13, 41 and 11; a cheetah with 231
+rows 101 and 10, 52 and 18; three boxes with 144 rows 135 and 11, 50 and 22, 50 and 18.
 
 A run outside transformations therefore begins with a program without that solver. If a step fails in it,
 the steps since the last call are computed again, as are all further ones, by the whole program, which is

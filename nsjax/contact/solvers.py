@@ -15,6 +15,7 @@ from nsjax.contact.admm import admm
 from nsjax.contact.branches import Branches, branch_residual, branches, tangent
 from nsjax.contact.certificate import natural_residual
 from nsjax.contact.compact import fits, gather, gathers, places
+from nsjax.contact.factored_rows import has_rows
 from nsjax.contact.gauss_seidel import gauss_seidel
 from nsjax.contact.newton import Iterate, beginning, newton, newton_by_compliance
 from nsjax.contact.problem import ContactProblem
@@ -128,7 +129,7 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
 
     def pair(problem: ContactProblem) -> Iterate:
         few = gather(problem, PAIR, PAIR)
-        end = newton(few.problem, tolerance=tolerance, max_iterations=cap, scaled=False)
+        end = newton(few.problem.dense(), tolerance=tolerance, max_iterations=cap, scaled=False)
         # unsolved: plain steps on the whole problem would fail alike
         steps = jnp.where(end.residual <= tolerance, end.steps, cap)
         return Iterate(x=few.spread(end.x), u=problem.free, residual=end.residual, steps=steps)
@@ -142,15 +143,18 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
 
     def small(problem: ContactProblem, begin: Array | None) -> ContactSolution:
         few = gather(problem, *places(problem))
-        end = solved(few.problem, None if begin is None else few.rows(begin))
+        end = solved(formed(few.problem), None if begin is None else few.rows(begin))
         return dataclasses.replace(end, x=few.spread(end.x))
 
+    def formed(problem: ContactProblem) -> ContactProblem:
+        return problem if has_rows(problem) else problem.dense()
+
     def whole(problem: ContactProblem, begin: Array | None) -> ContactSolution:
-        return _unsolved(problem) if few else solved(problem.dense(), begin)
+        return _unsolved(problem) if few else solved(formed(problem), begin)
 
     def search(problem: ContactProblem, begin: Array | None) -> ContactSolution:
         if not gathers(problem):
-            return solved(problem.dense(), begin)
+            return solved(formed(problem), begin)
         return branch(fits(problem), small, whole, problem, begin)
 
     if begin is None or problem.free.shape[0] < LARGE_ROWS:
@@ -225,7 +229,7 @@ def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], 
     def small(f: Array) -> Array:
         few = gather(frozen, *places(frozen))
         own = few.branches(at)
-        a = tangent(few.problem, few.rows(x), few.rows(r), own, 0.0)
+        a = tangent(few.problem.dense(), few.rows(x), few.rows(r), own, 0.0)
         return few.spread(branch_answer(few.problem, a, own, few.rows(f)))
 
     def step(problem: ContactProblem) -> Array:

@@ -3,7 +3,18 @@
 from nsjax.linalg.arrow import Arrow, bordered
 from nsjax.linalg.blocks import Blocks, every, magnitude, product_diagonal, summed
 from nsjax.linalg.conjugate import ConjugateGradients
-from nsjax.linalg.dense import INLINE_LIMIT, LOOP_LIMIT, matmul, matvec, solve, solve_positive, solve_rows
+from nsjax.linalg.dense import (
+    INLINE_LIMIT,
+    LOOP_LIMIT,
+    OUTER_TERMS,
+    ROW_LIMIT,
+    matmul,
+    matvec,
+    solve,
+    solve_positive,
+    solve_rows,
+    solve_some_rows,
+)
 from nsjax.linalg.diagonal import BlockDiagonal, block_jacobian
 from nsjax.linalg.interleaved import Interleaved, Interleaving, interleaving
 from nsjax.linalg.lattice import Lattice
@@ -25,6 +36,8 @@ __all__ = [
     "DENSE_LIMIT",
     "INLINE_LIMIT",
     "LOOP_LIMIT",
+    "OUTER_TERMS",
+    "ROW_LIMIT",
     "Arrow",
     "BlockDiagonal",
     "BlockTridiagonal",
@@ -59,5 +72,6 @@ __all__ = [
     "solve",
     "solve_positive",
     "solve_rows",
+    "solve_some_rows",
     "summed",
 ]

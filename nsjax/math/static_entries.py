@@ -13,6 +13,13 @@ SLICES = 64
 """Largest number of slices that replace a gather: each adds two operations to the program."""
 
 
+TERMS = 150
+"""Largest number of terms that `picked` sums for each entry of a matrix. Rotations with tangents in three
+directions have 27 entries, and the compiler makes calls of a library, which split the one kernel of a time
+loop, of sums of more than 4,096 terms.
+"""
+
+
 def taken(x: Array, places: np.ndarray) -> Array:
     """``x[places]`` along the first axis, as slices of neighbours and repetitions of one entry.
 
@@ -41,7 +48,7 @@ def taken(x: Array, places: np.ndarray) -> Array:
 
 def picked(x: Array, places: np.ndarray) -> Array:
     """``x[..., places]`` in two operations for any order, as sums with one nonzero term. For short axes:
-    every entry of the result reads a row of ``n``.
+    every entry of the result reads a row of ``n``. Matrices with long ones are `taken`.
 
     Example:
         >>> import jax.numpy as jnp, numpy as np
@@ -52,6 +59,8 @@ def picked(x: Array, places: np.ndarray) -> Array:
     if len(places) == 0 or np.all(np.diff(places) == 1):
         first = int(places[0]) if len(places) else 0
         return x[..., first : first + len(places)]
+    if x.ndim > 2 and x.shape[-1] * len(places) > TERMS:
+        return jnp.moveaxis(taken(jnp.moveaxis(x, -1, 0), places), 0, -1)
     here = np.arange(x.shape[-1])[:, None] == places
     return jnp.sum(jnp.where(here, x[..., :, None], 0.0), axis=-2)
 

@@ -48,7 +48,7 @@ def tangent_along(f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree) -
 def counted_along(
     f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree
 ) -> tuple[PyTree, PyTree, int]:
-    """`tangent_along`, and the number of equations of its program."""
+    """`tangent_along`, and the code size of its program (`nsjax.nonlinear.trimmed.code_size`)."""
     live = LiveLeaves(data, change)
 
     def both(some: list[Array], change: list[Array]) -> tuple[PyTree, PyTree]:

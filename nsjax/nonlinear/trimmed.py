@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from jax.interpreters import partial_eval
 
@@ -35,11 +36,11 @@ def trimmed(f: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def counted(f: Callable[..., Any], *arguments: Any) -> tuple[Any, int]:
-    """`trimmed`, and the number of equations of its program."""
+    """`trimmed`, and the `code_size` of its program."""
     made, shapes = jax.make_jaxpr(f, return_shape=True)(*arguments)
     made = without_unread(made)
     found = jaxpr_as_fun(made)(*jax.tree.leaves(arguments))
-    return jax.tree.unflatten(jax.tree.structure(shapes), found), equations(made)
+    return jax.tree.unflatten(jax.tree.structure(shapes), found), code_size(made)
 
 
 def equations(made: ClosedJaxpr | Jaxpr) -> int:
@@ -51,11 +52,32 @@ def equations(made: ClosedJaxpr | Jaxpr) -> int:
         >>> equations(jax.make_jaxpr(lambda x: jax.jit(lambda y: 2.0 * y + 1.0)(x))(1.0))
         2
     """
-    total = 0
+    return sum(1 for _ in _lines(made))
+
+
+def code_size(made: ClosedJaxpr | Jaxpr) -> int:
+    """Number of equations of a traced function and of the loops around them: one for each axis of an
+    operand or result, the one with the most axes. A compiler writes as much code.
+
+    Example:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> from nsjax.nonlinear.trimmed import code_size
+        >>> [code_size(jax.make_jaxpr(jnp.sin)(x)) for x in (1.0, jnp.ones(3), jnp.ones((3, 3)))]
+        [1, 2, 3]
+    """
+    return sum(1 + max(np.ndim(x.aval) for x in (*line.invars, *line.outvars)) for line in _lines(made))
+
+
+def _lines(made: ClosedJaxpr | Jaxpr) -> Iterator[Any]:
+    """Equations of a traced function, with those of the functions that it calls in place of the calls."""
     for line in made.eqns:
         inside = [x for value in line.params.values() for x in _inside(value)]
-        total += sum(equations(x) for x in inside) if inside else 1
-    return total
+        if inside:
+            for x in inside:
+                yield from _lines(x)
+        else:
+            yield line
 
 
 def _inside(value: Any) -> list[Any]:

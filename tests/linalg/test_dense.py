@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.linalg import INLINE_LIMIT, LOOP_LIMIT, Dense, matmul, matvec, solve, solve_positive, solve_rows
+from nsjax.linalg import (
+    INLINE_LIMIT,
+    LOOP_LIMIT,
+    Dense,
+    matmul,
+    matvec,
+    solve,
+    solve_positive,
+    solve_rows,
+    solve_some_rows,
+)
 
 
 @pytest.mark.parametrize("n", [1, 3, 12, 13, INLINE_LIMIT, INLINE_LIMIT + 1])
@@ -48,14 +61,17 @@ def test_products(size: int, terms: int) -> None:
     np.testing.assert_allclose(matvec(a, x), a @ x, atol=1e-13)
 
 
-@pytest.mark.parametrize("n", [1, 8, LOOP_LIMIT, LOOP_LIMIT + 1])
-def test_rows_of_the_unit_matrix_are_left_out(n: int) -> None:
+@pytest.mark.parametrize(
+    ("of", "n"),
+    [(solve_rows, n) for n in (1, 8, LOOP_LIMIT, LOOP_LIMIT + 1)] + [(solve_some_rows, n) for n in (1, 70)],
+)
+def test_rows_of_the_unit_matrix_are_left_out(of: Callable[..., Any], n: int) -> None:
     """The same answer as of all rows, whichever take part; the others are known."""
     rng = np.random.default_rng(n)
     full = rng.normal(size=(n, n)) + 3.0 * n * np.eye(n)
     for rows in (rng.random(n) < 0.5, np.zeros(n, bool), np.ones(n, bool)):
         a, b = np.where(rows[:, None], full, np.eye(n)), rng.normal(size=n)
-        found = jax.jit(solve_rows)(a, b, rows)
+        found = jax.jit(of)(a, b, rows)
         # rounding of an elimination with pivots of the order of 3 n
         np.testing.assert_allclose(found, np.linalg.solve(a, b), rtol=0, atol=1e-14)
 

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.math import taken
-from nsjax.math.static_entries import SLICES
+from nsjax.math import picked, taken
+from nsjax.math.static_entries import SLICES, TERMS
 
 
 def test_places_of_any_order_repeated_or_none() -> None:
@@ -31,3 +31,13 @@ def test_places_without_order_are_gathered() -> None:
     x = jnp.arange(10.0 * SLICES)
     assert len(jax.jit(f).lower(x).as_text().splitlines()) < 60
     np.testing.assert_array_equal(f(x), places)
+
+
+def test_entries_of_long_matrices_are_no_sums() -> None:
+    """The same entries along the last axis by either form."""
+    places = np.array([0, 1, 2, 0, 4, 5, 0, 7, 8, 0, 10, 11])
+    for n in (TERMS // 12, 1 + TERMS // 12):
+        x = jnp.asarray(np.random.default_rng(n).normal(size=(3, 3, n)))
+        np.testing.assert_array_equal(picked(x, places), np.asarray(x)[..., places])
+        text = jax.jit(lambda x: picked(x, places)).lower(x).as_text()
+        assert ("reduce" in text) == (n * 12 <= TERMS)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nsjax.nonlinear import trimmed
+from nsjax.nonlinear.trimmed import code_size, equations
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -37,3 +38,14 @@ def test_nothing_else_is_in_the_program() -> None:
 
     found = [str(jax.make_jaxpr(f)(0.1)).count("sin ") for f in (slope, lambda x: trimmed(slope, x))]
     assert found == [1, 0]
+
+
+def test_sizes_of_programs_count_what_they_call() -> None:
+    """One for each operation, and one for each axis of its largest array."""
+    numbers, both = [jnp.ones(()), jnp.ones(3), jnp.ones((3, 3))], jax.jit(lambda x: jnp.sin(jnp.cos(x)))
+    for axes, x in enumerate(numbers):
+        made = jax.make_jaxpr(both)(x)
+        assert (equations(made), code_size(made)) == (2, 2 * (1 + axes))
+    total = jax.make_jaxpr(lambda x: jax.lax.cond(x > 0.0, jnp.sin, both, x))(numbers[0])
+    assert equations(total) == code_size(total) == 5  # a comparison, its number, and both branches
+    assert code_size(jax.make_jaxpr(lambda x: jax.lax.reduce_sum(x, (0, 1)))(numbers[2])) == 3
