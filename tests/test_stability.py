@@ -169,3 +169,13 @@ def test_the_implicit_schemes_are_flagged_where_they_overshoot() -> None:
 
 def test_explicit_schemes_are_right_or_flagged() -> None:
     check("moreau", (1e-3, 1.4e-3, 1.45e-3, 1e-1))
+
+
+def test_a_run_that_rests_is_not_examined(monkeypatch) -> None:
+    looked: list[int] = []
+    monkeypatch.setattr(nsjax.divergence, "diverged_row", lambda *x: looked.append(1))
+    spring = System(nq=1, nv=1, mass=unit_mass, force=lambda t, q, v, p: -p * (q - 1.0))
+    for off in (1e-14, 1e-3):  # at rest but for roundings, and in motion
+        start = State(t=0.0, q=np.array([1.0 + off]), v=np.array([1e-3 * off]))  # the speed grows by far
+        nsjax.simulate(spring, 1e2, start, schemes.moreau(), dt=1e-2, steps=100)
+    assert looked == [1]

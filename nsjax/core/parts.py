@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from typing import Any
 
 from nsjax.core.errors import InputError
@@ -54,7 +55,8 @@ def check_labels(system: Any) -> None:
             )
     for names in ((*labels.q, *labels.v, *labels.observables), labels.contacts, labels.constraints):
         plain = [x.split(" [")[0] for x in names]
-        double = next((x for x in plain if plain.count(x) > 1), None)
+        found = collections.Counter(plain)
+        double = next((x for x in plain if found[x] > 1), None)
         if double is not None:
             raise InputError(
                 f"Labels: {double!r} is the name of two quantities; traj[{double!r}] needs one"

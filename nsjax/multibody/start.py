@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, Problem, nearest
-from nsjax.core.checks import is_traced
+from nsjax.core.checks import being_compiled, is_traced
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.system import contact_names
 from nsjax.linalg.independent import independent
 from nsjax.math import rotations
-from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.coordinates.frames import ALGEBRA, Frame, Scene, several
 from nsjax.multibody.coordinates.loop_closure import (
     CLOSED,
     closed_position,
@@ -25,9 +26,11 @@ from nsjax.multibody.coordinates.loop_closure import (
     searched,
     told_dropped,
 )
+from nsjax.multibody.coordinates.spatial import FOLDED
 from nsjax.multibody.coordinates.spatial_vectors import quaternion
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.topology import Link
+from nsjax.startup.once import compiled_once
 from nsjax.statics.rest import rest
 from nsjax.types import Array, PyTree
 
@@ -37,6 +40,8 @@ the start to these positions [rad, m].
 """
 
 Start = Mapping[str, Any]
+
+_exponential = jax.jit(rotations.exponential)
 
 
 def given_coordinates(mechanism: Mechanism, start: Start, who: str) -> tuple[Any, Any, Any, Any]:
@@ -129,7 +134,7 @@ def position_of(link: Link, value: Any, who: str, xp: Any) -> Any:
                 f"velocities as the pair ({nested})"
             )
         if turn.shape[0] == 3:
-            turn = rotations.exponential(jnp.asarray(turn))
+            turn = xp.asarray(_exponential(xp.asarray(turn)))
         if turn.shape[0] == 0:
             turn = np.array([1.0, 0, 0, 0])
         turn = turn / xp.sqrt(xp.sum(turn * turn))
@@ -265,21 +270,38 @@ def poses(
     mechanism: Mechanism, p: PyTree, q: Any, v: Any, names: tuple[str, ...], counted: tuple[str, ...]
 ) -> tuple[Any, Any]:  # fmt: skip
     """Poses and velocities of the centres of mass, and turn counts of hinges, from joint coordinates."""
-    scene = mechanism.scene(jnp.zeros(()), jnp.asarray(q), jnp.asarray(v), p)
-    places, rates = [], []
-    for name in names:
-        com = p[name].com
-        places.append(scene.position(name, com))
-        rates.append(scene.velocity(name, com))
-        if mechanism.dimension == 2:
-            places.append(scene.rotation(name)[None])
-            rates.append(scene.spin(name)[None])
+    if mechanism.dimension == 3:
+        p = {**p, FOLDED: mechanism.tree.folded(p)}
+    a, xp = ALGEBRA[mechanism.dimension], jnp if is_traced(p) else np
+    com = xp.stack([xp.asarray(a.array(a.vector(p[name].com))) for name in names], axis=-1)
+    at = functools.partial(_poses_at, mechanism, names, counted)
+    if being_compiled() or is_traced((p, q, v)):
+        return at(p, jnp.asarray(q), jnp.asarray(v), jnp.asarray(com))
+    places, rates = compiled_once(at)(p, q, v, com)
+    return np.asarray(places), np.asarray(rates)
+
+
+def _poses_at(
+    mechanism: Mechanism, names: tuple[str, ...], counted: tuple[str, ...], p: PyTree, q: Array, v: Array,
+    com: Array,
+) -> tuple[Array, Array]:  # fmt: skip
+    """`poses` as arrays."""
+    scene, d = mechanism.scene(jnp.zeros(()), q, v, p), mechanism.dimension
+    bodies = several(scene.frames, names)
+    assert bodies is not None, "the ground has no coordinates"
+
+    def pose(frame: Frame, com: Array) -> tuple[Array, Array]:
+        body = Scene(d, scene.time, {"body": frame})
+        turn, spin = body.rotation("body"), body.spin("body")
+        if d == 2:
+            turn, spin = turn[None], spin[None]
         else:
-            turn = scene.rotation(name)
-            places.append(quaternion(turn))
-            rates.append(jnp.sum(turn * scene.spin(name)[:, None], axis=0))
-    q, v = jnp.concatenate([*places, *turned_at(scene, p, counted)]), jnp.concatenate(rates)
-    return (q, v) if is_traced((q, v)) else (np.asarray(q), np.asarray(v))
+            turn, spin = quaternion(turn), jnp.sum(turn * spin[:, None], axis=0)
+        place, rate = body.position("body", com), body.velocity("body", com)
+        return jnp.concatenate([place, turn]), jnp.concatenate([rate, spin])
+
+    places, rates = jax.vmap(pose, -1)(bodies, com)
+    return jnp.concatenate([places.reshape(-1), *turned_at(scene, p, counted)]), rates.reshape(-1)
 
 
 def turned_at(scene: Scene, p: PyTree, names: tuple[str, ...]) -> list[Array]:

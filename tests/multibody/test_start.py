@@ -78,3 +78,23 @@ def test_rigid_bodies_follow_beams() -> None:
     np.testing.assert_allclose(q[1, :3], middle, atol=1e-9)
     np.testing.assert_allclose(v[:, 5], [rates[0], rates[2], *[rates[1]] * 3], atol=1e-8)
     np.testing.assert_allclose(v[0, :2], 0.25 * np.array([-np.sin(0.3), np.cos(0.3)]), atol=1e-9)
+
+
+def test_a_start_in_absolute_coordinates_has_derivatives() -> None:
+    """A body at ``(0, c)``, turned by an angle, with its mass centre at ``c`` along its axis."""
+    angle = 0.3
+
+    def begin(c):
+        problem = assemble(
+            body("a", mass=1.0, inertia=0.1, com=(c, 0.0)), gravity=(0.0, -9.81), coordinates="absolute",
+            start={"a": ((0.0, c, angle), (0.0, 0.0, 1.0))},
+        )  # fmt: skip
+        return jnp.concatenate([problem.state.q, problem.state.v])
+
+    s, c = np.sin(angle), np.cos(angle)
+    wanted = [c, 1.0 + s, 0.0, -s, c, 0.0]
+    for slope in (jax.jacfwd(begin), jax.jit(jax.jacrev(begin))):
+        np.testing.assert_allclose(slope(0.1), wanted, atol=1e-15)  # rounding
+    np.testing.assert_allclose(
+        begin(0.1), [0.1 * c, 0.1 + 0.1 * s, angle, -0.1 * s, 0.1 * c, 1], atol=1e-16
+    )
