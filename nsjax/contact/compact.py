@@ -43,10 +43,17 @@ def crowded(rough: int, closed: Array) -> bool:
 
 def gathers(problem: ContactProblem) -> bool:
     """Whether the active contacts of a problem are gathered: it has more contacts than the capacity, and
-    bounds follow the normal impulses of contacts with friction alone.
+    only bounded contacts follow the normal impulses of others, of contacts with friction.
     """
-    led = problem.leading and max(problem.given.leads) >= problem.rough  # type: ignore[union-attr]
-    return places(problem) != (problem.rough, problem.smooth) and not led
+    return places(problem) != (problem.rough, problem.smooth) and not _mixed(problem)
+
+
+def _mixed(problem: ContactProblem) -> bool:
+    """Whether contacts with a normal row follow others, or others follow contacts without friction."""
+    if problem.given is None or not problem.given.leads:
+        return False
+    leads, last = problem.given.leads, problem.nc - problem.bounded
+    return max(leads[:last], default=-1) >= 0 or max(leads) >= problem.rough
 
 
 def fits(problem: ContactProblem) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ import pytest
 import nsjax
 from nsjax import ContactLaw, State, System, schemes
 from nsjax.contact import ContactProblem, GivenNormals, natural_residual, solve
+from nsjax.contact.compact import gathers
 from nsjax.core import InputError, Problem
 
 SLOW = pytest.mark.slow
@@ -241,3 +243,61 @@ def test_a_row_follows_a_contact_without_friction_behind_one_with() -> None:
     assert int(answer.iterations) <= 6
     assert abs(float(answer.x[3]) + 0.25 * float(answer.x[2])) < 1e-12
     assert float(answer.x[2]) > 0.5
+
+
+FOLLOWERS = (0, 1, 3, 3, 1, 0, 3, 3, 1, 2)
+"""Number of moments that follow each contact with friction."""
+
+
+def spread_out_problem(seed: int) -> ContactProblem:
+    """Random rows: ten contacts with friction, of which six are active, and the moments that follow them,
+    beside a contact without friction, two forces with bounds of their own, and a bilateral row.
+    """
+    rng = np.random.default_rng(seed)
+    rough, smooth, own, nb = len(FOLLOWERS), 1, 2, 1
+    leads = [k for k, n in enumerate(FOLLOWERS) for _ in range(n)]
+    bounded = own + len(leads)
+    nc, m = rough + smooth + bounded, 3 * rough + smooth + bounded + nb
+    kinds = np.repeat([0, 1, 2, 3], [rough, smooth, own, len(leads)])
+    w = rng.normal(size=(m + 3, m))
+    mask = np.ones(nc, bool)
+    mask[rng.choice(rough, 4, replace=False)] = False
+    free = rng.normal(size=m)
+    free[: 3 * rough : 3] -= 1.0
+    given = GivenNormals(
+        on=kinds >= 2, normal=jnp.asarray(np.where(kinds == 2, 0.05, 0.0)),
+        leads=(-1,) * (rough + smooth + own) + tuple(leads),
+    )  # fmt: skip
+    return ContactProblem(
+        nc=nc, nt=2, nb=nb, delassus=jnp.asarray(w.T @ w / m), free=jnp.asarray(free),
+        friction=jnp.asarray(np.array([0.4, 0.0, 1.0, 0.05])[kinds]), mask=jnp.asarray(mask), given=given,
+        smooth=smooth, bounded=bounded,
+    )  # fmt: skip
+
+
+def test_active_contacts_are_gathered_with_the_moments_that_follow_them() -> None:
+    """The answer and its derivative are those of the whole problem, solved by another method."""
+
+    def answer(problem: ContactProblem, method: str) -> Any:
+        return solve(problem, method=method, tolerance=1e-12, max_iterations=200)
+
+    @jax.jit
+    def both(problem: ContactProblem, along: Any) -> Any:
+        def of(method: str) -> Any:
+            return jax.jvp(
+                lambda f: answer(dataclasses.replace(problem, free=f), method).x, (problem.free,), (along,)
+            )
+
+        return of("auto"), of("newton")
+
+    moments = 0.0
+    for seed in range(6):
+        problem = spread_out_problem(seed)
+        assert gathers(problem)
+        along = jnp.asarray(np.random.default_rng(100 + seed).normal(size=problem.free.shape))
+        (one, slope), (other, wanted) = both(problem, along)
+        # two solvers end at the tolerance times the condition of the rows, some thousand
+        np.testing.assert_allclose(one, other, atol=1e-9)
+        np.testing.assert_allclose(slope, wanted, atol=1e-9)
+        moments = max(moments, float(jnp.max(jnp.abs(one[-len(FOLLOWERS) :]))))
+    assert moments > 1e-3
