@@ -146,47 +146,52 @@ def implicit_solution(
 
 
 def event_solution(
-    solver: Callable[[PyTree], tuple[Array, PyTree]],
-    flown: Callable[[Array, PyTree], tuple[PyTree, Array, PyTree]],
+    solver: Callable[[PyTree], tuple[Array, PyTree, PyTree]],
+    flown: Callable[[Array, PyTree, PyTree], tuple[PyTree, Array]],
 ) -> Callable[[PyTree], tuple[Array, PyTree, PyTree]]:
     """Wraps the motion to an event so that its time ``s``, at which ``g(s, data) = 0``, and its end
     ``x(s, data)`` differentiate by the implicit function theorem. One linearised motion serves both:
     ``ds = -g_data / g_s`` and ``dx = x_data + x_s ds``.
 
     Args:
-        solver: ``data -> (s, found)``, without derivatives.
-        flown: ``(s, data) -> (x, g, aux)``; ``aux`` has no derivative.
+        solver: ``data -> (s, x, aux)``, without derivatives; ``aux`` has none.
+        flown: ``(s, data, aux) -> (x, g)``, the same end as that of the solver.
 
     Returns:
-        ``data -> (s, x, (aux, found))``, with forward and reverse derivatives of any order.
+        ``data -> (s, x, aux)``, with forward and reverse derivatives of any order.
     """
 
     @jax.custom_jvp
     def solution(data: PyTree) -> tuple[Array, PyTree, PyTree]:
-        s, found = solver(lax.stop_gradient(data))
-        x, _, aux = flown(s, data)
-        return s, x, (aux, found)
+        return solver(lax.stop_gradient(data))
 
     def rule(primals: Any, tangents: Any) -> Any:
         (data,), (change,) = primals, tangents
         s, x, aux = solution(data)
-        s, x = checkpoint_name((s, x), SOLUTION)
-        tree: Any
-        leaves, tree = jax.tree.flatten(data)
-        slopes = tree.flatten_up_to(change)
-        live = [k for k, dy in enumerate(slopes) if not isinstance(dy, SymbolicZero)]
+        shape: Any  # the type stubs of jax lack its methods
+        leaves, shape = jax.tree.flatten(x)
+        floats = [k for k, y in enumerate(leaves) if jnp.issubdtype(y.dtype, jnp.floating)]
+        counts = [y for k, y in enumerate(leaves) if k not in floats]
+        s, aux, counts = checkpoint_name((s, aux, counts), SOLUTION)
+        live = LiveLeaves(data, change)
 
-        def near(s: Array, some: list[Array]) -> tuple[PyTree, Array]:
-            every = [some[live.index(k)] if k in live else y for k, y in enumerate(leaves)]
-            return flown(s, tree.unflatten(every))[:2]
+        def near(s: Array, some: list[Array]) -> tuple[list[Array], Array]:
+            end, g = flown(s, live.whole(some), aux)
+            found = jax.tree.leaves(end)
+            return [found[k] for k in floats], g
 
-        given = [leaves[k] for k in live]
-        _, along = jax.linearize(near, s, given)
-        dx, dg = along(jnp.zeros_like(s), [slopes[k] for k in live])
-        ahead, rate = along(jnp.ones_like(s), [jnp.zeros_like(y) for y in given])
+        # the end of the linearised motion has the value of the solver's, which need not be stored
+        (end, _), along = jax.linearize(near, s, live.values)
+        dx, dg = along(jnp.zeros_like(s), live.tangents)
+        ahead, rate = along(jnp.ones_like(s), [jnp.zeros_like(y) for y in live.values])
         ds = -dg / jnp.where(rate < 0.0, rate, -1.0)
-        dx = jax.tree.map(lambda a, b: a + b * ds, dx, ahead)
-        return (s, x, aux), (ds, dx, jax.tree.map(_no_tangent, aux))
+        others = iter(counts)
+        leaves = [y if k in floats else next(others) for k, y in enumerate(leaves)]
+        moves = [_no_tangent(y) for y in leaves]
+        for k, value, a, b in zip(floats, end, dx, ahead, strict=True):
+            leaves[k], moves[k] = value, a + b * ds
+        still = jax.tree.map(_no_tangent, aux)
+        return (s, shape.unflatten(leaves), aux), (ds, shape.unflatten(moves), still)
 
     solution.defjvp(rule, symbolic_zeros=True)
 

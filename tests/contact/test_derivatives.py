@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.contact import ContactProblem, solve
+from nsjax.contact import ContactProblem, SolverSettings, solve
 from nsjax.contact.branches import branch_residual, branches, tangent
 from nsjax.linalg import solve as linear_solve
 from tests.contact.problems import random_problem, solve_jit
@@ -158,3 +158,59 @@ def test_derivatives_are_finite_on_awkward_problems(nt: int) -> None:
     gradient = jax.jit(functools.partial(jax.lax.map, lambda a: jax.grad(loss)(*a)))((floats, batch.mask))
     for leaf in gradient:
         assert np.all(np.isfinite(leaf))
+
+
+def sliding(x: jax.Array) -> ContactProblem:
+    """A contact that slides in the plane, with coupled rows; x = (restitution, rates, friction)."""
+    e, normal, along, friction = x
+    g = jnp.array([[1.0, 0.3], [0.3, 3.5]]) * (1.0 + along**2)
+    return ContactProblem(
+        nc=1, nt=1, nb=0, delassus=g, free=jnp.stack([(1.0 + e) * normal, along]), friction=friction[None],
+        mask=jnp.array([True]),
+    )  # fmt: skip
+
+
+def test_second_derivatives_of_sliding() -> None:
+    """In closed form, in both modes; the first derivative alone leaves out those of the matrix."""
+    at = jnp.array([0.7, -2.8, 4.1, 0.2])
+
+    def exact(x: jax.Array) -> jax.Array:
+        problem = sliding(x)
+        g, mu = problem.matrix, x[3]
+        normal = -problem.free[0] / (g[0, 0] - mu * g[0, 1])
+        return jnp.stack([normal, -mu * normal])
+
+    def found(x: jax.Array, second: bool = True) -> jax.Array:
+        return SolverSettings(second=second).solve(sliding(x)).x
+
+    wanted = jax.hessian(exact)(at)
+    for ways in (jax.jacfwd, jax.jacfwd), (jax.jacfwd, jax.jacrev):
+        np.testing.assert_allclose(ways[0](ways[1](found))(at), wanted, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(jax.jacfwd(found)(at), jax.jacfwd(exact)(at), rtol=1e-12, atol=1e-12)
+    alone = jax.jacfwd(jax.jacfwd(functools.partial(found, second=False)))(at)
+    assert np.max(np.abs(alone - wanted)) > 0.1
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_second_derivatives_of_contacts_in_space(seed: int) -> None:
+    """Against differences of first derivatives within the branches: 1e-5 wide, they are exact to 1e-9 of
+    the first derivatives, over the step.
+    """
+    problem = random_problem(seed, nc=2, nt=2, nb=1)
+    m = problem.free.shape[0]
+    drawn = np.random.default_rng(seed + 10)
+    ways = drawn.standard_normal((2, m)), drawn.standard_normal((m, m)), drawn.random(2)
+
+    def found(s: jax.Array) -> jax.Array:
+        more = 0.01 * s[1] * (ways[1] @ ways[1].T)
+        moved = dataclasses.replace(
+            problem, free=problem.free + s @ ways[0], delassus=problem.delassus + more,
+            friction=problem.friction * (1.0 + s[0] * ways[2]),
+        )  # fmt: skip
+        return SolverSettings(tolerance=1e-13, second=True).solve(moved).x
+
+    first, zero, h = jax.jit(jax.jacfwd(found)), jnp.zeros(2), 1e-5
+    wide = jnp.stack([(first(zero + h * e) - first(zero - h * e)) / (2.0 * h) for e in jnp.eye(2)], axis=-1)
+    bend = jax.jit(jax.jacfwd(jax.jacfwd(found)))(zero)
+    np.testing.assert_allclose(bend, wide, atol=1e-6 * float(jnp.max(jnp.abs(wide))) + 1e-6)
+    np.testing.assert_allclose(bend, jnp.swapaxes(bend, 1, 2), atol=1e-8 * float(jnp.max(jnp.abs(bend))))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,9 +14,9 @@ from nsjax.core.operators import acting
 from nsjax.core.scheme import Carry, PartEnd, Scheme
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System
-from nsjax.nonlinear import event_solution
+from nsjax.schemes.locating.first_event import DEPTH, FirstEvent, Flight, first_event
 from nsjax.schemes.locating.modes import Modes, held_answer, modes_at, signals
-from nsjax.schemes.locating.trial_steps import DEPTH, FAR, inside, root
+from nsjax.schemes.locating.trial_steps import inside
 from nsjax.types import Array, PyTree, record
 
 
@@ -35,9 +33,6 @@ class StepPart:
         modes: modes of the closed contacts.
         base: (nc,) gap below which a contact counts as penetrated [m]: zero, or the negative gap from which
             it leaves.
-        hit: (kinds, nc) bool, event functions that become negative by the end of the step: gaps, then the
-            functions of `signals`.
-        low: () least value of these functions at the end of the step.
     """
 
     scheme: Scheme
@@ -47,27 +42,6 @@ class StepPart:
     left: Array
     modes: Modes
     base: Array
-    hit: Array
-    low: Array
-
-
-@record()
-class Arrival:
-    """End of a part at an event.
-
-    Args:
-        sigma: () time from the start of the part [s].
-        end: motion there.
-        told: (kinds, nc) event functions there, see `look`.
-        force: (nc, 1 + nt) contact forces there [N].
-        found: () bool, whether the time was found.
-    """
-
-    sigma: Array
-    end: PartEnd
-    told: Array
-    force: Array
-    found: Array
 
 
 def advance(system: System, d: StepPart, dt: Array, flies: bool = False) -> PartEnd:
@@ -141,44 +115,30 @@ def begin(
     return dataclasses.replace(d, modes=modes, base=base), low & ~leaves
 
 
-def trial(system: System, d: StepPart) -> tuple[StepPart, PartEnd, Array]:
-    """The motion from the start of a part to the end of the step.
+def to_event(system: System, d: StepPart) -> FirstEvent:
+    """The motion from the start of a part to its first event, or to the end of the step.
 
-    Returns:
-        The part with the events before that end (``hit``, ``low``); the motion; and contacts (nc,) bool
-        that hop: they leave and come back within the step, and were never open at its end.
-    """
-    end = advance(system, d, d.left)
-    at, still = events.frozen((state_of(d, d.left, end), d))
-    told = look(system, still, at)[0]
-    hit = acting(system, at.t, at.q, still.params, told[0] < 0.0)
-    # a force that is negative by rounding only ends no mode
-    hit = jnp.concatenate([hit[None], told[1:] < np.array([-DEPTH, 0.0, -DEPTH])[: len(told) - 1, None]])
-    low = (d.base < 0.0) & (told[0] + d.base <= DEPTH)
-    there = SystemState(system=system, params=still.params, state=at)
-    hops = branch(jnp.any(low), lambda _: low & (events.gap_rates(there) <= 0.0), lambda _: low, None)
-    return dataclasses.replace(d, hit=hit, low=jnp.min(jnp.where(hit, told, FAR))), end, hops
-
-
-def arrival(system: System) -> Callable[[StepPart], Arrival]:
-    """Function that returns the end of a part at its first event. The time is found without derivatives;
-    its derivatives of any order are those of the equation that defines it.
+    The end of the flight is the motion, the contact forces (nc, 1 + nt) [N], and contacts (nc,) bool that
+    hop: they leave and come back within the step, and were never open at its end.
     """
 
-    def flown(sigma: Array, d: StepPart) -> Any:
-        end = advance(system, d, sigma)
-        told, force = look(system, d, state_of(d, sigma, end))
-        return end, jnp.min(jnp.where(d.hit, told, FAR)), (told, force)
+    def fly(dt: Array, d: StepPart) -> Flight:
+        end = advance(system, d, dt)
+        at = state_of(d, dt, end)
+        told, force = look(system, d, at)
+        at, still, known = events.frozen((at, d, told))
+        hit = acting(system, at.t, at.q, still.params, known[0] < 0.0)
+        # a force that is negative by rounding only ends no mode
+        bound = np.array([-DEPTH, 0.0, -DEPTH])[: len(known) - 1, None]
+        hit = jnp.concatenate([hit[None], known[1:] < bound])
+        low = (d.base < 0.0) & (known[0] + d.base <= DEPTH)
+        there = SystemState(system=system, params=still.params, state=at)
+        hops = branch(jnp.any(low), lambda _: low & (events.gap_rates(there) <= 0.0), lambda _: low, None)
+        return Flight(end=(end, force, hops), told=told, hit=hit)
 
-    def solver(d: StepPart) -> tuple[Array, Array]:
-        start = jnp.min(jnp.where(d.hit, look(system, d, d.state)[0], FAR))
-        depth = lambda s: flown(s, d)[1]  # noqa: E731
-        return root(depth, (start, d.low), d.left, jnp.any(d.hit), d.scheme.options.max_roots)
-
-    solution = event_solution(solver, flown)
-
-    def arrive(d: StepPart) -> Arrival:
-        sigma, end, ((told, force), found) = solution(d)
-        return Arrival(sigma=sigma, end=end, told=told, force=force, found=found)
-
-    return arrive
+    v, rows = d.state.v, jnp.zeros(system.nc * (1 + system.nt) + system.nb)
+    none = PartEnd(q=d.state.q, v=v, a=v, force=rows, impulse=rows)
+    like = none, jnp.zeros((system.nc, 1 + system.nt)), jnp.zeros(system.nc, bool)
+    start = lambda d: look(system, d, d.state)[0]  # noqa: E731
+    found: FirstEvent = first_event(fly, start, like, d.scheme.options.max_roots)(d.left, d)
+    return found

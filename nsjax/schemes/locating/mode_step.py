@@ -17,9 +17,10 @@ from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State
 from nsjax.schemes.books import step_status
 from nsjax.schemes.locating.blow import Blow, Struck, blow, merged
-from nsjax.schemes.locating.mode_parts import Arrival, StepPart, advance, arrival, begin, state_of, trial
+from nsjax.schemes.locating.first_event import DEPTH, SAME_INSTANT, FirstEvent
+from nsjax.schemes.locating.mode_parts import StepPart, advance, begin, state_of, to_event
 from nsjax.schemes.locating.modes import no_modes
-from nsjax.schemes.locating.trial_steps import CUTS, DEPTH, SAME_INSTANT, inside
+from nsjax.schemes.locating.trial_steps import CUTS, inside
 from nsjax.types import Array, record
 
 
@@ -107,7 +108,7 @@ def _starting(step: Step, part: _Partial) -> StepPart:
     return StepPart(
         scheme=step.scheme, params=refreshed(system, state.t, state.q, step.params),
         constants=step.constants, state=state, left=part.left, modes=no_modes(system.nc),
-        base=jnp.zeros(system.nc), hit=jnp.zeros((2 + 2 * system.nt, system.nc), bool), low=jnp.zeros(()),
+        base=jnp.zeros(system.nc),
     )  # fmt: skip
 
 
@@ -129,16 +130,13 @@ def _part(step: Step, part: _Partial) -> _Partial:
     d, rattles = begin(system, d, part.held & ~part.gone, part.gone, part.slid, part.begun)
     gone = part.gone | part.held & ~d.modes.held
     part = _left_over(dataclasses.replace(part, gone=gone, slid=d.modes.slide != 0.0), rattles)
-    d, end, hops = trial(system, d)
-
-    def rest(both: tuple[_Partial, PartEnd]) -> _Partial:
-        part, end = both
-        # contacts that hop come to rest by the contact laws of the scheme inside
-        done = dataclasses.replace(_left_over(part, hops), done=jnp.asarray(True), held=d.modes.held)
-        return _gone_on(done, d, d.left, end)
-
-    through = lambda both: _through(step, d, both[0])  # noqa: E731
-    return branch(jnp.any(d.hit), through, rest, (part, end))
+    x = to_event(system, d)
+    end, _, hops = x.flight.end
+    ends = ~jnp.any(x.flight.hit)
+    # contacts that hop come to rest by the contact laws of the scheme inside
+    part = _gone_on(_left_over(part, hops & ends), d, x.time, end)
+    part = dataclasses.replace(part, done=ends, held=d.modes.held)
+    return branch(ends, lambda p: p, lambda p: _through(step, d, x, p), part)
 
 
 def _left_over(part: _Partial, contacts: Array) -> _Partial:
@@ -155,24 +153,19 @@ def _gone_on(part: _Partial, d: StepPart, sigma: Array, end: PartEnd) -> _Partia
     )
 
 
-def _through(step: Step, d: StepPart, part: _Partial) -> _Partial:
-    """The step after its part up to the next event, and after this event."""
-    system = step.system
-    x: Arrival = arrival(system)(d)
+def _through(step: Step, d: StepPart, x: FirstEvent, part: _Partial) -> _Partial:
+    """The step, at the end of its part ``x``, after the event there."""
+    told, hit = x.flight.told, x.flight.hit
     # events at the same instant have equal values of their functions to rounding
-    lowest = jnp.min(jnp.where(d.hit, x.told, jnp.inf))
-    now = d.hit & (x.told <= lowest + SAME_INSTANT)
-    part = _gone_on(part, d, x.sigma, x.end)
-    part = dataclasses.replace(part, met=part.met | jnp.any(d.hit, axis=0), failed=part.failed | ~x.found)
-    held = d.modes.held
+    now = hit & (told <= jnp.min(jnp.where(hit, told, jnp.inf)) + SAME_INSTANT)
+    part = dataclasses.replace(part, met=part.met | jnp.any(hit, axis=0), failed=part.failed | ~x.found)
     slid, begun = part.slid, part.begun
-    if system.nt:
-        begun = jnp.where(now[3], -jnp.sign(x.force[:, 1]), jnp.where(now[2], 0.0, begun))
+    if step.system.nt:
+        side = -jnp.sign(x.flight.end[1][:, 1])
+        begun = jnp.where(now[3], side, jnp.where(now[2], 0.0, begun))
         slid = slid & ~now[2]
-    gone = (part.gone | now[1]) & ~now[0]
-    part = dataclasses.replace(part, held=held, gone=gone, slid=slid, begun=begun)
-    hit = lambda p: _struck(step, d, p, now[0])  # noqa: E731
-    return branch(jnp.any(now[0]), hit, lambda p: p, part)
+    part = dataclasses.replace(part, gone=(part.gone | now[1]) & ~now[0], slid=slid, begun=begun)
+    return branch(jnp.any(now[0]), lambda p: _struck(step, d, p, now[0]), lambda p: p, part)
 
 
 def _struck(step: Step, d: StepPart, part: _Partial, now: Array) -> _Partial:

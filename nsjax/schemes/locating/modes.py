@@ -17,7 +17,7 @@ from nsjax.core.step import SystemState
 from nsjax.core.system import System, at_nodes_alone
 from nsjax.linalg import matvec, solve
 from nsjax.math import norm
-from nsjax.schemes.locating.trial_steps import DEPTH
+from nsjax.schemes.locating.first_event import DEPTH
 from nsjax.types import Array, PyTree, record
 
 SLIP_SCALE = 1e-2
