@@ -12,9 +12,10 @@ from jax import lax
 
 from nsjax.contact import saltation
 from nsjax.contact.acceleration import SlidingRule, consistent_forces
+from nsjax.contact.answer_step import newton_step
 from nsjax.contact.friction_decisions import at_border, sticking
 from nsjax.contact.jump import jump_problem
-from nsjax.contact.solvers import SolverSettings, newton_step
+from nsjax.contact.solvers import SolverSettings
 from nsjax.core.branches import repeat_for
 from nsjax.core.step import Formed, SystemState
 from nsjax.core.system import State, System

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.contact.answer_step import newton_step
 from nsjax.contact.bordered import StageTangent
 from nsjax.contact.equations import (
     CarriedTangent,
@@ -30,7 +31,7 @@ from nsjax.contact.equations import (
 )
 from nsjax.contact.inside import inside_of
 from nsjax.contact.problem import ContactProblem
-from nsjax.contact.solvers import SolverSettings, newton_step
+from nsjax.contact.solvers import SolverSettings
 from nsjax.core.branches import branch, repeat, repeat_for
 from nsjax.linalg import matvec
 from nsjax.nonlinear import implicit_solution
