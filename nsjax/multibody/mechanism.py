@@ -24,7 +24,7 @@ from nsjax.multibody.coordinate_names import coordinate_labels, input_name, obse
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import turn_counts
 from nsjax.multibody.coordinates.absolute import Bodies
-from nsjax.multibody.coordinates.frames import ALGEBRA, Scene, still_frames
+from nsjax.multibody.coordinates.frames import Scene, downwards, still_frames
 from nsjax.multibody.coordinates.planar import PlanarTree
 from nsjax.multibody.coordinates.planar_dynamics import Dynamics
 from nsjax.multibody.coordinates.spatial import FOLDED, SpatialTree
@@ -82,14 +82,7 @@ class Mechanism:
 
     def gravity(self, p: PyTree) -> Any:
         """Gravity as a vector; a number acts downwards, along -y in the plane, along -z in space."""
-        given = p["gravity"]
-        if given is None:
-            return ALGEBRA[self.dimension].ZERO
-        if jnp.ndim(given) == 1:
-            return ALGEBRA[self.dimension].vector(given)
-        if self.dimension == 2:
-            return None, -given
-        return jnp.stack([jnp.zeros(()), jnp.zeros(()), -jnp.asarray(given, float)])
+        return downwards(p["gravity"], self.dimension)
 
     def prepare(self, p: PyTree) -> PyTree:
         """Params with the derived constants of joints and bodies, and with stacked numbers."""
@@ -191,6 +184,9 @@ class Mechanism:
         frames, spins, velocities = self.tree.seen(q, None, p)
         met = self.met(self.scene_of(t, q, None, p, frames), p)
         wt = screw_rows.rows(self.tree, self.named, met, self.presence.tangents, (spins, velocities), p)
+
+        moved = lambda x: self.scene(t, self.tree.retract(q, x), None, p)  # noqa: E731
+        wt = screw_rows.with_held_gaps(wt, self.named, moved, p)
         offset = jnp.zeros(wt.shape[:2])
         if not self.presence.limits:
             return wt, offset
@@ -199,9 +195,9 @@ class Mechanism:
 
     @property
     def knows_rows(self) -> bool:
-        """Whether the rows of all contacts follow from the contact points, in a spatial tree."""
-        met = bool(self.presence.contacts or self.presence.limits) and self.named.rates_at_points
-        return met and isinstance(self.tree, SpatialTree)
+        """Whether rows of contacts follow from the contact points, in a spatial tree."""
+        own = any(self.named.at_points) or (bool(self.presence.limits) and not self.named.pieces)
+        return own and self.named.rigid and isinstance(self.tree, SpatialTree)
 
     @functools.cached_property
     def named(self) -> NamedContacts:
@@ -306,15 +302,6 @@ class Mechanism:
         turning = turning_friction.bounds(self.named, p)
         return jnp.concatenate([jnp.stack(own), turning]) if own else turning
 
-    @property
-    def followed(self) -> tuple[int, ...]:
-        """Number of the contact that bounds each bounded row (-1: none); () without friction against
-        turning.
-        """
-        if not self.presence.turning:
-            return ()
-        return (*(-1 for _ in self.presence.drags), *turning_friction.followed(self.named))
-
     def observe(self, t: Array, q: Array, v: Array, output: Any, p: PyTree) -> dict[str, Array]:
         """Positions of the bodies by name."""
         return observed(self.scene(t, q, v, p), self.topology)
@@ -369,9 +356,10 @@ class Mechanism:
         """The system of this mechanism."""
         (nq, nv), names, smooth = self.topology.sizes, self.labels(), self.presence.smooth
         nc, nb, nd = (len(x) for x in (names.contacts, names.constraints, names.drags))
+        followed = turning_friction.followed(self.named, len(self.presence.drags))
         if self.few:
             nc, smooth = (x + len(self.presence.limits) for x in (sum(self.named.rows), self.named.smooth))
-            nd = len(self.followed) or nd
+            nd = len(followed) or nd
             names = dataclasses.replace(names, contacts=(), gaps=(), drags=())
         nt, nh = self.presence.tangents if nc else 0, len(self.rows.apart[1])
         absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
@@ -394,7 +382,7 @@ class Mechanism:
             law=self.law if nc else None, constraint=self.constraint if nb > nh else None,
             velocity_constraint=self.velocity_constraint if nh else None,
             drag=self.drag if nd else None, drag_bound=self.drag_bound if nd else None,
-            drag_contact=self.followed, damping=None if absolute else self.damping,
+            drag_contact=followed, damping=None if absolute else self.damping,
             retract=add if flat else self.tree.retract,
             difference=subtract if flat else self.tree.difference,
             prepare=self.prepare if spatial or absolute or self.named.many else None,

@@ -127,10 +127,9 @@ class NamedContacts:
 
     def choose(self, scene: Scene, p: PyTree) -> dict[str, Choice]:
         """The near pairs of every batch of a group, by its first name."""
-        found, ready = {}, zip(self.many, self._ready(p), strict=True)
-        for piece, ((first, second), _) in ready:
-            if piece.group is None:
-                continue
+        found, ready = {}, self._ready(p)
+        for piece in self.chosen:
+            (first, second), _ = ready[piece.names[0]]
             ends = [several(scene.frames, [x[k] for x in piece.bodies]) for k in (0, 1)]
             kinds = piece.part.option("shapes")
 
@@ -165,22 +164,39 @@ class NamedContacts:
         return any(x.hold is not None for x in self._kinds)
 
     @property
-    def rates_at_points(self) -> bool:
-        """Whether the rate of every gap is the relative velocity of the contact points along the normal."""
-        return all(x.rate_at_points for x in self._kinds)
+    def at_points(self) -> tuple[bool, ...]:
+        """Whether the rate of every gap of each piece is the relative velocity of the contact points along
+        the normal.
+        """
+        return tuple(x.rate_at_points for x in self._kinds)
+
+    @property
+    def rigid(self) -> bool:
+        """Whether all contacts are those of rigid bodies."""
+        return all(x.rigid for x in self._kinds)
+
+    def some(self, kept: Sequence[bool]) -> NamedContacts:
+        """The contacts of some pieces, in the order of the pieces."""
+        which = [k for k, keep in enumerate(kept) if keep]
+        pieces, rows = (tuple(self.pieces[k] for k in which), tuple(self.rows[k] for k in which))
+        turning = tuple(self.turning[k] for k in which)
+        return dataclasses.replace(self, pieces=pieces, rows=rows, order=None, turning=turning)
 
     @property
     def _kinds(self) -> list[PairKind]:
         return [gap_functions.kind_of(x.part if isinstance(x, Batch) else x) for x in self.pieces]
 
-    def stacked(self, p: PyTree) -> tuple[Any, ...]:
-        """For each batch the numbers of its shapes, stacked along a last axis, and those of its laws."""
-        found = []
+    def stacked(self, p: PyTree) -> dict[str, Any]:
+        """The numbers of the shapes of each batch, stacked along a last axis, and those of its laws, by the
+        first name of the batch.
+        """
+        found = {}
         for piece in self.many:
             own = [p[name] for name in piece.names]
             shapes = side_by_side([(x.first, x.second) for x in own], axis=-1)
-            found.append((shapes, {key: self._column(own, key, piece.rows) for key in (*LAW, *TURNING)}))
-        return tuple(found)
+            laws = {key: self._column(own, key, piece.rows) for key in (*LAW, *TURNING)}
+            found[piece.names[0]] = shapes, laws
+        return found
 
     def _column(self, own: Sequence[Any], key: str, rows: int) -> Array:
         """One parameter of the laws of several parts, contact by contact."""
@@ -191,8 +207,8 @@ class NamedContacts:
         wide = [jnp.broadcast_to(0.0 if x is None else jnp.asarray(x, float), (rows,)) for x in given]
         return jnp.concatenate(wide)
 
-    def _ready(self, p: PyTree) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = p[BESIDE] if BESIDE in p else self.stacked(p)
+    def _ready(self, p: PyTree) -> dict[str, Any]:
+        found: dict[str, Any] = p[BESIDE] if BESIDE in p else self.stacked(p)
         return found
 
     def _each(
@@ -201,12 +217,12 @@ class NamedContacts:
         """Values of every piece: ``one(scene, part, numbers, near)`` of a contact; of a batch
         ``fit(scene, piece, numbers, near)``, mapped over its pairs, with results along a last axis.
         """
-        near, found, beside = near or {}, [], iter(self._ready(p) if self.many else ())
+        near, found, beside = near or {}, [], self._ready(p) if self.many else {}
         for piece in self.pieces:
             if not isinstance(piece, Batch):
                 found.append(one(scene, piece, p[piece.name], near.get(piece.name)))
                 continue
-            shapes, choice = next(beside)[0], self.choice(piece, p)
+            shapes, choice = beside[piece.names[0]][0], self.choice(piece, p)
             which = None if choice is None else choice.which
             ends = [several(scene.frames, [x[k] for x in piece.bodies], which) for k in (0, 1)]
             if which is not None:
@@ -297,10 +313,10 @@ class NamedContacts:
 
     def columns(self, p: PyTree, keys: Sequence[str], ordered: bool = True) -> list[Array]:
         """Numbers (nc,) of the laws of the contacts; not ``ordered``: in the order of the pieces."""
-        beside = iter(self._ready(p) if self.many else ())
+        beside = self._ready(p) if self.many else {}
         columns: list[list[Array]] = [[] for _ in keys]
         for piece, n in zip(self.pieces, self.rows, strict=True):
-            one = next(beside)[1] if isinstance(piece, Batch) else None
+            one = beside[piece.names[0]][1] if isinstance(piece, Batch) else None
             choice = self.choice(piece, p)
             for x, key in zip(columns, keys, strict=True):
                 if one is None:

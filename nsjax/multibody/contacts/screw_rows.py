@@ -3,20 +3,25 @@
 A unit generalised velocity with the screw ``(w, u)`` gives the point ``x`` of a body that it moves the
 velocity ``u + w x x``, whose component along ``n`` is ``n . u + (x x n) . w``. The rate of a gap between
 closest points of rigid bodies is the relative velocity of these points along the normal, so that no gap is
-differentiated through the chain of bodies.
+differentiated through the chain of bodies. Gaps of features that a step holds fixed have another rate;
+their rows are derivatives of these gaps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.core.operators import jacobian
 from nsjax.linalg import matmul
-from nsjax.multibody.contacts.gap_functions import Meeting
+from nsjax.math import taken
+from nsjax.multibody.contacts.gap_functions import Meeting, flat
 from nsjax.multibody.contacts.named_contacts import NamedContacts
 from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.coordinates.spatial import SpatialTree
 from nsjax.multibody.parts import GROUND
 from nsjax.types import Array, PyTree
@@ -59,6 +64,29 @@ def _of_meetings(
         along = matmul(screws.T, columns).reshape(total, d, -1)
         made = made + sign * moves[:, None, :] * along
     return jnp.asarray(made)
+
+
+def with_held_gaps(wt: Array, named: NamedContacts, moved: Callable[[Array], Scene], p: PyTree) -> Array:
+    """Rows (nc, d, nv) of `rows` with the derivatives of the gaps as normal rows where the rate of a gap is
+    not that of the contact points.
+
+    Args:
+        wt: rows of the named contacts.
+        named: named contacts.
+        moved: the bodies after an increment (nv,) of the coordinates.
+        p: refreshed params.
+    """
+    if all(named.at_points):
+        return wt
+    held = [not x for x in named.at_points]
+    some, count = named.some(held), sum(named.rows)
+    own = jacobian(lambda x: flat(some.gaps(moved(x), p)), jnp.zeros(wt.shape[2]), sum(some.rows))
+    places, parts = np.arange(count), np.split(named.standing, np.cumsum(named.rows)[:-1])
+    places[np.concatenate([x for x, keep in zip(parts, held, strict=True) if keep])] = count + np.arange(
+        sum(some.rows)
+    )
+    normal = taken(jnp.concatenate([wt[:, 0], own]), places)
+    return jnp.concatenate([normal[:, None], wt[:, 1:]], axis=1)
 
 
 def _moved(tree: SpatialTree, named: NamedContacts, met: list[Meeting], side: str, p: PyTree) -> Any:

@@ -113,12 +113,14 @@ def row_names(parts: Sequence[Part], dimension: int) -> tuple[str, ...]:
     )
 
 
-def followed(named: NamedContacts) -> list[int]:
-    """Number of the contact that each bounded row follows, in the order of the rows."""
+def followed(named: NamedContacts, others: int = 0) -> tuple[int, ...]:
+    """Number of the contact that bounds each bounded row, after ``others`` rows with a bound of their own
+    (-1); () without friction against turning.
+    """
     found, numbers = [], np.split(named.standing, np.cumsum(named.rows)[:-1])
     for own, keys in zip(numbers, named.turning, strict=True):
         found += [int(k) for k in own for _ in _ways(named, keys)]
-    return sorted(found)
+    return (*(-1 for _ in range(others)), *sorted(found)) if found else ()
 
 
 def bounds(named: NamedContacts, p: PyTree) -> Array:

@@ -253,6 +253,19 @@ def ground(dimension: int) -> Frame:
     return Frame(origin=zero, velocity=zero)
 
 
+def downwards(gravity: Any, dimension: int) -> Any:
+    """Gravity as a vector of the algebra, from a vector, or a number along -y in the plane and along -z in
+    space; None: none.
+    """
+    if gravity is None:
+        return ALGEBRA[dimension].ZERO
+    if jnp.ndim(gravity) == 1:
+        return ALGEBRA[dimension].vector(gravity)
+    if dimension == 2:
+        return None, -gravity
+    return jnp.stack([jnp.zeros(()), jnp.zeros(()), -jnp.asarray(gravity, float)])
+
+
 def still_frames(scene: Scene) -> Frames:
     """The frames of a scene with all bodies at rest."""
     zero = scene.algebra.ZERO

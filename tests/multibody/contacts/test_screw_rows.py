@@ -86,8 +86,12 @@ def test_rows_of_features_that_a_step_holds(pair) -> None:
 
 
 def rows_by_screws_are_those_by_hand(pair) -> None:
-    system, p, start = meeting(*pair)
-    by_hand, rng = dataclasses.replace(system, rows=None), np.random.default_rng(len("".join(pair)))
+    rows_are_those_by_hand(meeting(*pair), len("".join(pair)))
+
+
+def rows_are_those_by_hand(problem, seed: int) -> None:
+    system, p, start = problem
+    by_hand, rng = dataclasses.replace(system, rows=None), np.random.default_rng(seed)
     assert system.rows is not None
 
     @jax.jit
@@ -111,6 +115,22 @@ def rows_by_screws_are_those_by_hand(pair) -> None:
 def test_features_that_are_held_have_no_rows() -> None:
     assert HELD_FIXED
     assert all(meeting(*pair).system.rows is None for pair in HELD_FIXED)
+
+
+@pytest.mark.parametrize(
+    "pairs", [[("cylinder", "box")] * 3, [("capsule", "cylinder"), ("cylinder", "box")]]
+)
+def test_features_that_are_held_beside_others(pairs) -> None:
+    """Pairs whose gaps have other rates stand between pairs whose gaps do not, alone and as a batch."""
+    found = [body(x, mass=1.0, inertia=(0.2, 0.3, 0.4)) for x in ("a", "b")]
+    found.append(hinge("h", "ground", "a", at=(0.2, 0.0, 0.0), axis=(0.0, 0.6, 0.8), limits=(-1.0, 1.0)))
+    found.append(ball("j", "a", "b", at=(0.3, 0.1, 0.2)))
+    for k, (first, second) in enumerate(pairs):
+        found.append(contact(f"s{k}", SHAPES["sphere"]("b"), SHAPES["plane"]("a"), friction=0.3))
+        found.append(contact(f"c{k}", SHAPES[first]("a"), SHAPES[second]("b"), friction=0.3))
+    problem = assemble(*found, gravity=GRAVITY)
+    assert problem.system.rows is not None
+    rows_are_those_by_hand(problem, 7)
 
 
 PLACE = (0.4, 0.3, 0.5)
