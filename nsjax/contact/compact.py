@@ -139,6 +139,8 @@ class Compact:
         parts = [_picked(self.rough, x[:first].reshape(self.whole.rough, 1 + self.whole.nt)).reshape(-1)]
         if self.whole.smooth:
             parts.append(_picked(self.smooth, x[first:second]))
+        if not self.order.table.size:
+            return jnp.concatenate([*parts, x[second:]])
         return jnp.concatenate([*parts, _bounded(self.order, self.rough, x[second:third]), x[third:]])
 
     def contacts(self, x: Array) -> Array:
@@ -212,7 +214,9 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
     mask, order = problem.mask, order_of(problem)
     own = _places(mask[: problem.rough], rough), _places(mask[problem.rough : last], smooth)
     which = _numbers(own[0], problem.rough), _numbers(own[1], problem.smooth)
-    bounded = _bounded(order, own[0], jnp.arange(problem.bounded))
+    bounded: Any = np.arange(problem.bounded)
+    if order.table.size:
+        bounded = _bounded(order, own[0], jnp.arange(problem.bounded))
     rows = (which[0][:, None] * d + np.arange(d)).reshape(-1)
     rows = jnp.concatenate(
         [rows, first + which[1], second + bounded, np.arange(third, problem.free.shape[0])]
@@ -220,7 +224,7 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
     contact = jnp.concatenate([which[0], problem.rough + which[1], last + bounded])
     kinds = mask[: problem.rough], mask[problem.rough : last]
     here = [m if x is None else jnp.any(x, axis=1) for x, m in zip(own, kinds, strict=True)]
-    active = jnp.concatenate([*here, _bounded(order, own[0], mask[last:]) > 0])
+    active = jnp.concatenate([*here, _bounded(order, own[0], mask[last:]).astype(bool)])
     places = which[0].shape[0], which[1].shape[0]
     leads: tuple[int, ...] = ()
     if order.table.size:

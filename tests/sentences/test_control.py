@@ -67,7 +67,7 @@ def balls() -> nsjax.Problem:
          "reset: params are those of a problem with inputs; give problem.params"),
         (prescribed, "has a prescribed motion; leave one out"),
         (lambda: widths(jnp.zeros((2, 3)), jnp.zeros((4, 5)),
-                        types.SimpleNamespace(system=types.SimpleNamespace(nc=2)), 4),
+                        types.SimpleNamespace(system=types.SimpleNamespace(nc=2), followers=(0, 0)), 4),
          "it has a capacity, and the memory of the scheme cannot be divided by contacts; leave capacity "
          "out, or take another scheme"),
         (lambda: nsjax.driven(balls(), {"gravity": 1.0}),

@@ -96,6 +96,12 @@ class NamedContacts:
         return np.arange(sum(self.rows)) if self.order is None else np.argsort(np.array(self.order))
 
     @property
+    def numbers(self) -> list[np.ndarray]:
+        """Numbers of the contacts of each piece among all contacts."""
+        ends = np.cumsum(self.rows)
+        return [self.standing[end - n : end] for end, n in zip(ends, self.rows, strict=True)]
+
+    @property
     def chosen(self) -> tuple[Batch, ...]:
         """Batches of which a step evaluates only near pairs."""
         return tuple(x for x in self.many if x.group is not None)

@@ -81,7 +81,7 @@ def with_held_gaps(wt: Array, named: NamedContacts, moved: Callable[[Array], Sce
     held = [not x for x in named.at_points]
     some, count = named.some(held), sum(named.rows)
     own = jacobian(lambda x: flat(some.gaps(moved(x), p)), jnp.zeros(wt.shape[2]), sum(some.rows))
-    places, parts = np.arange(count), np.split(named.standing, np.cumsum(named.rows)[:-1])
+    places, parts = np.arange(count), named.numbers
     places[np.concatenate([x for x, keep in zip(parts, held, strict=True) if keep])] = count + np.arange(
         sum(some.rows)
     )

@@ -48,8 +48,7 @@ class Selection:
     @functools.cached_property
     def _standing(self) -> list[np.ndarray]:
         """Numbers of the contacts of each piece among all contacts."""
-        named = self.mechanism.presence.named
-        return np.split(named.standing, np.cumsum(named.rows)[:-1])
+        return self.mechanism.presence.named.numbers
 
     def promises(self) -> dict[str, Any]:
         """Arguments of the system, for all contacts or for the few."""

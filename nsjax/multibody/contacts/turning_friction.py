@@ -117,8 +117,8 @@ def followed(named: NamedContacts, others: int = 0) -> tuple[int, ...]:
     """Number of the contact that bounds each bounded row, after ``others`` rows with a bound of their own
     (-1); () without friction against turning.
     """
-    found, numbers = [], np.split(named.standing, np.cumsum(named.rows)[:-1])
-    for own, keys in zip(numbers, named.turning, strict=True):
+    found = []
+    for own, keys in zip(named.numbers, named.turning, strict=True):
         found += [int(k) for k in own for _ in _ways(named, keys)]
     return (*(-1 for _ in range(others)), *sorted(found)) if found else ()
 
@@ -204,8 +204,8 @@ def order_of_rows(named: NamedContacts) -> np.ndarray | None:
     """Index of each row in the concatenated pieces; None if the order is the same."""
     if named.order is None:
         return None
-    contacts, numbers = [], np.split(named.standing, np.cumsum(named.rows)[:-1])
-    for own, keys in zip(numbers, named.turning, strict=True):
+    contacts = []
+    for own, keys in zip(named.numbers, named.turning, strict=True):
         contacts.append(np.repeat(own, len(_ways(named, keys))))
     return np.argsort(np.concatenate(contacts), kind="stable")
 
