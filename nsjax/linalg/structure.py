@@ -106,6 +106,7 @@ class Dense:
     Args:
         constant: the tangent, the inertia and the directions of the rows are the same in all states and
             at all times, so that they are factorised once per run.
+        inverse: whether a tangent of any size is inverted; else one of more than 24 unknowns is factorised.
 
     Example:
         >>> from nsjax.linalg import Dense
@@ -114,6 +115,7 @@ class Dense:
     """
 
     constant: bool = False
+    inverse: bool = False
 
     dense = True
 
@@ -127,8 +129,13 @@ class Dense:
         )
 
     def stacked(self, copies: int) -> Dense:
-        """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one."""
-        return self
+        """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one.
+
+        The tangent of several vectors is inverted: jaxlib 0.10.2 refuses the calls with triangular factors
+        in the loops of such steps (``No registered implementation for untyped custom call to
+        lapack_dtrsm_ffi``), since they lose the version of their interface on the way into the compiler.
+        """
+        return self if copies == 1 else dataclasses.replace(self, inverse=True)
 
     def tangent(self, f: Callable[[Array], Array], x: Array) -> Array:
         """``df/dx`` (n, n)."""
@@ -141,7 +148,7 @@ class Dense:
     def eliminate(self, matrix: Array, columns: Array) -> tuple[Inverse | Triangles, Array]:
         """Eliminated matrix, and its inverse times ``columns`` (n, k)."""
         n = matrix.shape[0]
-        if n > INLINE_LIMIT:
+        if n > INLINE_LIMIT and not self.inverse:
             lu, _, order = lax.linalg.lu(matrix)
             done = Triangles(lu=lu, order=order)
             return done, done.solve(columns) if columns.shape[1] else columns
