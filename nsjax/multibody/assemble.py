@@ -14,7 +14,8 @@ from nsjax.core import InputError, Problem, State
 from nsjax.core.checks import is_traced
 from nsjax.multibody.contacts import turning_friction
 from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
-from nsjax.multibody.contacts.groups import MANY_ROWS, UNASKED, stand_ins, with_candidates, with_groups
+from nsjax.multibody.contacts.capacities import MANY_ROWS, UNASKED, stand_ins, with_candidates
+from nsjax.multibody.contacts.groups import with_groups
 from nsjax.multibody.contacts.named_contacts import NamedContacts
 from nsjax.multibody.coordinates.turn_counts import read_angles
 from nsjax.multibody.flexible.beam_start import beam_start, dependent_beam_rows

@@ -291,7 +291,7 @@ class Mechanism:
         scene = self.scene(t, q, v, p)
         found: list[Any] = [scene.coordinates(name)[1] for name in self.presence.drags]
         if turning:
-            found.append(turning_friction.rates(scene, self.named, self.met(scene, p), p))
+            found.append(turning_friction.rates(scene, self.named, p))
         return gap_functions.flat(found)
 
     def drag_bound(self, p: PyTree) -> Array:

@@ -7,7 +7,8 @@ import dataclasses
 from nsjax.multibody.contacts import gap_functions, turning_friction
 from nsjax.multibody.contacts.batches import Batch
 from nsjax.multibody.contacts.heaps import batches_of
-from nsjax.multibody.contacts.named_contacts import NamedContacts, named
+from nsjax.multibody.contacts.named_contacts import NamedContacts
+from nsjax.multibody.contacts.pieces import named
 from nsjax.multibody.couplings import KINDS as COUPLINGS
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import Topology, is_measured

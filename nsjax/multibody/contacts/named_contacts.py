@@ -18,7 +18,7 @@ from jax import lax
 from nsjax.math import taken
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions
-from nsjax.multibody.contacts.batches import Batch, alike, scene_of, spread_out, turning_keys
+from nsjax.multibody.contacts.batches import Batch, scene_of, spread_out
 from nsjax.multibody.contacts.candidates import apart, around, first_of
 from nsjax.multibody.contacts.gap_functions import Meeting
 from nsjax.multibody.contacts.pair_kind import PairKind
@@ -27,19 +27,6 @@ from nsjax.multibody.coordinates.frames import Scene, several
 from nsjax.multibody.numbers import LAW, TURNING, side_by_side
 from nsjax.multibody.parts import Part
 from nsjax.types import Array, PyTree, record
-
-AT_ONCE = 4
-"""Smallest number of equal pairs that make a batch. Operations of gap, slip and rows on a tree of 17 bodies
-for 1, 2, 4, 8, 16 pairs of sphere and plane, the cheapest kind: one by one 620, 791, 1312, 2115, 3566, as a
-batch 1048, 1053, 1105, 1105, 1105; for two capsules 1577, 2606, 4581, 8197, 15484 and 1989, 2094, 2094,
-2094, 2164. Rows of eight pairs of capsules take 2.3 us as a batch (one by one 3.8), of four, eight and
-sixteen pairs of capsule and plane 1.0, 1.6 and 2.0 (0.7, 1.3 and 1.4): program size sets this limit.
-"""
-
-SEARCHED_AT_ONCE = 2
-"""Smallest batch of pairs whose features are searched for, each a larger program. A run of three stacked
-boxes has 10,578 operations in place of 13,791 and compiles in 9.8 s in place of 12.1; a step takes as long.
-"""
 
 BESIDE = "contacts side by side"
 """Key of the stacked numbers of batches in prepared params; no part can have this name with blanks."""
@@ -152,6 +139,11 @@ class NamedContacts:
             found[piece.names[0]] = Choice(which=which, used=used, place=place, near=jnp.sum(near))
         return found
 
+    @property
+    def names(self) -> list[str]:
+        """Name of each piece: of a contact, or the first one of a batch."""
+        return [x.names[0] if isinstance(x, Batch) else x.name for x in self.pieces]
+
     @functools.cached_property
     def many(self) -> tuple[Batch, ...]:
         """The batches among the pieces."""
@@ -217,7 +209,7 @@ class NamedContacts:
         found: dict[str, Any] = p[BESIDE] if BESIDE in p else self.stacked(p)
         return found
 
-    def _each(
+    def each(
         self, scene: Scene, p: PyTree, one: Callable[..., Any], fit: Callable[..., Any], near: Any = None
     ) -> list[Any]:
         """Values of every piece: ``one(scene, part, numbers, near)`` of a contact; of a batch
@@ -254,7 +246,7 @@ class NamedContacts:
             ]
             return jnp.broadcast_to(met.gap, (piece.rows,)), places
 
-        found = self._each(scene, p, gap_functions.meetings, fit, p.get(NEAREST))
+        found = self.each(scene, p, gap_functions.meetings, fit, p.get(NEAREST))
         return [
             _as_meeting(piece, *x) if isinstance(piece, Batch) else x
             for piece, x in zip(self.pieces, found, strict=True)
@@ -266,9 +258,8 @@ class NamedContacts:
         def one(scene: Scene, part: Part, both: Any, near: Any) -> Any:
             return gap_functions.held(scene, part, both)
 
-        found = self._each(scene, p, one, lambda scene, piece, *x: one(scene, piece.part, *x))
-        names = [x.names[0] if isinstance(x, Batch) else x.name for x in self.pieces]
-        return {name: x for name, x in zip(names, found, strict=True) if x is not None}
+        found = self.each(scene, p, one, lambda scene, piece, *x: one(scene, piece.part, *x))
+        return {name: x for name, x in zip(self.names, found, strict=True) if x is not None}
 
     def gaps(self, scene: Scene, p: PyTree) -> list[Any]:
         """Gaps [m] in the order of the contacts, as scalars and arrays."""
@@ -279,7 +270,7 @@ class NamedContacts:
         def fit(scene: Scene, piece: Batch, both: Any, near: Any) -> Any:
             return jnp.broadcast_to(one(scene, piece.part, both, near), (piece.rows,))
 
-        found = self._each(scene, p, one, fit, p.get(NEAREST))
+        found = self.each(scene, p, one, fit, p.get(NEAREST))
         found = [x.T if isinstance(k, Batch) else x for k, x in zip(self.pieces, found, strict=True)]
         return found if self.order is None else [self.in_order([gap_functions.flat(found)])]
 
@@ -295,7 +286,7 @@ class NamedContacts:
             slip = one(scene, piece.part, both, near)
             return [jnp.broadcast_to(plane.value(x), (piece.rows,)) for x in slip]
 
-        found = self._each(scene, p, one, fit, p.get(NEAREST))
+        found = self.each(scene, p, one, fit, p.get(NEAREST))
         rows = [
             [x.T.reshape(-1) for x in own] if isinstance(k, Batch) else own
             for k, own in zip(self.pieces, found, strict=True)
@@ -343,21 +334,6 @@ def _as_meeting(piece: Batch, gap: Array, places: list[Array]) -> Meeting:
     return Meeting(gap.T.reshape(-1), first, second, here, there, normal, tuple(across))
 
 
-def _smooth_last(
-    contacts: list[Part], counts: list[int], of: dict[str, Batch]
-) -> tuple[list[Part], list[int]]:
-    """Contacts and their numbers of rows, with the frictionless ones of batches with a group moved to the
-    end.
-    """
-
-    def smooth(k: int) -> bool:
-        piece = of.get(contacts[k].name)
-        return piece is not None and piece.group is not None and piece.smooth
-
-    order = sorted(range(len(contacts)), key=smooth)
-    return [contacts[k] for k in order], [counts[k] for k in order]
-
-
 def _first(piece: Batch) -> Choice:
     """The first pairs of a batch, as a choice before any step has chosen."""
     few, pairs = piece.places, np.arange(len(piece.names))
@@ -365,36 +341,3 @@ def _first(piece: Batch) -> Choice:
     return Choice(
         which=which, used=which >= 0, place=jnp.asarray(np.minimum(pairs, few)), near=jnp.asarray(few)
     )  # fmt: skip
-
-
-def _enough(batch: Batch, at_once: int) -> bool:
-    """Whether a batch has enough pairs to be evaluated as one."""
-    return len(batch.names) >= (min(at_once, SEARCHED_AT_ONCE) if batch.searched else at_once)
-
-
-def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) -> NamedContacts:
-    """Named contacts of parts: ``at_once`` or more equal pairs make a batch, or `SEARCHED_AT_ONCE` where
-    features are searched for; None: no batches.
-    """
-    contacts = [x for x in parts if x.kind == "contact"]
-    counts = [gap_functions.count(x, x.numbers, dimension) for x in contacts]
-    rigid = [x for x in contacts if gap_functions.rigid(x)]
-    groups = [] if at_once is None else [x for x in alike(rigid, dimension) if _enough(x, at_once)]
-    of = {name: x for x in groups for name in x.names}
-    places = dict(zip([x.name for x in contacts], np.cumsum([0, *counts])[:-1], strict=True))
-    pieces: list[Part | Batch] = []
-    rows, standing, turning, done = [], [], [], set()
-    # frictionless contacts of a step come last, see `System.smooth`
-    contacts, counts = _smooth_last(contacts, counts, of)
-    for part, n in zip(contacts, counts, strict=True):
-        if part.name in done:
-            continue
-        piece = of.get(part.name)
-        own = (part.name,) if piece is None else piece.names
-        done |= set(own)
-        pieces.append(dataclasses.replace(part, numbers=None) if piece is None else piece)
-        rows.append(n * len(own))
-        turning.append(turning_keys(part))
-        standing += [int(places[name]) + k for name in own for k in range(n)]
-    order = None if standing == sorted(standing) else tuple(int(k) for k in np.argsort(standing))
-    return NamedContacts(dimension, tuple(pieces), tuple(rows), order, tuple(turning))

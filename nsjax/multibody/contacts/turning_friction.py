@@ -21,10 +21,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError
-from nsjax.math import picked, taken
+from nsjax.math import taken
 from nsjax.multibody.contacts import gap_functions
+from nsjax.multibody.contacts.batches import Batch
 from nsjax.multibody.contacts.gap_functions import Meeting
-from nsjax.multibody.contacts.named_contacts import NamedContacts
+from nsjax.multibody.contacts.named_contacts import NEAREST, NamedContacts
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
@@ -134,47 +135,33 @@ def bounds(named: NamedContacts, p: PyTree) -> Array:
     return _in_order(named, found)
 
 
-def rates(scene: Scene, named: NamedContacts, met: list[Meeting], p: PyTree) -> Array:
+def rates(scene: Scene, named: NamedContacts, p: PyTree) -> Array:
     """Angular velocities (n,) of the first bodies against the second about the axes of the rows [rad/s].
 
     Args:
         scene: the bodies, with their velocities.
         named: named contacts: all, or those of a step.
-        met: contact points and normals, piece by piece.
         p: refreshed params.
     """
-    bodies = list(scene.frames)
-    spins, found = jnp.stack([scene.spin(x) for x in bodies], axis=-1), []
-    for k, (piece, keys) in enumerate(zip(named.pieces, named.turning, strict=True)):
-        if not keys:
-            continue
-        one, other = (
-            picked_bodies(named, piece, spins, [bodies.index(x) for x in met[k].bodies(side)], p)
-            for side in ("first", "second")
-        )
-        turning, many = one - other, len(_ways(named, keys))
+    some = named.some([bool(keys) for keys in named.turning])
+    of = dict(zip(some.names, some.turning, strict=True))
+
+    def turned(scene: Scene, part: Part, keys: Sequence[str], n: int, both: Any, near: Any) -> Array:
+        first, second = (scene.spin(x) for x in part.bodies)
         if scene.dimension == 2:
-            found.append(turning)
-        else:
-            axes = _axes(named, met[k], named.rows[k], keys)
-            found.append(jnp.sum(axes * turning[:, :, None], axis=0).reshape(-1))
-        assert found[-1].shape[0] == many * named.rows[k]
-    return _in_order(named, found)
+            return jnp.broadcast_to(first - second, (n,))
+        axes = _axes(named, gap_functions.meetings(scene, part, both, near), n, keys)
+        return jnp.sum(axes * (first - second)[:, None, None], axis=0).reshape(-1)
 
+    def one(scene: Scene, part: Part, both: Any, near: Any) -> Array:
+        n = gap_functions.count(part, both, scene.dimension)
+        return turned(scene, part, of[part.name], n, both, near)
 
-def picked_bodies(named: NamedContacts, piece: Any, x: Array, bodies: Sequence[int], p: PyTree) -> Array:
-    """Entries, for every contact of a piece, of an array over bodies (last axis).
+    def fit(scene: Scene, piece: Batch, both: Any, near: Any) -> Array:
+        return turned(scene, piece.part, of[piece.names[0]], piece.rows, both, near)
 
-    Args:
-        bodies: number of the body of each contact of the piece, of all of its pairs.
-    """
-    places, choice = np.array(bodies), named.choice(piece, p)
-    if choice is None:
-        return picked(x, places)
-    there = jnp.asarray(places.reshape(-1, piece.rows))[choice.which].reshape(-1)
-    here = np.arange(x.shape[-1])[:, None] == there
-    made: Array = jnp.sum(jnp.where(here, x[..., :, None], 0.0), axis=-2)
-    return made
+    found = some.each(scene, p, one, fit, p.get(NEAREST))
+    return _in_order(named, [x.T.reshape(-1) for x in found])
 
 
 def rows_of_contact(named: NamedContacts, keys: Sequence[str]) -> int:
