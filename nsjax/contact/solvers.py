@@ -13,9 +13,10 @@ from nsjax.contact.admm import admm
 from nsjax.contact.answer_step import in_islands, newton_step
 from nsjax.contact.certificate import natural_residual
 from nsjax.contact.compact import fits, gather, gathers, places
+from nsjax.contact.compliant_ways import newton_by_compliance
 from nsjax.contact.factored_rows import has_rows
 from nsjax.contact.gauss_seidel import gauss_seidel
-from nsjax.contact.newton import Iterate, beginning, newton, newton_by_compliance
+from nsjax.contact.newton import Iterate, beginning, newton
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.split_sweeps import split_steps
 from nsjax.core.branches import branch
@@ -53,7 +54,7 @@ class ContactSolution:
     Args:
         x: (m,) impulses, rows as in `ContactProblem` [N s].
         iterations: Newton steps, sweeps or ADMM iterations taken in all.
-        rounds: ways by compliant contacts, see `nsjax.contact.newton.newton_by_compliance`; 0 means that
+        rounds: ways by compliant contacts, see `nsjax.contact.compliant_ways`; 0 means that
             the plain Newton iteration was enough.
         residual: relative natural-map residual of ``x``; infinite where the problem has no answer.
     """

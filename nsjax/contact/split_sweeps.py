@@ -29,9 +29,10 @@ from jax import lax
 
 from nsjax.contact import mixing
 from nsjax.contact.certificate import impulse_scale, natural_residual, relative_residual
+from nsjax.contact.compliant_ways import newton_by_compliance
 from nsjax.contact.cone_newton import cone_newton
+from nsjax.contact.newton import beginning
 from nsjax.contact.problem import ContactProblem, Factored, GivenNormals, project_disk
-from nsjax.contact.proximal import proximal_newton
 from nsjax.linalg import Paired
 from nsjax.types import Array, record
 
@@ -69,10 +70,8 @@ that settle are solved to 1e-11 by 130 to 150 sweeps in 0.15 s; Newton's method 
 3 s.
 """
 
-STEPS, LARGEST = 40, 1100
-"""Most steps with a matrix, in multiples of the Newton steps allowed, where cones do not lead to an answer;
-most rows of this matrix.
-"""
+LARGEST = 1100
+"""Most rows of the matrix with which the search goes on where cones do not lead to an answer."""
 
 LOOK = 5
 """Steps from one certificate to the next: a certificate costs as much as a step."""
@@ -264,8 +263,9 @@ def split_steps(
     Limits: sweeps converge linearly; where wedged contacts slide slowly along directions in which hardly
     anything moves (a heap that comes together), or bodies differ by orders of magnitude, they creep. If
     more than `PATIENCE` are missing `nsjax.contact.cone_newton` goes on from there. If friction is so
-    large that it does not end, `nsjax.contact.proximal` goes on with the matrix of the contacts that take
-    part, if this has at most `LARGEST` rows. With more the cap may come first: the certificate says so.
+    large that it does not end, `nsjax.contact.compliant_ways` goes on with the matrix of the contacts that
+    take part, if this has at most `LARGEST` rows. With more the cap may come first: the certificate says
+    so.
     """
     first = jnp.zeros_like(problem.free) if start is None else start
     count, most = jnp.sum(problem.mask), SWEEPS * cap
@@ -299,9 +299,12 @@ def split_steps(
 def _by_matrix(
     problem: ContactProblem, x: Array, *, tolerance: Array, cap: Array
 ) -> tuple[Array, Array, Array]:
-    """The better of ``x`` and the answer by `nsjax.contact.proximal`, where `cone_newton` has failed."""
+    """The better of ``x`` and the answer with the matrix, where `cone_newton` has failed."""
     before = natural_residual(problem, x)
-    end = proximal_newton(problem.dense(), x, tolerance=tolerance, cap=STEPS * cap)
+    matrix = problem.dense()
+    end, _ = newton_by_compliance(
+        matrix, beginning(matrix, x), tolerance=tolerance, max_iterations=cap, unseen=True
+    )
     better = end.residual < before
     return jnp.where(better, end.x, x), end.steps, jnp.where(better, end.residual, before)
 

@@ -1,0 +1,66 @@
+"""Heaps of boxes: all drawn problems are solved, where plain steps fail too."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax.contact import ContactProblem, solve
+from tests.contact.heaps import heap
+
+TOLERANCE = 1e-11
+
+
+@jax.jit
+def answers(data: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
+    """Residuals and numbers of ways of stacked problems, one after the other."""
+
+    def one(data: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
+        g, free, friction, mask = data
+        problem = ContactProblem(
+            nc=friction.shape[0], nt=2, nb=0, delassus=g, free=free, friction=friction, mask=mask
+        )  # fmt: skip
+        answer = solve(problem, tolerance=TOLERANCE)
+        return answer.residual, answer.rounds
+
+    return jax.lax.map(one, data)
+
+
+def check_heaps(seeds: range, bodies: int, most: int, walls: bool, restitution: bool) -> None:
+    """All are solved, a part of them by ways."""
+    n, m = len(seeds), 3 * most
+    g, free = np.tile(np.eye(m), (n, 1, 1)), -np.ones((n, m))
+    friction, mask = np.ones((n, most)), np.zeros((n, most), bool)
+    for k, seed in enumerate(seeds):
+        drawn = heap(seed, bodies, most, walls, restitution)
+        rows = drawn.free.shape[0]
+        g[k, :rows, :rows], free[k, :rows] = drawn.delassus, drawn.free
+        friction[k, : drawn.contacts], mask[k, : drawn.contacts] = drawn.friction, True
+    residual, ways = map(np.asarray, answers(tuple(map(jnp.asarray, (g, free, friction, mask)))))
+    assert np.all(residual <= TOLERANCE), [seeds[k] for k in np.flatnonzero(residual > TOLERANCE)]
+    assert np.any(ways > 0)
+
+
+KINDS = {"falling": (False, False), "bouncing": (False, True), "wedged": (True, False)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_heaps_are_solved(kind: str) -> None:
+    check_heaps(range(60), 3, 12, *KINDS[kind])
+
+
+@pytest.mark.parametrize("seed", [193, 223, 253])
+def test_bouncing_heaps_are_solved(seed: int) -> None:
+    """Paths of compliances alone leave these unsolved after 14,000 steps."""
+    check_heaps(range(seed, seed + 1), 5, 24, False, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("bodies", "most", "count"), [(2, 8, 3000), (3, 12, 3000), (5, 24, 1500), (8, 40, 400)]
+)
+def test_many_heaps_are_solved(bodies: int, most: int, count: int, kind: str) -> None:
+    check_heaps(range(10_000, 10_000 + count), bodies, most, *KINDS[kind])
