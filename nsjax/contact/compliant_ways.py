@@ -38,14 +38,11 @@ from nsjax.types import Array, record
 WORK, LEAST_WORK = 1_000_000, 300
 """Most Newton steps of the proximal way, and of all paths, times rows; but `LEAST_WORK` are allowed."""
 
-FIRST, SMALLER, LARGER, SMALLEST, LARGEST = 0.01, 0.5, 10.0, 1e-10, 1e3
-"""First ``c`` of proximal steps; its factors after an answer and after a failure; its bounds: pivots stay
-far above rounding with the smallest, contacts hardly move each other with the largest. Eight boxes in a
-heap with restitution (28 contacts, 84 rows), a mean of 259 steps; 322 with factors 0.1 and 30, and with a
-smallest ``c`` of 1e-7 one in a hundred is not solved."""
-
-PROXIMAL_STEPS, INNER = 12, 0.1
-"""Most Newton steps of a proximal step, and the bound on its residual in parts of the tolerance."""
+FIRST, SMALLER, LARGER, SMALLEST = 0.01, 0.5, 10.0, 1e-10
+"""First ``c`` of proximal steps; its factors after an answer and after a failure; the smallest, with which
+pivots are still far above rounding. Eight boxes in a heap with restitution (28 contacts, 84 rows) take a
+mean of 259 steps, 322 with factors 0.1 and 30; with a smallest ``c`` of 1e-7 one in a hundred is not
+solved."""
 
 SOFT = 1e3
 """First ``c`` of a path: contacts hardly move each other. Where bodies come to rest a path takes 70 to 130
@@ -55,7 +52,7 @@ RATIOS = (0.01, 100.0)
 """Range of the ratios of ``c`` between contacts."""
 
 STAGE_STEPS, FASTEST, SLOWEST = 20, 0.1, 0.98
-"""Newton steps for one ``c`` of a path. The next is `FASTEST` times the last; where it has no answer the
+"""Newton steps for one ``c``. On a path the next is `FASTEST` times the last; where it has no answer the
 factor becomes its square root, where it has one its square; above `SLOWEST` the path is at a fold."""
 
 RIGID = 0.03
@@ -67,8 +64,8 @@ of the draws relative to impulses of single rows, so large that they choose the 
 Newton steps from each. Edges with friction near one, whose paths mostly end at folds, are solved from one
 draw in one or two hundred, by five steps."""
 
-JAMS = 4
-"""Number of paths to impulses beyond `nsjax.contact.certificate.LARGEST_RATIO` after which a problem is
+JAMS = 5
+"""Number of ways to impulses beyond `nsjax.contact.certificate.LARGEST_RATIO` after which a problem is
 said to have no answer. From the first of them on, starts from drawn impulses are tried between paths: of
 14,725 problems in the plane that are drawn with an answer, 3 are said to have none, 28 without such starts.
 """
@@ -80,33 +77,20 @@ still have the size of those of single rows."""
 
 @record()
 class _Way:
-    """State of a way: present compliance, last compliance with an answer, known impulses ``x`` (the answer
-    before), factor between compliances, answer ``own`` with impulses of the size of single rows, number of
-    paths that led to enormous impulses, and number ``k`` of the way (0: plain steps, 1: proximal steps).
+    """State of a way: present compliance, in parts of which rows have the compliances ``each`` (m,), last
+    compliance with an answer, known impulses ``x`` (the answer before), factor between compliances, answer
+    ``own`` with impulses of the size of single rows, number of ways that led to enormous impulses, and
+    number ``k`` of the way (0: plain steps, 1: proximal steps).
     """
 
     compliance: Array
+    each: Array
     last: Array
     x: Array
     factor: Array
     own: Array
     jams: Array
     k: Array
-
-    @property
-    def proximal(self) -> Array:
-        """Whether contacts resist the change from known impulses."""
-        return self.k == 1
-
-    def enough(self, tolerance: Array) -> Array:
-        """Bound on the residual of a stage."""
-        return jnp.where(self.proximal, INNER * tolerance, tolerance)
-
-    def most(self, plain: Array) -> Array:
-        """Most Newton steps of a stage; ``plain``: of the one before all ways."""
-        drawn = self.compliance + self.last == 0.0
-        steps = jnp.where(self.proximal, PROXIMAL_STEPS, jnp.where(drawn, DRAWN_STEPS, STAGE_STEPS))
-        return jnp.where(self.k == 0, plain, steps)
 
 
 @record()
@@ -140,7 +124,9 @@ def newton_by_compliance(
 
     def over(s: _Search) -> Array:
         """Whether a compliance has its answer, or none is found."""
-        return (s.since >= s.way.most(cap)) | ~(s.now.residual > s.way.enough(tolerance))
+        drawn = s.way.compliance + s.way.last == 0.0
+        most = jnp.where(s.way.k == 0, cap, jnp.where(drawn, DRAWN_STEPS, STAGE_STEPS))
+        return (s.since >= most) | ~(s.now.residual > tolerance)
 
     def unsolved(s: _Search) -> Array:
         more = (s.now.steps < cap + 2 * work) & (s.way.jams < JAMS) & jnp.isfinite(rows.scale[1])
@@ -148,9 +134,9 @@ def newton_by_compliance(
 
     def step(s: _Search) -> _Search:
         def descend(s: _Search) -> tuple[_Way, Array]:
-            each, rigid = _compliances(problem, s.way), s.way.compliance == 0.0
-            plain = jnp.where(s.way.k == 0, s.since, 0)
-            return s.way, s.now.x + rows.direction(s.now, compliance=each, rigid=rigid, steps=plain)
+            rigid, plain = s.way.compliance == 0.0, jnp.where(s.way.k == 0, s.since, 0)
+            step = rows.direction(s.now, compliance=s.way.each, rigid=rigid, steps=plain)
+            return s.way, s.now.x + step
 
         def on(s: _Search) -> tuple[_Way, Array]:
             way = _onwards(s, rows, tolerance, s.now.steps < cap + work)
@@ -162,18 +148,17 @@ def newton_by_compliance(
             way, x = lax.switch(turn + 2 * (s.since < 0), (descend, on, stay), s)
         else:
             way, x = lax.cond(turn, on, descend, s)
-        known = jnp.where(way.proximal, way.x, 0.0)
-        now = rows.at(x, s.now.steps + ~turn, _compliances(problem, way), known)
+        proximal, rigid = way.k == 1, way.compliance == 0.0
+        now = rows.at(x, s.now.steps + ~turn, way.each, jnp.where(proximal, way.x, 0.0))
         # nothing resists at known impulses; the certificate grows by at most this factor with the scaling
-        whole = dataclasses.replace(now, residual=now.residual * (1.0 + way.compliance))
-        rigid = (way.compliance == 0.0) | (way.proximal & turn)
-        best = _chosen((whole.residual < s.best.residual) & rigid, whole, s.best)
+        whole = now.residual * (1.0 + way.compliance)
+        better = (whole < s.best.residual) & (rigid | (proximal & turn))
+        best = _chosen(better, dataclasses.replace(now, residual=whole), s.best)
         return _Search(now=now, best=best, way=way, since=jnp.where(turn, 0, s.since + 1))
 
-    zero, rigid = jnp.asarray(0, int), jnp.zeros(())
+    zero, rigid, none = jnp.asarray(0, int), jnp.zeros(()), jnp.zeros_like(start.x)
     way = _Way(
-        compliance=rigid, last=rigid, x=start.x, factor=rigid, own=jnp.zeros_like(start.x), jams=zero,
-        k=zero,
+        compliance=rigid, each=none, last=rigid, x=none, factor=rigid, own=none, jams=zero, k=zero
     )  # fmt: skip
     s = repeat(unsolved, step, _Search(now=start, best=start, way=way, since=start.steps))
     jammed = ((s.way.jams > 0) | rows.huge(s.best.x)) & ~(s.best.residual <= tolerance)
@@ -184,64 +169,57 @@ def newton_by_compliance(
     return end, s.way.k
 
 
-def _compliances(problem: ContactProblem, way: _Way) -> Array:
-    """Compliances of all rows (m,), equal in proximal steps, and in the contacts of the first path."""
-    low, high = np.log(RATIOS)
-    each = jnp.exp(low + (high - low) * _drawn(problem, way.k - 2)[:, :1])
-    each = jnp.broadcast_to(jnp.where(way.proximal, 1.0, each), (problem.nc, 1 + problem.nt))
-    return way.compliance * problem.stack(each, jnp.ones(problem.nb))
-
-
 def _drawn(problem: ContactProblem, k: Array) -> Array:
-    """Numbers (nc, 1 + nt) between 0 and 1, evenly spread over the numbers ``k``; zero for ``k = 0``."""
-    turns = k * np.random.default_rng(0).uniform(size=(problem.nc, 1 + problem.nt))
+    """Numbers (nc, 1 + nt) between 0 and 1, evenly spread over the numbers ``k``; a half for ``k = 0``."""
+    turns = 0.5 + k * np.random.default_rng(0).uniform(size=(problem.nc, 1 + problem.nt))
     return turns - jnp.floor(turns)
 
 
 def _onwards(s: _Search, rows: ProxRows, tolerance: Array, early: Array) -> _Way:
     """Next stage: of this way, or the first of another one; proximal steps go on while it is ``early``."""
-    way = s.way
-    solved = (way.k > 0) & (s.now.residual <= way.enough(tolerance))
-    answered = dataclasses.replace(
-        way, x=jnp.where(solved, s.now.x, way.x), last=jnp.where(solved, way.compliance, way.last),
-        own=jnp.where(solved & (way.last > GENTLE), s.now.x, way.own),
-    )  # fmt: skip
-    huge = rows.huge(answered.x) & (way.k > 0)
+    way, plain, proximal = s.way, s.way.k == 0, s.way.k == 1
+    solved = ~plain & (s.now.residual <= tolerance)
+    last, x = jnp.where(solved, way.compliance, way.last), jnp.where(solved, s.now.x, way.x)
+    huge = rows.huge(x)
     # a path ends after rigid contacts, or without a first answer; at a fold contacts become rigid
-    along = (answered.last > 0.0) & (solved | (way.compliance > 0.0)) & (way.k > 1)
-    same = _chosen(way.proximal, _resisting(answered, solved), _nearer(answered, solved, tolerance))
-    stays = jnp.where(way.proximal, early & ~huge, along)
-    return _chosen(stays, same, _another(answered, rows, huge))
-
-
-def _resisting(way: _Way, solved: Array) -> _Way:
-    """The next proximal step."""
-    c = jnp.clip(way.compliance * jnp.where(solved, SMALLER, LARGER), SMALLEST, LARGEST)
-    return dataclasses.replace(way, compliance=c, last=jnp.zeros_like(c))
-
-
-def _nearer(way: _Way, solved: Array, tolerance: Array) -> _Way:
-    """The next compliance of a path from an answer, a nearer one where there is none."""
+    path = (last > 0.0) & (solved | (way.compliance > 0.0))
+    on = jnp.where(proximal, early & ~huge, path)
     factor = jnp.where(solved, jnp.maximum(way.factor * way.factor, FASTEST), jnp.sqrt(way.factor))
-    wanted = jnp.where(factor <= SLOWEST, way.last * factor, 0.0)
-    compliance = jnp.where(wanted > RIGID * tolerance, wanted, 0.0)
-    return dataclasses.replace(way, compliance=compliance, factor=factor)
-
-
-def _another(way: _Way, rows: ProxRows, huge: Array) -> _Way:
-    """The beginning of the next way: proximal steps from the impulses before all steps, then paths, and
-    rigid contacts with drawn impulses.
-    """
-    problem, plain = rows.problem, way.k == 0
-    # friction in any direction, none of contacts out of reach
-    drawn = (_drawn(problem, way.k) - np.array([0.0] + [0.5] * problem.nt)) * problem.mask[:, None]
-    drawn = DRAWN * rows.scale[1] * problem.stack(drawn, jnp.zeros(problem.nb))
-    rigid = ((way.k >= WAYS) | (way.jams > 0)) & (lax.rem(way.k, WAYS) != 0)
-    return dataclasses.replace(
-        way, compliance=jnp.where(plain, FIRST, jnp.where(rigid, 0.0, SOFT)),
-        last=jnp.zeros_like(way.last), x=jnp.where(plain, way.x, jnp.where(rigid, drawn, 0.0)),
-        factor=jnp.full_like(way.factor, FASTEST), jams=way.jams + (huge & ~way.proximal), k=way.k + 1,
+    nearer = last * factor
+    nearer = jnp.where((factor <= SLOWEST) & (nearer > RIGID * tolerance), nearer, 0.0)
+    resisting = jnp.maximum(way.compliance * jnp.where(solved, SMALLER, LARGER), SMALLEST)
+    k = way.k + ~on
+    drawn = _drawn(rows.problem, jnp.maximum(k - 2, 0))
+    rigid = ((way.k >= WAYS) | (way.jams > 0)) & (lax.rem(way.k, WAYS) != 1)
+    first = jnp.where(plain, FIRST, jnp.where(rigid, 0.0, SOFT))
+    compliance = jnp.where(on, jnp.where(proximal, resisting, nearer), first)
+    return _Way(
+        compliance=compliance, each=compliance * _ratios(rows.problem, drawn),
+        last=jnp.where(on, last, 0.0), x=jnp.where(on, x, jnp.where(rigid, _impulses(rows, drawn), 0.0)),
+        factor=jnp.where(on, factor, FASTEST), own=jnp.where(solved & (way.last > GENTLE), x, way.own),
+        jams=way.jams + (huge & ~on), k=k,
     )  # fmt: skip
+
+
+def _drawn(problem: ContactProblem, k: Array) -> Array:
+    """Numbers (nc, 1 + nt) between 0 and 1, evenly spread over the numbers ``k``; a half for ``k = 0``."""
+    turns = 0.5 + k * np.random.default_rng(0).uniform(size=(problem.nc, 1 + problem.nt))
+    return turns - jnp.floor(turns)
+
+
+def _ratios(problem: ContactProblem, drawn: Array) -> Array:
+    """Compliances of rows (m,) in parts of that of the way: equal, except on paths after the first one."""
+    low, high = np.log(RATIOS)
+    each = jnp.exp(low + (high - low) * drawn[:, :1])
+    each = jnp.broadcast_to(each, (problem.nc, 1 + problem.nt))
+    return problem.stack(each, jnp.ones(problem.nb))
+
+
+def _impulses(rows: ProxRows, drawn: Array) -> Array:
+    """Drawn impulses (m,): friction in any direction, none of contacts out of reach."""
+    problem = rows.problem
+    each = (drawn - np.array([0.0] + [0.5] * problem.nt)) * problem.mask[:, None]
+    return DRAWN * rows.scale[1] * problem.stack(each, jnp.zeros(problem.nb))
 
 
 def _chosen(first: Array, a: Any, b: Any) -> Any:

@@ -98,6 +98,12 @@ def matmul(a: Any, b: Any) -> Any:
     return jnp.sum(a[:, :, None] * b[None, :, :], axis=1)
 
 
+# loop counters are never negative: each index of its own takes three operations more
+_part = functools.partial(lax.dynamic_slice_in_dim, allow_negative_indices=False)
+_entry = functools.partial(lax.dynamic_index_in_dim, keepdims=False, allow_negative_indices=False)
+_with_entry = functools.partial(lax.dynamic_update_index_in_dim, allow_negative_indices=False)
+
+
 def _gauss_jordan(a: Array, b: Array) -> Array:
     """Solution of ``a x = b`` by rank-one Gauss-Jordan without pivoting. ``b`` stays apart, so the result
     is linear in it and transposes in reverse mode. Written out for few unknowns, a loop for more, where the
@@ -113,9 +119,9 @@ def _gauss_jordan(a: Array, b: Array) -> Array:
 
     def in_turn(k: Array, both: tuple[Array, Array]) -> tuple[Array, Array]:
         a, b = both
-        pivot, known = (lax.dynamic_slice_in_dim(x, k, 1) for x in both)
-        column = lax.dynamic_slice_in_dim(a, k, 1, axis=1)
-        unit = column / lax.dynamic_slice_in_dim(pivot, k, 1, axis=1)
+        pivot, known = (_part(x, k, 1) for x in both)
+        column = _part(a, k, 1, axis=1)
+        unit = column / _part(pivot, k, 1, axis=1)
         factor = jnp.where(np.arange(n)[:, None] == k, 0.0, unit)
         return a - factor * pivot, b - factor * known
 
@@ -172,8 +178,8 @@ def solve_rows(a: Array, b: Array, rows: Array) -> Array:
 
     def eliminate(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         k, a = carry
-        row = lax.dynamic_slice_in_dim(a, k, 1)
-        unit = lax.dynamic_slice_in_dim(a, k, 1, axis=1) / lax.dynamic_slice_in_dim(row, k, 1, axis=1)
+        row = _part(a, k, 1)
+        unit = _part(a, k, 1, axis=1) / _part(row, k, 1, axis=1)
         return following(k), a - jnp.where(index[:, None] == k, 0.0, unit) * row
 
     known = jnp.where(rows, 0.0, b)
@@ -194,7 +200,7 @@ def solve_some_rows(a: Array, b: Array, rows: Array) -> Array:
     after = _following(rows)
 
     def at(x: Array, k: Array) -> Array:
-        return lax.dynamic_index_in_dim(x, k, keepdims=False)
+        return _entry(x, k)
 
     def eliminate(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         k, a, b = carry
@@ -205,8 +211,8 @@ def solve_some_rows(a: Array, b: Array, rows: Array) -> Array:
             i, a, b = carry
             other = at(a, i)
             part = jnp.where(i == k, 0.0, at(other, k) / pivot)
-            a = lax.dynamic_update_index_in_dim(a, other - part * row, i, 0)
-            b = lax.dynamic_update_index_in_dim(b, at(b, i) - part * own, i, 0)
+            a = _with_entry(a, other - part * row, i, 0)
+            b = _with_entry(b, at(b, i) - part * own, i, 0)
             return at(after, i + 1), a, b
 
         _, a, b = lax.while_loop(lambda carry: carry[0] < n, reduce, (after[0], a, b))
@@ -224,9 +230,9 @@ def _following(rows: Array) -> Array:
     n = rows.shape[0]
 
     def back(k: Array, after: Array) -> Array:
-        here, then = n - 1 - k, lax.dynamic_index_in_dim(after, n - k, keepdims=False)
-        here = jnp.where(lax.dynamic_index_in_dim(rows, here, keepdims=False), here, then)
-        return lax.dynamic_update_index_in_dim(after, here, n - 1 - k, 0)
+        here, then = n - 1 - k, _entry(after, n - k)
+        here = jnp.where(_entry(rows, here), here, then)
+        return _with_entry(after, here, n - 1 - k, 0)
 
     return lax.fori_loop(0, n, back, jnp.full(n + 1, n))
 
