@@ -201,12 +201,6 @@ def _onwards(s: _Search, rows: ProxRows, tolerance: Array, early: Array) -> _Way
     )  # fmt: skip
 
 
-def _drawn(problem: ContactProblem, k: Array) -> Array:
-    """Numbers (nc, 1 + nt) between 0 and 1, evenly spread over the numbers ``k``; a half for ``k = 0``."""
-    turns = 0.5 + k * np.random.default_rng(0).uniform(size=(problem.nc, 1 + problem.nt))
-    return turns - jnp.floor(turns)
-
-
 def _ratios(problem: ContactProblem, drawn: Array) -> Array:
     """Compliances of rows (m,) in parts of that of the way: equal, except on paths after the first one."""
     low, high = np.log(RATIOS)

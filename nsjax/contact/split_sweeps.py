@@ -28,7 +28,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact import mixing
-from nsjax.contact.certificate import impulse_scale, natural_residual, relative_residual
+from nsjax.contact.certificate import LARGEST_RATIO, impulse_scale, natural_residual, relative_residual
 from nsjax.contact.compliant_ways import newton_by_compliance
 from nsjax.contact.cone_newton import cone_newton
 from nsjax.contact.newton import beginning
@@ -299,13 +299,16 @@ def split_steps(
 def _by_matrix(
     problem: ContactProblem, x: Array, *, tolerance: Array, cap: Array
 ) -> tuple[Array, Array, Array]:
-    """The better of ``x`` and the answer with the matrix, where `cone_newton` has failed."""
-    before = natural_residual(problem, x)
+    """The better of ``x`` and the answer with the matrix, where `cone_newton` has failed. Where no impulses
+    fulfil the laws the ``x`` of sweeps may be enormous: the gentle ones with the matrix are taken.
+    """
     matrix = problem.dense()
+    before, scale = natural_residual(problem, x), impulse_scale(problem, problem.scaling())[1]
     end, _ = newton_by_compliance(
         matrix, beginning(matrix, x), tolerance=tolerance, max_iterations=cap, unseen=True
     )
-    better = end.residual < before
+    huge = jnp.max(jnp.abs(x), initial=0.0) > LARGEST_RATIO * scale
+    better = (end.residual < before) | (jnp.isinf(end.residual) & huge)
     return jnp.where(better, end.x, x), end.steps, jnp.where(better, end.residual, before)
 
 

@@ -111,11 +111,26 @@ def test_from_known_impulses() -> None:
 
 
 def test_what_is_not_reached_is_said() -> None:
-    """The certificate is that of the impulses, also where no impulses meet the tolerance."""
-    given = problem(0.4)
-    answer = BY_PRODUCTS(given, tolerance=0.0, max_iterations=1)
-    assert 0.0 < answer.residual < 1e-11
-    assert natural_residual(given, answer.x) <= 1e-11
+    """Two walls that close on a body from both sides: no impulses stop both."""
+    values = np.zeros((2, 2, 1 + NT, BLOCK))
+    for k, normal in enumerate((1.0, -1.0)):
+        frame = normal * np.eye(3)
+        values[k, 0, :, :3], values[k, 1, :, :3] = frame, -frame
+    of = jnp.array([[0, 1], [0, 1]])
+    wt = Paired(values=jnp.asarray(values), of=of, blocks=1)
+    response = Paired(
+        values=jnp.asarray(values * np.array([1.0, 0.0])[:, None, None]), of=of, blocks=1, across=True,
+        inverse=jnp.eye(BLOCK)[None],
+    )  # fmt: skip
+    closing = ContactProblem(
+        nc=2, nt=NT, nb=0, delassus=Factored(wt=wt, response=response),
+        free=jnp.asarray([-1.0, 0.0, 0.0] * 2), friction=jnp.full(2, 0.3), mask=jnp.ones(2, bool),
+    )  # fmt: skip
+    none = BY_PRODUCTS(closing, max_iterations=5)
+    assert np.isinf(none.residual)
+    assert np.max(np.abs(none.x)) <= 10.0
+    apart = dataclasses.replace(closing, free=jnp.asarray([-1.0, 0.0, 0.0, 1.0, 0.0, 0.0]))
+    assert BY_PRODUCTS(apart, max_iterations=5).residual <= 1e-11
 
 
 def test_when_sweeps_give_way() -> None:
