@@ -17,7 +17,7 @@ import pytest
 
 import nsjax
 from nsjax import schemes
-from nsjax.multibody import assemble, read_mjcf
+from nsjax.multibody import read_mjcf
 from tests.control.mechanisms import hopper
 
 SLOW = pytest.mark.slow
@@ -76,24 +76,31 @@ def test_the_mean_gradient_is_the_secant_of_the_mean(dt: float, starts: int) -> 
 
 
 @SLOW
-def test_the_mean_gradient_on_a_hopper_of_others(reference_data: pathlib.Path) -> None:
-    """Its file, dropped on its feet from 32 heights, 200 steps with joints that go back to where a policy
+@pytest.mark.parametrize("robot", ["hopper", "ant"])
+def test_the_mean_gradient_on_robots_of_others(reference_data: pathlib.Path, robot: str) -> None:
+    """Their files, dropped on their feet from 32 heights, 200 steps with joints that go to where a policy
     wants them. Impacts that come or go at the end of a run, and friction that turns, move with the gain.
     """
-    file = read_mjcf(reference_data / "robots" / "hopper.xml")
-    problem, motors = assemble(*file, gravity=file.gravity), [x.name for x in file if x.kind == "actuator"]
+    file = read_mjcf(reference_data / "robots" / f"{robot}.xml")
+    problem, motors = file.problem(), [x.name for x in file if x.kind == "actuator"]
     many = nsjax.stepper(problem, schemes.moreau(), 1e-3, inputs=motors, save=["impacts"]).batch(32)
-    q = np.tile([0.0, 0.0, 0.0, -0.3, -0.4, 0.55], (32, 1))
-    gaps = problem.system.gap(0.0, jnp.asarray(q[0]), problem.params)
-    q[:, 1] += 0.01 - float(jnp.min(gaps)) + np.linspace(0.0, 0.03, 32)
+    one = np.array(problem.state.q)
+    driven = slice(3, 6) if robot == "hopper" else slice(7, 15)
+    up = {"hopper": 1, "ant": 2}[robot]
+    if robot == "hopper":
+        one[driven] = [-0.3, -0.4, 0.55]
+    wanted = np.array([-0.2, -0.3, 0.5]) if robot == "hopper" else 1.3 * one[driven]
+    gaps = np.asarray(problem.system.gap(0.0, jnp.asarray(one), problem.params))
+    ground = ["floor" in name for name in problem.system.labels.contacts]
+    q = np.tile(one, (32, 1))
+    q[:, up] += 0.01 - np.min(gaps[ground]) + np.linspace(0.0, 0.03, 32)
 
     def value(gain: Any) -> tuple[Any, Any]:
         def step(carry: Any, _: Any) -> Any:
-            away = np.array([-0.2, -0.3, 0.5]) - carry.state.q[:, 3:6]
-            carry, row = many.step(carry, gain * away)
-            return carry, (row.q[:, 1], row.impacts)
+            carry, row = many.step(carry, gain * (wanted - carry.state.q[:, driven]))
+            return carry, (row.q[:, up], row.impacts)
 
-        start = many.reset(state=nsjax.State(t=0.0, q=q, v=np.zeros(6)))
+        start = many.reset(state=nsjax.State(t=0.0, q=q, v=np.zeros(problem.system.nv)))
         carry, (height, impacts) = jax.lax.scan(step, start, None, length=200)
         return 1e-3 * jnp.sum(height, axis=0), (jnp.sum(impacts, axis=(0, 2)), carry.status)
 
