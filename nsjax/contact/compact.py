@@ -30,15 +30,21 @@ def _room(count: int) -> int:
 
 
 def overflows(rough: int, smooth: int, nt: int) -> bool:
-    """Whether a system may have more contacts than the capacity, and so many rows that the solver of all
-    rows is a large part of its program.
+    """Whether a run begins without the solver of all rows. Either more contacts with all rows are possible
+    than the capacity allows, and the solver is a large part of its program; or more contacts without
+    friction are. These are mostly the limits of joints, of which one in two is active at most.
     """
-    return rough > _room(rough) and rough * (1 + nt) + smooth > LOOP_LIMIT
+    if rough <= _room(rough):
+        return smooth > _room(smooth)
+    return rough * (1 + nt) + smooth > LOOP_LIMIT
 
 
 def crowded(rough: int, closed: Array) -> bool:
-    """Whether more contacts ``closed`` (nc,) bool are closed than the capacity allows."""
-    return int(np.sum(np.asarray(closed)[:rough])) > _room(rough)
+    """Whether more contacts ``closed`` (nc,) bool, ``rough`` of them with all rows, are closed than the
+    capacities allow.
+    """
+    kinds = np.split(np.asarray(closed), [rough])
+    return any(np.sum(kind) > _room(len(kind)) for kind in kinds)
 
 
 def gathers(problem: ContactProblem) -> bool:

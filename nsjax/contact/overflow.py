@@ -8,6 +8,10 @@ rule, CPU microseconds a step and CPU seconds to compile with the library, with 
 either: a planar hopper of seven bodies with 125 rows 113 and 8, 41 and 13, 41 and 11; a cheetah with 231
 rows 101 and 10, 52 and 18; three boxes with 144 rows 135 and 11, 50 and 22, 50 and 18.
 
+Joint limits alone can be more than their capacity, but hardly are: a joint is at one of its two at most.
+Without the solver of all rows an ant (16 limits) compiles in 8.5 CPU seconds in place of 10.1, a go1 (24)
+in 12.0 in place of 15.0, a humanoid (34) in 21 in place of 25, with steps of the same length.
+
 A run outside transformations therefore begins with a program without that solver. If a step fails in it,
 the steps since the last call are computed again, as are all further ones, by the whole program, which is
 compiled then.

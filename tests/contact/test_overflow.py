@@ -10,7 +10,7 @@ import nsjax
 from nsjax import schemes
 from nsjax.contact import overflow
 from nsjax.contact.overflow import without_overflow
-from nsjax.multibody import assemble, body, contact, plane, points
+from nsjax.multibody import assemble, body, contact, plane, points, slide
 from tests.common.kernel import is_one_kernel, loop_text
 
 SPIKES = 34
@@ -36,6 +36,22 @@ def comb():
         contact("road", points("comb", teeth), plane(), friction=0.3),
         gravity=9.81, start={"comb": ((0.0, 0.15, 0.0), (0.5, 0.0, 0.0))},
     )  # fmt: skip
+
+
+RODS = 9
+"""Sliding rods: 18 ends of their guides, eight of which find places."""
+
+
+def rods():
+    """Rods that fall onto the lower ends of their guides, one after the other."""
+    parts, start = [], {}
+    for k in range(RODS):
+        start[f"guide_{k}"] = 0.02 + 0.002 * k
+        parts += [
+            body(f"rod_{k}", mass=1.0 + 0.1 * k, inertia=0.1),
+            slide(f"guide_{k}", "ground", f"rod_{k}", axis=(0.0, 1.0), limits=(0.0, 0.5)),
+        ]
+    return assemble(*parts, gravity=9.81, start=start)
 
 
 def ends(problem, steps):
@@ -68,6 +84,18 @@ def test_a_comb_needs_all_rows() -> None:
     # what a process has seen it does not try again
     ends(comb(), 200)
     assert len(overflow.OVERFLOWED) == 1
+
+
+@pytest.mark.parametrize(("steps", "more"), [(85, False), (150, True)])
+def test_rods_at_the_ends_of_their_guides(steps, more) -> None:
+    """Eight of nine have landed, then all."""
+    overflow.OVERFLOWED.clear()
+    one, other = ends(rods(), steps)
+    assert bool(overflow.OVERFLOWED) is more
+    assert np.allclose(one, other, rtol=0, atol=1e-12)
+    fallen = np.sqrt(2.0 * (0.02 + 0.002 * np.arange(RODS)) / 9.81) < steps * 1e-3
+    assert np.sum(fallen) == RODS - (not more)
+    assert np.allclose(one[fallen], 0.0, atol=1e-3)  # the drift of the step of the landing, v dt
 
 
 def test_who_begins_so(monkeypatch) -> None:
