@@ -15,7 +15,7 @@ from jax import lax
 
 from nsjax.contact.overflow import OVERFLOWED, without_overflow
 from nsjax.core import checks
-from nsjax.core.arguments import check_switches
+from nsjax.core.arguments import check_switches, named_arguments
 from nsjax.core.blocks import kept_bytes, plan_blocks, scan_blocks, tree_shapes
 from nsjax.core.errors import InputError
 from nsjax.core.inputs import check_constants, driven
@@ -26,6 +26,7 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State, System
 from nsjax.divergence import with_divergence
 from nsjax.loop import LoopProgram, RunState, begin_run, no_tally, prepare_run, run_row, trajectory
+from nsjax.multibody.parts import Part
 from nsjax.stability import warn_of_step
 from nsjax.startup.fingerprint import package_held
 from nsjax.startup.lowered import kept_call
@@ -47,14 +48,22 @@ solves."""
 
 
 def _unpacked(run: Callable[P, Trajectory]) -> Callable[P, Trajectory]:
-    """The function ``run`` with an error sentence if it is given a problem instead of its three values."""
+    """The function ``run`` with an error sentence for a problem in place of its three values, and for parts
+    in place of a problem.
+    """
 
     @functools.wraps(run)
     def asked(*args: P.args, **kwargs: P.kwargs) -> Trajectory:
-        if args and isinstance(args[0], Problem):
+        first = args[0] if args else None
+        if isinstance(first, Problem):
             raise InputError(
                 "simulate: the first argument is a problem, which is three values here; unpack it with a "
                 "star: simulate(*problem, scheme, dt=1e-3, time=1.0)"
+            )
+        if any(isinstance(x, Part) for x in (first if isinstance(first, list | tuple) else [first])):
+            raise InputError(
+                "simulate: the first argument is a part or a list of parts, which is no problem yet; give "
+                "simulate(*assemble(*parts), scheme, ...), of a model file simulate(*file.problem(), ...)"
             )
         return run(*args, **kwargs)
 
@@ -62,6 +71,7 @@ def _unpacked(run: Callable[P, Trajectory]) -> Callable[P, Trajectory]:
 
 
 @_unpacked
+@named_arguments
 def simulate(
     system: System,
     params: PyTree,

@@ -109,14 +109,8 @@ def _beside(base: Mapping[str, PyTree], key: Key) -> str:
     for name in key.path[:-1]:
         above = child(above, name)
     whole = ".".join(key.path[1:-1])
-    given = [f"{whole}.{x}".lstrip(".") for x in dotted(above) if _at(above, x) is not None]
+    given = [f"{whole}.{x}".lstrip(".") for x in dotted(above)]
     return f"give it where the part is made, or change one of {', '.join(given) or 'its other numbers'}"
-
-
-def _at(node: PyTree, path: str) -> Any:
-    for name in path.split("."):
-        node = child(node, name)
-    return node
 
 
 def _hint(base: Mapping[str, PyTree], text: str) -> str:

@@ -98,7 +98,11 @@ def canonical(tree: PyTree, what: str) -> PyTree:
 def check_kind(system: Any, scheme: Any) -> None:
     """Refuses a system or scheme of the wrong kind, with a hint for common mistakes."""
     if not isinstance(system, System):
-        raise InputError(f"simulate: system = {system!r}; it must be an nsjax.System")
+        given = f"a {type(system).__name__}" if isinstance(system, Scheme | State) else repr(system)
+        raise InputError(
+            f"simulate: system = {given}; it must be an nsjax.System; give the problem, then the scheme: "
+            "simulate(*problem, scheme, dt=1e-3, time=1.0)"
+        )
     if not isinstance(scheme, Scheme):
         name = getattr(scheme, "__name__", repr(scheme))
         hint = f"; did you forget the brackets: {name}()?" if callable(scheme) else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import operator
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,18 +26,34 @@ class InputError(ValueError):
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
-    """``"did you mean 'x'? known: ..."`` for an unknown ``name``.
+    """``"did you mean 'x'? Known: ..."`` for an unknown ``name``.
+
+    A name of several words with dots resembles another one only if every word does: ``floor.friction`` is
+    not ``rod.friction``, but it is ``floor_foot.friction``. In long lists, names that share words come
+    first.
 
     Example:
         >>> from nsjax.core import nearest
         >>> nearest("fricton", ["friction", "mass"])
         "did you mean 'friction'? Known: friction, mass"
+        >>> nearest("floor.friction", ["rod.friction", "floor_foot.friction"])
+        "did you mean 'floor_foot.friction'? Known: rod.friction, floor_foot.friction"
     """
-    names = [str(x) for x in known]
-    match = difflib.get_close_matches(str(name), names, n=1)
+    words, names = str(name).split("."), [str(x) for x in known]
+    same = [x for x in names if "." in x and x.count(".") == len(words) - 1]
+    alike = [x for x in same if all(map(_resembles, words, x.split(".")))]
+    others = set(same) - set(alike)
+    match = difflib.get_close_matches(str(name), [x for x in names if x not in others], n=1) or alike[:1]
     hint = f"did you mean {match[0]!r}? " if match else ""
+    if len(names) > LISTED:
+        names.sort(key=lambda x: -sum(map(operator.eq, words, x.split("."))))
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return f"{hint}Known: {', '.join(names[:LISTED]) if names else 'none'}{more}"
+
+
+def _resembles(word: str, known: str) -> bool:
+    """Whether a word is a part of the known one, or close to it."""
+    return word in known or bool(difflib.get_close_matches(word, [known]))
 
 
 class NamedRows:
