@@ -107,8 +107,8 @@ def simulate(
         steps: number of steps, a multiple of ``every``. Give either steps or time.
         time: duration [s], a whole number of steps.
         every: save each ``every``-th step.
-        save: names of the row quantities to keep beside ``t, q, v`` (see `Trajectory`); None: all but
-            ``notes`` and ``margin``.
+        save: names of the row quantities to save in addition to ``t, q, v`` (see `Trajectory`); None: all
+            but ``notes`` and ``margin``.
         gradient: ``"saltation"`` or ``"discrete"``, the derivative through impacts, see `Scheme`; None:
             the scheme's own. It changes derivatives, and values by rounding only; programs that are not
             differentiated do not depend on it.

@@ -107,8 +107,9 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
 
     Contacts of nonsmooth generalized-alpha have one impulse per step, at its end.
 
-    A run with `nsjax.schemes.localized` and an impact list (``events=K`` of `nsjax.simulate`) has the books
-    of both parts of a step with an impact, ``"end"`` in each, cut at the first instant of the list.
+    A run with `nsjax.schemes.localized` and an impact list (``events=K`` of `nsjax.simulate`) is cut at the
+    first impact of the list in each step. Both parts of such a step have books of their own, of the kind
+    ``"end"``.
 
     Args:
         traj: one run saved with ``every=1`` and all row quantities.

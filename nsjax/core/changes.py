@@ -82,7 +82,7 @@ def changed(
 
 def _key(base: Mapping[str, PyTree], text: str) -> Key:
     """The key of a name. A parameter with exactly this name comes first, even if the name looks like a
-    path; ``params`` and ``state`` stand for all of their numbers.
+    path; ``params`` and ``state`` mean all of their numbers.
     """
     if text in names(base["params"]):
         return Key(text, ("params", text), None)
@@ -104,7 +104,7 @@ def _found(base: Mapping[str, PyTree], key: Key) -> Any:
 
 
 def _beside(base: Mapping[str, PyTree], key: Key) -> str:
-    """End of a sentence that lists the numbers beside one that is not set."""
+    """End of a sentence about a number that is not set; it lists the other numbers of its group."""
     above: Any = base
     for name in key.path[:-1]:
         above = child(above, name)

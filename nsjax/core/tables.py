@@ -24,7 +24,7 @@ it: times of steps are products, times of a table are computed by the user, and 
 
 @record()
 class Segment:
-    """An input over a step: ``value + slope (t - start)``; without slope it is held."""
+    """An input over a step: ``value + slope (t - start)``; without slope it is constant."""
 
     start: Array | float
     value: Array
@@ -95,10 +95,10 @@ def table(times: Any, values: Any, kind: str = "held") -> SampledSignal:
     Raises:
         InputError: for times that do not ascend, another number of values, an unknown kind.
 
-    Limits: a step reads the segment in which it begins: let times be multiples of the step size, or a held
-    value comes up to a step late, and a corner of a line counts at the next step (an error of second
-    order). Reverse mode costs time in proportion to the number of values in every step; inputs that are
-    given step by step (`nsjax.stepper`) do not.
+    Limits: a step reads the segment in which it begins. If times are no multiples of the step size, a held
+    value therefore acts up to one step late, and a corner between two lines at the next step (an error of
+    second order). The time of a step in reverse mode is proportional to the number of values; with inputs
+    that are given step by step (`nsjax.stepper`) it is not.
 
     Example:
         >>> import nsjax

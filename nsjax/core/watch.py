@@ -96,7 +96,7 @@ def watch_gaps(watch: Watch, output: Output, dt: Array, limits: WatchLimits) -> 
     slows = (watch.bend[0] > 0.0) & jnp.isfinite(watch.bend[0])
     graze = (own != 0) | (slows & (margin < limits.near)) | (limits.sequence * margin < watch.off)
     seen = near.known & (near.missed | (hit & graze))
-    # the contact is closed and opens already: it has turned inside
+    # the contact is closed and separates already: it has turned inside the step
     inside = event.active & ~event.impact & (watch.last > 0.0) & (event.rate_before > 0.0)
     inside = inside & (watch.off >= limits.flight)
     grazing = jnp.where((near.missed & (near.turning < limits.resolved)) | inside, notes.GRAZING, 0)

@@ -131,9 +131,9 @@ class Dense:
     def stacked(self, copies: int) -> Dense:
         """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one.
 
-        The tangent of several vectors is inverted: jaxlib 0.10.2 refuses the calls with triangular factors
-        in the loops of such steps (``No registered implementation for untyped custom call to
-        lapack_dtrsm_ffi``), since they lose the version of their interface on the way into the compiler.
+        The tangent of several vectors is inverted, because jaxlib 0.10.2 refuses the solves with triangular
+        factors in the loops of such steps: ``No registered implementation for untyped custom call to
+        lapack_dtrsm_ffi``. The calls lose the version of their interface on the way into the compiler.
         """
         return self if copies == 1 else dataclasses.replace(self, inverse=True)
 

@@ -1,4 +1,4 @@
-"""Masses on springs, the last one held by a very stiff spring or by a constraint."""
+"""Masses on springs; a very stiff spring or a constraint holds the last one."""
 
 from __future__ import annotations
 

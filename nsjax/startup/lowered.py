@@ -1,4 +1,4 @@
-"""Cache of lowered programs beside the compiled ones, so that later processes do not trace again."""
+"""Cache of lowered programs, stored with the compiled ones, so that later processes do not trace again."""
 
 from __future__ import annotations
 

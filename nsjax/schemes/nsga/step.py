@@ -221,7 +221,7 @@ def _predicted(step: Step) -> Prediction:
 
 @record()
 class _StepRest:
-    """Results of a step beside its velocity jump.
+    """Results of a step other than its velocity jump.
 
     Args:
         a, acceleration: algorithmic and true acceleration.
