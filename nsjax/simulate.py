@@ -53,7 +53,7 @@ def _unpacked(run: Callable[P, Trajectory]) -> Callable[P, Trajectory]:
     """
 
     @functools.wraps(run)
-    def asked(*args: P.args, **kwargs: P.kwargs) -> Trajectory:
+    def checked_run(*args: P.args, **kwargs: P.kwargs) -> Trajectory:
         first = args[0] if args else None
         if isinstance(first, Problem):
             raise InputError(
@@ -67,7 +67,7 @@ def _unpacked(run: Callable[P, Trajectory]) -> Callable[P, Trajectory]:
             )
         return run(*args, **kwargs)
 
-    return asked
+    return checked_run
 
 
 @_unpacked

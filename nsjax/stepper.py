@@ -170,7 +170,7 @@ class Stepper:
             raise InputError("step: u is given, but the stepper has no inputs; name them in inputs=")
         blocks = StepBlocks(self.substeps, self.scheme.stores_solutions)
         run, row = run_row(self._setup(params, constants), carry.run, self.substeps, blocks)
-        return StepperCarry(run=run, last=last, own=carry.own), self._made(params, run, row)
+        return StepperCarry(run=run, last=last, own=carry.own), self._row(params, run, row)
 
     def observe(self, carry: StepperCarry) -> StepRow:
         """The row of the last step, without forces, for instance the outputs of a start for a policy."""
@@ -180,7 +180,7 @@ class Stepper:
             still = segments(jnp.asarray(carry.state.t), self._values(carry.last), self.hold)
             params = dataclasses.replace(params, signals=still)
         run, row = run_row(self._setup(params, constants), carry.run, 0)
-        return self._made(params, run, row)
+        return self._row(params, run, row)
 
     def batch(self, lanes: int) -> StepBatch:
         """Batch of this stepper: the same functions with ``lanes`` values first in all arguments and
@@ -217,7 +217,7 @@ class Stepper:
             program=self.program, scheme=self.scheme, params=params, constants=constants, dt=self.dt
         )
 
-    def _made(self, params: PyTree, run: RunState, row: dict[str, Any]) -> StepRow:
+    def _row(self, params: PyTree, run: RunState, row: dict[str, Any]) -> StepRow:
         system, (t, q, v) = self.program.system, (row.pop(x) for x in ("t", "q", "v"))
         found: dict[str, Array] = {}
         if self.outputs:

@@ -66,7 +66,7 @@ def changed(
     for text, value in changes:
         key = _key(base, text)
         refuse_twice(key, seen, WHO, "give it once")
-        node = _found(base, key)
+        node = _node_of(base, key)
         if fixed and value is None and node is not None:
             raise InputError(f"{WHO}: {text} = None; its equations read it: give a number")
         if fixed and node is None and value is not None:
@@ -94,7 +94,7 @@ def _key(base: Mapping[str, PyTree], text: str) -> Key:
     return dataclasses.replace(key, text=text)
 
 
-def _found(base: Mapping[str, PyTree], key: Key) -> Any:
+def _node_of(base: Mapping[str, PyTree], key: Key) -> Any:
     node: Any = base
     for name in key.path:
         if name not in names(node):

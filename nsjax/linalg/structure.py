@@ -157,7 +157,7 @@ class Dense:
 
 
 @record(static=("structure",))
-class Eliminated:
+class EliminatedTridiagonal:
     """An eliminated block-tridiagonal matrix, in the order of the unknowns."""
 
     structure: Any
@@ -211,9 +211,9 @@ class Coloured(Structure):
         """``A x`` (n,)."""
         return self.from_blocks(product(matrix, self.to_blocks(x[:, None])), x.shape[0])[:, 0]
 
-    def eliminate(self, matrix: Tridiagonal, columns: Array) -> tuple[Eliminated, Array]:
+    def eliminate(self, matrix: Tridiagonal, columns: Array) -> tuple[EliminatedTridiagonal, Array]:
         """Eliminated matrix, and its inverse times ``columns`` (n, k)."""
-        done = Eliminated(structure=self, matrix=matrix, factors=factor(matrix))
+        done = EliminatedTridiagonal(structure=self, matrix=matrix, factors=factor(matrix))
         return done, done.solve(columns) if columns.shape[1] else columns
 
 
