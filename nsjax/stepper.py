@@ -14,7 +14,7 @@ import numpy as np
 from nsjax.core import checks
 from nsjax.core.arguments import check_is, name_list, numbers
 from nsjax.core.blocks import StepBlocks
-from nsjax.core.errors import InputError
+from nsjax.core.errors import InputError, check_choice, check_whole
 from nsjax.core.inputs import (
     DrivenParams,
     Inputs,
@@ -208,8 +208,7 @@ class Stepper:
             >>> steps.outputs["theta1"].shape
             (100, 3)
         """
-        if not isinstance(lanes, int) or lanes < 1:
-            raise InputError(f"batch: lanes = {lanes!r}; give a whole number of at least 1")
+        check_whole("batch: lanes", lanes, 1)
         return StepBatch(self, lanes)
 
     def _setup(self, params: PyTree, constants: PyTree) -> RunSetup:
@@ -359,10 +358,8 @@ def stepper(
     system = problem.system
     checks.check_kind(system, scheme)
     checks.check_precision()
-    if hold not in KINDS:
-        raise InputError(f"stepper: hold = {hold!r}; choose {' or '.join(KINDS)}")
-    if not isinstance(substeps, int) or substeps < 1:
-        raise InputError(f"stepper: substeps = {substeps!r}; give a whole number of at least 1")
+    check_choice("stepper: hold", hold, KINDS)
+    check_whole("stepper: substeps", substeps, 1)
     inputs, outputs = name_list("stepper", "inputs", inputs), name_list("stepper", "outputs", outputs)
     checks.check_lengths(dt, 1, None, 1, 0)
     checks.check_gradient(scheme, gradient)

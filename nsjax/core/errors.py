@@ -1,4 +1,6 @@
-"""One exception type for bad input, and the nearest-name hint used in its sentences."""
+"""One exception type for bad input, the hint on near names in its sentences, and checks that many arguments
+share.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,8 @@ import difflib
 import operator
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 LISTED = 20
 """Largest number of known names that an error sentence lists."""
@@ -54,6 +58,35 @@ def nearest(name: object, known: Iterable[object]) -> str:
 def _resembles(word: str, known: str) -> bool:
     """Whether a word is a part of the known one, or close to it."""
     return word in known or bool(difflib.get_close_matches(word, [known]))
+
+
+def check_choice(what: str, value: object, known: Iterable[object]) -> None:
+    """Refuses a value that is none of ``known``; ``what`` names the function and the argument.
+
+    Example:
+        >>> from nsjax.core.errors import check_choice
+        >>> check_choice("table: kind", "cubic", ("held", "linear"))
+        Traceback (most recent call last):
+            ...
+        nsjax.core.errors.InputError: table: kind = 'cubic'; choose one of held, linear
+    """
+    if value not in list(known):
+        raise InputError(f"{what} = {value!r}; choose one of {', '.join(map(str, known))}")
+
+
+def check_whole(what: str, value: object, least: int) -> int:
+    """The value as an int; refuses one that is no whole number, or below ``least``, and True and False.
+
+    Example:
+        >>> from nsjax.core.errors import check_whole
+        >>> check_whole("batch: lanes", 0, 1)
+        Traceback (most recent call last):
+            ...
+        nsjax.core.errors.InputError: batch: lanes = 0; it must be a whole number, at least 1
+    """
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise InputError(f"{what} = {value!r}; it must be a whole number, at least {least}")
+    return int(value)
 
 
 class NamedRows:

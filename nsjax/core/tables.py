@@ -10,7 +10,7 @@ from jax import lax
 
 from nsjax.core.arguments import numbers
 from nsjax.core.checks import is_traced
-from nsjax.core.errors import InputError
+from nsjax.core.errors import InputError, check_choice
 from nsjax.types import Array, record
 
 KINDS = ("held", "linear")
@@ -105,8 +105,7 @@ def table(times: Any, values: Any, kind: str = "held") -> SampledSignal:
         >>> nsjax.table([0.0, 0.1, 0.2], [0.0, 1.0, 0.0], kind="linear").kind
         'linear'
     """
-    if kind not in KINDS:
-        raise InputError(f"table: kind = {kind!r}; choose {' or '.join(KINDS)}")
+    check_choice("table: kind", kind, KINDS)
     times, values = numbers("table", "times", times), numbers("table", "values", values)
     if np.ndim(times) != 1 or not np.shape(times)[0]:
         raise InputError(f"table: times have shape {np.shape(times)}; give (n,), at least one")
