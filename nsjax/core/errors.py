@@ -56,8 +56,8 @@ def nearest(name: object, known: Iterable[object]) -> str:
 
 
 def _resembles(word: str, known: str) -> bool:
-    """Whether a word is a part of the known one, or close to it."""
-    return word in known or bool(difflib.get_close_matches(word, [known]))
+    """Whether a word of some letters is a part of the known one, or is close to it."""
+    return (len(word) > 2 and word in known) or bool(difflib.get_close_matches(word, [known]))
 
 
 def check_choice(what: str, value: object, known: Iterable[object]) -> None:

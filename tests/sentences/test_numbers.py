@@ -223,6 +223,7 @@ def test_a_name_of_several_words_resembles_one_whose_every_word_does() -> None:
     assert nearest("floor.friction", known).startswith("did you mean 'floor_foot.friction'? Known")
     assert nearest("wall.friction", known) == f"Known: {', '.join(known)}"
     assert nearest("rod.fricton", known).startswith("did you mean 'rod.friction'?")
+    assert nearest("o.friction", known).startswith("Known")
     assert nearest("friction", known).startswith("did you mean 'rod.friction'?")
     many = [f"rod{k}.mass" for k in range(30)] + ["floor.friction"]
     assert "Known: floor.friction, rod0.mass," in nearest("wall.friction", many)
