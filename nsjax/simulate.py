@@ -15,7 +15,7 @@ from jax import lax
 
 from nsjax.contact.overflow import OVERFLOWED, without_overflow
 from nsjax.core import checks
-from nsjax.core.arguments import check_switches, named_arguments
+from nsjax.core.arguments import check_call, check_switches
 from nsjax.core.blocks import kept_bytes, plan_blocks, scan_blocks, tree_shapes
 from nsjax.core.errors import InputError
 from nsjax.core.inputs import check_constants, driven
@@ -65,13 +65,16 @@ def _unpacked(run: Callable[P, Trajectory]) -> Callable[P, Trajectory]:
                 "simulate: the first argument is a part or a list of parts, which is no problem yet; give "
                 "simulate(*assemble(*parts), scheme, ...), of a model file simulate(*file.problem(), ...)"
             )
-        return run(*args, **kwargs)
+        try:
+            return run(*args, **kwargs)
+        except TypeError:
+            check_call(run, args, kwargs)
+            raise
 
     return checked_run
 
 
 @_unpacked
-@named_arguments
 def simulate(
     system: System,
     params: PyTree,

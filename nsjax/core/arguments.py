@@ -20,6 +20,9 @@ from nsjax.core.errors import InputError, nearest
 P = ParamSpec("P")
 R = TypeVar("R")
 
+WARNING = ("assemble", "read_mjcf", "read_urdf")
+"""Functions that warn at the line of their caller, which one more call between them would hide."""
+
 
 def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """The same function, whose calls with unknown, missing or too many arguments end in a sentence with the
@@ -41,7 +44,7 @@ def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except TypeError:
-            _check_call(function, args, kwargs)
+            check_call(function, args, kwargs)
             raise
 
     return called
@@ -52,12 +55,13 @@ def with_named_arguments(module: Mapping[str, Any], public: Iterable[str]) -> di
 
     Args:
         module: names of a module and their objects.
-        public: names of the public ones; classes, records and modules among them are left out.
+        public: names of the public ones; classes, records, modules and those of `WARNING` are left out.
     """
-    return {x: named_arguments(module[x]) for x in public if inspect.isfunction(module[x])}
+    chosen = (x for x in public if x not in WARNING and inspect.isfunction(module[x]))
+    return {x: named_arguments(module[x]) for x in chosen}
 
 
-def _check_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+def check_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Refuses arguments that a function does not take; a TypeError inside the function passes."""
     signature, who = inspect.signature(function), function.__name__
     try:

@@ -15,7 +15,7 @@ import pytest
 import nsjax
 from nsjax import InputError, models, schemes
 from nsjax.core.arguments import named_arguments, numbers
-from nsjax.multibody import body, hinge, plane
+from nsjax.multibody import assemble, body, hinge, plane
 
 CRANK = models.slider_crank()
 MOREAU = schemes.moreau()
@@ -190,3 +190,10 @@ def test_numbers_keep_values_and_tracers(tmp_path: pathlib.Path) -> None:
         numbers("x", "y", True)
     slope = jax.grad(lambda u: nsjax.table([0.0, 1.0], [u, 2.0 * u]).values[1])(1.0)
     assert slope == 2.0
+
+
+def test_warnings_name_the_line_of_the_caller() -> None:
+    loop = [body("a", mass=1.0, inertia=0.1), hinge("h", "ground", "a"), hinge("i", "ground", "a")]
+    with pytest.warns(UserWarning, match="follow from the others") as found:
+        assemble(*loop)
+    assert found[0].filename == __file__
