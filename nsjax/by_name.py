@@ -28,7 +28,7 @@ class BodyRows(NamedRows):
         spin: angular velocity (rows,) or (rows, 3) [rad/s], in the axes of the ground.
         kinetic, potential (rows,): energy of its motion, without armatures of joints, and of its weight,
             zero where its centre of mass is at the height of the ground's origin [J]. For a node of a beam:
-            energies of half of the elements beside it.
+            energies of half of the adjacent elements.
     """
 
     OTHER_NAMES: ClassVar[Mapping[str, str]] = {"angle": "rotation", "omega": "spin", "energy": "kinetic"}

@@ -41,7 +41,7 @@ from nsjax.types import Array
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """One derivative beside its secant.
+    """One derivative and its secant.
 
     Args:
         output, parameter: names.

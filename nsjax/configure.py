@@ -25,25 +25,25 @@ def configure(
 
     * switches 64-bit floats on: gap and impact decisions do not work in single precision;
     * asks XLA to compile each CPU time loop into one kernel. A jaxlib that is not in
-      ``nsjax.startup.TESTED_JAXLIB`` is tried once, in a process of its own, and the answer is kept;
+      ``nsjax.startup.TESTED_JAXLIB`` is tested once, in a separate process, and the result is stored;
     * splits the CPU into ``host_devices`` devices, for batches on all cores;
-    * keeps the linear algebra library to ``blas_threads`` threads: its factorisations of some hundred
-      unknowns are ten times slower with several, and batches use the cores better;
+    * limits the linear algebra library to ``blas_threads`` threads: with several, factorisations of some
+      hundred unknowns are ten times slower, and batches use the cores better than the library;
     * keeps compiled programs in the user's cache folder, so that the next process starts at once; runs of
       models and mechanisms of the package are not even traced again (`nsjax.startup.lowered`);
-    * names on stderr, if somebody watches a prompt, a notebook or a terminal, programs that have been
-      compiling for more than three seconds, and hides XLA's slow-compile alarm, which looks like an error.
+    * in a prompt, a notebook or a terminal, names on stderr the programs that have been compiling for more
+      than three seconds; it hides XLA's own message about slow compilation, which looks like an error.
 
     It is idempotent, appends to ``XLA_FLAGS`` and respects a value that is already there.
 
     Derivatives of runs become one kernel as well, forward and reverse: contacts, impacts and shifts are
     behind branches, and solvers are not differentiated through. This form runs fast and compiles slowly.
     Moreau's rule compiles in some ten to fifteen seconds; generalized-alpha and Bathe on the slider-crank
-    take 50 CPU seconds in reverse mode on a loaded machine and then 1.7 and 5 us per step, 80 s if the
-    run is so long that steps are kept in blocks (`nsjax.core.blocks`). Derivatives of larger steps, as
-    of robots, are compiled in pieces, in about a minute (`nsjax.nonlinear.piecewise_loops`).
-    ``one_kernel=False``, for the whole process, compiles faster and runs some eight times slower: for
-    short runs.
+    take 50 CPU seconds in reverse mode on a loaded machine and then 1.7 and 5 us per step. They take 80 s
+    if the run is so long that steps are stored in blocks (`nsjax.core.blocks`). Derivatives of larger
+    steps, as of robots, are compiled in pieces, in about a minute (`nsjax.nonlinear.piecewise_loops`).
+    ``one_kernel=False``, for the whole process, compiles faster and runs some eight times slower, which
+    suits short runs.
 
     Args:
         host_devices: number of CPU devices; None leaves it as it is.

@@ -15,7 +15,7 @@ from nsjax.contact.stage import StageSettings
 from nsjax.core import Problem, State, System
 from nsjax.core.arguments import check_is
 from nsjax.core.checks import canonical, check_precision, check_shapes
-from nsjax.core.errors import InputError
+from nsjax.core.errors import InputError, check_choice
 from nsjax.core.operators import position_gradient, prepared, refreshed, touching
 from nsjax.core.step import SystemState
 from nsjax.core.system import bordered
@@ -93,8 +93,7 @@ def consistent(problem: Problem, *, metric: str = "kinetic") -> Consistent:
     """
     check_precision()
     check_is("consistent", "problem", problem, Problem)
-    if metric not in ("kinetic", "euclidean"):
-        raise InputError(f"consistent: metric = {metric!r}; choose one of kinetic, euclidean")
+    check_choice("consistent: metric", metric, ("kinetic", "euclidean"))
     system = bordered(problem.system)
     params, state = canonical(problem.params, "params"), canonical(problem.state, "state")
     check_shapes(system, params, state)

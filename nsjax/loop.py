@@ -40,7 +40,7 @@ class LoopProgram:
 
     Args:
         system: the model.
-        keep: names of the row quantities to save beside ``t, q, v``.
+        keep: names of the row quantities to save in addition to ``t, q, v``.
         events: number of impacts to list.
     """
 

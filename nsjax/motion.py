@@ -11,7 +11,7 @@ from jax import lax
 
 from nsjax.core.arguments import check_is
 from nsjax.core.checks import is_traced
-from nsjax.core.errors import InputError
+from nsjax.core.errors import InputError, check_whole
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.system import Problem, System
 from nsjax.core.user_functions import call
@@ -147,8 +147,7 @@ def _check(problem: Problem, traj: Trajectory, frames: int, who: str) -> None:
             f"{who}: the system {problem.system.name or 'without a name'} has no shapes; give "
             "System(shapes=...), a function (t, q, p) that returns an nsjax.shapes.Picture"
         )
-    if not isinstance(frames, int | np.integer) or frames < 1:
-        raise InputError(f"{who}: frames = {frames!r}; give a whole number above zero")
+    check_whole(f"{who}: frames", frames, 1)
 
 
 @functools.partial(jax.jit, static_argnames=("system",))

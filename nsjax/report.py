@@ -10,6 +10,11 @@ from nsjax import status
 from nsjax.core.system import contact_names, gap_units
 from nsjax.short import scale
 
+ROUNDING = 4.0 * float(np.finfo(float).eps)
+"""Penetrations up to this part of the largest coordinate of a run are shown as zero: a gap is a difference
+of numbers of the size of the coordinates, each rounded once or twice.
+"""
+
 LISTED = 12
 """Largest number of contacts in the table."""
 
@@ -66,8 +71,9 @@ def contact_lines(traj: Any) -> list[str]:
 
 
 def _deepest(traj: Any) -> np.ndarray:
-    """Largest penetration of each contact (nc,) [m, or rad], 0 if it never penetrated."""
-    return np.maximum(0.0, -np.min(np.asarray(traj.gap_min), axis=0))
+    """Largest penetration of each contact (nc,) [m, or rad], 0 if it is rounding of the coordinates."""
+    depth = -np.min(np.asarray(traj.gap_min), axis=0)
+    return np.where(depth > ROUNDING * np.max(np.abs(traj.q), initial=0.0), depth, 0.0)
 
 
 def contact_table(traj: Any) -> list[str]:

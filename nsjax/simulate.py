@@ -15,7 +15,7 @@ from jax import lax
 
 from nsjax.contact.overflow import OVERFLOWED, without_overflow
 from nsjax.core import checks
-from nsjax.core.arguments import check_switches
+from nsjax.core.arguments import check_call, check_switches
 from nsjax.core.blocks import kept_bytes, plan_blocks, scan_blocks, tree_shapes
 from nsjax.core.errors import InputError
 from nsjax.core.inputs import check_constants, driven
@@ -26,6 +26,7 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State, System
 from nsjax.divergence import with_divergence
 from nsjax.loop import LoopProgram, RunState, begin_run, no_tally, prepare_run, run_row, trajectory
+from nsjax.multibody.parts import Part
 from nsjax.stability import warn_of_step
 from nsjax.startup.fingerprint import package_held
 from nsjax.startup.lowered import kept_call
@@ -47,18 +48,30 @@ solves."""
 
 
 def _unpacked(run: Callable[P, Trajectory]) -> Callable[P, Trajectory]:
-    """The function ``run`` with an error sentence if it is given a problem instead of its three values."""
+    """The function ``run`` with an error sentence for a problem in place of its three values, and for parts
+    in place of a problem.
+    """
 
     @functools.wraps(run)
-    def asked(*args: P.args, **kwargs: P.kwargs) -> Trajectory:
-        if args and isinstance(args[0], Problem):
+    def checked_run(*args: P.args, **kwargs: P.kwargs) -> Trajectory:
+        first = args[0] if args else None
+        if isinstance(first, Problem):
             raise InputError(
                 "simulate: the first argument is a problem, which is three values here; unpack it with a "
                 "star: simulate(*problem, scheme, dt=1e-3, time=1.0)"
             )
-        return run(*args, **kwargs)
+        if any(isinstance(x, Part) for x in (first if isinstance(first, list | tuple) else [first])):
+            raise InputError(
+                "simulate: the first argument is a part or a list of parts, which is no problem yet; give "
+                "simulate(*assemble(*parts), scheme, ...), of a model file simulate(*file.problem(), ...)"
+            )
+        try:
+            return run(*args, **kwargs)
+        except TypeError:
+            check_call(run, args, kwargs)
+            raise
 
-    return asked
+    return checked_run
 
 
 @_unpacked
@@ -97,8 +110,8 @@ def simulate(
         steps: number of steps, a multiple of ``every``. Give either steps or time.
         time: duration [s], a whole number of steps.
         every: save each ``every``-th step.
-        save: names of the row quantities to keep beside ``t, q, v`` (see `Trajectory`); None: all but
-            ``notes`` and ``margin``.
+        save: names of the row quantities to save in addition to ``t, q, v`` (see `Trajectory`); None: all
+            but ``notes`` and ``margin``.
         gradient: ``"saltation"`` or ``"discrete"``, the derivative through impacts, see `Scheme`; None:
             the scheme's own. It changes derivatives, and values by rounding only; programs that are not
             differentiated do not depend on it.

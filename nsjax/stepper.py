@@ -14,7 +14,7 @@ import numpy as np
 from nsjax.core import checks
 from nsjax.core.arguments import check_is, name_list, numbers
 from nsjax.core.blocks import StepBlocks
-from nsjax.core.errors import InputError
+from nsjax.core.errors import InputError, check_choice, check_whole
 from nsjax.core.inputs import (
     DrivenParams,
     Inputs,
@@ -170,7 +170,7 @@ class Stepper:
             raise InputError("step: u is given, but the stepper has no inputs; name them in inputs=")
         blocks = StepBlocks(self.substeps, self.scheme.stores_solutions)
         run, row = run_row(self._setup(params, constants), carry.run, self.substeps, blocks)
-        return StepperCarry(run=run, last=last, own=carry.own), self._made(params, run, row)
+        return StepperCarry(run=run, last=last, own=carry.own), self._row(params, run, row)
 
     def observe(self, carry: StepperCarry) -> StepRow:
         """The row of the last step, without forces, for instance the outputs of a start for a policy."""
@@ -180,7 +180,7 @@ class Stepper:
             still = segments(jnp.asarray(carry.state.t), self._values(carry.last), self.hold)
             params = dataclasses.replace(params, signals=still)
         run, row = run_row(self._setup(params, constants), carry.run, 0)
-        return self._made(params, run, row)
+        return self._row(params, run, row)
 
     def batch(self, lanes: int) -> StepBatch:
         """Batch of this stepper: the same functions with ``lanes`` values first in all arguments and
@@ -208,8 +208,7 @@ class Stepper:
             >>> steps.outputs["theta1"].shape
             (100, 3)
         """
-        if not isinstance(lanes, int) or lanes < 1:
-            raise InputError(f"batch: lanes = {lanes!r}; give a whole number of at least 1")
+        check_whole("batch: lanes", lanes, 1)
         return StepBatch(self, lanes)
 
     def _setup(self, params: PyTree, constants: PyTree) -> RunSetup:
@@ -217,7 +216,7 @@ class Stepper:
             program=self.program, scheme=self.scheme, params=params, constants=constants, dt=self.dt
         )
 
-    def _made(self, params: PyTree, run: RunState, row: dict[str, Any]) -> StepRow:
+    def _row(self, params: PyTree, run: RunState, row: dict[str, Any]) -> StepRow:
         system, (t, q, v) = self.program.system, (row.pop(x) for x in ("t", "q", "v"))
         found: dict[str, Array] = {}
         if self.outputs:
@@ -359,10 +358,8 @@ def stepper(
     system = problem.system
     checks.check_kind(system, scheme)
     checks.check_precision()
-    if hold not in KINDS:
-        raise InputError(f"stepper: hold = {hold!r}; choose {' or '.join(KINDS)}")
-    if not isinstance(substeps, int) or substeps < 1:
-        raise InputError(f"stepper: substeps = {substeps!r}; give a whole number of at least 1")
+    check_choice("stepper: hold", hold, KINDS)
+    check_whole("stepper: substeps", substeps, 1)
     inputs, outputs = name_list("stepper", "inputs", inputs), name_list("stepper", "outputs", outputs)
     checks.check_lengths(dt, 1, None, 1, 0)
     checks.check_gradient(scheme, gradient)

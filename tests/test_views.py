@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import sys
 
@@ -169,3 +170,13 @@ def test_penetrations_of_stops_are_angles() -> None:
     deepest = [line for line in lines if line.startswith("penetration")]
     assert [line.partition("(")[2] for line in deepest] == ["A.lower)", "B.lower)"]
     assert f"{-traj.gap_min[:, 0].min():.5g} rad" in deepest[0]
+
+
+@pytest.mark.parametrize(("depth", "shown"), [(1e-20, "0 m"), (8e-16, "0 m"), (1e-15, "1e-06 nm")])
+def test_penetrations_are_shown_from_the_rounding_of_the_coordinates_on(depth: float, shown: str) -> None:
+    """The ball falls from 1 m: 4 units of rounding are 8.9e-16 m."""
+    traj = nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=2)
+    traj = dataclasses.replace(traj, gap_min=np.full_like(traj.gap_min, -depth))
+    lines = str(traj).splitlines()
+    (line,) = [x for x in lines if x.startswith("penetration  ")]
+    assert line.split(maxsplit=1)[1].startswith(f"{shown} at most")

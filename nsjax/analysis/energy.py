@@ -10,7 +10,7 @@ import numpy as np
 from nsjax.analysis.rows import by_rows, check_run, impulse_steps
 from nsjax.analysis.step_work import ByColumns, CutStep, EndStep, WholeStep
 from nsjax.contact.bounded import working
-from nsjax.core.errors import InputError
+from nsjax.core.errors import InputError, check_choice
 from nsjax.core.operators import kinetic_energy, potential_energy, refreshed
 from nsjax.core.quantities import LOADS
 from nsjax.core.system import System
@@ -107,8 +107,9 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
 
     Contacts of nonsmooth generalized-alpha have one impulse per step, at its end.
 
-    A run with `nsjax.schemes.localized` and an impact list (``events=K`` of `nsjax.simulate`) has the books
-    of both parts of a step with an impact, ``"end"`` in each, cut at the first instant of the list.
+    A run with `nsjax.schemes.localized` and an impact list (``events=K`` of `nsjax.simulate`) is cut at the
+    first impact of the list in each step. Both parts of such a step have books of their own, of the kind
+    ``"end"``.
 
     Args:
         traj: one run saved with ``every=1`` and all row quantities.
@@ -147,8 +148,7 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
         >>> bool(abs(books.residual).max() < 1e-13)
         True
     """
-    if forces not in FORCES:
-        raise InputError(f"energy_books: forces = {forces!r}; choose one of {', '.join(FORCES)}")
+    check_choice("energy_books: forces", forces, FORCES)
     check_run(traj, "energy_books", NEEDED, every_step=True)
     bounded, traj, dt = traj.system.nd, _with_bounded_rows(traj), float(traj.carry.dt)
     force, impulse = _rows_of(traj, "force"), _rows_of(traj, "impulse")

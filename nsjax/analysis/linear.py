@@ -152,7 +152,7 @@ def linearise(
     u = [np.ravel(np.asarray(value_of(problem, key), float)) for _, key in wanted.keys]
     whole = np.concatenate([*u, np.zeros(0)])
     shapes = tuple(shape_of(problem, key) for _, key in wanted.keys)
-    held = _held(given, contacts)
+    held = _closed_contacts(given, contacts)
     point = OperatingPoint(system, wanted, shapes, tuple(outputs), held.rows, held.drags)
     G = np.asarray(point.directions(params, state, whole))
     kept = independent(G)
@@ -181,7 +181,7 @@ class HeldContacts:
     drags: tuple[int, ...]
 
 
-def _held(problem: Problem, wanted: Sequence[str] | None) -> HeldContacts:
+def _closed_contacts(problem: Problem, wanted: Sequence[str] | None) -> HeldContacts:
     """Contacts that are held closed, and bounded rows at rest."""
     system, state, d = problem.system, problem.state, 1 + problem.system.nt
     p, t = _ready(system, problem.params, state), jnp.asarray(state.t)

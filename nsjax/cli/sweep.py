@@ -233,7 +233,7 @@ def _check_files(args: argparse.Namespace, plan: SweepPlan) -> None:
         raise InputError(f"--plot: a figure shows one or two axes, not {len(plan.shape)}")
 
 
-def _kept(system: System) -> dict[str, Any]:
+def _reductions(system: System) -> dict[str, Any]:
     """Reductions of a lane; the last row covers the whole run, since it is the only row."""
     kept: dict[str, Any] = {name: reductions.final(name) for name in label_names(system)}
     kept |= {"energy": reductions.final("energy"), "energy_start": reductions.initial("energy")}
@@ -293,7 +293,7 @@ def _compute(args: argparse.Namespace, plan: SweepPlan, progress: Progress) -> n
             plan.problem, plan.scheme, plan.over, progress=progress, **lengths
         )
     found = nsjax.sweep(
-        plan.problem, plan.scheme, plan.over, reduce=_kept(plan.problem.system), progress=progress,
+        plan.problem, plan.scheme, plan.over, reduce=_reductions(plan.problem.system), progress=progress,
         checkpoint=args.checkpoint, **plan.lengths,
     )  # fmt: skip
     return dataclasses.replace(found, values={**found.values, **chaos})

@@ -1,19 +1,81 @@
-"""Checks of the kinds of arguments of public functions: records, names of files, numbers, lists of names.
-Their error sentences have their only home here.
+"""Checks of the arguments of public functions: their names and number, and their kinds, which are records,
+names of files, numbers, and lists of names. Their error sentences have their only home here.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import pathlib
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ParamSpec, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.checks import is_traced
-from nsjax.core.errors import InputError
+from nsjax.core.errors import InputError, nearest
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+WARNING = ("assemble", "read_mjcf", "read_urdf")
+"""Functions that warn at the line of their caller, which one more call between them would hide."""
+
+
+def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function, whose calls with unknown, missing or too many arguments end in a sentence with the
+    arguments that it takes.
+
+    Raises:
+        InputError: by the function, in place of Python's TypeError for such a call.
+
+    Example:
+        >>> from nsjax.multibody import plane
+        >>> plane(height=0.1)
+        Traceback (most recent call last):
+            ...
+        nsjax.core.errors.InputError: plane: unknown argument 'height'; Known: body, at, normal
+    """
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            check_call(function, args, kwargs)
+            raise
+
+    return called
+
+
+def with_named_arguments(module: Mapping[str, Any], public: Iterable[str]) -> dict[str, Any]:
+    """The public functions of a module by name, each with `named_arguments`.
+
+    Args:
+        module: names of a module and their objects.
+        public: names of the public ones; classes, records, modules and those of `WARNING` are left out.
+    """
+    chosen = (x for x in public if x not in WARNING and inspect.isfunction(module[x]))
+    return {x: named_arguments(module[x]) for x in chosen}
+
+
+def check_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Refuses arguments that a function does not take; a TypeError inside the function passes."""
+    signature, who = inspect.signature(function), function.__name__
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        known, reason = signature.parameters, str(error)
+    else:
+        return
+    unknown = [name for name in kwargs if name not in known]
+    if unknown:
+        raise InputError(f"{who}: unknown argument {unknown[0]!r}; {nearest(unknown[0], known)}") from None
+    bare = [x.replace(annotation=inspect.Parameter.empty) for x in known.values()]
+    takes = signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)
+    raise InputError(f"{who}: {reason}; it takes {takes}") from None
 
 
 def check_is(who: str, name: str, value: Any, kind: type[Any]) -> None:

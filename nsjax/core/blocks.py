@@ -23,7 +23,7 @@ class StepBlocks(NamedTuple):
 
     Args:
         size: steps of a block, whose carries are computed a second time; with all steps there is one block.
-        solutions: whether solutions are kept beside the carries, so that no solver runs again.
+        solutions: whether solutions are stored with the carries, so that no solver runs again.
     """
 
     size: int

@@ -20,9 +20,9 @@ def branch(
     """``lax.cond`` whose branches are functions of the program, which calls the one that is taken.
 
     JAX makes a derivative in several passes (tangents, residuals, values that are computed a second time)
-    and writes the branches of ``lax.cond`` anew in each, twice as often with every branch around them.
-    Functions are passed on whole: half the operations are handled while a gradient is traced, and the
-    same operations run.
+    and copies the branches of ``lax.cond`` in each pass; every branch around them doubles the copies.
+    Functions are not copied: tracing a gradient handles half as many operations, and the same operations
+    run.
 
     Args:
         condition: () bool.

@@ -66,7 +66,7 @@ def changed(
     for text, value in changes:
         key = _key(base, text)
         refuse_twice(key, seen, WHO, "give it once")
-        node = _found(base, key)
+        node = _node_of(base, key)
         if fixed and value is None and node is not None:
             raise InputError(f"{WHO}: {text} = None; its equations read it: give a number")
         if fixed and node is None and value is not None:
@@ -82,7 +82,7 @@ def changed(
 
 def _key(base: Mapping[str, PyTree], text: str) -> Key:
     """The key of a name. A parameter with exactly this name comes first, even if the name looks like a
-    path; ``params`` and ``state`` stand for all of their numbers.
+    path; ``params`` and ``state`` mean all of their numbers.
     """
     if text in names(base["params"]):
         return Key(text, ("params", text), None)
@@ -94,7 +94,7 @@ def _key(base: Mapping[str, PyTree], text: str) -> Key:
     return dataclasses.replace(key, text=text)
 
 
-def _found(base: Mapping[str, PyTree], key: Key) -> Any:
+def _node_of(base: Mapping[str, PyTree], key: Key) -> Any:
     node: Any = base
     for name in key.path:
         if name not in names(node):
@@ -104,19 +104,13 @@ def _found(base: Mapping[str, PyTree], key: Key) -> Any:
 
 
 def _beside(base: Mapping[str, PyTree], key: Key) -> str:
-    """End of a sentence that lists the numbers beside one that is not set."""
+    """End of a sentence about a number that is not set; it lists the other numbers of its group."""
     above: Any = base
     for name in key.path[:-1]:
         above = child(above, name)
     whole = ".".join(key.path[1:-1])
-    given = [f"{whole}.{x}".lstrip(".") for x in dotted(above) if _at(above, x) is not None]
+    given = [f"{whole}.{x}".lstrip(".") for x in dotted(above)]
     return f"give it where the part is made, or change one of {', '.join(given) or 'its other numbers'}"
-
-
-def _at(node: PyTree, path: str) -> Any:
-    for name in path.split("."):
-        node = child(node, name)
-    return node
 
 
 def _hint(base: Mapping[str, PyTree], text: str) -> str:

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.core.errors import InputError, nearest
+from nsjax.core.errors import InputError, check_whole, nearest
 from nsjax.core.overshoot import overshoot
 from nsjax.core.probe import probed
 from nsjax.core.promises import check_promises
@@ -98,7 +98,11 @@ def canonical(tree: PyTree, what: str) -> PyTree:
 def check_kind(system: Any, scheme: Any) -> None:
     """Refuses a system or scheme of the wrong kind, with a hint for common mistakes."""
     if not isinstance(system, System):
-        raise InputError(f"simulate: system = {system!r}; it must be an nsjax.System")
+        given = f"a {type(system).__name__}" if isinstance(system, Scheme | State) else repr(system)
+        raise InputError(
+            f"simulate: system = {given}; it must be an nsjax.System; give the problem, then the scheme: "
+            "simulate(*problem, scheme, dt=1e-3, time=1.0)"
+        )
     if not isinstance(scheme, Scheme):
         name = getattr(scheme, "__name__", repr(scheme))
         hint = f"; did you forget the brackets: {name}()?" if callable(scheme) else ""
@@ -351,10 +355,8 @@ def check_lengths(dt: Array | float, steps: int | None, time: float | None, ever
         raise InputError(f"dt has shape {jnp.shape(dt)}; it must be one number")
     if (steps is None) == (time is None):
         raise InputError(f"give exactly one of steps and time; got steps = {steps}, time = {time}")
-    if not isinstance(every, int | np.integer) or every < 1:
-        raise InputError(f"every = {every!r}; it must be a whole number, at least 1")
-    if not isinstance(events, int | np.integer) or events < 0:
-        raise InputError(f"events = {events!r}; it must be a whole number, at least 0")
+    check_whole("every", every, 1)
+    check_whole("events", events, 0)
     if time is not None:
         if isinstance(dt, jax.core.Tracer):
             raise InputError("time needs a concrete dt; give steps when dt is traced")
@@ -367,15 +369,14 @@ def check_lengths(dt: Array | float, steps: int | None, time: float | None, ever
                 f"time = {duration:g} is not a whole number of steps of dt = {dt:g}; the nearest are "
                 f"{below * dt:.12g} and {(below + 1) * dt:.12g}"
             )
-    if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 1:
-        raise InputError(f"steps = {steps!r}; it must be a whole number, at least 1")
+    steps = check_whole("steps", steps, 1)
     if steps % every:
         lower = steps - steps % every
         choices = [str(n) for n in (lower, lower + every) if n > 0]
         raise InputError(
             f"steps = {steps} is not a multiple of every = {every}; the nearest are {' and '.join(choices)}"
         )
-    return int(steps)
+    return steps
 
 
 def check_save(save: Sequence[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:

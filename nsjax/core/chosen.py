@@ -21,9 +21,9 @@ from nsjax.types import Array, PyTree, record
 class Chosen(Protocol):
     """The few chosen contacts of a step; frozen and hashable. Functions take refreshed parameters ``p``.
 
-    The last ``common`` contacts are the last ones of both systems, in their order. Of the bounded rows
-    (`System.drag`) the first ones belong to both systems, too; ``followers`` are the numbers of the last
-    ones, which follow the contacts, in the system of the few and in that of all.
+    The last ``common`` contacts are the last ones of both systems, in their order. The first bounded rows
+    (`System.drag`) belong to both systems, too. The last bounded rows follow the contacts; ``followers``
+    are their numbers in the system of the few contacts and in that of all.
     """
 
     common: int

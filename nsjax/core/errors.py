@@ -1,11 +1,16 @@
-"""One exception type for bad input, and the nearest-name hint used in its sentences."""
+"""One exception type for bad input, the hint on near names in its sentences, and checks that many arguments
+share.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
+import operator
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 LISTED = 20
 """Largest number of known names that an error sentence lists."""
@@ -25,18 +30,63 @@ class InputError(ValueError):
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
-    """``"did you mean 'x'? known: ..."`` for an unknown ``name``.
+    """``"did you mean 'x'? Known: ..."`` for an unknown ``name``.
+
+    A name of several words with dots resembles another one only if every word does: ``floor.friction`` is
+    not ``rod.friction``, but it is ``floor_foot.friction``. In long lists, names that share words come
+    first.
 
     Example:
         >>> from nsjax.core import nearest
         >>> nearest("fricton", ["friction", "mass"])
         "did you mean 'friction'? Known: friction, mass"
+        >>> nearest("floor.friction", ["rod.friction", "floor_foot.friction"])
+        "did you mean 'floor_foot.friction'? Known: rod.friction, floor_foot.friction"
     """
-    names = [str(x) for x in known]
-    match = difflib.get_close_matches(str(name), names, n=1)
+    words, names = str(name).split("."), [str(x) for x in known]
+    same = [x for x in names if "." in x and x.count(".") == len(words) - 1]
+    alike = [x for x in same if all(map(_resembles, words, x.split(".")))]
+    others = set(same) - set(alike)
+    match = difflib.get_close_matches(str(name), [x for x in names if x not in others], n=1) or alike[:1]
     hint = f"did you mean {match[0]!r}? " if match else ""
+    if len(names) > LISTED:
+        names.sort(key=lambda x: -sum(map(operator.eq, words, x.split("."))))
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return f"{hint}Known: {', '.join(names[:LISTED]) if names else 'none'}{more}"
+
+
+def _resembles(word: str, known: str) -> bool:
+    """Whether a word of some letters is a part of the known one, or is close to it."""
+    return (len(word) > 2 and word in known) or bool(difflib.get_close_matches(word, [known]))
+
+
+def check_choice(what: str, value: object, known: Iterable[object]) -> None:
+    """Refuses a value that is none of ``known``; ``what`` names the function and the argument.
+
+    Example:
+        >>> from nsjax.core.errors import check_choice
+        >>> check_choice("table: kind", "cubic", ("held", "linear"))
+        Traceback (most recent call last):
+            ...
+        nsjax.core.errors.InputError: table: kind = 'cubic'; choose one of held, linear
+    """
+    if value not in list(known):
+        raise InputError(f"{what} = {value!r}; choose one of {', '.join(map(str, known))}")
+
+
+def check_whole(what: str, value: object, least: int) -> int:
+    """The value as an int; refuses one that is no whole number, or below ``least``, and True and False.
+
+    Example:
+        >>> from nsjax.core.errors import check_whole
+        >>> check_whole("batch: lanes", 0, 1)
+        Traceback (most recent call last):
+            ...
+        nsjax.core.errors.InputError: batch: lanes = 0; it must be a whole number, at least 1
+    """
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise InputError(f"{what} = {value!r}; it must be a whole number, at least {least}")
+    return int(value)
 
 
 class NamedRows:

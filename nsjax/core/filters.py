@@ -82,7 +82,7 @@ class Filters:
         return model if self.system.prepare is None else self.system.prepare(model)
 
     def mass(self, q: Array, p: FilteredParams) -> Array:
-        """Mass matrix beside the time constants."""
+        """Mass matrix of the system, and the time constants on the diagonal below it."""
         own, k = mass_matrix(self.system, q, self.ready(p)), len(self.names)
         constants = [p.time_constants[name] for name in self.names]
         T = jnp.stack([jnp.asarray(1.0 if x is None else x, float) for x in constants])

@@ -61,15 +61,15 @@ class Inputs:
             base = put(base, key, values[name])
         return base["params"]
 
-    def _made(self, params: PyTree, values: Mapping[str, Any]) -> PyTree:
+    def _with_values(self, params: PyTree, values: Mapping[str, Any]) -> PyTree:
         model = self.model(params, values)
         return model if self.system.prepare is None else self.system.prepare(model)
 
     def prepare(self, p: DrivenParams) -> DrivenParams:
         """Params with the prepared params of the model, and which of their leaves inputs change."""
         first = {name: first_value(x) for name, x in p.signals.items()}
-        ready = self._made(p.model, first)
-        moving = depends(lambda values: self._made(p.model, values), first)
+        ready = self._with_values(p.model, first)
+        moving = depends(lambda values: self._with_values(p.model, values), first)
         return dataclasses.replace(p, ready=ready, moving=moving)
 
     def refresh(self, t: Array, q: Array, p: DrivenParams) -> DrivenParams:
@@ -82,7 +82,7 @@ class Inputs:
 
     def _at(self, p: DrivenParams, t: Array) -> PyTree:
         """Prepared params with the inputs at a time; leaves that depend on no input keep their values."""
-        fresh = self._made(p.model, {name: x.at(t) for name, x in p.signals.items()})
+        fresh = self._with_values(p.model, {name: x.at(t) for name, x in p.signals.items()})
         leaves, structure = jax.tree.flatten(fresh)
         both = zip(leaves, jax.tree.leaves(p.ready), p.moving, strict=True)
         return jax.tree.unflatten(structure, [new if moves else old for new, old, moves in both])

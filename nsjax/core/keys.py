@@ -107,7 +107,8 @@ def is_group(node: PyTree) -> bool:
 
 
 def dotted(node: PyTree) -> list[str]:
-    """Names of all numbers below a node, through groups at any depth: ``friction``, ``rod.mass``.
+    """Names of all numbers below a node that are not None, through groups at any depth: ``friction``,
+    ``rod.mass``.
 
     Example:
         >>> from nsjax.core.keys import dotted
@@ -116,7 +117,8 @@ def dotted(node: PyTree) -> list[str]:
     """
     found = []
     for name in names(node) if is_group(node) else []:
-        found += [f"{name}.{rest}" for rest in dotted(child(node, name))] or [name]
+        below = child(node, name)
+        found += [f"{name}.{rest}" for rest in dotted(below)] or ([] if below is None else [name])
     return found
 
 
@@ -154,7 +156,7 @@ def find(base: Mapping[str, PyTree], key: Key, who: str) -> Any:
         known = names(node)
         if name not in known:
             place = ".".join(key.path[:depth])
-            raise InputError(f"{who}: {key.text}: {place} has no {name!r}; {_hint(node, name)}")
+            raise InputError(f"{who}: {key.text}: {place} has no {name!r}; {_hint(node, key.path[depth:])}")
         above, node = node, child(node, name)
     if node is None:
         given = ", ".join(x for x in names(above) if child(above, x) is not None)
@@ -173,8 +175,8 @@ def find(base: Mapping[str, PyTree], key: Key, who: str) -> Any:
     return node
 
 
-def _hint(node: PyTree, name: str) -> str:
-    return nearest(name, dotted(node) if is_group(node) else names(node))
+def _hint(node: PyTree, path: tuple[str, ...]) -> str:
+    return nearest(".".join(path), dotted(node) if is_group(node) else names(node))
 
 
 def put(base: dict[str, PyTree], key: Key, value: Array) -> dict[str, PyTree]:

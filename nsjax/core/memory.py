@@ -94,7 +94,7 @@ def check_rows(
         rows, row_bytes: number of rows of a lane, and bytes of a row.
         traced: whether the run is inside a transformation.
         lanes: lanes of all batches around the run, see `seen_around`.
-        kept: bytes that reverse mode stores of a lane beside the rows.
+        kept: bytes that reverse mode stores of a lane in addition to the rows.
         limit: bytes, `machine_bytes` if None.
 
     Raises:

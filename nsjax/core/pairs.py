@@ -22,7 +22,7 @@ class Pairs(Protocol):
     """Functions of refreshed parameters ``p`` (`System.refresh`); frozen and hashable."""
 
     def bodies(self, p: PyTree) -> Array:
-        """(nc, 2) int, the two bodies of every slot; the number of bodies stands for what is fixed."""
+        """(nc, 2) int, the two bodies of every slot; the number of bodies is the index of the ground."""
 
     def directions(self, t: Array, q: Array, p: PyTree) -> Array:
         """(nc, 2, 1 + nt, block) of gap rate and slips over the velocities of both bodies."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from typing import Any
 
-from nsjax.core.errors import InputError
+from nsjax.core.errors import InputError, check_whole
 from nsjax.linalg import BlockDiagonal
 
 FUNCTIONS = (
@@ -71,8 +71,7 @@ def check_islands(system: Any) -> None:
         InputError: names the size or the structure.
     """
     n = system.islands
-    if not isinstance(n, int) or n < 0:
-        raise InputError(f"System: islands = {n!r}; it must be a whole number of parts, or 0")
+    check_whole("System: islands", n, 0)
     if not n:
         return
     for size in ("nv", "nc"):

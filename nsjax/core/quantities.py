@@ -115,7 +115,7 @@ QUANTITIES: dict[str, Quantity] = {
 }
 
 ROWS = tuple(QUANTITIES)
-"""Row quantities that `simulate` saves beside ``t, q, v``."""
+"""Row quantities that `simulate` saves in addition to ``t, q, v``."""
 
 NOTES = ("notes", "margin")
 """Row quantities about derivatives. A run keeps them if asked: they are a third of its program."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nsjax.core.changes import all_changes, changed
-from nsjax.core.errors import InputError
+from nsjax.core.errors import InputError, check_choice, check_whole
 from nsjax.core.labels import Labels
 from nsjax.core.parts import check_followed, check_functions, check_islands, check_labels, check_pairs
 from nsjax.linalg import Dense, Structure, interleaving
@@ -223,8 +223,7 @@ class System:
             raise InputError("System: give mass or inertia")
         for size in ("nq", "nv", "nc", "nt", "nb", "nd", "nh", "smooth"):
             value = getattr(self, size)
-            if not isinstance(value, int) or value < (1 if size in ("nq", "nv") else 0):
-                raise InputError(f"System: {size} = {value!r}; it must be a whole number of entries")
+            check_whole(f"System: {size}", value, 1 if size in ("nq", "nv") else 0)
         if self.smooth > self.nc:
             raise InputError(f"System: smooth = {self.smooth} of nc = {self.nc} contacts; give fewer")
         if self.nh > self.nb:
@@ -260,10 +259,7 @@ class System:
         for name in ("allowed", "rows"):
             if getattr(self, name) is not None and not self.nc:
                 raise InputError(f"System: {name} is given but never used with nc = 0")
-        if self.tangent_hint not in TANGENTS:
-            raise InputError(
-                f"System: tangent_hint = {self.tangent_hint!r}; choose {' or '.join(TANGENTS)}"
-            )
+        check_choice("System: tangent_hint", self.tangent_hint, TANGENTS)
         self._check_given()
 
     def _check_given(self) -> None:

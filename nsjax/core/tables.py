@@ -10,7 +10,7 @@ from jax import lax
 
 from nsjax.core.arguments import numbers
 from nsjax.core.checks import is_traced
-from nsjax.core.errors import InputError
+from nsjax.core.errors import InputError, check_choice
 from nsjax.types import Array, record
 
 KINDS = ("held", "linear")
@@ -24,7 +24,7 @@ it: times of steps are products, times of a table are computed by the user, and 
 
 @record()
 class Segment:
-    """An input over a step: ``value + slope (t - start)``; without slope it is held."""
+    """An input over a step: ``value + slope (t - start)``; without slope it is constant."""
 
     start: Array | float
     value: Array
@@ -95,18 +95,17 @@ def table(times: Any, values: Any, kind: str = "held") -> SampledSignal:
     Raises:
         InputError: for times that do not ascend, another number of values, an unknown kind.
 
-    Limits: a step reads the segment in which it begins: let times be multiples of the step size, or a held
-    value comes up to a step late, and a corner of a line counts at the next step (an error of second
-    order). Reverse mode costs time in proportion to the number of values in every step; inputs that are
-    given step by step (`nsjax.stepper`) do not.
+    Limits: a step reads the segment in which it begins. If times are no multiples of the step size, a held
+    value therefore acts up to one step late, and a corner between two lines at the next step (an error of
+    second order). The time of a step in reverse mode is proportional to the number of values; with inputs
+    that are given step by step (`nsjax.stepper`) it is not.
 
     Example:
         >>> import nsjax
         >>> nsjax.table([0.0, 0.1, 0.2], [0.0, 1.0, 0.0], kind="linear").kind
         'linear'
     """
-    if kind not in KINDS:
-        raise InputError(f"table: kind = {kind!r}; choose {' or '.join(KINDS)}")
+    check_choice("table: kind", kind, KINDS)
     times, values = numbers("table", "times", times), numbers("table", "values", values)
     if np.ndim(times) != 1 or not np.shape(times)[0]:
         raise InputError(f"table: times have shape {np.shape(times)}; give (n,), at least one")

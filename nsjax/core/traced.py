@@ -30,8 +30,8 @@ def traced_once(system: System) -> System:
     """The system with functions that are traced once for arguments of the same shapes, wherever a program
     evaluates or differentiates them; the program has the same operations as before.
 
-    If the program is kept from an earlier process, the first step spends most of its time on tracing, and
-    without this function up to a third of that on the functions of models.
+    If the program is stored from an earlier process, the first step spends most of its time on tracing.
+    Without this function, tracing the functions of models takes up to a third of this time.
 
     Example:
         >>> from nsjax import models

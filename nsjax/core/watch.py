@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax import notes
-from nsjax.core.scheme import Output
+from nsjax.core.scheme import Event, Output
 from nsjax.types import Array, record
 
 
@@ -84,46 +84,76 @@ def watch_gaps(watch: Watch, output: Output, dt: Array, limits: WatchLimits) -> 
     """
     output, watch = lax.stop_gradient((output, watch))
     event = output.event
-    bend = event.gap - 2.0 * watch.last + watch.before
-    finite = jnp.isfinite(bend)
-    known = finite & (bend != 0.0)
-    size = jnp.where(known, jnp.abs(bend), 1.0)
-    turned = (watch.last > 0.0) & (watch.last <= watch.before) & (watch.last < event.gap) & known
-    bits = jnp.zeros(size.shape, int) if output.notes is None else output.notes
+    bits = jnp.zeros(event.gap.shape, int) if output.notes is None else output.notes
     own = bits & notes.GRAZING
+    located = ~jnp.any(bits & notes.UNLOCATED != 0) if limits.locates else True
     hit = event.impact | (event.active & (own != 0))
-    smallest = functools.reduce(jnp.minimum, jnp.abs(watch.bend))
+    bend = event.gap - 2.0 * watch.last + watch.before
+    near = _approach(watch, event, bend, limits, located)
+    closing = jnp.where(near.moves, jnp.abs(event.rate_before) * dt / near.smallest, jnp.inf)
+    margin = jnp.where(hit, closing, near.margin)
     # a bounce returns with growing speed; a contact that slows down would have turned a little later
     slows = (watch.bend[0] > 0.0) & jnp.isfinite(watch.bend[0])
-    moves = smallest > 0.0
-    smaller = jnp.where(moves & (smallest < size), smallest, size)
-    least = watch.last - (event.gap - watch.before) ** 2 / (8.0 * size)
-    if limits.locates:
-        located = ~jnp.any(bits & notes.UNLOCATED != 0)
-        # a contact that is turned within the step has gone on as before until then
-        coming = 2.0 * watch.last - watch.before - smaller
-        least = jnp.where(located & (coming > least), coming, least)
-    missed = turned & ~event.active & (watch.off >= limits.flight)
-    # less than zero where the contact closes and opens between two steps, unseen
-    short = jnp.sqrt(jnp.where(missed & (least > 0.0), 2.0 * least / size, 0.0))
-    # where an impact elsewhere turns the motion, the acceleration is that of the flight before it
-    margin = short * jnp.sqrt(size / smaller)
-    if limits.locates:
-        # by the acceleration of the flight, not by the jump that turned the contact
-        short = jnp.where(located, margin, short)
-    margin = jnp.where(hit, jnp.where(moves, jnp.abs(event.rate_before) * dt / smaller, jnp.inf), margin)
     graze = (own != 0) | (slows & (margin < limits.near)) | (limits.sequence * margin < watch.off)
-    seen = known & (missed | (hit & graze))
-    # the contact is closed and opens already: it has turned inside
+    seen = near.known & (near.missed | (hit & graze))
+    # the contact is closed and separates already: it has turned inside the step
     inside = event.active & ~event.impact & (watch.last > 0.0) & (event.rate_before > 0.0)
     inside = inside & (watch.off >= limits.flight)
-    grazing = jnp.where((missed & (short < limits.resolved)) | inside, notes.GRAZING, 0)
+    grazing = jnp.where((near.missed & (near.turning < limits.resolved)) | inside, notes.GRAZING, 0)
     timed = event.timed & (own == 0)
     if limits.locates:
         timed = timed & (bits & notes.UNLOCATED != 0)
     grazing = grazing | jnp.where(seen & timed & (margin < limits.near), notes.NEAR, 0)
     off = jnp.where(event.active, 0, watch.off + 1)
     impulse = jnp.concatenate([output.impulse_normal[:, None], output.impulse_tangential], axis=1)
-    bend = jnp.concatenate([jnp.where(finite, bend, jnp.inf)[None], watch.bend[:-1]])
+    bend = jnp.concatenate([jnp.where(jnp.isfinite(bend), bend, jnp.inf)[None], watch.bend[:-1]])
     after = Watch(last=event.gap, before=watch.last, bend=bend, off=off, impulse=impulse, start=watch.start)
     return after, jnp.where(seen, margin, jnp.inf), grazing
+
+
+class _Approach(NamedTuple):
+    """How contacts (nc,) came near in a step.
+
+    Args:
+        known: whether the second difference of the gap is known.
+        moves: whether the second differences of earlier steps are.
+        smallest: the smallest second difference of the last four steps.
+        missed: whether a contact turned without closing.
+        margin: margin of one that did.
+        turning: the margin that decides whether such a miss is noted.
+    """
+
+    known: Array
+    moves: Array
+    smallest: Array
+    missed: Array
+    margin: Array
+    turning: Array
+
+
+def _approach(
+    watch: Watch, event: Event, bend: Array, limits: WatchLimits, located: Array | bool
+) -> _Approach:
+    """Margins of contacts that turned without closing, see `watch_gaps`, by the second differences ``bend``
+    of the gaps; ``located``: whether the scheme found the times of all impacts inside the step.
+    """
+    known = jnp.isfinite(bend) & (bend != 0.0)
+    size = jnp.where(known, jnp.abs(bend), 1.0)
+    turned = (watch.last > 0.0) & (watch.last <= watch.before) & (watch.last < event.gap) & known
+    smallest = functools.reduce(jnp.minimum, jnp.abs(watch.bend))
+    moves = smallest > 0.0
+    smaller = jnp.where(moves & (smallest < size), smallest, size)
+    least = watch.last - (event.gap - watch.before) ** 2 / (8.0 * size)
+    if limits.locates:
+        # a contact that is turned within the step has gone on as before until then
+        coming = 2.0 * watch.last - watch.before - smaller
+        least = jnp.where(located & (coming > least), coming, least)
+    missed = turned & ~event.active & (watch.off >= limits.flight)
+    # less than zero where the contact closes and opens between two steps, unseen
+    turning = jnp.sqrt(jnp.where(missed & (least > 0.0), 2.0 * least / size, 0.0))
+    # where an impact elsewhere turns the motion, the acceleration is that of the flight before it
+    margin = turning * jnp.sqrt(size / smaller)
+    if limits.locates:
+        # by the acceleration of the flight, not by the jump that turned the contact
+        turning = jnp.where(located, margin, turning)
+    return _Approach(known, moves, smaller, missed, margin, turning)

@@ -12,7 +12,7 @@ import functools
 
 import numpy as np
 
-from nsjax.core import InputError
+from nsjax.core.errors import check_whole
 from nsjax.fem.quadrature import gauss, integrate
 
 MASS_POINTS = 4
@@ -139,8 +139,7 @@ def unit_rod(elements: int) -> UnitRod:
         >>> unit_rod(20).size
         63
     """
-    if not isinstance(elements, int) or elements < 1:
-        raise InputError(f"elements = {elements!r}; a rod has at least one element, a whole number")
+    check_whole("rod: elements", elements, 1)
     length = 1.0 / elements
     xi, w = gauss(MASS_POINTS)
     s = shape_functions(xi, length)

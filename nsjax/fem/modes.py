@@ -136,7 +136,7 @@ def _family(rod: UnitRod, condition: _Condition, axial: bool) -> tuple[np.ndarra
 
 
 def _signs(shapes: np.ndarray, condition: _Condition, axial: bool) -> np.ndarray:
-    """Signs that make the end ``x = 1`` move in positive direction, or turn if it is held."""
+    """Signs that make the end ``x = 1`` move in positive direction, or turn if it is fixed."""
     end_held = (-1, 1) in condition.held
     last = shapes[-DOFS + (0 if axial else 2 if end_held else 1)]
     return np.where(last < 0.0, -1.0, 1.0)

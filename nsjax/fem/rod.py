@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError
+from nsjax.core.errors import check_choice
 from nsjax.fem.beam import DOFS, unit_rod
 from nsjax.fem.modes import CONDITIONS, Modes, unit_modes
 from nsjax.linalg import INLINE_LIMIT, Arrow, BlockTridiagonal, Dense, Structure, matmul, matvec
@@ -92,8 +93,7 @@ class RodBasis:
 
     def __post_init__(self) -> None:
         unit_rod(self.elements)
-        if self.frame not in FRAMES:
-            raise InputError(f"frame = {self.frame!r}; choose one of {', '.join(FRAMES)}")
+        check_choice("frame", self.frame, FRAMES)
         if self.modes is not None and not isinstance(self.modes, Modes):
             raise InputError(f"modes = {self.modes!r}; give fem.Modes(conditions, count), or None")
         if self.modes is not None:

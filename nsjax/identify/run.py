@@ -12,7 +12,7 @@ import numpy as np
 from nsjax import notes
 from nsjax.core import InputError, Problem, Scheme, State
 from nsjax.core.arguments import numbers
-from nsjax.core.errors import nearest
+from nsjax.core.errors import check_whole, nearest
 from nsjax.identify import clusters, faults, losses, profile, solve
 from nsjax.identify import curvature as bends
 from nsjax.identify.data import Recording
@@ -160,10 +160,8 @@ def identify(
 
 
 def _check_options(objective: Objective, starts: int, spread: float, level: float, most: int) -> None:
-    if not isinstance(starts, int | np.integer) or starts < 1:
-        raise InputError(f"identify: starts = {starts!r}; it must be a whole number, at least 1")
-    if not isinstance(most, int | np.integer) or most < 1:
-        raise InputError(f"identify: max_runs = {most!r}; it must be a whole number, at least 1")
+    check_whole("identify: starts", starts, 1)
+    check_whole("identify: max_runs", most, 1)
     if not 0.0 < numbers("identify", "level", level) < 1.0:
         raise InputError(f"identify: level = {level!r}; it lies between 0 and 1, 0.95 for instance")
     if not spread > 0.0:
@@ -192,8 +190,7 @@ def _check_intervals(objective: Objective, intervals: str | None, resamples: int
             f"identify: intervals = 'profile' with loss = {objective.loss.kind!r}, whose rise has no known "
             "distribution; take loss='squares', or intervals='noise'"
         )
-    if not isinstance(resamples, int | np.integer) or resamples < 2:
-        raise InputError(f"identify: resamples = {resamples!r}; it must be a whole number, at least 2")
+    check_whole("identify: resamples", resamples, 2)
 
 
 def _sample(objective: Objective, spread: float, rng: np.random.Generator) -> np.ndarray:

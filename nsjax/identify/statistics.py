@@ -79,7 +79,7 @@ def describe(objective: Objective, point: CostPoint) -> Statistics:
         pull = residual * loss.weight(residual)
         scale = float(np.mean(pull**2) / np.mean(loss.slope_of_pull(residual)) ** 2)
         scale *= residual.size / freedom
-    held = _held(objective, point)
+    held = _at_bounds(objective, point)
     covariance = _covariance(relative, held, scale) * np.outer(size, size)
     deviation = np.sqrt(np.diag(covariance))
     sizes = np.linalg.norm(relative, axis=0)
@@ -118,7 +118,7 @@ def _padded(matrix: np.ndarray) -> np.ndarray:
     return np.pad(matrix, ((0, short), (0, 0)))
 
 
-def _held(objective: Objective, point: CostPoint) -> np.ndarray:
+def _at_bounds(objective: Objective, point: CostPoint) -> np.ndarray:
     low, high = objective.walls(objective.to_z(objective.begin))
     box = np.asarray([t.kind == "box" for t in objective.transforms])
     return box & ((point.z <= low) | (point.z >= high))

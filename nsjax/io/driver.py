@@ -130,7 +130,7 @@ def resume(
     if scheme is None:
         raise InputError(f"{path}: {saved.scheme_note}; pass the scheme, resume(path, scheme=...)")
     check_writable(path)
-    with _said(path):
+    with _named_if_damaged(path):
         every, length = unfinished["every"], unfinished["rows"] * unfinished["every"]
         call = _looked_at(
             saved.problem, scheme, unfinished["dt"], length, None, every, tuple(unfinished["keep"]),
@@ -145,7 +145,7 @@ def resume(
 
 
 @contextlib.contextmanager
-def _said(path: PathLike) -> Iterator[None]:
+def _named_if_damaged(path: PathLike) -> Iterator[None]:
     """Context that turns a missing entry of a file into an error that names it."""
     try:
         yield

@@ -70,7 +70,7 @@ PLACES = {
     "memory.tangent": "nsjax.contact.bordered:StageTangent",
     "linalg.inverse": "nsjax.linalg.structure:Inverse",
     "linalg.triangles": "nsjax.linalg.structure:Triangles",
-    "linalg.eliminated": "nsjax.linalg.structure:Eliminated",
+    "linalg.eliminated": "nsjax.linalg.structure:EliminatedTridiagonal",
     "linalg.tridiagonal": "nsjax.linalg.tridiagonal:Tridiagonal",
     "linalg.factors": "nsjax.linalg.tridiagonal:Factors",
     "linalg.block_tridiagonal": "nsjax.linalg.structure:BlockTridiagonal",

@@ -39,10 +39,10 @@ A mass matrix of a tree in joint coordinates has ``M[i, j] = 0`` unless one of t
 the other, and an elimination from the leaves to the root fills none of these in: velocities of one depth
 can be eliminated at once. This is not used here. By depth, written out, the inverse of a mass matrix in a
 loop takes 0.9 us instead of 1.8 (14 velocities: trunk and four legs of two joints) and 1.2 instead of 3.7
-(18: legs of three), with 110 to 150 operations more. For 6 in a chain there are no zeros. A whole step by
-Moreau's rule, medians A-B-A-B, gains 1 to 4 % for go1 (56.6 and 57.1 us a step, by depth 54.3 and 56.3, 145
-operations more); for ant a first form of it with 209 operations more gained nothing (19.98 and 19.73 us, by
-depth 19.96 and 20.01). Go1 written out without regard to zeros has 226 operations more.
+(18: legs of three), with 110 to 150 operations more. A chain of 6 has no zeros. A whole step by Moreau's
+rule, medians A-B-A-B, is 1 to 4 % faster for the robot go1 (56.6 and 57.1 us a step, by depth 54.3 and
+56.3, 145 operations more). For ant a first form with 209 operations more was not faster (19.98 and 19.73
+us, by depth 19.96 and 20.01). Go1 written out without regard to zeros has 226 operations more.
 """
 _INLINE_PRODUCT = 4096
 _INLINE_OUTER = 1000
@@ -192,9 +192,9 @@ def solve_rows(a: Array, b: Array, rows: Array) -> Array:
 def solve_some_rows(a: Array, b: Array, rows: Array) -> Array:
     """`solve_rows` for many rows of which few matter.
 
-    The elimination goes through pairs of these, so that a time loop that calls it in few steps can be one
-    kernel. CPU microseconds beside those of a library on one core: of 125 unknowns 25 and
-    125 matter, 11 and 350 beside 160; of 231 unknowns 46 and 115, 180 and 1,200 beside 720.
+    The elimination loops over pairs of these rows, so that a time loop that calls it in few steps can be
+    one kernel. CPU microseconds on one core: for 125 unknowns 11 if 25 rows matter and 350 if all do, with
+    a library 160; for 231 unknowns 180 (46 rows) and 1,200 (115 rows), with a library 720.
     """
     n = a.shape[0]
     after = _following(rows)

@@ -84,7 +84,7 @@ def onto_nodes(x: Array, nodes: tuple[int, ...], size: int) -> Array:
 
     Nodes whose numbers are equally far apart are padded with zeros; else this is a scatter, with which a
     loop is no longer one kernel. Loops of large solids are never one kernel: each of their iterations
-    computes the forces of thousands of elements, beside which the start of some kernels takes no time.
+    computes the forces of thousands of elements, which take far longer than the start of some kernels.
     """
     block, regular = x.shape[1], _progression(nodes)
     if regular is None:

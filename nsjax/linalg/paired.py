@@ -20,7 +20,7 @@ class Paired:
 
     Args:
         values: (n, 2, r, c) over the unknowns of the first and of the second block.
-        of: (n, 2) int, the blocks of a group, two different ones; ``blocks`` stands for the fixed ground.
+        of: (n, 2) int, the blocks of a group, two different ones; the index ``blocks`` is the fixed ground.
         blocks: number of blocks.
         across: whether the matrix is the transpose of this one.
         inverse: (blocks, c, c) blocks of the matrix that has multiplied such a transpose, such as the

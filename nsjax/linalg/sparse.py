@@ -30,7 +30,7 @@ class Pattern:
     pairs: tuple[tuple[int, int], ...]
 
     @classmethod
-    def _made(cls, size: int, i: np.ndarray, j: np.ndarray) -> Pattern:
+    def _from_indices(cls, size: int, i: np.ndarray, j: np.ndarray) -> Pattern:
         both = np.unique(np.stack([np.minimum(i, j), np.maximum(i, j)], axis=1)[i != j], axis=0)
         return cls(size=size, pairs=tuple(map(tuple, both.tolist())))
 
@@ -45,7 +45,7 @@ class Pattern:
             ((0, 2),)
         """
         i, j = matrix.nonzero()
-        return cls._made(matrix.shape[0], np.asarray(i), np.asarray(j))
+        return cls._from_indices(matrix.shape[0], np.asarray(i), np.asarray(j))
 
     @classmethod
     def of_elements(cls, size: int, elements: Iterable[Iterable[int]]) -> Pattern:
@@ -58,7 +58,7 @@ class Pattern:
         """
         grids = [np.meshgrid(list(e), list(e)) for e in elements]
         i, j = (np.concatenate([np.zeros(0, int), *(g[k].ravel() for g in grids)]) for k in (0, 1))
-        return cls._made(size, i, j)
+        return cls._from_indices(size, i, j)
 
     def neighbours(self) -> list[np.ndarray]:
         """For every unknown the indices of the unknowns with which it is coupled."""

@@ -131,9 +131,9 @@ class Dense:
     def stacked(self, copies: int) -> Dense:
         """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one.
 
-        The tangent of several vectors is inverted: jaxlib 0.10.2 refuses the calls with triangular factors
-        in the loops of such steps (``No registered implementation for untyped custom call to
-        lapack_dtrsm_ffi``), since they lose the version of their interface on the way into the compiler.
+        The tangent of several vectors is inverted, because jaxlib 0.10.2 refuses the solves with triangular
+        factors in the loops of such steps: ``No registered implementation for untyped custom call to
+        lapack_dtrsm_ffi``. The calls lose the version of their interface on the way into the compiler.
         """
         return self if copies == 1 else dataclasses.replace(self, inverse=True)
 
@@ -157,7 +157,7 @@ class Dense:
 
 
 @record(static=("structure",))
-class Eliminated:
+class EliminatedTridiagonal:
     """An eliminated block-tridiagonal matrix, in the order of the unknowns."""
 
     structure: Any
@@ -211,9 +211,9 @@ class Coloured(Structure):
         """``A x`` (n,)."""
         return self.from_blocks(product(matrix, self.to_blocks(x[:, None])), x.shape[0])[:, 0]
 
-    def eliminate(self, matrix: Tridiagonal, columns: Array) -> tuple[Eliminated, Array]:
+    def eliminate(self, matrix: Tridiagonal, columns: Array) -> tuple[EliminatedTridiagonal, Array]:
         """Eliminated matrix, and its inverse times ``columns`` (n, k)."""
-        done = Eliminated(structure=self, matrix=matrix, factors=factor(matrix))
+        done = EliminatedTridiagonal(structure=self, matrix=matrix, factors=factor(matrix))
         return done, done.solve(columns) if columns.shape[1] else columns
 
 

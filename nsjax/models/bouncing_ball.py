@@ -202,7 +202,7 @@ def bouncing_ball(
     """Balls on a table that is level, sloped or shaken, with restitution and friction.
 
     The textbook example of nonsmooth mechanics: impacts at known times, accumulating for
-    ``restitution < 1``. In one dimension the balls stand in a column; in two they also roll, with
+    ``restitution < 1``. In one dimension the balls are in a column; in two they also roll, with
     Coulomb friction on the table and on each other.
 
     Args:

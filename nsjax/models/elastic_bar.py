@@ -12,6 +12,7 @@ import numpy as np
 from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Labels, Problem, State, System, nearest
+from nsjax.core.errors import check_whole
 from nsjax.fem.bar import bar_force, bar_inertia, bar_weight
 from nsjax.linalg import BlockTridiagonal
 from nsjax.models.common import constructor, vector
@@ -212,8 +213,7 @@ def elastic_bar(
         >>> models.elastic_bar(**models.STEEL_BAR).params.young
         210000000000.0
     """
-    if not isinstance(elements, int | np.integer) or elements < 1:
-        raise InputError(f"elastic_bar: elements = {elements!r}; at least one element")
+    check_whole("elastic_bar: elements", elements, 1)
     if mass not in MASSES:
         raise InputError(f"elastic_bar: mass = {mass!r}; {nearest(str(mass), MASSES)}")
     n = int(elements) + 1

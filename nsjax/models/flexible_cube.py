@@ -13,6 +13,7 @@ import numpy as np
 from nsjax import shapes
 from nsjax.core import InputError, Problem, State, System
 from nsjax.core.checks import is_traced
+from nsjax.core.errors import check_choice
 from nsjax.fem.assumed_stress import ElementTables, brick_tables
 from nsjax.fem.hexahedron import box_inertia, brick_gradients, corners_of, deformation
 from nsjax.linalg import ConjugateGradients, Lattice, Separable, Structure
@@ -264,8 +265,7 @@ def flexible_cube(
     """
     counts = _counts(elements)
     check_solid("flexible_cube", params, element, material, rough, solver)
-    if held not in HELD:
-        raise InputError(f"flexible_cube: held = {held!r}; choose one of {', '.join(HELD)}")
+    check_choice("flexible_cube: held", held, HELD)
     brick = Brick(counts, element, material, bool(rough), held == "upper", solver)
     if brick.held:
         params = dataclasses.replace(params, level=params.ground + height)

@@ -12,8 +12,9 @@ import numpy as np
 
 from nsjax import shapes
 from nsjax.contact import ContactLaw
-from nsjax.core import InputError, Labels, Problem, State, System
+from nsjax.core import Labels, Problem, State, System
 from nsjax.core.checks import is_traced
+from nsjax.core.errors import check_choice, check_whole
 from nsjax.fem.bar import bar_weight
 from nsjax.fem.shear_beam import BeamStiffness, beam_energy, beam_inertia, beam_resultants, beam_strains
 from nsjax.linalg import BlockTridiagonal
@@ -232,10 +233,8 @@ def flexible_pendulum(
         >>> models.flexible_pendulum().system.nv
         25
     """
-    if not isinstance(elements, int | np.integer) or elements < 1:
-        raise InputError(f"flexible_pendulum: elements = {elements!r}; at least one element")
-    if pin not in PINS:
-        raise InputError(f"flexible_pendulum: pin = {pin!r}; choose one of {', '.join(PINS)}")
+    check_whole("flexible_pendulum: elements", elements, 1)
+    check_choice("flexible_pendulum: pin", pin, PINS)
     beam = SwingingBeam(int(elements), pin == "eliminated")
     q, v = _straight(beam, params.length, angle, speed)
     if initial_q is not None:

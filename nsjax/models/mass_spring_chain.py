@@ -1,4 +1,4 @@
-"""Masses on springs, the last one held by a very stiff spring or by a constraint."""
+"""Masses on springs; a very stiff spring or a constraint holds the last one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax import shapes
-from nsjax.core import InputError, Labels, Problem, State, System
+from nsjax.core import Labels, Problem, State, System
+from nsjax.core.errors import check_choice, check_whole
 from nsjax.linalg import BlockTridiagonal, Dense
 from nsjax.models.common import constructor, vector
 from nsjax.types import Array, record
@@ -169,10 +170,8 @@ def mass_spring_chain(
         >>> models.mass_spring_chain(masses=100).system.nv
         100
     """
-    if support not in ("spring", "constraint"):
-        raise InputError(f"mass_spring_chain: support = {support!r}; choose 'spring' or 'constraint'")
-    if not isinstance(masses, int | np.integer) or isinstance(masses, bool) or masses < 1:
-        raise InputError(f"mass_spring_chain: masses = {masses!r}; at least one mass")
+    check_choice("mass_spring_chain: support", support, ("spring", "constraint"))
+    check_whole("mass_spring_chain: masses", masses, 1)
     n = int(masses)
     state = State(t=initial_time, q=vector(initial_q, n), v=vector(initial_v, n))
     return Problem(system=Chain(support, n).system(), params=params, state=state)

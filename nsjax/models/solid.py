@@ -10,6 +10,7 @@ import numpy as np
 
 from nsjax.core import InputError, Labels, System, nearest
 from nsjax.core.checks import is_traced
+from nsjax.core.errors import check_choice
 from nsjax.fem.assumed_stress import ElementTables, assumed_fields, element_energies, element_forces
 from nsjax.fem.hexahedron import (
     MATERIALS,
@@ -304,8 +305,7 @@ def check_solid(name: str, p: Any, element: str, material: str, rough: bool, sol
         raise InputError(f"{name}: unknown element {element!r}; {nearest(str(element), ELEMENTS)}")
     if material not in MATERIALS:
         raise InputError(f"{name}: unknown material {material!r}; {nearest(str(material), MATERIALS)}")
-    if solver not in SOLVERS:
-        raise InputError(f"{name}: solver = {solver!r}; choose one of {', '.join(SOLVERS)}")
+    check_choice(f"{name}: solver", solver, SOLVERS)
     if not rough and not is_traced(p.friction) and np.any(np.asarray(p.friction) != 0.0):
         raise InputError(f"{name}: friction = {p.friction} without tangents; give rough=True, too")
     most, given = LARGEST[element], p.poisson

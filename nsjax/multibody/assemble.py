@@ -12,6 +12,7 @@ import numpy as np
 
 from nsjax.core import InputError, Problem, State
 from nsjax.core.checks import is_traced
+from nsjax.core.errors import check_choice
 from nsjax.multibody.contacts import turning_friction
 from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
 from nsjax.multibody.contacts.capacities import MANY_ROWS, UNASKED, stand_ins, with_candidates
@@ -113,8 +114,7 @@ def assemble(
 
 def assembled(parts: tuple[Part, ...], gravity: Any, coordinates: str, begin: StartArguments) -> Problem:
     """The problem of `assemble` from a start that is no equilibrium."""
-    if coordinates not in COORDINATES:
-        raise InputError(f"assemble: coordinates = {coordinates!r}; choose one of {', '.join(COORDINATES)}")
+    check_choice("assemble: coordinates", coordinates, COORDINATES)
     parts = with_nodes(with_groups(parts, coordinates))
     check_names(parts)
     gravity = number("assemble", "gravity", "gravity", gravity)

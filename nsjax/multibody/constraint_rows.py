@@ -44,7 +44,7 @@ class ConstraintRows:
         return bool(self.presence.dropped)
 
     @functools.cached_property
-    def kept(self) -> tuple[str, ...]:
+    def present(self) -> tuple[str, ...]:
         """Names of the rows that are not left out."""
         return tuple(x for x in self.names if x not in self.presence.dropped)
 
@@ -52,12 +52,12 @@ class ConstraintRows:
     def apart(self) -> tuple[list[int], list[int]]:
         """Numbers of the kept rows on positions and of those on velocities, each counted from zero."""
         first = len(self.names) - len(self.rates)
-        kept = [k for k, name in enumerate(self.names) if name in self.kept]
+        kept = [k for k, name in enumerate(self.names) if name in self.present]
         return [k for k in kept if k < first], [k - first for k in kept if k >= first]
 
     def all_of(self, x: Array) -> Array:
         """Multipliers of all constraint rows, zero for rows left out, from those of the kept rows."""
         if not self.dropped:
             return x
-        places = [self.kept.index(x) if x in self.kept else len(self.kept) for x in self.names]
+        places = [self.present.index(x) if x in self.present else len(self.present) for x in self.names]
         return taken(jnp.concatenate([x, jnp.zeros(1)]), np.array(places))

@@ -53,7 +53,7 @@ class JointDamping:
 
     @functools.cached_property
     def _free(self) -> tuple[tuple[Part, np.ndarray], ...]:
-        """Loads whose law says which velocities of a free body it damps, and where they stand (nv,)."""
+        """Loads whose law names the velocities of a free body that it damps, and a mask (nv,) of these."""
         every, found = np.arange(self.topology.sizes[1]), []
         for part in self.own.others:
             body, which = getattr(part.option("law"), "damps", ("", slice(0)))
@@ -64,7 +64,7 @@ class JointDamping:
 
     @functools.cached_property
     def _balls(self) -> tuple[tuple[Part, np.ndarray], ...]:
-        """Springs on balls of the tree, and where the velocities of these stand (nv,)."""
+        """Springs on balls of the tree, and a mask (nv,) of the velocities of these balls."""
         links, every = self.topology.link_of_joint, np.arange(self.topology.sizes[1])
         found = [(x, links.get(x.option("joint"))) for x in self.own.others]
         return tuple(

@@ -181,7 +181,7 @@ class Mechanism:
 
     def contact_rows(self, t: Array, q: Array, p: PyTree) -> tuple[Array, Array]:
         """Rows of the contacts (nc, 1 + nt, nv), and their rates at zero velocity (nc, 1 + nt)."""
-        frames, spins, velocities = self.tree.seen(q, None, p)
+        frames, spins, velocities = self.tree.frames_and_screws(q, None, p)
         met = self.met(self.scene_of(t, q, None, p, frames), p)
         wt = screw_rows.rows(self.tree, self.named, met, self.presence.tangents, (spins, velocities), p)
 
@@ -345,7 +345,7 @@ class Mechanism:
     def labels(self) -> Labels:
         """Names and units."""
         q, v, observables = coordinate_labels(self.topology)
-        rows = self.rows.kept
+        rows = self.rows.present
         shapes, limits = self.presence.contacts, tuple(".".join(x) for x in self.presence.limits)
         return Labels(
             q=q, v=v, contacts=shapes + limits, constraints=rows, drags=self.presence.bounded,

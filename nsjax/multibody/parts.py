@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -15,6 +16,17 @@ from nsjax.core.checks import is_traced
 from nsjax.multibody import numbers
 from nsjax.multibody.number_checks import NumberForm, number
 from nsjax.types import PyTree
+
+
+class Named(Protocol):
+    """A record with a name, such as a kind of joints."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+
+K = TypeVar("K", bound=Named)
 
 GROUND = "ground"
 """Name of the body that does not move."""
@@ -83,6 +95,21 @@ def made(kind: str, name: str, bodies: tuple[str, ...], given: Any, **options: A
             raise InputError(f"{kind} {name!r}: {joint!r} is no name of a joint; give its name")
     chosen = tuple((k, v) for k, v in options.items() if v is not None and v is not False)
     return Part(kind, name, bodies, given, chosen)
+
+
+def registered(kinds: Mapping[str, K], name: str) -> K:
+    """The kind of this name in a table of kinds.
+
+    Raises:
+        InputError: for a kind that is in the table under another name than its own.
+    """
+    kind = kinds[name]
+    if kind.name != name:
+        raise InputError(
+            f"KINDS[{name!r}] is the kind {kind.name!r}; put it into the table under its own name, "
+            "KINDS[kind.name] = kind"
+        )
+    return kind
 
 
 def unit(kind: str, name: str, what: str, value: Any, form: NumberForm | None = None) -> Any:

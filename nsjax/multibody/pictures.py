@@ -57,7 +57,7 @@ def _members(part: Part, x: Any) -> Iterator[tuple[str, str, Any]]:
         yield body, kind, jax.tree.map(lambda y, k=k: y[k], x.shapes[kind])
 
 
-def _held(topology: Topology, p: PyTree) -> dict[str, list[Any]]:
+def _points_of_action(topology: Topology, p: PyTree) -> dict[str, list[Any]]:
     """Points, in body axes, of every body at which joints, springs and loads act, and centres of spheres on
     such bodies.
     """
@@ -199,7 +199,7 @@ def picture(
     solid |= {
         body for part in groups for body, kind, x in _members(part, p[part.name]) if SHAPES[kind].filled(x)
     }
-    held, found = _held(topology, p), _contact_shapes(scene, topology, p)
+    held, found = _points_of_action(topology, p), _contact_shapes(scene, topology, p)
     for part in topology.all_of("beam"):
         found += _beam(scene, part, p[part.name])
     for part in topology.all_of("body"):

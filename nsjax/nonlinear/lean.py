@@ -16,8 +16,8 @@ from nsjax.types import PyTree
 def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) -> Callable[[PyTree], PyTree]:
     """A function with the values of ``plain`` and the derivative of ``full``.
 
-    Operations that only a derivative needs then stand only in programs that are differentiated; a program
-    that is traced for compilation does not know whether it will be.
+    Operations that only a derivative needs are then left out of programs that are not differentiated. A
+    function that is traced for compilation cannot know whether it will be.
 
     Args:
         plain: a function of one tree.

@@ -23,11 +23,11 @@ friction against spinning and rolling 20, 52, 74. From 20 s on ``2 + 2.4e-8 size
 these; equations alone take the ball for smaller than the slider-crank with ed_alpha. In space, equations
 have more axes, and each axis is a loop of its own.
 
-The number stands above a slider-crank with every scheme. In pieces the hopper (25, 76) compiles in 30 s, as
-one kernel in 171, and takes 250 us a step in place of 50, the slider-crank with generalized_alpha in 26 in
-place of 37, and 29 us in place of 3. So the kernel pays for itself after half a million steps or more. One
-kernel for each course of a step (flight, contact), as a loop of two passes of which one does nothing, is no
-better compromise: 119 s and 165 us for the hopper.
+This size is larger than that of a slider-crank with any scheme. The hopper (25, 76) compiles in 30 s in
+pieces and in 171 s as one kernel; a step takes 250 us in pieces and 50 us as one kernel. The slider-crank
+with generalized_alpha compiles in 26 s or 37 s and takes 29 us or 3 us. So one kernel saves time after half
+a million steps or more. One kernel for each kind of step (flight, contact), as a loop of two passes of
+which one does nothing, is no better compromise: 119 s and 165 us for the hopper.
 
 A step in pieces costs a quarter of a microsecond for each of its operations, whatever they do. The
 backward step of the hopper's contact course has about a thousand, of which 260 copy results of branches.
@@ -35,9 +35,9 @@ With the derivative of the velocity step as a loop of one pass, which is a kerne
 us and the compilation some 8 CPU s more. With the velocity step and its derivative as calls that jaxlib
 0.10.2 keeps whole (attributes ``inlineable`` and ``xla_cpu_small_call``) the step took 74 us at the same
 compilation time; but the compiler ends the process at some such calls, for an unknown reason, and refuses
-large batches and scatters. Steps side by side are no way out either: with the carries of all steps known,
-the derivatives of 50 steps by all 57 entries of a carry, followed by products of matrices, took 68 us a
-step and entry, more than the kernel takes for a whole backward step.
+large batches and scatters. Parallel steps do not help either. With the carries of all steps known, the
+derivatives of 50 steps by all 57 entries of a carry, followed by products of matrices, took 68 us a step
+and entry. This is more than the kernel takes for a whole backward step.
 """
 
 

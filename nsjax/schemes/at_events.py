@@ -39,8 +39,9 @@ def touch_at_start(step: Step, tolerance: Array | float) -> Touch:
 def held_contacts(step: Step, contacts: Contacts, r: Stepped, found: Approach, load: Array) -> Array:
     """Contacts (nc,) bool that are at rest under load after a step.
 
-    These are loaded contacts that were held before; that approached too slowly for an impact; that had an
-    impact and leave more slowly than the slowest impact comes; or whose gap rate is zero.
+    A loaded contact is at rest if it was at rest before, if it approached too slowly for an impact, if it
+    had an impact and separates more slowly than the slowest approach that counts as one, or if its gap rate
+    is zero.
 
     Args:
         step: the step.
@@ -59,7 +60,7 @@ def held_or_acting(step: Step, contacts: Contacts, r: Stepped, found: Approach, 
     """`held_contacts` for a scheme that decides contacts at a predicted end of the step.
 
     A contact that slides over a convex surface is open at that predicted state, although it stays closed.
-    So contacts that acted in this step and the last one, and whose gap rate is zero, are held, too.
+    So contacts that acted in this step and the last one, and whose gap rate is zero, are at rest, too.
     """
     acts = (r.jump.contacts[:, 0] > 0.0) & (contacts.touch.off == 0)
     stays = acts & events.at_rest(criteria_of(step.scheme), r.jump.after, r.end.v)

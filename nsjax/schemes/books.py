@@ -26,7 +26,7 @@ def step_status(
         at: the system at a finite state inside the step; mass and force there show the cause.
         end: the new state.
         gap: (nc,) gaps by which the scheme decided its contacts [m].
-        solved: () bool, whether all contact problems met their tolerance.
+        solved: () bool, whether all contact problems fulfil their tolerance.
         residual: () residual of the contact problems; infinite if one has no solution.
         balance: mass and force at ``at``; None: they are evaluated where needed.
 

@@ -9,7 +9,7 @@ import numpy as np
 from nsjax.contact.criteria import Criteria
 from nsjax.core.changes import as_number
 from nsjax.core.checks import is_traced
-from nsjax.core.errors import InputError, nearest
+from nsjax.core.errors import InputError, check_choice, nearest
 from nsjax.core.system import TANGENTS, System, add
 
 FORMS = ("index_2", "ggl", "index_3", "index_1")
@@ -35,8 +35,7 @@ def choose(name: str, option: str, value: str, known: tuple[str, ...]) -> str:
     Raises:
         InputError: for another value.
     """
-    if value not in known:
-        raise InputError(f"{name}: {option} = {value!r}; choose one of {', '.join(known)}")
+    check_choice(f"{name}: {option}", value, known)
     return value
 
 

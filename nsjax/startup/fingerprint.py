@@ -73,7 +73,7 @@ def fingerprint(*values: Any) -> str:
     return digest.made()
 
 
-_held = threading.local()
+_stored = threading.local()
 
 
 @contextlib.contextmanager
@@ -87,17 +87,17 @@ def package_held() -> Iterator[None]:
         >>> inside == fingerprint(1)
         True
     """
-    outer = getattr(_held, "digests", None)
-    _held.digests = [] if outer is None else outer
+    outer = getattr(_stored, "digests", None)
+    _stored.digests = [] if outer is None else outer
     try:
         yield
     finally:
-        _held.digests = outer
+        _stored.digests = outer
 
 
 def _package() -> str:
     """Digest of the loaded package."""
-    held: list[str] | None = getattr(_held, "digests", None)
+    held: list[str] | None = getattr(_stored, "digests", None)
     if held:
         return held[0]
     digest = _Digest()
@@ -223,7 +223,7 @@ class _Digest:
 
     def _add_class(self, x: type) -> None:
         known = _ours(x.__module__) or _named(x.__module__)
-        if known and _found(x.__module__, x.__qualname__) is x:
+        if known and _named_object(x.__module__, x.__qualname__) is x:
             self.say("class", x.__module__, x.__qualname__)
         else:
             raise _refused(x.__module__)(f"the class {x.__qualname__} of {x.__module__}")
@@ -232,7 +232,7 @@ class _Digest:
         """Adds an object of a library by its name; returns whether it is such an object."""
         name, module = getattr(x, "__name__", ""), getattr(x, "__module__", None) or ""
         for home in (module, "jax.numpy", "numpy") if name and _named(module) else ():
-            if _found(home, name) is x:
+            if _named_object(home, name) is x:
                 self.say("library", home, name)
                 return True
         return False
@@ -357,7 +357,7 @@ def _code(code: types.CodeType) -> bytes:
     return marshal.dumps(code, 2)
 
 
-def _found(module: str, name: str) -> Any:
+def _named_object(module: str, name: str) -> Any:
     """Object of a name in a module; None if there is none."""
     if module not in sys.modules:
         try:

@@ -1,4 +1,4 @@
-"""Cache of lowered programs beside the compiled ones, so that later processes do not trace again."""
+"""Cache of lowered programs, stored with the compiled ones, so that later processes do not trace again."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def kept_call(function: Callable[..., Any], static: Any, *arguments: Any) -> Any
         file = folder / fingerprint(function, static, *arguments)
     except Unknown:
         return function(static, *arguments)
-    found = _read(file) or _made(file, function, static, leaves, tree)
+    found = _read(file) or _exported(file, function, static, leaves, tree)
     if found is None:
         return function(static, *arguments)
     program, outline = found
@@ -92,7 +92,7 @@ def _folder() -> pathlib.Path | None:
     return pathlib.Path(chosen) / FOLDER
 
 
-def _made(file: pathlib.Path, function: Any, static: Any, leaves: Any, tree: Any) -> Any:
+def _exported(file: pathlib.Path, function: Any, static: Any, leaves: Any, tree: Any) -> Any:
     """Traces and saves a program; returns it with its outline, or None if it cannot be exported."""
     said: list[Any] = []
 
@@ -119,7 +119,7 @@ def _made(file: pathlib.Path, function: Any, static: Any, leaves: Any, tree: Any
 
 
 def _read(file: pathlib.Path) -> Any:
-    """Program and outline from a file of `_made`; None if the file is missing or damaged."""
+    """Program and outline from a file of `_exported`; None if the file is missing or damaged."""
     try:
         data = file.read_bytes()
     except OSError:

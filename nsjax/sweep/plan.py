@@ -11,7 +11,7 @@ import numpy as np
 
 from nsjax.core import checks
 from nsjax.core.arguments import check_is
-from nsjax.core.errors import InputError
+from nsjax.core.errors import InputError, check_whole
 from nsjax.core.memory import check_events
 from nsjax.core.overshoot import overshoot
 from nsjax.core.probe import probe
@@ -110,8 +110,8 @@ def _lengths(
         raise InputError("sweep: give the step size either as dt or in over, under the key 'dt'")
     if every is not None and rows is not None:
         raise InputError(f"sweep: every = {every} and rows = {rows}; give one of them")
-    if rows is not None and (not isinstance(rows, int | np.integer) or rows < 1):
-        raise InputError(f"sweep: rows = {rows!r}; it must be a whole number, at least 1")
+    if rows is not None:
+        check_whole("sweep: rows", rows, 1)
     if not varied:
         step = checks.canonical(dt, "dt")
         count = checks.check_lengths(step, steps, time, every or 1, events)

@@ -61,7 +61,7 @@ class WorkPrecision:
             relative to its largest magnitude in the reference (to that of all entries where it is
             constant); infinite for a failed run.
         order_q, order_v: observed order between this step size and the next larger one of the same
-            scheme; nan for the largest, and beside runs that failed or diverged.
+            scheme; nan for the largest, and next to runs that failed or diverged.
         impacts: number of impacts.
         iterations: number of iterations of the contact solver, in all steps.
         seconds: CPU time of the run [s], without compilation; the least of a few runs. It includes the

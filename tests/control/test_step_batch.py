@@ -116,7 +116,7 @@ def test_a_lane_skips_what_it_does_not_need() -> None:
 
 @pytest.mark.parametrize("lanes", [0, 2.0])
 def test_numbers_of_lanes_that_are_none(lanes: Any) -> None:
-    with pytest.raises(InputError, match=r"batch: lanes = .*; give a whole number of at least 1"):
+    with pytest.raises(InputError, match=r"batch: lanes = .*; it must be a whole number, at least 1"):
         stepper().batch(lanes)
 
 

@@ -153,7 +153,7 @@ def test_a_policy_sees_the_start_and_the_outputs() -> None:
     [
         ({"inputs": ["moter"]}, "moter"), ({"outputs": ["foot.forces"]}, "foot.force"),
         ({"hold": "cubic"}, "stepper: hold = .*; choose "),
-        ({"substeps": 0}, "stepper: substeps = .*; give a whole number of at least 1"),
+        ({"substeps": 0}, "stepper: substeps = .*; it must be a whole number, at least 1"),
         ({"inputs": "motor"}, "stepper: inputs = 'motor'; give a list of names"),
         ({"save": ["forces"]}, "forces"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -13,14 +14,64 @@ import pytest
 
 import nsjax
 from nsjax import InputError, models, schemes
-from nsjax.core.arguments import numbers
+from nsjax.core.arguments import named_arguments, numbers
+from nsjax.multibody import assemble, body, hinge, plane
 
 CRANK = models.slider_crank()
 MOREAU = schemes.moreau()
+PARTS = [body("rod", mass=1.0, inertia=0.1), hinge("pin", "ground", "rod")]
+simulate: Any = nsjax.simulate
 
 
 def stepper() -> Any:
     return nsjax.stepper(CRANK, MOREAU, 1e-4, inputs=["torque"], outputs=["theta1"])
+
+
+WRONG_CALLS: dict[str, tuple[Callable[[], Any], str]] = {
+    "unknown": (lambda: plane(height=0.1), "plane: unknown argument 'height'; Known: body, at, normal"),  # type: ignore[call-arg]
+    "near": (lambda: simulate(dtt=1e-3), "simulate: unknown argument 'dtt'; did you mean 'dt'"),
+    "missing": (
+        lambda: hinge("h", "ground"),  # type: ignore[call-arg]
+        r"hinge: missing a required argument: 'second'; it takes \(name, first, second, \*, at=None, .*\)$",
+    ),
+    "by name only": (
+        lambda: plane("wall", (0.0, 1.0)),  # type: ignore[call-arg]
+        r"plane: too many positional arguments; it takes \(body='ground', \*, at=None, normal=None\)$",
+    ),
+    "model": (lambda: models.bouncing_ball(MOREAU), "bouncing_ball: too many positional arguments; it"),
+    "scheme": (
+        lambda: schemes.moreau(max_iteration=5),  # type: ignore[call-arg]
+        "moreau: unknown argument 'max_iteration'; did you mean 'max_iterations'",
+    ),
+    "scheme first": (
+        lambda: nsjax.simulate(MOREAU, *CRANK, dt=1e-3, steps=1),  # type: ignore[arg-type, misc]
+        r"simulate: system = a Scheme; it must be an nsjax.System; give the problem, then the scheme",
+    ),
+    "parts": (
+        lambda: simulate(*PARTS, MOREAU, dt=1e-3, steps=1),
+        "simulate: the first argument is a part or a list of parts, which is no problem yet; give simulate",
+    ),
+    "list of parts": (lambda: simulate(PARTS, MOREAU, dt=1e-3, steps=1), "is a part or a list of parts"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_CALLS)
+def test_wrong_calls_are_refused_with_the_arguments_of_the_function(case: str) -> None:
+    call, sentence = WRONG_CALLS[case]
+    with pytest.raises(InputError, match=sentence):
+        call()
+
+
+def test_public_functions_keep_their_signature_and_their_own_type_errors() -> None:
+    assert list(inspect.signature(plane).parameters) == ["body", "at", "normal"]
+    assert plane.__module__ == "nsjax.multibody.contacts.shape_parts"
+
+    @named_arguments
+    def broken(a: int) -> Any:
+        return a + "b"  # type: ignore[operator]
+
+    with pytest.raises(TypeError, match="unsupported operand"):
+        broken(1)
 
 
 NO_PROBLEM: dict[str, Callable[[Any], Any]] = {
@@ -139,3 +190,10 @@ def test_numbers_keep_values_and_tracers(tmp_path: pathlib.Path) -> None:
         numbers("x", "y", True)
     slope = jax.grad(lambda u: nsjax.table([0.0, 1.0], [u, 2.0 * u]).values[1])(1.0)
     assert slope == 2.0
+
+
+def test_warnings_name_the_line_of_the_caller() -> None:
+    loop = [body("a", mass=1.0, inertia=0.1), hinge("h", "ground", "a"), hinge("i", "ground", "a")]
+    with pytest.warns(UserWarning, match="follow from the others") as found:
+        assemble(*loop)
+    assert found[0].filename == __file__

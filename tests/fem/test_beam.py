@@ -77,5 +77,5 @@ def test_integrals_of_known_fields(elements):
 
 @pytest.mark.parametrize("elements", [0, -1, 2.0])
 def test_a_rod_has_elements(elements):
-    with pytest.raises(InputError, match="at least one element"):
+    with pytest.raises(InputError, match=r"rod: elements = .*; it must be a whole number, at least 1"):
         fem.unit_rod(elements)

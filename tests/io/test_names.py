@@ -20,7 +20,7 @@ from nsjax.contact.equations import CarriedTangent
 from nsjax.io import names
 from nsjax.io.codec import record_types
 from nsjax.io.scheme import describe_scheme, rebuild_scheme
-from nsjax.linalg.structure import BlockTridiagonal, Eliminated
+from nsjax.linalg.structure import BlockTridiagonal, EliminatedTridiagonal
 from nsjax.linalg.tridiagonal import Factors, Tridiagonal
 from nsjax.loop import LoopProgram, begin_run
 from nsjax.multibody import numbers
@@ -114,7 +114,15 @@ def test_all_numbers_of_parts_and_kept_tangents_have_public_names() -> None:
     """Of parts that no model is made of, and what the carry of a beam holds."""
     found = [x for x in vars(numbers).values() if dataclasses.is_dataclass(x)]
     assert len(found) >= 15
-    found += [Curve, CarriedTangent, StageTangent, Eliminated, Factors, Tridiagonal, BlockTridiagonal]
+    found += [
+        Curve,
+        CarriedTangent,
+        StageTangent,
+        EliminatedTridiagonal,
+        Factors,
+        Tridiagonal,
+        BlockTridiagonal,
+    ]
     assert [cls for cls in found if ":" in names.public_name(cls)] == []
 
 

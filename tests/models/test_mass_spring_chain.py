@@ -55,7 +55,11 @@ def test_a_mode_of_a_long_chain(support: str) -> None:
 
 @pytest.mark.parametrize(
     ("masses", "said"),
-    [(0, "at least one mass"), (2.5, "give a whole number"), (True, "give a whole number")],
+    [
+        (0, "it must be a whole number, at least 1"),
+        (2.5, "give a whole number"),
+        (True, "give a whole number"),
+    ],
 )
 def test_number_of_masses(masses, said) -> None:
     with pytest.raises(InputError, match=said):

@@ -16,16 +16,19 @@ from nsjax.multibody import (
     ball,
     beam,
     body,
+    couplings,
     force,
     hinge,
     joint_spring,
     joints,
     line_load,
+    loads,
     rectangular,
     spring,
     torque,
 )
 from nsjax.multibody.joints.joint_kind import JointKind, joint
+from nsjax.multibody.parts import registered
 
 BOB = body("bob", mass=1.3, inertia=0.2)
 PIN = hinge("pin", "ground", "bob", at=(0.0, 1.0))
@@ -127,6 +130,25 @@ def test_rows_of_a_joint_of_ones_own_are_checked(monkeypatch, residuals, words) 
     bob = body("bob", mass=1.0, inertia=0.1)
     with pytest.raises(nsjax.InputError, match=f"residuals of rail 'guide'.*{words}"):
         assemble(bob, joint("rail", "guide", "ground", "bob", None, False))
+
+
+@pytest.mark.parametrize("table", [joints.KINDS, loads.KINDS, couplings.KINDS])
+def test_a_kind_has_its_own_name_in_the_table(monkeypatch, table) -> None:
+    """Parts are of the kind under which they are found, and other tables go by the name of the kind."""
+    first = next(iter(table.values()))
+    monkeypatch.setitem(table, "rail", first)
+    with pytest.raises(
+        nsjax.InputError,
+        match=rf"KINDS\['rail'\] is the kind '{first.name}'; put it into the table under its own name",
+    ):
+        registered(table, "rail")
+
+
+def test_a_joint_under_another_name_is_refused(monkeypatch) -> None:
+    rail = JointKind(name="rails", rows={2: ("across",)}, residuals=lambda s, p, n: [0.0])
+    monkeypatch.setitem(joints.KINDS, "rail", rail)
+    with pytest.raises(nsjax.InputError, match=r"KINDS\['rail'\] is the kind 'rails'"):
+        assemble(body("bob", mass=1.0), joint("rail", "guide", "ground", "bob", None, False))
 
 
 def test_sizes_of_a_joint_of_ones_own_are_its_displacements_and_angles() -> None:

@@ -44,7 +44,7 @@ def traced(call: Callable[[Any], Any]) -> None:
 
 
 def of_damaged() -> None:
-    with driver._said("run.npz"):
+    with driver._named_if_damaged("run.npz"):
         raise KeyError("carry")
 
 

@@ -108,7 +108,7 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: models.bouncing_ball(heigth=1.0),
         "bouncing_ball: unknown parameter 'heigth'; did",
     ),
-    "bar": (lambda: models.elastic_bar(elements=0), "elastic_bar: elements = 0; at least one element"),
+    "bar": (lambda: models.elastic_bar(elements=0), "elastic_bar: elements = 0; it must be a whole number"),
     "mass of a bar": (lambda: models.elastic_bar(mass="thin"), "elastic_bar: mass = 'thin'; "),
     "cube": (
         lambda: models.flexible_cube(elements=(1, 0, 1)),
@@ -130,7 +130,7 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "pendulum": (
         lambda: models.flexible_pendulum(elements=0),
-        "flexible_pendulum: elements = 0; at least one element",
+        "flexible_pendulum: elements = 0; it must be a whole number",
     ),
     "pin": (
         lambda: models.flexible_pendulum(pin="glued"),
@@ -142,11 +142,11 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "support": (
         lambda: models.mass_spring_chain(support="glue"),
-        "mass_spring_chain: support = 'glue'; choose 'spring' or 'constraint'",
+        "mass_spring_chain: support = 'glue'; choose one of spring, constraint",
     ),
     "rod": (
         lambda: models.slider_crank_flexible(elements=0),
-        "elements = 0; a rod has at least one element, a whole number",
+        "rod: elements = 0; it must be a whole number, at least 1",
     ),
     "modes": (lambda: fem.Modes("glued", 2), "Modes: unknown conditions 'glued'; "),
     "number of modes": (

@@ -218,6 +218,26 @@ def test_rows_name_the_field_that_is_meant() -> None:
     assert not hasattr(run.joint("h"), "__array__")
 
 
+def test_a_name_of_several_words_resembles_one_whose_every_word_does() -> None:
+    known = ["rod.friction", "rod.mass", "floor_foot.friction"]
+    assert nearest("floor.friction", known).startswith("did you mean 'floor_foot.friction'? Known")
+    assert nearest("wall.friction", known) == f"Known: {', '.join(known)}"
+    assert nearest("rod.fricton", known).startswith("did you mean 'rod.friction'?")
+    assert nearest("o.friction", known).startswith("Known")
+    assert nearest("friction", known).startswith("did you mean 'rod.friction'?")
+    many = [f"rod{k}.mass" for k in range(30)] + ["floor.friction"]
+    assert "Known: floor.friction, rod0.mass," in nearest("wall.friction", many)
+
+
+def test_numbers_that_are_not_set_are_not_suggested() -> None:
+    joint = pendulum(limits=(None, 1.1), restitution=0.5)
+    with pytest.raises(
+        nsjax.InputError, match=r"unknown parameter 'h\.uper'; did you mean 'h\.upper'"
+    ) as e:
+        joint.replace({"h.uper": 1.0})
+    assert "h.lower" not in str(e.value)
+
+
 def test_names_that_are_none_have_no_neighbour() -> None:
     assert nearest(3, ["mass"]) == "Known: mass"
     assert nearest(types, [1]) == "Known: 1"

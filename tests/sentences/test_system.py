@@ -88,10 +88,10 @@ PAIRS: dict[str, Any] = {"pairs": two_by_two, "nc": 1, "gap": scalar, "law": ela
 PARTS: dict[str, Any] = {"mass": None, "inertia": times, "structure": BlockDiagonal(1)}
 
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
-    "sizes": (lambda: system(nq=0), "System: nq = 0; it must be a whole number of entries"),
+    "sizes": (lambda: system(nq=0), "System: nq = 0; it must be a whole number, at least 1"),
     "islands": (
         lambda: system(islands=-1),
-        "System: islands = -1; it must be a whole number of parts, or 0",
+        "System: islands = -1; it must be a whole number, at least 0",
     ),
     "coupled islands": (
         lambda: system(islands=2, **PARTS, nc=2, gap=scalar, law=elastic, nb=1, constraint=scalar),

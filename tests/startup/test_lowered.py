@@ -22,8 +22,8 @@ RUN = """
 import nsjax
 from nsjax import models, schemes
 from nsjax.startup import lowered
-made, make = [], lowered._made
-lowered._made = lambda *given: made.append(1) or make(*given)
+made, make = [], lowered._exported
+lowered._exported = lambda *given: made.append(1) or make(*given)
 nsjax.configure({options})
 system, params, state = models.bouncing_ball(height=0.1)
 {change}

@@ -72,7 +72,7 @@ class Frames(Mapping[str, Frame]):
             self._made[name] = made
         return made
 
-    def given(self) -> Frames:
+    def unstored(self) -> Frames:
         """The same frames, none of which is stored."""
         self[self._names[-1]]  # makes the values that all frames share
         return Frames(self._names, self._make, kept=False, every=self.every)
@@ -134,10 +134,10 @@ class Scene:
         """Functions of vectors, see `nsjax.multibody.coordinates.planar_vectors`."""
         return ALGEBRA[self.dimension]
 
-    def given(self) -> Scene:
+    def for_user(self) -> Scene:
         """The same scene for a function of a user, which may contain branches and loops."""
         one = self.frames
-        return dataclasses.replace(self, frames=one.given()) if isinstance(one, Frames) else self
+        return dataclasses.replace(self, frames=one.unstored()) if isinstance(one, Frames) else self
 
     def coordinates(self, joint: str) -> tuple[Any, Any]:
         """Coordinate of a hinge or slide, and its rate."""

@@ -173,7 +173,7 @@ class SpatialTree:
         x = self._ready(p)
         return self._frames(functools.cache(lambda: self.walk(q, v, x)[0]))
 
-    def seen(self, q: Array, v: Array | None, p: PyTree) -> tuple[Frames, Array, Array]:
+    def frames_and_screws(self, q: Array, v: Array | None, p: PyTree) -> tuple[Frames, Array, Array]:
         """Frames of all bodies, and the screws of all velocities: spins and velocities (nv, 3)."""
         moving, spins, velocities = self.walk(q, v, self._ready(p))
         return self._frames(lambda: moving), spins, velocities

@@ -40,7 +40,7 @@ def vector(numbers: Any) -> Vector:
     return jnp.asarray(numbers)
 
 
-def _alike(a: Array, b: Array) -> tuple[Array, Array]:
+def _same_axes(a: Array, b: Array) -> tuple[Array, Array]:
     """Two vectors with equal numbers of axes: one vector is broadcast against many."""
     if a.ndim < b.ndim:
         return a[:, None], b
@@ -51,7 +51,7 @@ def add(a: Vector, b: Vector) -> Vector:
     """``a + b``."""
     if a is None or b is None:
         return b if a is None else a
-    a, b = _alike(a, b)
+    a, b = _same_axes(a, b)
     return a + b
 
 
@@ -74,7 +74,7 @@ def dot(a: Vector, b: Vector) -> Any:
     """``a . b``."""
     if a is None or b is None:
         return None
-    a, b = _alike(a, b)
+    a, b = _same_axes(a, b)
     return jnp.sum(a * b, axis=0)
 
 
@@ -90,7 +90,7 @@ def cross(a: Vector, b: Vector, axis: int = 0) -> Vector:
     """
     if a is None or b is None:
         return None
-    a, b = _alike(a, b)
+    a, b = _same_axes(a, b)
     return turned_on(a * turned_on(b, axis) - turned_on(a, axis) * b, axis)
 
 

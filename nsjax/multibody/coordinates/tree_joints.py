@@ -97,7 +97,7 @@ class OwnJoints:
         own = {x.name for x in self.loads}
         return tuple(x for x in self.topology.loads if x.name not in own)
 
-    def _alike(self, p: PyTree) -> list[list[Part]]:
+    def _groups(self, p: PyTree) -> list[list[Part]]:
         """Groups of loads of one kind with the same numbers given; a load with a law of a user, which may
         branch, is a group of its own.
         """
@@ -112,7 +112,7 @@ class OwnJoints:
     def stacked(self, p: PyTree) -> JointNumbers:
         """Numbers of loads and limits, stacked in arrays."""
         efforts = []
-        for alike in self._alike(p):
+        for alike in self._groups(p):
             efforts.append(side_by_side([p[x.name] for x in alike]) if _at_once(alike[0]) else None)
         bounds = [jnp.asarray(getattr(p[name], which), float) for name, which in self.limits_held]
         return JointNumbers(efforts=tuple(efforts), bounds=jnp.stack(bounds) if bounds else None)
@@ -120,7 +120,7 @@ class OwnJoints:
     def efforts(self, t: Array, q: Array, v: Array, p: PyTree, stacked: JointNumbers) -> Array:
         """Forces (nv,) of springs and motors on the velocities of their joints."""
         found, places = [], []
-        for alike, own in zip(self._alike(p), stacked.efforts, strict=True):
+        for alike, own in zip(self._groups(p), stacked.efforts, strict=True):
             links, part = [self.links[x.option("joint")] for x in alike], alike[0]
             x, rate = picked(q, np.array([s.q for s in links])), picked(v, np.array([s.v for s in links]))
             effort = kind_of(part).effort or _none

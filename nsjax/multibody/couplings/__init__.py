@@ -8,7 +8,7 @@ from nsjax.multibody.couplings.coupling_kind import CouplingKind
 from nsjax.multibody.couplings.gear import GEAR, gear
 from nsjax.multibody.couplings.polynomial import COUPLING, coupling
 from nsjax.multibody.couplings.rack_pinion import RACK_PINION, rack_pinion
-from nsjax.multibody.parts import Part
+from nsjax.multibody.parts import Part, registered
 
 KINDS: dict[str, CouplingKind] = {x.name: x for x in (GEAR, COUPLING, RACK_PINION)}
 """Kinds of couplings by the kinds of their parts."""
@@ -18,4 +18,4 @@ __all__ = ["KINDS", "CouplingKind", "coupling", "gear", "kind_of", "rack_pinion"
 
 def kind_of(part: Part) -> CouplingKind:
     """The kind of a coupling."""
-    return KINDS[part.kind]
+    return registered(KINDS, part.kind)

@@ -17,20 +17,20 @@ from nsjax.multibody.parts import Part
 def coupling(name: str, joint: str, of: str | None = None, *, polynomial: Any) -> Part:
     """The coordinate of ``joint`` is a polynomial ``c0 + c1 y + c2 y^2 + ...`` of the coordinate of ``of``.
 
-    Examples are a finger that follows another, a cam with a given law, and a joint held at ``c0``. A tendon
-    may take the place of a joint, with its length as the coordinate: for a rope of fixed length, or two
-    tendons with a constant sum of lengths.
+    Examples are a finger that follows another, a cam with a given law, and a joint fixed at ``c0``. A
+    tendon may take the place of a joint, with its length as the coordinate: for a rope of fixed length, or
+    two tendons with a constant sum of lengths.
 
     Args:
         name: of the coupling; its numbers are ``params[name].polynomial``.
-        joint, of: names of two hinges, slides or tendons; ``of`` None: ``joint`` is held at ``c0``.
+        joint, of: names of two hinges, slides or tendons; ``of`` None: ``joint`` is fixed at ``c0``.
         polynomial: (n,) coefficients, at least one, constant term first.
 
     Raises:
         InputError: for coefficients that are no row of numbers, and as for `gear`.
 
     Limits: those of `gear`. A tendon of fixed length also pushes; for a rope that may be slack, give the
-    tendon ``limits``, see `tendon`. For a tendon held at its shortest possible length, the row vanishes.
+    tendon ``limits``, see `tendon`. At the shortest possible length of a tendon, the row vanishes.
 
     Example:
         >>> from nsjax.multibody import coupling

@@ -205,8 +205,8 @@ def _openings(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> tuple[Arra
 
 
 def dependent_beam_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
-    """Names of redundant joint rows at the start, as of a rigid body held twice; rows on the two ends of an
-    elastic beam are independent.
+    """Names of redundant joint rows at the start, as of a rigid body that two joints fix. Rows on the two
+    ends of an elastic beam are independent.
     """
     names = mechanism.labels().constraints
     if not names or is_traced((p, q)):

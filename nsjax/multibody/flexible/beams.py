@@ -10,6 +10,7 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
+from nsjax.core.errors import check_choice, check_whole
 from nsjax.multibody.flexible.elements import KINDS
 from nsjax.multibody.flexible.tubes import curve_of, is_closed
 from nsjax.multibody.loads import KINDS as LOADS
@@ -86,8 +87,7 @@ def beam(
         raise InputError(f"beam {name!r}: stations = {stations!r}; give a dict of arc lengths [m]")
     points = _points(name, start, end, elements, element_nodes - 1)
     points, table = _with_stations(name, points, stations or {})
-    if mass not in MASSES:
-        raise InputError(f"beam {name!r}: mass = {mass!r}; choose one of {', '.join(MASSES)}")
+    check_choice(f"beam {name!r}: mass", mass, MASSES)
     if not isinstance(section, Section):
         raise InputError(
             f"beam {name!r}: section = {section!r}; use section(...), circular(...) or rectangular(...)"
@@ -114,8 +114,7 @@ def beam(
 
 def _check_element(name: str, element: str, nodes: int) -> None:
     """Refuse unknown kinds of elements, and numbers of nodes that a kind does not have."""
-    if element not in KINDS:
-        raise InputError(f"beam {name!r}: element = {element!r}; choose one of {', '.join(KINDS)}")
+    check_choice(f"beam {name!r}: element", element, KINDS)
     known = KINDS[element].nodes
     if nodes not in known:
         others = [f"{max(x.nodes)} of {x.name} ones" for x in KINDS.values() if max(x.nodes) > 2]
@@ -182,8 +181,7 @@ def _points(name: str, start: Any, end: Any, elements: int | None, pairs: int) -
             raise InputError(f"beam {name!r}: elements = {elements} beside all nodes; leave elements out")
         points = start
     else:
-        if not isinstance(elements, int) or elements < 1:
-            raise InputError(f"beam {name!r}: elements = {elements!r}; give a whole number above zero")
+        elements = check_whole(f"beam {name!r}: elements", elements, 1)
         if np.shape(start) != (3,) or np.shape(end) != (3,):
             raise InputError(f"beam {name!r}: ends of shapes {np.shape(start)}, {np.shape(end)}; give (3,)")
         points = start + np.linspace(0.0, 1.0, pairs * elements + 1)[:, None] * (end - start)

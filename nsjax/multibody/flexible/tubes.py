@@ -117,7 +117,7 @@ def evaluated(x: Curve, nodes: Array, tangents: Array, u: Array) -> tuple[Array,
     return found[0], found[1], found[2]
 
 
-def _kept(u: Array, n: int, closed: bool) -> Array:
+def _onto_curve(u: Array, n: int, closed: bool) -> Array:
     """A parameter brought back onto the curve: by whole rounds of a closed one, else to the nearer end."""
     if closed:
         return jnp.mod(u, float(n))
@@ -126,7 +126,7 @@ def _kept(u: Array, n: int, closed: bool) -> Array:
 
 def _stepped(x: Curve, nodes: Array, tangents: Array, point: Array, u: Array, closed: bool) -> Array:
     residual, slope = condition(point, *evaluated(x, nodes, tangents, u))
-    return _kept(u + bounded(-residual / slope), nodes.shape[1] - 1, closed)
+    return _onto_curve(u + bounded(-residual / slope), nodes.shape[1] - 1, closed)
 
 
 def searched(x: Curve, nodes: Array, tangents: Array, point: Array, closed: bool) -> Array:

@@ -14,7 +14,7 @@ from nsjax.multibody.joints.rolling import ALONE, ROLLING, rolling
 from nsjax.multibody.joints.screw import SCREW, screw
 from nsjax.multibody.joints.slide import SLIDE, slide
 from nsjax.multibody.joints.universal import UNIVERSAL, universal
-from nsjax.multibody.parts import Part
+from nsjax.multibody.parts import Part, registered
 
 KINDS: dict[str, JointKind] = {
     x.name: x
@@ -42,4 +42,4 @@ __all__ = [
 
 def kind_of(part: Part) -> JointKind:
     """The kind of a joint."""
-    return KINDS[part.kind]
+    return registered(KINDS, part.kind)

@@ -66,8 +66,8 @@ def rolling(
     Limits: the rows exert any force that they need, upward, downward and sideways: check the forces
     (``traj.joint(name)``), which contacts with friction would bound. A wheel that lies flat (``a`` along
     ``n``) has no single point of contact. Rows that follow from others, like the second sideways row of two
-    wheels on an axle, are left out with a warning. Equilibria and linear motions are refused. Of the nsga
-    schemes, only those with ``smooth="constrained"`` and ``"full"`` accept this joint.
+    wheels on an axle, are left out with a warning. Equilibria and linear motions are refused. The nsga
+    schemes accept this joint only with ``smooth="constrained"`` and ``"full"``.
 
     Source: kinematics of a thin disc on a plane as in any book on analytical mechanics; tested against
     Euler's disc in steady precession.

@@ -25,7 +25,7 @@ from nsjax.multibody.loads.load_kind import LoadKind
 from nsjax.multibody.loads.spring import SPRING, spring
 from nsjax.multibody.loads.tendon import TENDON, tendon
 from nsjax.multibody.loads.torque import TORQUE, torque
-from nsjax.multibody.parts import GROUND, Part
+from nsjax.multibody.parts import GROUND, Part, registered
 from nsjax.types import Array, PyTree
 
 KINDS: dict[str, LoadKind] = {
@@ -43,7 +43,7 @@ __all__ = [
 
 def kind_of(part: Part) -> LoadKind:
     """The kind of a load."""
-    return KINDS[part.kind]
+    return registered(KINDS, part.kind)
 
 
 def has_line(part: Part) -> bool:

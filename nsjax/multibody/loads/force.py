@@ -48,7 +48,9 @@ def force_value(scene: Scene, part: Part, numbers: Any, shape: tuple[int, ...]) 
     """The constant value of a force or moment, or the value of its law, which must have this shape."""
     if part.option("law") is None:
         return numbers.value
-    return user_value(part, "law", "t, scene, own", scene.time, scene.given(), numbers.own, shapes=(shape,))
+    return user_value(
+        part, "law", "t, scene, own", scene.time, scene.for_user(), numbers.own, shapes=(shape,)
+    )
 
 
 def refuse_ground(kind: str, name: str, body: str) -> None:

@@ -55,7 +55,7 @@ def joint_spring(
         law, potential, own: as in `spring`. Not in a ball joint.
 
     Raises:
-        InputError: for a law that is no function or stands beside stiffness or damping; by `assemble`, for
+        InputError: for a law that is no function or is given with stiffness or damping; by `assemble`, for
             a joint without a coordinate, and for numbers that a ball joint cannot have.
 
     Limits: ``phi`` of a ball joint jumps at half a turn, where the moment has no direction.

@@ -44,7 +44,7 @@ def spring(
         own: numbers for ``law`` and ``potential``, any pytree.
 
     Raises:
-        InputError: for a law that is no function or stands beside coefficients; by `assemble`, for ends
+        InputError: for a law that is no function or is given with coefficients; by `assemble`, for ends
             that coincide at the start, unless the spring is linear without a free length.
 
     Limits: where its ends coincide the force has no direction. Only a linear spring without free length,

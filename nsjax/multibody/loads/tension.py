@@ -26,7 +26,7 @@ def kept_numbers(
         forms: form (shape) of numbers that are no scalars.
 
     Raises:
-        InputError: for a law that is no function, or that stands beside coefficients.
+        InputError: for a law that is no function, or that is given with coefficients.
     """
     kept = {k: number(kind, name, k, v, form=forms.get(k)) for k, v in given.items()}
     if law is not None and not callable(law):

@@ -121,7 +121,7 @@ class PositionLevel(Level):
     left its wall, or hardly touches it, so that a later step finds only one of two symmetric contacts.
 
     Args:
-        creep: whether this correction acts; its rows then stand between gaps and constraints.
+        creep: whether this correction acts; its rows then are between those of gaps and constraints.
         share: part of the tangential impulse; one where the smooth motion does not fall at all.
     """
 

@@ -272,7 +272,7 @@ def _judged(
 
 
 def _iterate(c: Subproblems, arguments: Any) -> tuple[Any, tuple[Array, Array, Any]]:
-    """Last iterate of corrections until the criterion is met, or an update is rounding; the number of
+    """Last iterate of corrections until the criterion is fulfilled, or an update is rounding; the number of
     corrections, whether the iterate is an answer, and the tangent for the next step, if one was given.
     """
     s, tolerances, kept, carried = arguments

@@ -41,8 +41,8 @@ class NsgaOptions:
 @record()
 class Answer:
     """Solution of the three subproblems: smooth motion, corrected position with its rows and contacts, jump
-    with impulses (rows,) [N s], linear solves (3,), whether all met their criterion, and the tangents for
-    the next step. Where no gap closes the rows are zeros.
+    with impulses (rows,) [N s], linear solves (3,), whether all fulfil their criterion, and the tangents
+    for the next step. Where no gap closes the rows are zeros.
     """
 
     smooth: Smooth

@@ -165,7 +165,7 @@ def _padded(system: System, x: Array) -> Array:
     return x if x.shape[0] == system.nb else jnp.zeros(system.nb)
 
 
-def _held(step: Step) -> Array | None:
+def _held_forces(step: Step) -> Array | None:
     """`Prediction.held`, by the filter of the accelerations applied to the forces of contacts."""
     scheme, system, memory, dt = step.scheme, step.system, step.carry.memory, step.dt
     count = levels_of(system, scheme.options)[0].contacts
@@ -215,13 +215,13 @@ def _predicted(step: Step) -> Prediction:
         restitution=restitution,
         friction=friction,
         given=given,
-        held=_held(step),
+        held=_held_forces(step),
     )
 
 
 @record()
 class _StepRest:
-    """Results of a step beside its velocity jump.
+    """Results of a step other than its velocity jump.
 
     Args:
         a, acceleration: algorithmic and true acceleration.

@@ -52,7 +52,7 @@ def test_sections_of_closed_forms() -> None:
         (lambda: circular(-0.1, E=1.0), "radius = -0.1; give a number above zero"),
         (lambda: beam("arm", [(0, 0, 0), (1, 0, 0), (1, 0, 0)], section=ROUND), "element 1 has length 0"),
         (lambda: arm(first_axis=(1, 0, 0)), "lies along element 0"),
-        (lambda: arm(elements=0), "elements = 0; give a whole number above zero"),
+        (lambda: arm(elements=0), "elements = 0; it must be a whole number, at least 1"),
         (lambda: arm(section=3.0), "section = 3.0; use section"),
         (lambda: arm(mass="none"), "mass = 'none'; choose one of consistent, lumped"),
         (lambda: arm(damping=-1.0), "damping = -1.0; it must be at least 0"),

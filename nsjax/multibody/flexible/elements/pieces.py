@@ -77,7 +77,7 @@ def _ends(x: Array) -> Array:
 
 
 def halves(x: Beam) -> tuple[Piece, Array]:
-    """Masses of the nodes of a beam, each with half of the elements beside it, and elements without
+    """Masses of the nodes of a beam, each with half of its adjacent elements, and elements without
     stiffness; and the masses (n,) of the elements [kg].
     """
     lengths, axes = section_axes(jnp.asarray(x.points, float), jnp.asarray(x.first_axis, float))
