@@ -14,7 +14,7 @@ import numpy as np
 from nsjax.core import InputError
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions
-from nsjax.multibody.contacts.candidates import BOUNDED, REACH, SOLIDS, radius_of
+from nsjax.multibody.contacts.candidates import BOUNDED, ENDLESS, REACH, SOLIDS, radius_of
 from nsjax.multibody.contacts.groups import free, known_pair, meeting
 from nsjax.multibody.contacts.turning_friction import coefficients
 from nsjax.multibody.coordinates.frames import ALGEBRA
@@ -108,7 +108,7 @@ def _reach(shapes: list[tuple[str, Any]], name: str) -> Any:
     radii = [
         jnp.asarray(radius_of(kind, x, 2 if getattr(x, "half_depth", None) is None else 3), float)
         for kind, x in shapes
-        if kind in BOUNDED and kind != "plane" and not (kind == "sphere" and x.radius is None)
+        if kind in BOUNDED and kind not in ENDLESS and not (kind == "sphere" and x.radius is None)
     ]
     if not radii:
         raise InputError(

@@ -238,7 +238,7 @@ class NamedContacts:
 
             # held features belong to the pairs that the step evaluates
             held = None if choice is None and piece.group is not None else near.get(piece.names[0])
-            if search and choice is not None:
+            if search and choice is not None and piece.long_search:
                 found.append(
                     shape_stacks.searched(functools.partial(at, held=None), ends, shapes, choice.used)
                 )

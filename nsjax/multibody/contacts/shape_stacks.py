@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.multibody.contacts import hulls
+from nsjax.multibody.contacts.terrain_blocks import with_blocks
 from nsjax.types import Array
 
 LARGE = 512
@@ -26,9 +27,13 @@ def stacked(pairs: Sequence[tuple[Any, Any]]) -> Any:
     """
 
     def beside(*x: Any) -> Array:
-        return jnp.stack([jnp.asarray(y, float) for y in x], axis=_axis(np.size(x[0])))
+        axis = _axis(np.size(x[0]))
+        made = jnp.stack([jnp.asarray(y, float) for y in x], axis=axis)
+        # the compiler would move a large copy into every branch of a step that reads it
+        return lax.optimization_barrier(made) if axis == 0 else made
 
-    return jax.tree.map(beside, *hulls.padded(pairs))
+    blocked = [(one, with_blocks(other)) for one, other in pairs]
+    return jax.tree.map(beside, *hulls.padded(blocked))
 
 
 def axes(stack: Any, count: int) -> Any:
