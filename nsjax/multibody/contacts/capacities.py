@@ -29,7 +29,9 @@ those that are near; MuJoCo's step takes 0.033 ms.
 
 UNASKED = 16
 """Capacity for pairs of each two kinds of shapes where none is given. Of the humanoid's 98 pairs of
-capsules at most two are near while it falls, and at most eleven in random poses.
+capsules at most two are near while it falls, and at most eleven in random poses. A smaller one does not
+pay: with six a quadruped keeps 268 contacts in place of 416, and its step takes as long, some 180 times
+MuJoCo's.
 """
 
 
