@@ -16,8 +16,8 @@ from nsjax.types import Array
 
 LARGE = 512
 """Numbers of an array from which it is stacked pair after pair, not along a last axis. Terrain is read at a
-few places by an index: a read along a last axis first copies the heights of all pairs. The search of the
-terrain below twelve capsules (201 by 201 heights) took 7 ms a step with these copies, 0.4 ms without.
+few places by an index: a read along a last axis first copies the heights of all pairs. In a profile of a
+quadruped above 201 by 201 heights its searches took 6.5 ms of a step with these copies, 3.7 ms without.
 """
 
 
