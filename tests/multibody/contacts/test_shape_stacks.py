@@ -121,6 +121,15 @@ def test_motion_and_derivatives_of_chosen_hulls() -> None:
     assert abs(place[7] - 0.22) > 1e-2  # the second stone was hit
 
 
+@pytest.mark.slow
+def test_motion_and_derivatives_on_terrain() -> None:
+    """Those of all pairs, in forward and in reverse mode."""
+    with pytest.warns(RowsWarning):
+        few = over_terrain(0.06)
+    place = same_motion(few, over_terrain(0.06, capacity=99), 120)
+    assert place[2] < 0.2  # it fell, and lies on the terrain
+
+
 def over_terrain(radius: float, *, alone: bool = False, capacity: int | None = None) -> nsjax.Problem:
     """Balls and limbs over one terrain, with more contacts than a step evaluates unasked; ``alone``: the
     contacts of the first ball and limb by name.
