@@ -13,14 +13,14 @@ from jax import lax
 from nsjax.contact.bounded import reported, working
 from nsjax.contact.closed_time import Closing, begin_closing, follow_closing
 from nsjax.contact.criteria import criteria_of
-from nsjax.contact.events import Touch, frozen, no_touch
+from nsjax.contact.events import Touch, frozen
 from nsjax.contact.few_contacts import seen, told, told_of_all
-from nsjax.contact.friction_decisions import jammed, jammed_at_start
+from nsjax.contact.friction_decisions import jammed_at_start
 from nsjax.core.blocks import StepBlocks, scan_blocks
 from nsjax.core.branches import repeat_for
 from nsjax.core.chosen import Whole, widened
 from nsjax.core.operators import prepared, refreshed
-from nsjax.core.pairs import REFUSED_GRADIENT, PairMemory, handed_on, rows_handed_on
+from nsjax.core.pairs import REFUSED_GRADIENT, PairMemory
 from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.step import Step, SystemState
@@ -29,6 +29,7 @@ from nsjax.core.traced import traced_once
 from nsjax.core.watch import Watch, WatchLimits, begin_watch, watch_gaps
 from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
 from nsjax.nonlinear import keep_solutions, lean, made_live, with_tangent, without_derivative
+from nsjax.row_values import row_values, same_pairs
 from nsjax.status import CANDIDATES_LOST
 from nsjax.trajectory import Continuation, FirstFailure, Impacts, Trajectory
 from nsjax.types import Array, PyTree, record
@@ -225,7 +226,7 @@ def _one_step(setup: RunSetup, run: RunState, tally: dict[str, Array]) -> tuple[
     state = dataclasses.replace(follow.carry.state, t=follow.origin + follow.index * dt)
     step = setup.step(dataclasses.replace(follow.carry, state=state))
     params = step.params
-    start, tally = _same_pairs(step.system, params, step.carry, tally)
+    start, tally = same_pairs(step.system, params, step.carry, tally)
     step = dataclasses.replace(step, carry=start)
     carry, output, closing, moves = _seen_step(program.system, step, run.closing, "notes" in program.keep)
     carry, output = _known_pairs(step.system, params, carry, output)
@@ -305,22 +306,6 @@ def _stepped(
     )  # fmt: skip
 
 
-def _same_pairs(system: System, params: PyTree, start: Carry, tally: Any) -> tuple[Carry, Any]:
-    """Carry and accumulated quantities, with the entries of each pair in its slot of `System.pairs`."""
-    if system.pairs is None:
-        return start, tally
-    old, new = start.memory.pairs, system.pairs.identity(params)
-    fresh = {name: QUANTITIES[name].start(system) for name in tally}
-    memory = start.memory.memory
-    # a new pair has no memory
-    nothing = jax.tree.map(
-        lambda x: no_touch(system) if isinstance(x, Touch) else jnp.zeros_like(x), memory,
-        is_leaf=lambda x: isinstance(x, Touch),
-    )  # fmt: skip
-    memory = handed_on(old, new, memory, nothing)
-    return dataclasses.replace(start, memory=memory), rows_handed_on(system, old, new, tally, fresh)
-
-
 def _known_pairs(system: System, params: PyTree, carry: Carry, output: Output) -> tuple[Carry, Output]:
     """The carry with the pairs of its slots, and the output with a status bit for lost candidates."""
     if system.pairs is None:
@@ -356,9 +341,10 @@ def run_row(
 ) -> tuple[RunState, dict[str, Array | None]]:
     """State of the run and saved row after ``count`` steps. A traced count serves any number of steps; a
     static one allows reverse mode, which stores the carries and solutions that ``blocks`` chooses, by
-    default all. A count of zero gives the row of the start.
+    default all. A count of zero gives the row of the start; a traced one below zero takes no steps and
+    leaves out the gaps at its row.
     """
-    program, system = setup.program, setup.program.system
+    program = setup.program
 
     def step(both: tuple[RunState, dict[str, Array]], _: Any = None) -> tuple[Any, None]:
         return _one_step(setup, *both), None
@@ -373,20 +359,8 @@ def run_row(
         size, solutions = blocks or StepBlocks(count, True)
         once = keep_solutions(step) if solutions else jax.checkpoint(step, prevent_cse=False)
         both, _ = scan_blocks(once, both, count, size)
-    run, tally = both
+    run, values = row_values(program.system, setup.params, *both, count)
     state = run.next.carry.state
-    params = refreshed(system, jnp.asarray(state.t), state.q, setup.params)
-    _, tally = _same_pairs(system, params, run.next.carry, tally)
-    gap = jnp.zeros(system.nc) if system.gap is None else system.gap(state.t, state.q, params)
-    values = {**tally, "gap": gap}
-    if "gap_min" in tally:
-        values["gap_min"] = jnp.where(jnp.isinf(tally["gap_min"]), gap, tally["gap_min"])
-    if "notes" in tally and run.watch is not None:
-        at = frozen(SystemState(system=system, params=params, state=state))
-        values["notes"] = tally["notes"] | run.watch.start | jammed(at, run.watch.impulse)
-        run = dataclasses.replace(
-            run, watch=dataclasses.replace(run.watch, start=jnp.zeros(system.nc, int))
-        )
     kept = {name: values[name] if name in program.keep else None for name in ROWS}
     return run, {"t": jnp.asarray(state.t), "q": state.q, "v": state.v, **kept}
 

@@ -275,7 +275,9 @@ def _memory(program: LoopProgram, structure: Any, leaves: tuple[tuple[Any, Any],
 def _advance(
     program: LoopProgram, scheme: Scheme, params: PyTree, run: RunState, dt: Array, counts: Array
 ) -> tuple[RunState, dict[str, Array | None]]:
-    """One compiled call for some rows: entry ``k`` of ``counts`` is the number of steps of row ``k``."""
+    """One compiled call for some rows: entry ``k`` of ``counts`` is the number of steps of row ``k``, -1
+    for a row that is not asked.
+    """
     return kept_call(_rows, program, scheme, params, run, dt, counts)
 
 
@@ -305,7 +307,7 @@ def some_rows(call: Call, run: RunState, done: int, count: int) -> tuple[RunStat
     """State and rows of the next ``count`` rows, at most `most_rows`, after ``done`` rows; with ``done =
     -1`` the first one is the row of the start, which takes no steps. One program serves any number of rows.
     """
-    counts = np.zeros(_chunk_rows(call.program.system), int)
+    counts = np.full(_chunk_rows(call.program.system), -1)
     counts[:count] = call.every
     if done < 0:
         counts[0] = 0

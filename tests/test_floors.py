@@ -18,7 +18,7 @@ FLOORS = [
     {"core"},
     {"report", "shapes"},
     {"contact", "fem", "figures", "statics", "tidy", "views", "by_name"},
-    {"sensors"},
+    {"sensors", "row_values"},
     {"schemes", "multibody", "trajectory", "consistent"},
     {"impacts"},
     {"loop"},

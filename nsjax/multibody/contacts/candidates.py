@@ -12,9 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.multibody.contacts import terrain_blocks
 from nsjax.multibody.contacts.all_pairs import KINDS
 from nsjax.multibody.contacts.closest_points import of_segments
 from nsjax.multibody.contacts.shape_places import along_of, normal_of, solid_box
+from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.types import Array, PyTree, record
@@ -22,10 +24,13 @@ from nsjax.types import Array, PyTree, record
 SOLIDS = ("sphere", "box", "capsule", "cylinder", "plane")
 """Kinds of shapes that a group of free bodies with a capacity may hold: their numbers stack in arrays."""
 
-BOUNDED = (*SOLIDS, "hull")
+BOUNDED = (*SOLIDS, "hull", "heightfield")
 """Kinds of shapes with a bounding volume (`around`), by which a step finds the near ones among contacts by
 name.
 """
+
+ENDLESS = ("plane", "heightfield")
+"""Kinds of bounded shapes whose size says nothing about the motion of others."""
 
 REACH = 0.2
 """Default gap up to which a pair is a candidate, relative to the smallest radius around a shape."""
@@ -151,6 +156,7 @@ class Around:
         axes: (d, d) of a box, (d, 1) of a capsule or cylinder; (d, 1) normal of a plane; None: a sphere.
         half: half edges (d,) of a box, or half length (1,) of a capsule or cylinder [m].
         thick: radius around the box or segment that axes and half edges span [m].
+        terrain: numbers of terrain with blocks, whose axes are ``axes``; else None.
     """
 
     centre: Array
@@ -158,6 +164,7 @@ class Around:
     axes: Any = None
     half: Any = None
     thick: Any = 0.0
+    terrain: Any = None
 
 
 ROUND = ("capsule", "cylinder")
@@ -173,6 +180,10 @@ def apart(kinds: tuple[str, str], one: Around, other: Around) -> Array:
         normal = other.axes[:, 0]
         reach = one.radius if one.axes is None else one.thick + _half(one, normal)
         return jnp.sum(normal * (one.centre - other.centre)) - reach
+    if kinds[1] == "heightfield":
+        centre = jnp.sum(other.axes * (one.centre - other.centre)[:, None], axis=0)
+        wide = [one.radius if one.axes is None else one.thick + _half(one, x) for x in other.axes.T]
+        return terrain_blocks.above(other.terrain, centre, jnp.stack(wide), one.radius)
     if kinds[0] in ROUND and kinds[1] in ROUND:
         here, there = of_segments(*((x.centre, x.axes[:, 0], x.half[0]) for x in (one, other)))
         return jnp.sqrt(jnp.sum(jnp.square(here - there))) - one.thick - other.thick
@@ -205,7 +216,7 @@ def _from(x: Around, point: Array) -> Array:
 
 
 def radius_of(kind: str, x: Any, dimension: int) -> Any:
-    """Radius of a sphere around a shape [m]; a plane has none."""
+    """Radius of a sphere around a shape [m]; planes and terrain (`ENDLESS`) have none."""
     if kind == "hull":
         return jnp.sqrt(jnp.sum(jnp.square(_middle_and_half(x.vertices)[1])))
     if kind == "box":
@@ -226,7 +237,7 @@ def _middle_and_half(vertices: Any) -> tuple[Array, Array]:
 
 def around(scene: Scene, body: str, kind: str, x: Any) -> Around:
     """Bounding volume of a shape of a body."""
-    radius = jnp.asarray(0.0 if kind == "plane" else radius_of(kind, x, scene.dimension), float)
+    radius = jnp.asarray(0.0 if kind in ENDLESS else radius_of(kind, x, scene.dimension), float)
     if kind == "hull":
         middle, half = _middle_and_half(x.vertices)
         centre = scene.position(body, middle)
@@ -235,6 +246,9 @@ def around(scene: Scene, body: str, kind: str, x: Any) -> Around:
     if kind == "plane":
         normal = a.array(normal_of(scene, body, x))
         return Around(centre=centre, radius=radius, axes=normal[:, None])
+    if kind == "heightfield":
+        axes = space.both(scene.frame(body).turn, space.rotation_of(x.turned))
+        return Around(centre=centre, radius=radius, axes=np.eye(3) if axes is None else axes, terrain=x)
     if kind == "sphere":
         return Around(centre=centre, radius=radius, thick=radius)
     if kind == "box":

@@ -27,7 +27,7 @@ from nsjax.multibody.contacts.closest_points import (
     set_back,
     sign,
 )
-from nsjax.multibody.contacts.hulls import ROUND, ROWS, TILT, Faces, vertices_of
+from nsjax.multibody.contacts.hulls import ROUND, ROWS, TILT, Faces, index_of, vertices_of
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.contacts.point_pairs import CORNERS, POINTS
 from nsjax.multibody.coordinates import spatial_vectors as space
@@ -147,7 +147,7 @@ def _least_deep(one: Solid, other: Solid) -> tuple[Array, Array]:
     found = []
     for solid, against, way in ((other, one, 1.0), (one, other, -1.0)):
         if len(solid.faces):
-            a, b, c = (solid.points[:, k] for k in np.array(solid.faces).T)
+            a, b, c = (solid.points[:, k] for k in index_of(solid.faces))
             _, normal = lengthened(space.cross(b - a, c - a), jnp.zeros((3, 1)))
             heights = jnp.sum(normal[:, :, None] * against.points[:, None, :], axis=0)
             found.append((jnp.min(heights, axis=1) - dot(normal, a), way * normal))
@@ -269,7 +269,7 @@ def _held(scene: Scene, part: Part, numbers: Any) -> SolidFeatures:
         points = middle[:, None] + arm + space.cross(turn[:, None], arm)
         return _nearest(moved(points, _along(points, b, normal), normal), b, normal)
 
-    turns = _tilts(normal, a[:, 1] - a[:, 0] if one.faces == () else None)
+    turns = _tilts(normal, a[:, 1] - a[:, 0] if not len(one.faces) else None)
     places = jax.vmap(tilted, 1, 0)(turns)
     first, second, kind, edge = jax.vmap(_features, 0, -1)(places)
     many = kind.shape[0]

@@ -18,7 +18,7 @@ from jax import lax
 
 from nsjax.multibody.contacts import cylinders, triangles
 from nsjax.multibody.contacts.closest_points import COINCIDE, ShapeContacts, dot, set_back
-from nsjax.multibody.contacts.hulls import TILT, Faces, vertices_of
+from nsjax.multibody.contacts.hulls import TILT, index_of, vertices_of
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.contacts.shape_places import segment
 from nsjax.multibody.contacts.solid_distance import Solid, solid
@@ -34,11 +34,11 @@ ROWS = 7 + 3 + 1 + len(QUARTERS)
 """Number of contacts: points of the rims, points of the axis, nearest vertex, further vertices."""
 
 
-def away(faces: Faces, points: Array, x: Array) -> tuple[Array, Array]:
+def away(faces: Any, points: Array, x: Array) -> tuple[Array, Array]:
     """Distance of a point (3,) from a hull with vertices (3, n), and its direction outward; inside the hull
     the distance is negative, from the nearest face.
     """
-    index = np.array(faces)
+    index = index_of(faces).T
     still, centre = lax.stop_gradient((points, x))
     look = triangles.seen([still[:, k] for k in index.T], centre)
     squares = look.squares.reshape(-1)
@@ -55,7 +55,10 @@ def away(faces: Faces, points: Array, x: Array) -> tuple[Array, Array]:
 
 def _hull(scene: Scene, part: Part, numbers: Any) -> Solid:
     points = vertices_of(scene, part.bodies[1], numbers.second)
-    return Solid(functools.partial(away, numbers.second.faces), (points,))
+    faces = numbers.second.faces
+    if isinstance(faces, tuple):
+        return Solid(functools.partial(away, faces), (points,))
+    return Solid(away, (faces, points))
 
 
 def _cylinder(scene: Scene, part: Part, numbers: Any) -> Solid:

@@ -74,11 +74,11 @@ def contact_group(
     Limits: names, parameters, impacts, notes and derivatives are those of all pairs, whatever the capacity;
     the choice of candidate pairs has no derivative. ``gap_min`` of a pair that was no candidate since the
     row before is its gap at the row. Candidates are chosen among pairs of `sphere`, `point`, `box`,
-    `capsule`, `cylinder`, `hull` and `plane`, where four or more pairs are of equal kinds (hulls: with the
-    same faces); other pairs are always evaluated. For bodies in absolute coordinates that only contacts
-    join, with more than 2,000 pairs and a capacity, rows and parameters belong to slots,
-    ``"all.sphere_plane.0"``; such models run with `schemes.moreau` alone, without derivatives and lists of
-    impacts.
+    `capsule`, `cylinder`, `hull`, `heightfield` and `plane`, where four or more pairs are of equal kinds
+    (with hulls and terrain: two); other pairs are always evaluated. Pairs on terrain have a place each,
+    whatever the capacity. For bodies in absolute coordinates that only contacts join, with more than 2,000
+    pairs and a capacity, rows and parameters belong to slots, ``"all.sphere_plane.0"``; such models run
+    with `schemes.moreau` alone, without derivatives and lists of impacts.
 
     Example:
         >>> from nsjax.multibody import assemble, body, box, contact_group, plane, sphere

@@ -15,7 +15,7 @@ import numpy as np
 
 from nsjax.contact import ContactLaw
 from nsjax.linalg import BlockDiagonal
-from nsjax.multibody.contacts import gap_functions
+from nsjax.multibody.contacts import gap_functions, hulls
 from nsjax.multibody.contacts.batches import Batch, BatchMeetings, Places, alike
 from nsjax.multibody.contacts.candidates import Candidates, PairSlots, listed
 from nsjax.multibody.coordinates.absolute import Bodies
@@ -78,7 +78,8 @@ class Contacts:
     def prepare(self, p: PyTree) -> ContactNumbers:
         """Numbers of the named contacts, stacked in arrays."""
         shapes = tuple(
-            side_by_side([(p[name].first, p[name].second) for name in batch.names]) for batch in self.named
+            side_by_side(hulls.padded([(p[name].first, p[name].second) for name in batch.names]))
+            for batch in self.named
         )
         law = {}
         for key in LAW:

@@ -6,6 +6,7 @@ vertices and of the positions of both bodies [Ericson, *Real-Time Collision Dete
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -18,8 +19,9 @@ from nsjax.multibody.contacts.closest_points import ShapeContacts, dot, first_of
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.contacts.shape_places import normal_of
 from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.numbers import Hull
 from nsjax.multibody.parts import Part
-from nsjax.types import Array
+from nsjax.types import Array, record
 
 ROWS = 8
 """Largest number of contacts of a hull with a plane."""
@@ -33,6 +35,49 @@ ROUND = 2.0 * np.pi * np.arange(ROWS - 1) / (ROWS - 1)
 """Directions in which the plane is tilted [rad]."""
 
 Faces = tuple[tuple[int, int, int], ...]
+
+
+@record()
+class PaddedHull:
+    """A hull among others of a batch: vertices (n, 3) in body axes [m] and faces (k, 3), of which the last
+    ones repeat so that all hulls have as many.
+    """
+
+    vertices: Array
+    faces: Array
+
+
+def padded(pairs: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Pairs of shapes whose hulls, where they differ in their faces, have equal numbers of vertices and
+    faces: the last ones repeat, which changes neither the nearest feature nor the deepest vertices.
+    """
+    return list(zip(*(_alike(x) for x in zip(*pairs, strict=True)), strict=True))
+
+
+def _alike(given: Sequence[Any]) -> Sequence[Any]:
+    """Shapes of one side, with hulls of equal sizes."""
+    if not isinstance(given[0], Hull) or all(x.faces == given[0].faces for x in given):
+        return given
+    points, faces = (max(len(getattr(x, k)) for x in given) for k in ("vertices", "faces"))
+
+    def filled(x: Any, size: int) -> Array:
+        own = jnp.asarray(x, float)
+        return jnp.concatenate([own, jnp.broadcast_to(own[-1], (size - own.shape[0], 3))])
+
+    return [PaddedHull(vertices=filled(x.vertices, points), faces=filled(x.faces, faces)) for x in given]
+
+
+def form(shape: Any) -> Any:
+    """What the hulls of a batch have in common: more than `ROWS` vertices; other shapes as they are."""
+    return LARGE if isinstance(shape, Hull) and len(shape.vertices) > ROWS else shape
+
+
+def index_of(faces: Any) -> Any:
+    """Indices (3, k) of the vertices of faces."""
+    return np.array(faces).T if isinstance(faces, tuple) else jnp.asarray(faces).astype(int).T
+
+
+LARGE = "hull of many vertices"
 
 
 class HullFeature(NamedTuple):
@@ -125,10 +170,10 @@ def _of_vertices(part: Part, numbers: Any, dimension: int) -> int:
     return min(int(np.shape(numbers.first.vertices)[0]), ROWS)
 
 
-def nearest(points: Array, faces: Faces, centre: Array) -> HullFeature:
+def nearest(points: Array, faces: Any, centre: Array) -> HullFeature:
     """The feature of a hull that is nearest to a point outside; for a point inside, the nearest face."""
     points, centre = lax.stop_gradient((points, centre))
-    index = np.array(faces).T
+    index = index_of(faces)
     look = triangles.seen([points[:, k] for k in index], centre)
     height, squares = look.height, look.squares.reshape(-1)
     outside = jnp.max(height) > 0.0

@@ -17,14 +17,14 @@ from jax import lax
 
 from nsjax.math import taken
 from nsjax.multibody import numbers
-from nsjax.multibody.contacts import gap_functions
+from nsjax.multibody.contacts import gap_functions, shape_stacks
 from nsjax.multibody.contacts.batches import Batch, scene_of, spread_out
 from nsjax.multibody.contacts.candidates import apart, around, first_of
 from nsjax.multibody.contacts.gap_functions import Meeting
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene, several
-from nsjax.multibody.numbers import LAW, TURNING, side_by_side
+from nsjax.multibody.numbers import LAW, TURNING
 from nsjax.multibody.parts import Part
 from nsjax.types import Array, PyTree, record
 
@@ -131,11 +131,15 @@ class NamedContacts:
                 sides = zip(("first", "second"), kinds, shapes, strict=True)
                 return apart(kinds, *(around(both, body, kind, x) for body, kind, x in sides))
 
-            gap = jax.vmap(bound, -1)(*lax.stop_gradient((ends, (first, second))))
+            axes = shape_stacks.axes((first, second), len(piece.names))
+            gap = jax.vmap(bound, (-1, axes))(*lax.stop_gradient((ends, (first, second))))
             near = gap < lax.stop_gradient(p[piece.group].reach)
             which, place = first_of(near, piece.places)
             used = which < len(piece.names)
             which = jnp.where(used, which, 0)
+            if piece.places == len(piece.names):  # every pair has a place of its own
+                which, used = jnp.arange(piece.places), near
+                place = jnp.where(near, which, piece.places)
             found[piece.names[0]] = Choice(which=which, used=used, place=place, near=jnp.sum(near))
         return found
 
@@ -185,13 +189,13 @@ class NamedContacts:
         return [gap_functions.kind_of(x.part if isinstance(x, Batch) else x) for x in self.pieces]
 
     def stacked(self, p: PyTree) -> dict[str, Any]:
-        """The numbers of the shapes of each batch, stacked along a last axis, and those of its laws, by the
+        """The numbers of the shapes of each batch (`shape_stacks.stacked`), and those of its laws, by the
         first name of the batch.
         """
         found = {}
         for piece in self.many:
             own = [p[name] for name in piece.names]
-            shapes = side_by_side([(x.first, x.second) for x in own], axis=-1)
+            shapes = shape_stacks.stacked([(x.first, x.second) for x in own])
             laws = {key: self._column(own, key, piece.rows) for key in (*LAW, *TURNING)}
             found[piece.names[0]] = shapes, laws
         return found
@@ -210,10 +214,12 @@ class NamedContacts:
         return found
 
     def each(
-        self, scene: Scene, p: PyTree, one: Callable[..., Any], fit: Callable[..., Any], near: Any = None
-    ) -> list[Any]:
+        self, scene: Scene, p: PyTree, one: Callable[..., Any], fit: Callable[..., Any], near: Any = None,
+        search: bool = False,
+    ) -> list[Any]:  # fmt: skip
         """Values of every piece: ``one(scene, part, numbers, near)`` of a contact; of a batch
-        ``fit(scene, piece, numbers, near)``, mapped over its pairs, with results along a last axis.
+        ``fit(scene, piece, numbers, near)``, mapped over its pairs, with results along a last axis. Where
+        these are a ``search``, pairs that are apart are left out.
         """
         near, found, beside = near or {}, [], self._ready(p) if self.many else {}
         for piece in self.pieces:
@@ -221,10 +227,10 @@ class NamedContacts:
                 found.append(one(scene, piece, p[piece.name], near.get(piece.name)))
                 continue
             shapes, choice = beside[piece.names[0]][0], self.choice(piece, p)
-            which = None if choice is None else choice.which
+            which = None if choice is None or piece.places == len(piece.names) else choice.which
             ends = [several(scene.frames, [x[k] for x in piece.bodies], which) for k in (0, 1)]
             if which is not None:
-                shapes = jax.tree.map(lambda x, k=which: x[..., k], shapes)
+                shapes = shape_stacks.some(shapes, len(piece.names), which)
 
             def at(ends: Any, shapes: Any, held: Any, piece: Batch = piece) -> Any:
                 both = numbers.Contact(first=shapes[0], second=shapes[1])
@@ -232,7 +238,13 @@ class NamedContacts:
 
             # held features belong to the pairs that the step evaluates
             held = None if choice is None and piece.group is not None else near.get(piece.names[0])
-            found.append(jax.vmap(at, -1, -1)(ends, shapes, held))
+            if search and choice is not None and piece.long_search:
+                found.append(
+                    shape_stacks.searched(functools.partial(at, held=None), ends, shapes, choice.used)
+                )
+                continue
+            axes = shape_stacks.axes(shapes, len(piece.names) if which is None else which.shape[0])
+            found.append(jax.vmap(at, (-1, axes, -1), -1)(ends, shapes, held))
         return found
 
     def met(self, scene: Scene, p: PyTree) -> list[Meeting]:
@@ -258,7 +270,8 @@ class NamedContacts:
         def one(scene: Scene, part: Part, both: Any, near: Any) -> Any:
             return gap_functions.held(scene, part, both)
 
-        found = self.each(scene, p, one, lambda scene, piece, *x: one(scene, piece.part, *x))
+        fit = lambda scene, piece, *x: one(scene, piece.part, *x)  # noqa: E731
+        found = self.each(scene, p, one, fit, search=True)
         return {name: x for name, x in zip(self.names, found, strict=True) if x is not None}
 
     def gaps(self, scene: Scene, p: PyTree) -> list[Any]:

@@ -77,7 +77,8 @@ def from_feature(corner: Sequence[Array], size: Array, centre: Array) -> tuple[A
     a, b, c = corner
     _, normal = lengthened(cross(b - a, c - a), jnp.zeros(3))
     edge, away = b - a, centre - a
-    share = jnp.where(size > 1.5, dot(away, edge) / dot(edge, edge), 0.0)
+    wide = dot(edge, edge)
+    share = jnp.where(size > 1.5, dot(away, edge) / jnp.where(wide > 0.0, wide, 1.0), 0.0)
     length, out = lengthened(away - share * edge, normal)
     flat = size > 2.5
     return jnp.where(flat, dot(normal, away), length), jnp.where(flat, normal, out)

@@ -60,7 +60,7 @@ def _heights(source: Source, g: int) -> tuple[np.ndarray, np.ndarray]:
     start, rows, columns = (int(x[field]) for x in (model.hfield_adr, model.hfield_nrow, model.hfield_ncol))
     size = np.asarray(model.hfield_size[field], float)
     heights = np.asarray(model.hfield_data[start : start + rows * columns], float)
-    return size[2] * heights.reshape(rows, columns).T, size[:2]
+    return np.ascontiguousarray(size[2] * heights.reshape(rows, columns).T), size[:2]
 
 
 def _vertices(source: Source, g: int) -> np.ndarray:

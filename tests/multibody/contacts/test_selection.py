@@ -211,6 +211,17 @@ def test_overflow() -> None:
         traj.raise_for_status()
 
 
+def test_overflow_of_a_capacity_that_nobody_asked() -> None:
+    """Is told as well: a run never misses contacts silently."""
+    low = [sphere(x, 0.05, at=(0.03 * k, -0.045)) for k in range(3) for x in BALLS]
+    with pytest.warns(RowsWarning):
+        problem = hit(2, "joint", None, shapes=low)
+    traj = run(problem, steps=50)
+    assert int(traj.status) == status.CANDIDATES_LOST
+    with pytest.raises(nsjax.RunError, match=r"raise capacity.*capacity = 20 of 'all' would have held"):
+        traj.raise_for_status()
+
+
 @pytest.mark.slow
 def test_capacity_that_is_exactly_full() -> None:
     """All five balls are near the floor; the arm hits two of them."""

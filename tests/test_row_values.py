@@ -1,0 +1,41 @@
+"""Rows that are not asked: what a compiled call does for them."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import schemes
+from nsjax.contact import ContactLaw
+
+MOST = 60
+"""Evaluations of the gap that a run of two steps may take: some ten in each step and each of three rows, a
+few at the start. With a gap for every row of a compiled call it takes more than 4,000.
+"""
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_gaps_of_asked_rows_alone(every: int) -> None:
+    calls: list[int] = []
+
+    def gap(t: jax.Array, q: jax.Array, p: None) -> jax.Array:
+        jax.debug.callback(lambda: calls.append(0))
+        return q
+
+    ball = nsjax.System(
+        name="ball", nq=1, nv=1, nc=1, mass=lambda q, p: jnp.eye(1),
+        force=lambda t, q, v, p: jnp.array([-9.81]), gap=gap,
+        law=lambda p: ContactLaw(),
+    )  # fmt: skip
+    problem = ball, None, nsjax.State(t=0.0, q=np.ones(1), v=np.zeros(1))
+    nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=2, every=every)  # compiles, with checks
+    calls.clear()
+    traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=2, every=every)
+    jax.effects_barrier()
+    assert 0 < len(calls) <= MOST
+    # the gap of every saved row is that of its position
+    assert traj.gap.shape[0] == 1 + 2 // every
+    np.testing.assert_allclose(traj.gap[:, 0], traj.q[:, 0], rtol=0.0, atol=1e-15)
