@@ -106,8 +106,11 @@ class Stepper:
         self.system, self.masked = system, maskable(system)
 
     def begin(self, d: Start) -> Start:
-        """The same, where only contacts that are closed at the start can act if impacts are looked for."""
-        return dataclasses.replace(d, may=~d.search | ~(self.gaps(d, d.carry.state) > 0.0))
+        """The same, where only contacts that are closed at the start can act if impacts are looked for.
+
+        Rounding moves the gap of a contact at rest: up to `DEPTH` above zero it is closed.
+        """
+        return dataclasses.replace(d, may=~d.search | ~(self.gaps(d, d.carry.state) > DEPTH))
 
     def gaps(self, d: Start, state: State) -> Array:
         """Gaps (nc,) at a state [m]."""
