@@ -24,7 +24,7 @@ from nsjax.schemes.locating.blow import Struck, blow, merged
 from nsjax.schemes.locating.first_event import DEPTH, FAR, SAME_INSTANT, FirstEvent, Flight
 from nsjax.schemes.locating.mode_step import step_in_modes
 from nsjax.schemes.locating.modes import kept
-from nsjax.schemes.locating.trial_steps import CUTS, Masked, Start, Stepper, inside
+from nsjax.schemes.locating.trial_steps import CUTS, Masked, Start, Stepper, in_one_step, inside
 from nsjax.types import Array, PyTree, record
 
 
@@ -62,7 +62,9 @@ def localized(
 
     Here ``g`` is the least gap of the contacts that would be penetrated at the end of the step. Contacts
     that strike at the same instant, like both corners of a wall, have one common impact. After the impact
-    the scheme starts anew with consistent accelerations. The rest of the step may be divided again, at up
+    the scheme starts anew with consistent accelerations. Schemes whose steps begin with an acceleration of
+    a time before (generalized-alpha with damping) take the parts of a divided step by the trapezoidal rule,
+    `nsjax.schemes.mixed.generalized_alpha.trapezoidal`. The rest of the step may be divided again, at up
     to `CUTS` instants in all. The time ``s`` is found without derivatives; its derivatives follow from the
     equation that defines it, to any order: also second derivatives (`jax.hessian`).
 
@@ -253,7 +255,7 @@ def _advance_part(
     state = part.carry.state
     fresh = refreshed(stepper.system, state.t, state.q, whole.params)
     d = dataclasses.replace(whole, carry=part.carry, dt=part.left, params=fresh, search=part.search)
-    d = stepper.begin(d)
+    d = stepper.begin(in_one_step(d))
     x = stepper.to_impact(d, like)
 
     def rest() -> _PartialStep:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from nsjax.core.operators import acting
@@ -97,6 +98,20 @@ class Start:
     dt: Array
     may: Array
     search: Array
+
+
+def in_one_step(d: Start) -> Start:
+    """The same for a step of another length than the last one (`Scheme.one_step`); unchanged if no impacts
+    are looked for.
+    """
+    scheme, own = d.scheme, (d.scheme.coef.inner, d.carry.memory)
+    if scheme.options.inner.one_step is None:
+        return d
+    alone = scheme.options.inner.one_step(*own)
+    numbers, memory = jax.tree.map(lambda a, b: jnp.where(d.search, a, b), alone, own)
+    coef = dataclasses.replace(scheme.coef, inner=numbers)
+    carry = dataclasses.replace(d.carry, memory=memory)
+    return dataclasses.replace(d, scheme=dataclasses.replace(scheme, coef=coef), carry=carry)
 
 
 class Stepper:
