@@ -90,7 +90,7 @@ def localized(
             `half_explicit`, without friction or in the plane. On a slider-crank that bounces and rests (300
             steps of 1e-4 s) the program is as large as without, 2.4 times that of the scheme inside (its
             derivative in forward mode 2.4 in place of 3.2 times), since parts of steps have no contact
-            problems; a step takes 1.5 times the time, 1.9 times that of the scheme inside.
+            problems.
 
     Returns:
         A `Scheme` with the name ``localized(...)`` around the name of the scheme inside. Where it locates
@@ -99,6 +99,12 @@ def localized(
 
     Raises:
         InputError: if ``scheme`` is no scheme, and for less than one iteration or trial step.
+
+    Cost: CPU time of a step around `half_explicit`, relative to that scheme, of the motion and of its
+    derivative in forward mode; without ``changes``, and with it::
+
+        a ball that bounces (1,000 steps of 1e-3 s):    1.6, 1.7;    1.2, 1.3
+        the slider-crank above:                         1.5, 1.5;    1.8, 2.4
 
     Order: that of the scheme inside, for state and derivative, at impacts and at changes of closed contacts
     that are located. The derivative is of first order at other reversals of sliding, and in steps left to
