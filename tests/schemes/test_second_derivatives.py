@@ -117,3 +117,41 @@ def test_a_block_that_slides_against_drag(inner: str, wanted: int) -> None:
     coarse, fine = (bend(INSIDE[inner](), "discrete", "forward", 0.3, n) - exact for n in (20, 40))
     order = jnp.log2(jnp.max(jnp.abs(coarse)) / jnp.max(jnp.abs(fine)))
     assert float(order) == pytest.approx(wanted, abs=0.1)
+
+
+# ------------------------------------------------------------------ a disc that slides until it rolls
+# q = (x, y, angle), floor y = 0; p = (friction, inertia by mass and radius squared), x = (p, speed).
+
+RADIUS = 0.2
+DISC = System(
+    nq=3, nv=3, nc=1, nt=1,
+    mass=lambda q, p: jnp.diag(jnp.stack([1.0 + 0.0 * p[1], 1.0 + 0.0 * p[1], p[1] * RADIUS**2])),
+    force=lambda t, q, v, p: jnp.stack([0.0 * v[0], -WEIGHT + 0.0 * v[0], 0.0 * v[0]]),
+    gap=lambda t, q, p: q[1:2], slip=lambda t, q, v, p: (v[:1] + RADIUS * v[2:])[:, None], law=law,
+)  # fmt: skip
+
+
+def disc_exact(x: jax.Array) -> jax.Array:
+    """It slides with ``-mu g`` until ``v + R w = 0``, then rolls with the same speed."""
+    mu, share, speed = x
+    until = speed / (mu * WEIGHT * (1.0 + 1.0 / share))
+    rolling = speed - mu * WEIGHT * until
+    way = speed * until - mu * WEIGHT * until**2 / 2.0 + rolling * (TIME - until)
+    return jnp.stack([way, -rolling / RADIUS])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+def test_a_disc_that_slides_until_it_rolls(mode: str) -> None:
+    """The end of sliding is located to 1e-12 m of its event function: second derivatives to 1e-9."""
+
+    def run(x: jax.Array) -> jax.Array:
+        state = State(t=0.0, q=jnp.zeros(3), v=jnp.stack([x[2], 0.0 * x[2], 0.0 * x[2]]))
+        traj = nsjax.simulate(DISC, x[:2], state, CHANGES, dt=TIME / 7, steps=7, every=7)
+        return jnp.stack([traj.q[-1, 0], traj.v[-1, 2]])
+
+    x = jnp.array([0.3, 0.5, 1.5])
+    assert 0.1 < float(x[2] / (x[0] * WEIGHT * 3.0)) < TIME - 0.1
+    np.testing.assert_allclose(run(x), disc_exact(x), rtol=1e-10)
+    found = jax.jit(jax.jacfwd(MODES[mode](run)))(x)
+    np.testing.assert_allclose(found, jax.hessian(disc_exact)(x), rtol=1e-9, atol=1e-9)
