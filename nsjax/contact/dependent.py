@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -35,7 +36,7 @@ sliding is taken as held by the others, and the force across is zero.
 def dependent_answer(
     a: Array, use: Array, f: Array, weight: Array | float = REGULARISATION, turns: Array | None = None
 ) -> Array:
-    """Least ``x`` (m,) with ``a x = f`` in the independent rows; derivatives take ``a`` as constant.
+    """Least ``x`` (m,) with ``a x = f`` in the independent rows, with derivatives of any order.
 
     Elimination passes over rows that depend on others, from the last row to the first: bilateral rows count
     before bounded ones, and these before contacts, whose restitution refers to the velocity before the
@@ -46,14 +47,13 @@ def dependent_answer(
     Args:
         a: (m, m) rows, used ones with a unit diagonal.
         use: (m,) bool, rows that may depend on each other; the others are independent.
-        f: (m,) right-hand side, which has derivatives.
+        f: (m,) right-hand side.
         weight: of the diagonal, see limits.
         turns: (m,) bool, rows of friction across the sliding: eliminated last, and with the answer zero
             where they depend on others, see `LEAST_TURN`; None: there are none.
 
     Limits: with more than `nsjax.linalg.LOOP_LIMIT` rows ``weight`` is added to the diagonal instead.
     """
-    a = lax.stop_gradient(a)
     m = a.shape[0]
     if m > LOOP_LIMIT:
         added = jnp.where(use if turns is None else use | turns, weight, 0.0)[:, None] * np.eye(m)
@@ -63,13 +63,16 @@ def dependent_answer(
         free = free & ~turns
     moves = jnp.where(free, matmul(inverse, a) - np.eye(m), 0.0)
     square = matmul(moves.T, moves) + jnp.where(free, 0.0, 1.0) * np.eye(m)
-    held = lax.stop_gradient(solve(square, moves.T))
     x = matvec(inverse, f)
-    return x - matvec(moves, matvec(held, x))
+    return x - matvec(moves, matvec(solve(square, moves.T), x))
 
 
+@jax.custom_jvp
 def _eliminated(a: Array, use: Array, turns: Array | None) -> tuple[Array, Array]:
-    """``B`` (m, m), zero in dependent rows and columns, and the dependent rows (m,) bool."""
+    """``B`` (m, m), zero in dependent rows and columns, and the dependent rows (m,) bool.
+
+    The derivative is that of an inverse: it does not go through the elimination.
+    """
     m = a.shape[0]
     least = jnp.where(use, LEAST_PIVOT, -1.0)
     place: Any = np.arange(m)[::-1]  # order of elimination; rows stay in place
@@ -92,3 +95,10 @@ def _eliminated(a: Array, use: Array, turns: Array | None) -> tuple[Array, Array
     start = jnp.concatenate([a, jnp.eye(m)], axis=1), jnp.zeros(m, bool)
     x, free = lax.fori_loop(0, m, eliminate, start)
     return jnp.where(free[:, None] | free[None, :], 0.0, x[:, m:]), free
+
+
+@_eliminated.defjvp
+def _inverse_moves(primals: Any, tangents: Any) -> Any:
+    inverse, free = _eliminated(*primals)
+    change = -matmul(inverse, matmul(tangents[0], inverse))
+    return (inverse, free), (change, np.zeros(free.shape, jax.dtypes.float0))

@@ -65,7 +65,7 @@ class ContactSolution:
     residual: Array
 
 
-@record(static=("max_iterations", "method", "second"))
+@record(static=("max_iterations", "method"))
 class SolverSettings:
     """Settings of the contact solver.
 
@@ -73,25 +73,18 @@ class SolverSettings:
         tolerance: bound on the relative natural-map residual.
         max_iterations: number of plain Newton steps, before the fallback begins.
         method: one of `METHODS`, see `solve`.
-        second: whether second derivatives are exact: the derivative of an answer takes the matrix of its
-            rows as constant. One more Newton step, whose residual has the right second derivative, gives
-            them.
     """
 
     tolerance: Array | float = 1e-11
     max_iterations: int = 50
     method: str = "auto"
-    second: bool = False
 
     def solve(self, problem: ContactProblem, start: Array | None = None) -> ContactSolution:
         """The answer of a problem, by an iteration from the impulses ``start`` (m,), if they are given."""
-        answer = solve(
+        return solve(
             problem, tolerance=self.tolerance, max_iterations=self.max_iterations, method=self.method,
             start=start,
         )  # fmt: skip
-        if not self.second:
-            return answer
-        return dataclasses.replace(answer, x=newton_step(problem, answer.x)(problem))
 
 
 Settings = tuple[Array, Array, Array | None]
@@ -279,7 +272,7 @@ def solve(
     """Solves a contact problem: Signorini, Newton and Coulomb on ``u = F + G x``.
 
     The derivative with respect to ``delassus``, ``free`` and ``friction`` is that of the branches
-    (open, stick, slip) of the answer, by the implicit function theorem; first order, both modes.
+    (open, stick, slip) of the answer, by the implicit function theorem, of any order, in both modes.
 
     Args:
         problem: the data.

@@ -362,7 +362,7 @@ def solve_stage(
     is frozen in position and velocity; a full one follows if passes with it contract too slowly, as also
     after a tangent that was carried here from an earlier step. If updates grow with a full tangent, too,
     the iteration restarts at ``start.again``, now with a new tangent in every
-    pass. Forward and reverse derivatives of first order, by the full tangent at the answer.
+    pass. Forward and reverse derivatives by the full tangent at the answer.
 
     Args:
         equations: static functions of the step.

@@ -136,7 +136,7 @@ class InModes:
     static=(
         "name", "options", "prepare", "init", "step", "gradient", "singular_mass", "stores_solutions",
         "criteria", "accelerations", "impulses", "joints_inside",
-        "node_contacts", "pair_contacts", "locates", "in_modes", "implicit_damping",
+        "node_contacts", "pair_contacts", "locates", "in_modes", "one_step", "implicit_damping",
     )
 )  # fmt: skip
 class Scheme:
@@ -168,6 +168,8 @@ class Scheme:
         locates: whether it finds the times of impacts inside its steps.
         pair_contacts: whether it takes contacts between changing bodies (`System.pairs`).
         in_modes: its steps in fixed contact modes; None: it has none.
+        one_step: ``(coef, memory) -> (coef, memory)``, numbers and memory with which a step depends on the
+            state alone, so that its length may differ from that of the step before; None: as they are.
         implicit_damping: whether it takes `System.damping` implicitly.
     """
 
@@ -188,6 +190,7 @@ class Scheme:
     pair_contacts: bool = False
     locates: bool = False
     in_modes: InModes | None = None
+    one_step: Callable[[Any, Any], tuple[Any, Any]] | None = None
     implicit_damping: bool = False
 
     @property

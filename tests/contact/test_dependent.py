@@ -50,6 +50,36 @@ def test_what_cannot_be_fulfilled_stays_small_and_dual(seed: int) -> None:
     assert abs(c @ x - back @ f) <= 1e-12 * (np.abs(c * x).sum() + np.abs(back * f).sum())
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_derivatives_follow_the_rows(seed: int) -> None:
+    """First and second derivatives of the least answer of rows that move and keep their rank, against those
+    of numpy's inverse: products of inverses of one over the least pivot, and of rounding.
+    """
+    rng = np.random.default_rng(seed)
+    m, rank = 7, 4 + seed % 2  # of six rows and the unit row, so that two or one depend on the others
+    use = jnp.asarray(np.arange(m) != seed)
+    w, turn, c, more = (jnp.asarray(rng.normal(size=(m, k))) for k in (rank, rank, 1, 1))
+
+    def rows(s: jax.Array) -> tuple[jax.Array, jax.Array]:
+        moved = w + s * turn
+        g = moved @ moved.T
+        a = jnp.where(use[:, None], g / jnp.diag(g)[:, None], jnp.eye(m))
+        return a, (a @ (c + s * more))[:, 0]
+
+    def found(s: jax.Array) -> jax.Array:
+        a, f = rows(s)
+        return dependent_answer(a, use, f)
+
+    def exact(s: jax.Array) -> jax.Array:
+        a, f = rows(s)
+        return jnp.linalg.pinv(a, rtol=1e-9) @ f
+
+    for ways in (jax.jacfwd, jax.jacrev):
+        np.testing.assert_allclose(ways(found)(0.0), jax.jacfwd(exact)(0.0), rtol=1e-8, atol=1e-8)
+        bend = jax.jacfwd(ways(found))(0.0)
+        np.testing.assert_allclose(bend, jax.jacfwd(jax.jacfwd(exact))(0.0), rtol=1e-7, atol=1e-7)
+
+
 def test_the_last_rows_count_first() -> None:
     """Two equal rows that ask for different things: the last one is heard."""
     a, f = np.ones((2, 2)), np.array([5.0, 1.0])

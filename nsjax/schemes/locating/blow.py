@@ -80,10 +80,7 @@ def blow(scheme: Scheme, there: SystemState, struck: Struck) -> Blow:
     """The impact of the contacts ``struck.now`` at the state of ``there``."""
     system, coef, at = there.system, scheme.coef, there.state
     f, inner = formed(there), inside(scheme)
-    settings = SolverSettings(
-        tolerance=coef.tolerance, max_iterations=scheme.options.max_iterations,
-        second=scheme.gradient != "discrete" and system.pairs is None,
-    )  # fmt: skip
+    settings = SolverSettings(tolerance=coef.tolerance, max_iterations=scheme.options.max_iterations)
     settles, slow = _ends(criteria_of(inner), f, struck)
     jump = velocity_jump(f, struck.active, settings, StepForces(settling=settles))
     links = events.linked(criteria_of(inner), f, struck.active)

@@ -24,7 +24,7 @@ from nsjax.schemes.locating.blow import Struck, blow, merged
 from nsjax.schemes.locating.first_event import DEPTH, FAR, SAME_INSTANT, FirstEvent, Flight
 from nsjax.schemes.locating.mode_step import step_in_modes
 from nsjax.schemes.locating.modes import kept
-from nsjax.schemes.locating.trial_steps import CUTS, Masked, Start, Stepper, inside
+from nsjax.schemes.locating.trial_steps import CUTS, Masked, Start, Stepper, in_one_step, inside
 from nsjax.types import Array, PyTree, record
 
 
@@ -62,7 +62,9 @@ def localized(
 
     Here ``g`` is the least gap of the contacts that would be penetrated at the end of the step. Contacts
     that strike at the same instant, like both corners of a wall, have one common impact. After the impact
-    the scheme starts anew with consistent accelerations. The rest of the step may be divided again, at up
+    the scheme starts anew with consistent accelerations. Schemes whose steps begin with an acceleration of
+    a time before (generalized-alpha with damping) take the parts of a divided step by the trapezoidal rule,
+    `nsjax.schemes.mixed.generalized_alpha.trapezoidal`. The rest of the step may be divided again, at up
     to `CUTS` instants in all. The time ``s`` is found without derivatives; its derivatives follow from the
     equation that defines it, to any order: also second derivatives (`jax.hessian`).
 
@@ -88,7 +90,7 @@ def localized(
             `half_explicit`, without friction or in the plane. On a slider-crank that bounces and rests (300
             steps of 1e-4 s) the program is as large as without, 2.4 times that of the scheme inside (its
             derivative in forward mode 2.4 in place of 3.2 times), since parts of steps have no contact
-            problems; a step takes 1.5 times the time, 1.9 times that of the scheme inside.
+            problems.
 
     Returns:
         A `Scheme` with the name ``localized(...)`` around the name of the scheme inside. Where it locates
@@ -97,6 +99,12 @@ def localized(
 
     Raises:
         InputError: if ``scheme`` is no scheme, and for less than one iteration or trial step.
+
+    Cost: CPU time of a step around `half_explicit`, relative to that scheme, of the motion and of its
+    derivative in forward mode; without ``changes``, and with it::
+
+        a ball that bounces (1,000 steps of 1e-3 s):    1.6, 1.7;    1.2, 1.3
+        the slider-crank above:                         1.5, 1.5;    1.8, 2.4
 
     Order: that of the scheme inside, for state and derivative, at impacts and at changes of closed contacts
     that are located. The derivative is of first order at other reversals of sliding, and in steps left to
@@ -253,7 +261,7 @@ def _advance_part(
     state = part.carry.state
     fresh = refreshed(stepper.system, state.t, state.q, whole.params)
     d = dataclasses.replace(whole, carry=part.carry, dt=part.left, params=fresh, search=part.search)
-    d = stepper.begin(d)
+    d = stepper.begin(in_one_step(d))
     x = stepper.to_impact(d, like)
 
     def rest() -> _PartialStep:

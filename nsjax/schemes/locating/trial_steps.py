@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from nsjax.core.operators import acting
@@ -99,6 +100,20 @@ class Start:
     search: Array
 
 
+def in_one_step(d: Start) -> Start:
+    """The same for a step of another length than the last one (`Scheme.one_step`); unchanged if no impacts
+    are looked for.
+    """
+    scheme, own = d.scheme, (d.scheme.coef.inner, d.carry.memory)
+    if scheme.options.inner.one_step is None:
+        return d
+    alone = scheme.options.inner.one_step(*own)
+    numbers, memory = jax.tree.map(lambda a, b: jnp.where(d.search, a, b), alone, own)
+    coef = dataclasses.replace(scheme.coef, inner=numbers)
+    carry = dataclasses.replace(d.carry, memory=memory)
+    return dataclasses.replace(d, scheme=dataclasses.replace(scheme, coef=coef), carry=carry)
+
+
 class Stepper:
     """Trial steps of the scheme inside, for one system."""
 
@@ -106,8 +121,11 @@ class Stepper:
         self.system, self.masked = system, maskable(system)
 
     def begin(self, d: Start) -> Start:
-        """The same, where only contacts that are closed at the start can act if impacts are looked for."""
-        return dataclasses.replace(d, may=~d.search | ~(self.gaps(d, d.carry.state) > 0.0))
+        """The same, where only contacts that are closed at the start can act if impacts are looked for.
+
+        Rounding moves the gap of a contact at rest: up to `DEPTH` above zero it is closed.
+        """
+        return dataclasses.replace(d, may=~d.search | ~(self.gaps(d, d.carry.state) > DEPTH))
 
     def gaps(self, d: Start, state: State) -> Array:
         """Gaps (nc,) at a state [m]."""

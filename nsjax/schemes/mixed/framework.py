@@ -92,6 +92,7 @@ def mixed_scheme(
     laws_at_start: bool = False,
     leaving_is_open: bool = False,
     carries: str | None = None,
+    one_step: Callable[[Any, Any], tuple[Any, Any]] | None = None,
     tangent: str = "auto",
     force_at_release: str = "keep",
     joints_inside: bool = True,
@@ -122,6 +123,7 @@ def mixed_scheme(
         leaving_is_open: whether a closed contact that moves apart counts as open, so that it strikes when
             it comes back: for a base step that does not hold velocities.
         carries: the acceleration that a step of the base scheme starts from, see `Accelerations`.
+        one_step: see `Scheme`.
         tangent: tangent with which stages iterate. ``"full"``: the derivative of the residual. ``"mass"``:
             the inertia alone, with position, velocity and directions frozen; the same solution from
             more but cheaper passes, and the full tangent if they contract too slowly (stiff forces).
@@ -175,6 +177,7 @@ def mixed_scheme(
         accelerations=None if carries is None else Accelerations(carries),
         joints_inside=joints_inside and options.constraint_form == "index_2",
         in_modes=EXPLICIT if carries == "none" and not joints_inside else None,
+        one_step=one_step,
     )
 
 

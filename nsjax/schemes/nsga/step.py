@@ -78,6 +78,12 @@ class NsgaMemory:
     tangents: Any = ()
 
 
+def nsga_one_step(coef: NsgaCoefficients, memory: NsgaMemory) -> tuple[NsgaCoefficients, NsgaMemory]:
+    """`Scheme.one_step`, see `nsjax.schemes.mixed.generalized_alpha.trapezoidal`."""
+    memory = dataclasses.replace(memory, a=memory.acceleration, algorithmic_force=memory.force)
+    return dataclasses.replace(coef, rho_inf=1.0), memory
+
+
 def nsga_prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
     """Linearised subproblems, factored once for the run, of models with a constant structure; else none."""
     if not system.structure.constant or scheme.options.iteration is not None:

@@ -8,7 +8,13 @@ from nsjax.core.scheme import Accelerations, Scheme
 from nsjax.schemes.choices import choose, told_by, within
 from nsjax.schemes.nsga.smooth import SMOOTH
 from nsjax.schemes.nsga.solve import NsgaOptions
-from nsjax.schemes.nsga.step import NsgaCoefficients, nsga_init, nsga_prepare, nsga_step
+from nsjax.schemes.nsga.step import (
+    NsgaCoefficients,
+    nsga_init,
+    nsga_one_step,
+    nsga_prepare,
+    nsga_step,
+)
 from nsjax.types import Array
 
 ITERATIONS = ("block", "monolithic")
@@ -36,6 +42,7 @@ def _scheme(
         accelerations=Accelerations("algorithmic", true="acceleration", algorithmic="a"),
         impulses="contacts",
         node_contacts=options.iteration is None,
+        one_step=nsga_one_step,
     )
 
 
