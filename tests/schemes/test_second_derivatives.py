@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import jax
@@ -11,6 +12,7 @@ import pytest
 
 import nsjax
 from nsjax import ContactLaw, State, System, schemes
+from nsjax.linalg import BlockTridiagonal
 
 TIME, HEAVY, WEIGHT = 0.4, 1.3, 9.81
 MODES = {"forward": jax.jacfwd, "reverse": jax.jacrev}
@@ -44,11 +46,11 @@ BLOCK = System(
 SLIDES = jnp.array([0.4, 0.35, 0.6, 3.0])
 
 
-def block_end(scheme, gradient, drag: float, steps: int, x: jax.Array) -> jax.Array:
+def block_end(scheme, gradient, drag: float, steps: int, x: jax.Array, system: System = BLOCK) -> jax.Array:
     """Way and speed after a phase of sliding."""
     state = State(t=0.0, q=jnp.zeros(2), v=jnp.stack([x[3], 0.0 * x[3]]))
     traj = nsjax.simulate(
-        BLOCK, jnp.append(x, drag), state, scheme, dt=TIME / steps, steps=steps, every=steps,
+        system, jnp.append(x, drag), state, scheme, dt=TIME / steps, steps=steps, every=steps,
         gradient=gradient,
     )  # fmt: skip
     return jnp.stack([traj.q[-1, 0], traj.v[-1, 0]])
@@ -77,6 +79,19 @@ def bend(scheme, gradient, mode: str, drag: float, steps: int) -> jax.Array:
 def test_a_block_that_slides(inner: str, mode: str) -> None:
     """Constant accelerations are exact, so second derivatives are: rounding is 1e-15."""
     found = bend(INSIDE[inner](), "discrete", mode, 0.0, 5)
+    np.testing.assert_allclose(found, jax.hessian(block_exact)(SLIDES), atol=1e-13)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("inner", ["half_explicit", "generalized_alpha"])
+def test_a_block_with_a_sparse_structure(inner: str, mode: str) -> None:
+    """Its derivatives take two steps with the tangent of the structure."""
+    banded = dataclasses.replace(
+        BLOCK, structure=BlockTridiagonal(1), mass=None, inertia=lambda q, w, p: coupled_mass(q, p) @ w
+    )
+    run = functools.partial(block_end, INSIDE[inner](), "discrete", 0.0, 5, system=banded)
+    found = jax.jit(jax.jacfwd(MODES[mode](run)))(SLIDES)
     np.testing.assert_allclose(found, jax.hessian(block_exact)(SLIDES), atol=1e-13)
 
 
