@@ -34,6 +34,9 @@ hull would come to rest.
 ROUND = 2.0 * np.pi * np.arange(ROWS - 1) / (ROWS - 1)
 """Directions in which the plane is tilted [rad]."""
 
+MANY_VERTICES = "hull of more than `ROWS` vertices"
+"""What hulls have in common that may be in one batch."""
+
 Faces = tuple[tuple[int, int, int], ...]
 
 
@@ -69,15 +72,12 @@ def _alike(given: Sequence[Any]) -> Sequence[Any]:
 
 def form(shape: Any) -> Any:
     """What the hulls of a batch have in common: more than `ROWS` vertices; other shapes as they are."""
-    return LARGE if isinstance(shape, Hull) and len(shape.vertices) > ROWS else shape
+    return MANY_VERTICES if isinstance(shape, Hull) and len(shape.vertices) > ROWS else shape
 
 
 def index_of(faces: Any) -> Any:
     """Indices (3, k) of the vertices of faces."""
     return np.array(faces).T if isinstance(faces, tuple) else jnp.asarray(faces).astype(int).T
-
-
-LARGE = "hull of many vertices"
 
 
 class HullFeature(NamedTuple):
