@@ -4,61 +4,17 @@ names of files, numbers, and lists of names. Their error sentences have their on
 
 from __future__ import annotations
 
-import functools
 import inspect
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-WARNING = ("assemble", "read_mjcf", "read_urdf")
-"""Functions that warn at the line of their caller, which one more call between them would hide."""
-
-
-def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function, whose calls with unknown, missing or too many arguments end in a sentence with the
-    arguments that it takes.
-
-    Raises:
-        InputError: by the function, in place of Python's TypeError for such a call.
-
-    Example:
-        >>> from nsjax.multibody import plane
-        >>> plane(height=0.1)
-        Traceback (most recent call last):
-            ...
-        nsjax.core.errors.InputError: plane: unknown argument 'height'; Known: body, at, normal
-    """
-
-    @functools.wraps(function)
-    def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return function(*args, **kwargs)
-        except TypeError:
-            check_call(function, args, kwargs)
-            raise
-
-    return called
-
-
-def with_named_arguments(module: Mapping[str, Any], public: Iterable[str]) -> dict[str, Any]:
-    """The public functions of a module by name, each with `named_arguments`.
-
-    Args:
-        module: names of a module and their objects.
-        public: names of the public ones; classes, records, modules and those of `WARNING` are left out.
-    """
-    chosen = (x for x in public if x not in WARNING and inspect.isfunction(module[x]))
-    return {x: named_arguments(module[x]) for x in chosen}
 
 
 def check_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

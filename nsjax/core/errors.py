@@ -70,8 +70,9 @@ def check_choice(what: str, value: object, known: Iterable[object]) -> None:
             ...
         nsjax.core.errors.InputError: table: kind = 'cubic'; choose one of held, linear
     """
-    if value not in list(known):
-        raise InputError(f"{what} = {value!r}; choose one of {', '.join(map(str, known))}")
+    choices = list(known)
+    if value not in choices:
+        raise InputError(f"{what} = {value!r}; choose one of {', '.join(map(str, choices))}")
 
 
 def check_whole(what: str, value: object, least: int) -> int:

@@ -199,24 +199,21 @@ def solve_some_rows(a: Array, b: Array, rows: Array) -> Array:
     n = a.shape[0]
     after = _following(rows)
 
-    def at(x: Array, k: Array) -> Array:
-        return _entry(x, k)
-
     def eliminate(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         k, a, b = carry
-        row, own = at(a, k), at(b, k)
-        pivot = at(row, k)
+        row, own = _entry(a, k), _entry(b, k)
+        pivot = _entry(row, k)
 
         def reduce(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             i, a, b = carry
-            other = at(a, i)
-            part = jnp.where(i == k, 0.0, at(other, k) / pivot)
+            other = _entry(a, i)
+            part = jnp.where(i == k, 0.0, _entry(other, k) / pivot)
             a = _with_entry(a, other - part * row, i, 0)
-            b = _with_entry(b, at(b, i) - part * own, i, 0)
-            return at(after, i + 1), a, b
+            b = _with_entry(b, _entry(b, i) - part * own, i, 0)
+            return _entry(after, i + 1), a, b
 
         _, a, b = lax.while_loop(lambda carry: carry[0] < n, reduce, (after[0], a, b))
-        return at(after, k + 1), a, b
+        return _entry(after, k + 1), a, b
 
     known = jnp.where(rows, 0.0, b)
     _, a, b = lax.while_loop(lambda carry: carry[0] < n, eliminate, (after[0], a, b - a @ known))

@@ -1,6 +1,5 @@
 """Ready-made mechanical systems, one file per model, and their registry."""
 
-from nsjax.core.arguments import with_named_arguments
 from nsjax.models.block import SPINNING_BLOCK, block
 from nsjax.models.bouncing_ball import bouncing_ball
 from nsjax.models.elastic_bar import STEEL_BAR, elastic_bar
@@ -34,6 +33,3 @@ __all__ = [
     "slider_crank_flexible",
     "solid_of",
 ]
-
-# calls with wrong arguments are refused by a sentence
-globals().update(with_named_arguments(globals(), __all__))

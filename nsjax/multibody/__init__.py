@@ -1,6 +1,5 @@
 """Mechanisms from parts: bodies, joints, springs, loads and contacts, put together by `assemble`."""
 
-from nsjax.core.arguments import with_named_arguments
 from nsjax.multibody.assemble import assemble
 from nsjax.multibody.body_sensors import Sensor, sensor
 from nsjax.multibody.contacts.groups import contact_group
@@ -63,6 +62,3 @@ __all__ = [
     "screw", "section", "sensor", "servo", "slide", "sphere", "spheres", "spring", "tendon", "torque",
     "tube", "universal", "walls",
 ]  # fmt: skip
-
-# calls with wrong arguments are refused by a sentence
-globals().update(with_named_arguments(globals(), __all__))

@@ -5,7 +5,6 @@ in forty lines (``experiments/examples/rho_infinity_bathe.py``), a scheme of imp
 (``experiments/examples/schatzman_paoli.py``); ``notebooks/10_your_own_scheme.ipynb`` shows both.
 """
 
-from nsjax.core.arguments import with_named_arguments
 from nsjax.schemes import building
 from nsjax.schemes.impulses.ggl_decoupled import ggl_decoupled
 from nsjax.schemes.impulses.ggl_unified import ggl_unified
@@ -38,6 +37,3 @@ __all__ = [
     "nsga_decoupled",
     "nsga_neglected",
 ]
-
-# calls with wrong arguments are refused by a sentence
-globals().update(with_named_arguments(globals(), __all__))
