@@ -28,6 +28,10 @@ class GeneralizedAlpha:
         """``alpha_m, alpha_f, beta, gamma``."""
         return chung_hulbert(self.rho_inf)
 
+    def undamped(self) -> GeneralizedAlpha:
+        """The same without dissipation: the trapezoidal rule."""
+        return dataclasses.replace(self, rho_inf=1.0)
+
 
 @record()
 class Hht:
@@ -40,6 +44,10 @@ class Hht:
         """``alpha_m = 0``; beta and gamma for second order, [R&S (98)]."""
         alpha = self.alpha_f
         return 0.0, alpha, 0.25 * (1 + alpha) ** 2, 0.5 + alpha
+
+    def undamped(self) -> Hht:
+        """The same without dissipation: the trapezoidal rule."""
+        return dataclasses.replace(self, alpha_f=0.0)
 
 
 @record()
@@ -68,6 +76,10 @@ class AlphaParameters:
         difference = self.alpha_f - self.alpha_m
         return self.alpha_m, self.alpha_f, 0.25 * (1 + difference) ** 2, 0.5 + difference
 
+    def undamped(self) -> AlphaParameters:
+        """The same without dissipation: the trapezoidal rule."""
+        return dataclasses.replace(self, alpha_m=0.0, alpha_f=0.0)
+
 
 def trapezoidal(coef: Any, memory: Memory) -> tuple[Any, Memory]:
     """Numbers and memory of the trapezoidal rule, ``alpha_m = alpha_f`` and ``A_i = a_i``.
@@ -78,11 +90,9 @@ def trapezoidal(coef: Any, memory: Memory) -> tuple[Any, Memory]:
     derivative of this error is ``O(dt)``. The error of the trapezoidal rule, ``O(s^3 dt^3)``, has a
     derivative of ``O(dt^2)``.
     """
-    numbers = {"alpha_m": 0.0, "alpha_f": 0.0} if isinstance(coef, AlphaParameters) else {"alpha_f": 0.0}
-    if isinstance(coef, GeneralizedAlpha):
-        numbers = {"rho_inf": 1.0}
-    coef = dataclasses.replace(coef, **numbers)
-    return coef, dataclasses.replace(memory, algorithmic=memory.a, algorithmic_force=memory.force)
+    return coef.undamped(), dataclasses.replace(
+        memory, algorithmic=memory.a, algorithmic_force=memory.force
+    )
 
 
 def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEnd:
