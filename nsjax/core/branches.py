@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import jaxpr_as_fun
 
-from nsjax.nonlinear.trimmed import without_unread
+from nsjax.nonlinear.trimmed import without_repeats, without_unread
 from nsjax.types import Array
 
 
@@ -44,7 +44,7 @@ def branch(
 
 
 def repeat(going: Callable[[Any], Array], body: Callable[[Any], Any], start: Any) -> Any:
-    """``lax.while_loop`` whose body holds only the operations that its results need.
+    """``lax.while_loop`` whose body holds only the operations that its results need, each of them once.
 
     JAX removes operations that nobody reads from scans and branches, but not from these loops. Derivatives
     and products with parts of matrices leave many of them: a third of the passes of an implicit step.
@@ -73,5 +73,6 @@ def repeat_for(count: Array, body: Callable[[Array, Any], Any], start: Any) -> A
 
 
 def _trimmed(loop: Any) -> Any:
-    """The loop with a body without unread operations; arguments and results stay the same."""
-    return loop.replace(params=loop.params | {"body_jaxpr": without_unread(loop.params["body_jaxpr"])})
+    """The loop with a body without unread and repeated operations; arguments and results stay the same."""
+    body = without_repeats(without_unread(loop.params["body_jaxpr"]))
+    return loop.replace(params=loop.params | {"body_jaxpr": body})

@@ -1,4 +1,4 @@
-"""Programs without the operations whose results are not used."""
+"""Programs without operations whose results are not used, or that stand in them twice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Jaxpr, Var, jaxpr_as_fun
 from jax.interpreters import partial_eval
 
 
@@ -16,6 +16,83 @@ def without_unread(made: ClosedJaxpr) -> ClosedJaxpr:
     wanted = [True] * len(made.jaxpr.outvars)
     lines, _ = partial_eval.dce_jaxpr(made.jaxpr, wanted, instantiate=True)
     return made.replace(jaxpr=lines)
+
+
+def without_repeats(made: ClosedJaxpr) -> ClosedJaxpr:
+    """A traced function with the same arguments and results, in which equal operations on the same operands
+    are done once.
+
+    The compiler does the same, but for branches and loops: two evaluations of `nsjax.math.sin_cos` at one
+    position, in the gap and in the force, stay two. Operations inside branches and loops are left as they
+    are, so that functions that are called several times stay one function of the program.
+
+    Example:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> from nsjax.nonlinear.trimmed import without_repeats
+        >>> made = jax.make_jaxpr(lambda x: jnp.sin(2.0 * x) + jnp.cos(2.0 * x))(1.0)
+        >>> [len(x.eqns) for x in (made, without_repeats(made))]
+        [5, 4]
+    """
+    known: dict[Var, Var] = {}
+    first: dict[Any, list[Any]] = {}
+    lines = []
+    for line in made.eqns:
+        line = line.replace(invars=[known.get(x, x) if isinstance(x, Var) else x for x in line.invars])
+        alike = first.setdefault((line.primitive, *map(_operand, line.invars)), [])
+        same = next((x for x in alike if _same_operation(x, line)), None)
+        if same is None:
+            alike.append(line)
+            lines.append(line)
+        else:
+            known |= zip(line.outvars, same.outvars, strict=True)
+    results = [known.get(x, x) if isinstance(x, Var) else x for x in made.jaxpr.outvars]
+    return made.replace(jaxpr=made.jaxpr.replace(eqns=lines, outvars=results))
+
+
+def _operand(x: Any) -> Any:
+    """What an operand is known by: a variable by itself, a number by its type and its value."""
+    return x if isinstance(x, Var) else (str(x.aval), np.asarray(x.val).tobytes())
+
+
+def _same_operation(a: Any, b: Any) -> bool:
+    """Whether two operations of one kind on the same operands have the same results."""
+    return (
+        not a.effects and not b.effects and a.params.keys() == b.params.keys()
+        and all(_same(x, b.params[name]) for name, x in a.params.items())
+        and [x.aval for x in a.outvars] == [x.aval for x in b.outvars]
+    )  # fmt: skip
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two parameters of operations are the same; traced functions by their operations."""
+    if a is b:
+        return True
+    if isinstance(a, ClosedJaxpr) and isinstance(b, ClosedJaxpr):
+        return not a.consts and not b.consts and _same_function(a.jaxpr, b.jaxpr)
+    if isinstance(a, Jaxpr) and isinstance(b, Jaxpr):
+        return _same_function(a, b)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return type(a) is type(b) and not isinstance(a, np.ndarray) and bool(a == b)
+
+
+def _same_function(a: Jaxpr, b: Jaxpr) -> bool:
+    """Whether two traced functions do the same operations in the same order on arguments of one type."""
+    ends = [[*x.constvars, *x.invars] for x in (a, b)]
+    if [x.aval for x in ends[0]] != [x.aval for x in ends[1]] or len(a.eqns) != len(b.eqns):
+        return False
+    names = dict(zip(*ends, strict=True))
+
+    def operands(line: Any) -> list[Any]:
+        return [_operand(names.get(x, x) if isinstance(x, Var) else x) for x in line]
+
+    for x, y in zip(a.eqns, b.eqns, strict=True):
+        alike = x.primitive is y.primitive and operands(x.invars) == [*map(_operand, y.invars)]
+        if not alike or not _same_operation(x, y):
+            return False
+        names |= zip(x.outvars, y.outvars, strict=True)
+    return operands(a.outvars) == [*map(_operand, b.outvars)]
 
 
 def trimmed(f: Callable[..., Any], *arguments: Any) -> Any:

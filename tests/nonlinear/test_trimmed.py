@@ -6,9 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend.core import jaxpr_as_fun
 
 from nsjax.nonlinear import trimmed
-from nsjax.nonlinear.trimmed import code_size, equations
+from nsjax.nonlinear.trimmed import code_size, equations, without_repeats
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -49,3 +50,44 @@ def test_sizes_of_programs_count_what_they_call() -> None:
     total = jax.make_jaxpr(lambda x: jax.lax.cond(x > 0.0, jnp.sin, both, x))(numbers[0])
     assert equations(total) == code_size(total) == 5  # a comparison, its number, and both branches
     assert code_size(jax.make_jaxpr(lambda x: jax.lax.reduce_sum(x, (0, 1)))(numbers[2])) == 3
+
+
+def _merged(f, *arguments) -> tuple[int, int]:
+    """Operations of a function before and after equal ones are done once."""
+    made = jax.make_jaxpr(f)(*arguments)
+    once = without_repeats(made)
+    for x in (*arguments, *(2.0 * a for a in arguments)):
+        np.testing.assert_array_equal(*(jax_evaluated(m, x) for m in (made, once)))
+    return len(made.eqns), len(once.eqns)
+
+
+def jax_evaluated(made, *arguments) -> np.ndarray:
+    return np.asarray(jaxpr_as_fun(made)(*arguments))
+
+
+def test_equal_operations_are_done_once() -> None:
+    """Chains of them, and branches that were traced twice; the results stay the same to the last bit."""
+
+    def branched(x, slope=2.0):
+        return jax.lax.cond(x > 0.0, lambda y: slope * jnp.sin(y), lambda y: y * y, x)
+
+    # a comparison, its number, a branch: twice, and their sum
+    assert _merged(lambda x: branched(x) + branched(x), jnp.asarray(0.3)) == (7, 4)
+    assert _merged(lambda x: branched(x) + branched(x, 3.0), jnp.asarray(0.3)) == (7, 5)
+    chain = lambda x: jnp.sin(jnp.cos(2.0 * x))  # noqa: E731
+    assert _merged(lambda x: chain(x) * chain(x) + jnp.cos(x), jnp.asarray(0.3)) == (9, 6)
+
+
+def test_different_operations_stay() -> None:
+    """Numbers of other signs and types, other axes, other orders, and operations with effects."""
+    x, y = jnp.asarray(0.3), jnp.ones((2, 2))
+    assert _merged(lambda x: jnp.arctan2(x, 0.0) + jnp.arctan2(x, -0.0), x) == (3, 3)
+    assert _merged(lambda x: (x - 1.0) + (1.0 - x), x) == (3, 3)
+    assert _merged(lambda y: jnp.sum(y, 0) + jnp.sum(y, 1), y) == (3, 3)
+
+    def printing(x):
+        jax.debug.print("x")
+        jax.debug.print("x")
+        return x + 1.0
+
+    assert len(without_repeats(jax.make_jaxpr(printing)(0.3)).eqns) == 3
