@@ -66,3 +66,36 @@ print("small_while" in os.environ.get("XLA_FLAGS", ""))
         )
         assert done.stdout.strip() == answer, done.stderr
         assert words in done.stderr
+
+
+LOOP = """
+import jax
+from nsjax.linalg import solve
+jax.config.update("jax_enable_x64", True)
+a = jax.numpy.eye(18) + 0.1
+jax.jit(lambda a: jax.lax.fori_loop(0, 3, lambda _, b: b + solve(a, b), a)).lower(a).compile()
+"""
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_eliminations_have_vector_instructions(bounded: bool, tmp_path: pathlib.Path) -> None:
+    """Rows of 18 entries are subtracted four entries at once; without the bound one by one."""
+    kernel = one_kernel.option() if bounded else one_kernel.option().split(",")[0]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+    environment |= {"XLA_FLAGS": f"{kernel} --xla_dump_to={tmp_path}", "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", LOOP], env=environment, check=True)
+    (kernel,) = tmp_path.glob("*call*_kernel_module.ir-with-opt.ll")
+    assert ("fmul <4 x double>" in kernel.read_text()) == bounded
+
+
+def test_loops_are_written_out_for_other_devices_and_releases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels of GPUs need them, and a release that was not tried may not know the bound."""
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+    monkeypatch.setattr(one_kernel.metadata, "entry_points", lambda group: ())
+    assert "unroll-full-max-count" in one_kernel.option()
+    monkeypatch.setattr(one_kernel.metadata, "entry_points", lambda group: ("xla_cuda12",))
+    assert "unroll-full-max-count" not in one_kernel.option()
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    assert "unroll-full-max-count" in one_kernel.option()
+    monkeypatch.setattr(one_kernel, "TESTED_JAXLIB", ())
+    assert "unroll-full-max-count" not in one_kernel.option()
