@@ -147,7 +147,7 @@ def velocity_jump(
     nc = problem.nc
     begin = None if start is None else problem.stack(start, jnp.zeros(problem.nb))
     answer = settings.solve(problem, begin)
-    dv, constraints = matvec(f.response, answer.x), problem.bilateral(answer.x)
+    dv, constraints = f.velocity_change(answer.x), problem.bilateral(answer.x)
     if hold is not None:
         more = f.inertia.held(matvec(rows.wt.T, answer.x), jnp.zeros_like(hold))
         constraints = jnp.concatenate([hold + more[1], constraints])

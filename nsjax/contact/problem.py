@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.linalg import Blocks, Paired, matmul, matvec, product_diagonal
-from nsjax.linalg.dense import unit_matrix
+from nsjax.linalg.dense import matmul_by_rows, unit_matrix
 from nsjax.math import direction, norm
 from nsjax.types import Array, record
 
@@ -29,7 +29,9 @@ class Factored:
 
     def dense(self) -> Any:
         """``G`` (m, m), an array or `Blocks` as the factors are."""
-        return matmul(self.wt, self.response)
+        if isinstance(self.response, Blocks | Paired):
+            return matmul(self.wt, self.response)
+        return matmul_by_rows(self.wt, self.response.T)
 
     @property
     def values(self) -> Factored:

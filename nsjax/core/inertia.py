@@ -90,13 +90,19 @@ class Inertia:
         if not columns.shape[1]:
             return columns
         if self.inverse is not None:
-            return matmul(self.inverse, columns)
+            return self._by_inverse(columns.T)
         if self.factors is None:
             return solve_positive(self.matrix, columns)  # type: ignore[arg-type]
         inside, n = self.system.inside, columns.shape[0]
         if not inside:
             return self.factors.solve(columns)
         return self.factors.solve(jnp.concatenate([columns, jnp.zeros((inside, columns.shape[1]))]))[:n]
+
+    def _by_inverse(self, rows: Array) -> Array:
+        """``M^-1 b`` (nv, k) for ``b' = rows`` (k, nv); the inverse is symmetric, and this order of the
+        product has vector instructions.
+        """
+        return matmul(rows, self.inverse).T
 
     def held(self, push: Array, rates: Array) -> tuple[Array, Array]:
         """``dv`` (nv,) and impulses ``x`` (inside,) of the joints inside: ``M dv = push + W x`` with
@@ -121,7 +127,7 @@ class Inertia:
                 return drift, wt.T
             return drift, self.response[:, self.response.shape[1] - wt.shape[0] :]
         if self.inverse is not None:
-            return matvec(self.inverse, push), matmul(self.inverse, wt.T)
+            return matvec(self.inverse, push), self._by_inverse(wt)
         x = self.solve(jnp.concatenate([push[:, None], wt.T], axis=1))
         return x[:, 0], x[:, 1:]
 

@@ -17,6 +17,7 @@ from nsjax.core.operators import Rows, all_rows, own_rows, refreshed, row_drift,
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, is_local
 from nsjax.core.user_functions import call
+from nsjax.linalg import matvec
 from nsjax.types import Array, PyTree, record
 
 
@@ -205,6 +206,15 @@ class Formed:
     rows: Rows
     response: Any
     free: Array | None = None
+
+    def velocity_change(self, x: Array) -> Array:
+        """``M^-1 W x`` (nv,) of impulses ``x`` (rows,). With a known inverse these are two short products:
+        the compiler would form the responses a second time to read them here.
+        """
+        inverse = self.inertia.inverse
+        if inverse is None:
+            return matvec(self.response, x)
+        return matvec(inverse, matvec(self.rows.wt.T, x))
 
 
 def formed(at: SystemState) -> Formed:

@@ -28,10 +28,10 @@ WRITTEN_OUT = 6
 
 LLVM writes out loops of a constant number of passes before it looks for vector instructions, and finds none
 in what it wrote: rows of up to 37 entries were subtracted from each other entry by entry. Steps by Moreau's
-rule, A-B-A-B, us without and with this bound: go1 35 and 29, ant 19 and 16, hopper 5.6 and 5.5; slider-crank
-0.177 and 0.170, with nsga_decoupled 0.95 and 0.84, ggl_unified 0.77 and 0.65, generalized_alpha 0.40 and
-0.37. First calls take 2 to 12 % less. Go1 with bounds of 4, 8 and 12: 30, 29, 30; no loops written out at
-all: go1 37, its first call 25 % shorter, slider-crank 0.24.
+rule, A-B-A-B, us without and with this bound: go1 35 and 29, ant 19 and 16, hopper 5.6 and 5.5;
+slider-crank 0.177 and 0.170, with nsga_decoupled 0.95 and 0.84, ggl_unified 0.77 and 0.65,
+generalized_alpha 0.40 and 0.37. First calls take 2 to 12 % less. Go1 with bounds of 4, 8 and 12: 30, 29,
+30; no loops written out at all: go1 37, its first call 25 % shorter, slider-crank 0.24.
 """
 
 PATIENCE = 120.0

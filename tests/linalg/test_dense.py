@@ -21,6 +21,7 @@ from nsjax.linalg import (
     solve_rows,
     solve_some_rows,
 )
+from nsjax.linalg.dense import matmul_by_rows
 
 
 @pytest.mark.parametrize("n", [1, 3, 12, 13, INLINE_LIMIT, INLINE_LIMIT + 1])
@@ -59,6 +60,21 @@ def test_products(size: int, terms: int) -> None:
     a, b, x = rng.normal(size=(size, terms)), rng.normal(size=(terms, size)), rng.normal(size=terms)
     np.testing.assert_allclose(matmul(a, b), a @ b, atol=1e-13)
     np.testing.assert_allclose(matvec(a, x), a @ x, atol=1e-13)
+
+
+@pytest.mark.parametrize(("size", "terms"), [(3, 2), (32, 18), (24, 40)])
+def test_products_by_rows(size: int, terms: int) -> None:
+    """``a b'`` by a transposed copy, without one, and by the library; derivatives in both modes."""
+    rng = np.random.default_rng(size)
+    a, b = (jnp.asarray(rng.normal(size=(n, terms))) for n in (size, size + 1))
+    np.testing.assert_allclose(matmul_by_rows(a, b), a @ b.T, rtol=1e-12, atol=1e-12)
+    for slope in (jax.jacfwd, jax.jacrev):
+        found, right = (slope(lambda b, f=f: jnp.sum(f(a, b) ** 2))(b) for f in (matmul_by_rows, _plain))
+        np.testing.assert_allclose(found, right, rtol=1e-11, atol=1e-11)
+
+
+def _plain(a: jax.Array, b: jax.Array) -> jax.Array:
+    return a @ b.T
 
 
 @pytest.mark.parametrize(
