@@ -11,14 +11,14 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact.bounded import reported, working
-from nsjax.contact.closed_time import Closing, begin_closing, follow_closing
+from nsjax.contact.closed_time import ClosedPhases, begin_closing, follow_closing
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Touch, frozen
-from nsjax.contact.few_contacts import seen, told, told_of_all
+from nsjax.contact.few_contacts import begin_with_all, narrow_to_chosen, widen_to_all
 from nsjax.contact.friction_decisions import jammed_at_start
 from nsjax.core.blocks import StepBlocks, scan_blocks
 from nsjax.core.branches import repeat_for
-from nsjax.core.chosen import Whole, widened
+from nsjax.core.chosen import WholeMemory, widened
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.pairs import REFUSED_GRADIENT, PairMemory
 from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
@@ -65,7 +65,7 @@ class RunState:
     events: Impacts | None
     closed: Array
     watch: Watch | None
-    closing: Closing | None
+    closing: ClosedPhases | None
 
 
 @functools.partial(jax.jit, static_argnames=("program",))
@@ -147,13 +147,13 @@ def _carry_of_all(setup: RunSetup, params: PyTree, state: State, few: Carry) -> 
     def whole() -> Carry:
         return scheme.init(scheme, every, params, scheme.prepare(scheme, every, params, setup.dt), state)
 
-    return told_of_all(system, params, few, jax.eval_shape(whole))
+    return begin_with_all(system, params, few, jax.eval_shape(whole))
 
 
 def _bare(carry: Carry) -> Carry:
-    """The carry with the plain memory of the scheme, without `Whole` around it."""
+    """The carry with the plain memory of the scheme, without `WholeMemory` around it."""
     memory = carry.memory
-    return dataclasses.replace(carry, memory=memory.memory) if isinstance(memory, Whole) else carry
+    return dataclasses.replace(carry, memory=memory.memory) if isinstance(memory, WholeMemory) else carry
 
 
 def _made_by(scheme: Scheme) -> dict[str, Any]:
@@ -258,35 +258,35 @@ def _one_step(setup: RunSetup, run: RunState, tally: dict[str, Array]) -> tuple[
 
 
 def _seen_step(
-    system: System, step: Step, closing: Closing | None, noted: bool
-) -> tuple[Carry, Output, Closing | None, Array | None]:
+    system: System, step: Step, closing: ClosedPhases | None, noted: bool
+) -> tuple[Carry, Output, ClosedPhases | None, Array | None]:
     """A step on its chosen contacts, with results for all contacts."""
     if system.chosen is None:
         carry, output, closing, moves = _stepped(step, closing, noted)
         return carry, reported(system, output), closing, moves
-    few, own = seen(system, step.params, step.carry, closing)
+    few, own = narrow_to_chosen(system, step.params, step.carry, closing)
     carry, output, own, moves = _stepped(dataclasses.replace(step, carry=few), own, noted)
     output = reported(system.chosen.system, output)
-    carry, output = told(criteria_of(step.scheme), system, step.params, step.carry, carry, output)
+    carry, output = widen_to_all(criteria_of(step.scheme), system, step.params, step.carry, carry, output)
     own, moves = jax.tree.map(lambda x: widened(system.chosen, step.params, x, 1), (own, moves))
     return carry, output, own, moves
 
 
 def _stepped(
-    step: Step, closing: Closing | None, noted: bool
-) -> tuple[Carry, Output, Closing | None, Array | None]:
+    step: Step, closing: ClosedPhases | None, noted: bool
+) -> tuple[Carry, Output, ClosedPhases | None, Array | None]:
     """A step of the scheme, the closed phases after it, and the derivative (nc,) of the closed time.
     Operations for derivatives at events are in the program only if it is differentiated, or notes are
     wanted.
     """
 
-    def plain(data: tuple[Step, Closing | None]) -> Any:
+    def plain(data: tuple[Step, ClosedPhases | None]) -> Any:
         step, closing = data
         scheme = dataclasses.replace(step.scheme, gradient="discrete")
         carry, output = dataclasses.replace(step, scheme=scheme).take()
         return carry, output, closing, None if closing is None else jnp.zeros(closing.shift.shape)
 
-    def full(data: tuple[Step, Closing | None]) -> Any:
+    def full(data: tuple[Step, ClosedPhases | None]) -> Any:
         step, closing = data
         carry, output = step.take()
         if closing is None:

@@ -36,7 +36,7 @@ def without_responses(system: System) -> bool:
 
 
 @record()
-class AtNodes:
+class NodeProblem:
     """Linearised subproblem with ``m`` rows a contact and ``c`` coordinates at its node.
 
     Args:
@@ -76,7 +76,7 @@ def _times(a: Array, x: Array) -> Array:
     return jnp.sum(a * x[:, None, :], axis=2)
 
 
-def tangent_at_nodes(level: Any, d: PyTree, w: Array, s: Array, held: Array) -> AtNodes:
+def tangent_at_nodes(level: Any, d: PyTree, w: Array, s: Array, held: Array) -> NodeProblem:
     """Linearisation of a subproblem with contacts at single nodes."""
     nc, n, structure = level.system.nc, level.system.nv, level.system.structure
     wt = level.node_directions(d, w)
@@ -86,7 +86,7 @@ def tangent_at_nodes(level: Any, d: PyTree, w: Array, s: Array, held: Array) -> 
     law = law_blocks(lambda x: level.by_contact(level.law(d, level.in_rows(x))), level.by_contact(s))
     k, p = (level.by_contact(jnp.broadcast_to(x, (level.rows,))) for x in level.factors(d))
     assert law.shape[0] == nc
-    return AtNodes(done=done, wt=wt, back=left_inverse(wt), law=law, k=k, p=p)
+    return NodeProblem(done=done, wt=wt, back=left_inverse(wt), law=law, k=k, p=p)
 
 
 def left_inverse(wt: Local) -> Array:
@@ -112,7 +112,7 @@ def law_blocks(law: Callable[[Array], Array], sigma: Array) -> Array:
     return jnp.stack(columns, axis=2)
 
 
-def correction_at_nodes(x: AtNodes, dynamic: Array, rows: Array) -> tuple[Array, Array]:
+def correction_at_nodes(x: NodeProblem, dynamic: Array, rows: Array) -> tuple[Array, Array]:
     """Increments ``dw`` (nv,) and ``dx`` (nc, m) that solve the linearised subproblem.
 
     Args:

@@ -30,7 +30,7 @@ from nsjax.types import Array, PyTree
 
 
 @dataclasses.dataclass(frozen=True)
-class _Loaded:
+class _BoundedFunction:
     """Functions of a system whose last ``nd`` contacts are its bounded rows."""
 
     system: System
@@ -103,7 +103,7 @@ def working(system: System) -> System:
     """The system that schemes work on: bounded rows as further contacts; unchanged if there are none."""
     if not system.nd:
         return system
-    loaded = _Loaded(system)
+    loaded = _BoundedFunction(system)
     return dataclasses.replace(
         system, nc=system.nc + system.nd, nt=max(system.nt, 1), nd=0, drag=None, drag_bound=None,
         drag_contact=(), smooth=system.smooth if system.nt else system.nc,

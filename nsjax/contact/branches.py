@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact.problem import ContactProblem, Factored
+from nsjax.contact.problem import ContactProblem, DelassusFactors
 from nsjax.linalg import magnitude, matvec
 from nsjax.linalg.dense import CONSTANT_LIMIT, indices, unit_matrix
 from nsjax.math import direction, norm
@@ -89,7 +89,7 @@ def _rounding(problem: ContactProblem, x: Array, r: Array) -> tuple[Array, Array
     see `UNDECIDED`.
     """
     free, g, size = jnp.abs(problem.free), problem.delassus, jnp.abs(x)
-    if isinstance(g, Factored):
+    if isinstance(g, DelassusFactors):
         terms = free + matvec(magnitude(g.wt), matvec(magnitude(g.response), size))
     else:
         terms = free + matvec(magnitude(g), size)

@@ -31,7 +31,7 @@ from nsjax.types import Array, record
 
 
 @record()
-class Closing:
+class ClosedPhases:
     """Memory of the closed phases of contacts between steps.
 
     Args:
@@ -51,16 +51,18 @@ def touch_of(carry: Carry) -> Touch | Any:
     return touch if isinstance(touch, Touch) else None
 
 
-def begin_closing(carry: Carry, wanted: bool) -> Closing | None:
+def begin_closing(carry: Carry, wanted: bool) -> ClosedPhases | None:
     """Closed phases at the start of a run; None if no derivative is wanted or the scheme has no `Touch`."""
     touch = touch_of(carry)
     if not wanted or touch is None:
         return None
     none = jnp.zeros(touch.held.shape)
-    return Closing(shift=none, steps=none.astype(int))
+    return ClosedPhases(shift=none, steps=none.astype(int))
 
 
-def follow_closing(step: Step, closing: Closing, after: Carry, output: Output) -> tuple[Closing, Array]:
+def follow_closing(
+    step: Step, closing: ClosedPhases, after: Carry, output: Output
+) -> tuple[ClosedPhases, Array]:
     """Closed phases after a step, and the gain (nc,) of the closed time: zero, with a derivative.
 
     A phase begins where a contact comes to rest under load. Its start moves with the last impact after a
@@ -90,7 +92,7 @@ def follow_closing(step: Step, closing: Closing, after: Carry, output: Output) -
     # derivative by the step size counts the steps of held contacts alone
     gained = gained + jnp.where(holds, only_tangent(dt, False), 0.0)
     steps = jnp.where(holds, closing.steps + 1, 0)
-    return Closing(shift=jnp.where(left, gone, shift), steps=steps), gained
+    return ClosedPhases(shift=jnp.where(left, gone, shift), steps=steps), gained
 
 
 def _release(step: Step, end: State, on: Array, output: Output) -> Array:

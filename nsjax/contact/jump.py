@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.certificate import worst_contact
-from nsjax.contact.problem import ContactProblem, Factored
+from nsjax.contact.problem import ContactProblem, DelassusFactors
 from nsjax.contact.solvers import SolverSettings
 from nsjax.core.branches import branch
 from nsjax.core.inertia import Inertia
@@ -104,7 +104,7 @@ def jump_problem(
         friction, given = law.friction_of(nc), law.given(nc, forces.duration)
     smooth, bounded = rows.single
     problem = ContactProblem(
-        nc=nc, nt=nt, nb=nb, delassus=Factored(wt=rows.wt, response=f.response), free=free,
+        nc=nc, nt=nt, nb=nb, delassus=DelassusFactors(wt=rows.wt, response=f.response), free=free,
         friction=friction, mask=active[:nc], given=given, smooth=smooth, bounded=bounded,
     )  # fmt: skip
     if nc:
@@ -149,7 +149,7 @@ def velocity_jump(
     answer = settings.solve(problem, begin)
     dv, constraints = matvec(f.response, answer.x), problem.bilateral(answer.x)
     if hold is not None:
-        more = f.inertia.held(matvec(rows.wt.T, answer.x), jnp.zeros_like(hold))
+        more = f.inertia.constrained(matvec(rows.wt.T, answer.x), jnp.zeros_like(hold))
         constraints = jnp.concatenate([hold + more[1], constraints])
     none = no_jump(f.at.system)
     worst = none.worst
@@ -222,4 +222,4 @@ def _joints_answer(joints: Joints, inertia: Inertia, v: Array, push: Array | Non
     rates are zero, and these impulses.
     """
     push = jnp.zeros_like(v) if push is None else push
-    return inertia.held(push, -joints.rate(v))
+    return inertia.constrained(push, -joints.rate(v))

@@ -32,7 +32,7 @@ from nsjax.contact.certificate import LARGEST_RATIO, impulse_scale, natural_resi
 from nsjax.contact.compliant_ways import newton_by_compliance
 from nsjax.contact.cone_newton import cone_newton
 from nsjax.contact.newton import beginning
-from nsjax.contact.problem import ContactProblem, Factored, GivenNormals, project_disk
+from nsjax.contact.problem import ContactProblem, DelassusFactors, GivenNormals, project_disk
 from nsjax.linalg import Paired
 from nsjax.types import Array, record
 
@@ -139,7 +139,7 @@ class _Group:
 
 def _group(problem: ContactProblem) -> _Group:
     """All contacts of a problem as one group."""
-    g: Factored = problem.delassus
+    g: DelassusFactors = problem.delassus
     of, blocks = g.wt.of, g.wt.blocks
     held = jnp.where((of < blocks)[:, :, None, None], g.response.values, 0.0)
     return _Group(
@@ -203,7 +203,7 @@ def _parts(problem: ContactProblem) -> ContactProblem:
         for a in (g.wt, g.response)
     )
     return ContactProblem(
-        nc=n, nt=problem.nt, nb=0, delassus=Factored(wt=wt, response=response),
+        nc=n, nt=problem.nt, nb=0, delassus=DelassusFactors(wt=wt, response=response),
         free=problem.free.reshape(GROUPS, -1), friction=apart(problem.friction), mask=apart(problem.mask),
     )  # fmt: skip
 
@@ -240,7 +240,7 @@ def _dealt(problem: ContactProblem, width: int) -> _GroupedProblem:
         given = GivenNormals(on=jnp.asarray(given.on)[which], normal=given.normal[which])
     few = ContactProblem(
         nc=GROUPS * width, nt=problem.nt, nb=0,
-        delassus=Factored(wt=g.wt.taken(which), response=g.response.taken(which)),
+        delassus=DelassusFactors(wt=g.wt.taken(which), response=g.response.taken(which)),
         free=problem.contacts(problem.free)[which].reshape(-1), friction=problem.friction[which],
         mask=problem.mask[which] & (rank < nc), given=given,
     )  # fmt: skip
@@ -255,7 +255,7 @@ def split_steps(
     """Impulses (m,), sweeps and Newton steps taken, and certificate of a problem between pairs of bodies.
 
     Args:
-        problem: whose operator is `Factored` into `Paired` rows.
+        problem: whose operator is `DelassusFactors` into `Paired` rows.
         tolerance: of the relative natural-map residual.
         cap: () int, the sweeps end after ``SWEEPS * cap``; for Newton's method see `cone_newton`.
         start: (m,) impulses to begin with; None: zeros.

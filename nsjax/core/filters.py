@@ -183,7 +183,7 @@ class Inner:
 
 @dataclasses.dataclass(frozen=True)
 class FilteredChoice:
-    """The chosen contacts of a system with filters (`nsjax.core.chosen.Chosen`)."""
+    """The chosen contacts of a system with filters (`nsjax.core.chosen.ContactChoice`)."""
 
     chosen: Any
     filters: Filters

@@ -159,7 +159,7 @@ class Read:
 
 
 @dataclasses.dataclass(frozen=True)
-class ReadParts:
+class DrivenParts:
     """`System.parts` of a system with inputs."""
 
     parts: Any
@@ -185,7 +185,7 @@ def driven_system(inputs: Inputs) -> System:
         function = getattr(system, name)
         if function is not None:
             wrapped[name] = Read(function, inputs, name in TIMED)
-    parts = None if system.parts is None else ReadParts(system.parts, inputs)
+    parts = None if system.parts is None else DrivenParts(system.parts, inputs)
     return dataclasses.replace(
         system, **wrapped, prepare=inputs.prepare, refresh=inputs.refresh, parts=parts, name="", choices=()
     )

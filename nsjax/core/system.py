@@ -119,7 +119,8 @@ class System:
             Needs ``refresh``, which finds them, a ``BlockDiagonal`` structure, and neither constraints,
             bounded rows nor islands. Checked before a run. Schemes without them are refused, and there are
             no derivatives.
-        chosen: the few contacts that ``refresh`` chooses, a `nsjax.core.chosen.Chosen`; None: all contacts.
+        chosen: the few contacts that ``refresh`` chooses, a `nsjax.core.chosen.ContactChoice`; None: all
+            contacts.
         name, choices: how the model was made (registered name and its static options), so that a
             saved run can build it again.
 

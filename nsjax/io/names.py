@@ -64,7 +64,7 @@ PLACES = {
     "multibody.servo": "nsjax.multibody.loads.servos:ServoNumbers",
     "multibody.spheres": "nsjax.multibody.contacts.spheres:Numbers",
     "memory.pairs": "nsjax.core.pairs:PairMemory",
-    "memory.whole": "nsjax.core.chosen:Whole",
+    "memory.whole": "nsjax.core.chosen:WholeMemory",
     "memory.remembered": "nsjax.schemes.impulses.impulse_step:ImpulseMemory",
     "memory.carried": "nsjax.contact.equations:CarriedTangent",
     "memory.tangent": "nsjax.contact.bordered:StageTangent",

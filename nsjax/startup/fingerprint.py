@@ -133,7 +133,7 @@ def _ours(module: str | None) -> bool:
     return parts[0] == PACKAGE and not (len(parts) > 1 and parts[1] in APART)
 
 
-class Foreign(Unknown):
+class ForeignCodeError(Unknown):
     """Error for a function or class from outside the package and its libraries."""
 
 
@@ -301,7 +301,7 @@ class _Digest:
         standard = file == "<string>" or (file.startswith(STANDARD) and "-packages" not in file)
         own = (f.__module__ or "").partition(".")[0] == PACKAGE and file.startswith(str(ROOT))
         if not (_named(f.__module__) or standard or own):
-            raise Foreign(f"the function {f.__qualname__} of {f.__module__}, put into the package")
+            raise ForeignCodeError(f"the function {f.__qualname__} of {f.__module__}, put into the package")
 
     def _add_constant(self, x: Any) -> None:
         """Adds a constant, part by part, by value; parts without a known value by their type."""
@@ -319,7 +319,7 @@ class _Digest:
             return
         try:
             self.say(_alone(x))
-        except Foreign:
+        except ForeignCodeError:
             raise
         except Unknown:
             self.say("kind", type(x).__module__, type(x).__qualname__)
@@ -332,8 +332,8 @@ def _alone(x: Any) -> str:
 
 
 def _refused(module: str | None) -> type[Unknown]:
-    """The error for an object of this module: `Unknown` of the package and libraries, else `Foreign`."""
-    return Unknown if (module or "").partition(".")[0] == PACKAGE or _named(module) else Foreign
+    """Error for an object of a module: `Unknown` of the package and libraries, else `ForeignCodeError`."""
+    return Unknown if (module or "").partition(".")[0] == PACKAGE or _named(module) else ForeignCodeError
 
 
 def _named(module: str | None) -> bool:

@@ -1,10 +1,10 @@
 """Contacts of two boxes: corners, faces and edges that meet.
 
 Separating axes [Ericson, *Real-Time Collision Detection*, 4.4, 5.5] and the clipping of one face against
-the other tell which features meet; the features are held during a step (`held`). Gaps, points and normals
-of held features are smooth functions of the positions (`met`): of a corner against the plane of a face, and
-of two edges along their common normal. Rows without a contact have their gap opened by the sizes of both
-boxes.
+the other tell which features meet; the features are held during a step (`hold`). Gaps, points and normals
+of held features are smooth functions of the positions (`meet`): of a corner against the plane of a face,
+and of two edges along their common normal. Rows without a contact have their gap opened by the sizes of
+both boxes.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _reference(held: BoxFeatures, one: Box, other: Box) -> tuple[Box, Box]:
     return jax.tree.map(pick, other, one), jax.tree.map(pick, one, other)
 
 
-def held(one: Box, other: Box) -> BoxFeatures:
+def hold(one: Box, other: Box) -> BoxFeatures:
     """Features of two boxes that meet, without derivatives."""
     one, other = lax.stop_gradient((one, other))
     own, others, c, f = _faces(one, other)
@@ -130,7 +130,7 @@ def held(one: Box, other: Box) -> BoxFeatures:
     )
 
 
-def met(one: Box, other: Box, found: BoxFeatures) -> ShapeContacts:
+def meet(one: Box, other: Box, found: BoxFeatures) -> ShapeContacts:
     """Contacts of two boxes: two in the plane, eight in space."""
     reference, incident = _reference(found, one, other)
     if one.half.shape[0] == 2:

@@ -140,9 +140,9 @@ def capsules(
         pairs.append((jnp.where(own, mine[0], theirs[0]), jnp.where(own, mine[1], theirs[1])))
     here, there = (jnp.stack([pair[i] for pair in pairs], axis=1) for i in (0, 1))
     back = set_back(jnp.concatenate([here, there]), h + k)
-    met = between(here, radius, there, second, instead[:, None])
+    contact = between(here, radius, there, second, instead[:, None])
     radius, second = (0.0 if x is None else x for x in (radius, second))
-    return dataclasses.replace(met, gap=met.gap + jnp.where(back, h + k + radius + second, 0.0))
+    return dataclasses.replace(contact, gap=contact.gap + jnp.where(back, h + k + radius + second, 0.0))
 
 
 def sign(x: Array) -> Array:

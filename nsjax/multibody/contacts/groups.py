@@ -238,9 +238,9 @@ def _contacts(part: Part, apart: set[frozenset[str]], taken: set[str]) -> list[P
     """The contacts of a group."""
     found = []
     for pair in meeting(part.numbers, apart):
-        met = known_pair(part.name, pair)
+        shapes = known_pair(part.name, pair)
         name = unused(f"{pair[0].body}_{pair[1].body}".replace(".", "_"), taken)
-        found.append(shape_parts.contact(name, *met, **part.numbers.law))
+        found.append(shape_parts.contact(name, *shapes, **part.numbers.law))
     if not found:
         raise InputError(
             f"contact_group {part.name!r}: each pair of its bodies is joined by a joint, and such bodies "
@@ -251,11 +251,11 @@ def _contacts(part: Part, apart: set[frozenset[str]], taken: set[str]) -> list[P
 
 def known_pair(name: str, pair: tuple[Shape, Shape]) -> tuple[Shape, Shape]:
     """Two shapes of a group in the order of their entry in the table of pairs; an error without one."""
-    met = ordered(*pair)
-    if met is None:
+    shapes = ordered(*pair)
+    if shapes is None:
         kinds, bodies = (" and ".join(x) for x in ([x.kind for x in pair], [x.body for x in pair]))
         raise InputError(
             f"contact_group {name!r}: no pair of {kinds} ({bodies}); replace one of these shapes, or "
             "exclude the two bodies"
         )
-    return met
+    return shapes

@@ -1,4 +1,4 @@
-"""The few contacts of a mechanism that are near and that a step evaluates: `nsjax.core.chosen.Chosen`."""
+"""The near contacts of a mechanism, which a step evaluates: a `nsjax.core.chosen.ContactChoice`."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from nsjax.contact.family import Stepped
 from nsjax.contact.projection import Directions, Projection, project_position
 from nsjax.contact.solvers import MANY_ROWS, SolverSettings
 from nsjax.contact.stage import StageSettings
-from nsjax.core.inertia import Inertia, KeptInertia, added_momentum, constant_inertia
+from nsjax.core.inertia import ConstantInertia, Inertia, added_momentum, constant_inertia
 from nsjax.core.operators import gap_drift
 from nsjax.core.parts import check_damping
 from nsjax.core.scheme import Scheme
@@ -180,7 +180,7 @@ def moreau(
     return moreau_family("moreau", coef, options, criteria)
 
 
-def _prepare(run: ImpulseRun) -> KeptInertia | None:
+def _prepare(run: ImpulseRun) -> ConstantInertia | None:
     """The inertia, if it is constant over a run; else None."""
     if run.scheme.implicit_damping:
         check_damping(run.system, run.scheme)

@@ -16,8 +16,8 @@ from nsjax.core.scheme import Carry, Event, Output, PartEnd
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State
 from nsjax.schemes.books import step_status
-from nsjax.schemes.locating.blow import Blow, Struck, blow, merged
 from nsjax.schemes.locating.first_event import DEPTH, SAME_INSTANT, FirstEvent
+from nsjax.schemes.locating.located_impact import ImpactContacts, LocatedImpact, located_impact, merged
 from nsjax.schemes.locating.mode_parts import StepPart, advance, begin, state_of, to_event
 from nsjax.schemes.locating.modes import no_modes
 from nsjax.schemes.locating.trial_steps import CUTS, inside
@@ -37,7 +37,7 @@ class _Partial:
         begun: (nc,) sign of the direction in which contacts begin to slide; zero: not known.
         end: motion at the end of the last part, with the impulses of all parts and impacts summed.
         event: contact decisions.
-        met: (nc,) bool, contacts with an event, and contacts because of which the step is left to the
+        unlocated: (nc,) bool, contacts with an event, and contacts because of which the step is left to the
             scheme inside.
         bits: (nc,) notes.
         iterations, residual: () sum and largest value over the contact problems of impacts.
@@ -53,7 +53,7 @@ class _Partial:
     begun: Array
     end: PartEnd
     event: Event
-    met: Array
+    unlocated: Array
     bits: Array
     iterations: Array
     residual: Array
@@ -78,7 +78,7 @@ def step_in_modes(step: Step) -> tuple[Carry, Output]:
     def plain(part: _Partial) -> tuple[Carry, Output]:
         inner = inside(step.scheme)
         carry, output = dataclasses.replace(step, scheme=inner).take()
-        bits = output.notes | jnp.where(part.met, notes.UNLOCATED, 0)
+        bits = output.notes | jnp.where(part.unlocated, notes.UNLOCATED, 0)
         return carry, dataclasses.replace(output, notes=bits)
 
     return branch(part.done & ~part.failed, lambda p: _finished(step, p), plain, part)
@@ -96,9 +96,9 @@ def _nothing(step: Step) -> _Partial:
     held, slid = rules.held(step.carry.memory)
     return _Partial(
         state=state, left=step.dt, held=held, gone=none, slid=slid, begun=zero,
-        end=PartEnd(q=state.q, v=v, a=jnp.zeros_like(v), force=rows, impulse=rows), event=event, met=none,
-        bits=jnp.zeros(system.nc, int), iterations=jnp.asarray(0), residual=jnp.zeros(()), done=no,
-        failed=no,
+        end=PartEnd(q=state.q, v=v, a=jnp.zeros_like(v), force=rows, impulse=rows), event=event,
+        unlocated=none, bits=jnp.zeros(system.nc, int), iterations=jnp.asarray(0), residual=jnp.zeros(()),
+        done=no, failed=no,
     )  # fmt: skip
 
 
@@ -141,7 +141,9 @@ def _part(step: Step, part: _Partial) -> _Partial:
 
 def _left_over(part: _Partial, contacts: Array) -> _Partial:
     """The step, marked to be left to the scheme inside if any of ``contacts`` (nc,) bool is true."""
-    return dataclasses.replace(part, met=part.met | contacts, failed=part.failed | jnp.any(contacts))
+    return dataclasses.replace(
+        part, unlocated=part.unlocated | contacts, failed=part.failed | jnp.any(contacts)
+    )
 
 
 def _gone_on(part: _Partial, d: StepPart, sigma: Array, end: PartEnd) -> _Partial:
@@ -155,10 +157,12 @@ def _gone_on(part: _Partial, d: StepPart, sigma: Array, end: PartEnd) -> _Partia
 
 def _through(step: Step, d: StepPart, x: FirstEvent, part: _Partial) -> _Partial:
     """The step, at the end of its part ``x``, after the event there."""
-    told, hit = x.flight.told, x.flight.hit
+    values, hit = x.flight.values, x.flight.hit
     # events at the same instant have equal values of their functions to rounding
-    now = hit & (told <= jnp.min(jnp.where(hit, told, jnp.inf)) + SAME_INSTANT)
-    part = dataclasses.replace(part, met=part.met | jnp.any(hit, axis=0), failed=part.failed | ~x.found)
+    now = hit & (values <= jnp.min(jnp.where(hit, values, jnp.inf)) + SAME_INSTANT)
+    part = dataclasses.replace(
+        part, unlocated=part.unlocated | jnp.any(hit, axis=0), failed=part.failed | ~x.found
+    )
     slid, begun = part.slid, part.begun
     if step.system.nt:
         side = -jnp.sign(x.flight.end[1][:, 1])
@@ -177,20 +181,23 @@ def _struck(step: Step, d: StepPart, part: _Partial, now: Array) -> _Partial:
     assert rules is not None
     # a contact that was open for longer than that does not belong to an accumulation
     bouncing = again | (rules.flown(step.carry.memory) <= criteria.long)
-    struck = Struck(now=now, resting=held, active=held | now, dt=step.dt, bouncing=bouncing, again=again)
-    met: Blow = blow(step.scheme, there, struck)
-    jump = met.jump
+    struck = ImpactContacts(
+        now=now, resting=held, active=held | now, dt=step.dt, bouncing=bouncing, again=again
+    )
+    impact: LocatedImpact = located_impact(step.scheme, there, struck)
+    jump = impact.jump
     event = Event(
         gap=jnp.where(now, -DEPTH, 0.0), active=held | now, impact=now, rate_before=jump.before,
         rate_after=jump.after, shift=jnp.where(now, at.t - (step.state.t + step.dt), 0.0), timed=now,
     )  # fmt: skip
-    rests = events.at_rest(criteria, jump.after, met.state.v)
+    rests = events.at_rest(criteria, jump.after, impact.state.v)
     impulse = part.end.impulse + jnp.concatenate([jump.contacts.reshape(-1), jump.constraints])
     return dataclasses.replace(
-        part, state=met.state, held=events.frozen((held | now) & rests), failed=part.failed | met.failed,
+        part, state=impact.state, held=events.frozen((held | now) & rests),
+        failed=part.failed | impact.failed,
         slid=jnp.zeros_like(part.slid), begun=jnp.zeros_like(part.begun),
         end=dataclasses.replace(part.end, impulse=impulse), event=merged(part.event, event),
-        bits=part.bits | met.notes, iterations=part.iterations + jump.iterations,
+        bits=part.bits | impact.notes, iterations=part.iterations + jump.iterations,
         residual=jnp.maximum(part.residual, jump.residual),
     )  # fmt: skip
 
