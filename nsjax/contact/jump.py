@@ -77,10 +77,6 @@ class StepForces:
     constraint_rate: Array | None = None
     settling: Array | None = None
 
-    def drift_of(self, v: Array) -> Array:
-        """``drift``, zero if there is none, as a change of ``v``."""
-        return jnp.zeros_like(v) if self.drift is None else self.drift
-
 
 IMPACT = StepForces()
 
@@ -137,7 +133,8 @@ def velocity_jump(
 
     Source: [S&U&S (8)-(13)]; [R&S (46)-(54)].
     """
-    rows, v, drift = f.rows, f.at.v, forces.drift_of(f.at.v)
+    rows, v = f.rows, f.at.v
+    drift = jnp.zeros_like(v) if forces.drift is None else forces.drift
     before = rows.rate(v)
     free, lift, hold = drift, None, None
     if rows.joints is not None:

@@ -76,7 +76,8 @@ def _moving(respond: Respond, family: Family) -> Any:
         def before(x: list[Array]) -> tuple[list[Array], Array]:
             live = at.whole(x)
             times = functools.partial(_times, family, b)
-            tau = branch(jnp.any(b.shifts), times, _no_times, live, again=True)
+            none = lambda step: jnp.zeros(step.system.nc)  # noqa: E731
+            tau = branch(jnp.any(b.shifts), times, none, live, again=True)
             shift = saltation.shift_of(tau, b.shifts, apart(b.found))
             system, v, a = live.system, step.state.v, b.motion.a_before
             state = saltation.shift_state(system, live.state, v, a, shift.mean)
@@ -134,11 +135,6 @@ def _times(family: Family, b: StepEvents, step: Step) -> Array:
         slip = family.slip(step.start, step.dt)
         function = jnp.where(b.found.impacts, function, jnp.sum(slip * b.turning, axis=1))
     return saltation.event_shift(function, b.rate, b.shifts, apart(b.found), family.refuse).tau
-
-
-def _no_times(step: Step) -> Array:
-    """Time shifts (nc,) of a step without events."""
-    return jnp.zeros(step.system.nc)
 
 
 def settled(family: Family, live: SystemState, fresh: Array) -> State:
