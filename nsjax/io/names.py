@@ -129,7 +129,10 @@ def find_record(name: str) -> type[Any]:
     """
     place = PLACES.get(VERSION_0_1.get(name, name))
     if place is None:
-        raise InputError(f"the saved record {name} does not exist in this version")
+        raise InputError(
+            f"the saved record {name} does not exist in this version; read it with the "
+            "version that wrote it"
+        )
     module_name, _, qualified = place.partition(":")
     found: Any = getattr(importlib.import_module(module_name), qualified)
     return found

@@ -94,7 +94,7 @@ def quantity(traj: Trajectory, name: str) -> Array:
     if name in COLUMNS:
         found = getattr(traj, name)
         if found is None:
-            raise InputError(f"reduce: {name} is not saved")
+            raise InputError(f"reduce: {name} is not saved; run simulate with save=None")
         return jnp.asarray(found)
     try:
         return jnp.asarray(traj[name])
