@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact.bounded import reported, working
+from nsjax.contact.bounded import bounded_as_contacts, reported
 from nsjax.contact.closed_time import ClosedPhases, begin_closing, follow_closing
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Touch, frozen
@@ -18,7 +18,7 @@ from nsjax.contact.few_contacts import begin_with_all, narrow_to_chosen, widen_t
 from nsjax.contact.friction_decisions import jammed_at_start
 from nsjax.core.blocks import StepBlocks, scan_blocks
 from nsjax.core.branches import repeat_for
-from nsjax.core.chosen import WholeMemory, widened
+from nsjax.core.chosen import WholeMemory, widen
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.pairs import REFUSED_GRADIENT, PairMemory
 from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
@@ -88,7 +88,7 @@ def begin_run(
     if carry is None:
         params, start = _first_carry(program, scheme, params, state, dt)
         origin, index = jnp.asarray(state.t), jnp.asarray(0, int)
-        follow = Continuation(carry=start, origin=origin, index=index, dt=dt, **_made_by(scheme))
+        follow = Continuation(carry=start, origin=origin, index=index, dt=dt, **_scheme_fields(scheme))
         if watched:
             at = State(t=follow.origin, q=state.q, v=state.v)
             look = frozen(SystemState(system=system, params=params, state=at))
@@ -100,7 +100,7 @@ def begin_run(
             origin=jnp.where(same, carry.origin, carry.carry.state.t),
             index=jnp.where(same, carry.index, 0),
             dt=dt,
-            **_made_by(scheme),
+            **_scheme_fields(scheme),
         )
     by = params, scheme.coef, state, dt
     follow = dataclasses.replace(follow, carry=_live_carry(follow.carry, by))
@@ -128,7 +128,7 @@ def _first_carry(
     """Parameters of the first step, and the carry of the scheme at its start, for all contacts."""
     system, setup = program.system, prepare_run(program, scheme, params, dt)
     params = refreshed(system, jnp.asarray(state.t), state.q, setup.params)
-    start = scheme.init(scheme, worked(scheme, system), params, setup.constants, state)
+    start = scheme.init(scheme, system_of_steps(scheme, system), params, setup.constants, state)
     if system.chosen is not None:
         start = _carry_of_all(setup, params, state, start)
     if system.pairs is None:
@@ -140,7 +140,7 @@ def _first_carry(
 def _carry_of_all(setup: RunSetup, params: PyTree, state: State, few: Carry) -> Carry:
     """The carry ``few`` of the contacts chosen for the first step, extended to all contacts."""
     scheme, system = setup.scheme, setup.program.system
-    every = worked(scheme, dataclasses.replace(system, chosen=None))
+    every = system_of_steps(scheme, dataclasses.replace(system, chosen=None))
     # the memory of a scheme depends on the size of a step's problem: keep the choice
     every = dataclasses.replace(every, chosen=system.chosen)
 
@@ -156,7 +156,7 @@ def _bare(carry: Carry) -> Carry:
     return dataclasses.replace(carry, memory=memory.memory) if isinstance(memory, WholeMemory) else carry
 
 
-def _made_by(scheme: Scheme) -> dict[str, Any]:
+def _scheme_fields(scheme: Scheme) -> dict[str, Any]:
     """Fields of a `Continuation` that describe the scheme."""
     return {"scheme": scheme.name, "impulses": scheme.impulses}
 
@@ -172,7 +172,7 @@ def _live_carry(carry: Carry, by: PyTree) -> Carry:
     return dataclasses.replace(carry, state=state, memory=jax.tree.unflatten(tree, leaves))
 
 
-def worked(scheme: Scheme, system: System) -> System:
+def system_of_steps(scheme: Scheme, system: System) -> System:
     """The system as a scheme sees it: the contacts of a step, bounded rows as contacts, joints in the
     border unless the scheme takes them inside the structure, and rows of contacts at single nodes if it
     takes such rows.
@@ -180,8 +180,8 @@ def worked(scheme: Scheme, system: System) -> System:
     if system.chosen is not None:
         system = traced_once(system.chosen.system)
     if scheme.node_contacts:
-        return at_nodes_alone(working(bordered(system)))
-    return working(system if scheme.joints_inside else bordered(system))
+        return at_nodes_alone(bounded_as_contacts(bordered(system)))
+    return bounded_as_contacts(system if scheme.joints_inside else bordered(system))
 
 
 @record(static=("program",))
@@ -206,7 +206,7 @@ class RunSetup:
         """The `Step` of the scheme from a carry."""
         state = carry.state
         return Step(
-            scheme=self.scheme, system=worked(self.scheme, self.program.system),
+            scheme=self.scheme, system=system_of_steps(self.scheme, self.program.system),
             params=refreshed(self.program.system, state.t, state.q, self.params),
             constants=self.constants, carry=carry, dt=self.dt,
         )  # fmt: skip
@@ -216,7 +216,7 @@ def prepare_run(program: LoopProgram, scheme: Scheme, params: PyTree, dt: Array)
     """`RunSetup` with the prepared parameters and the constants of the scheme."""
     system = program.system
     params = prepared(system, params)
-    constants = scheme.prepare(scheme, worked(scheme, system), params, dt)
+    constants = scheme.prepare(scheme, system_of_steps(scheme, system), params, dt)
     return RunSetup(program=program, scheme=scheme, params=params, constants=constants, dt=dt)
 
 
@@ -228,7 +228,9 @@ def _one_step(setup: RunSetup, run: RunState, tally: dict[str, Array]) -> tuple[
     params = step.params
     start, tally = same_pairs(step.system, params, step.carry, tally)
     step = dataclasses.replace(step, carry=start)
-    carry, output, closing, moves = _seen_step(program.system, step, run.closing, "notes" in program.keep)
+    carry, output, closing, moves = _step_on_chosen(
+        program.system, step, run.closing, "notes" in program.keep
+    )
     carry, output = _known_pairs(step.system, params, carry, output)
     index = follow.index + 1
     end = follow.origin + index * dt
@@ -257,7 +259,7 @@ def _one_step(setup: RunSetup, run: RunState, tally: dict[str, Array]) -> tuple[
     ), tally
 
 
-def _seen_step(
+def _step_on_chosen(
     system: System, step: Step, closing: ClosedPhases | None, noted: bool
 ) -> tuple[Carry, Output, ClosedPhases | None, Array | None]:
     """A step on its chosen contacts, with results for all contacts."""
@@ -268,7 +270,7 @@ def _seen_step(
     carry, output, own, moves = _stepped(dataclasses.replace(step, carry=few), own, noted)
     output = reported(system.chosen.system, output)
     carry, output = widen_to_all(criteria_of(step.scheme), system, step.params, step.carry, carry, output)
-    own, moves = jax.tree.map(lambda x: widened(system.chosen, step.params, x, 1), (own, moves))
+    own, moves = jax.tree.map(lambda x: widen(system.chosen, step.params, x, 1), (own, moves))
     return carry, output, own, moves
 
 

@@ -99,7 +99,7 @@ class _BoundedFunction:
 
 
 @functools.cache
-def working(system: System) -> System:
+def bounded_as_contacts(system: System) -> System:
     """The system that schemes work on: bounded rows as further contacts; unchanged if there are none."""
     if not system.nd:
         return system
@@ -114,7 +114,7 @@ def working(system: System) -> System:
 
 
 def reported(system: System, output: Output) -> Output:
-    """Output of a step of the `working` system, with contacts and bounded rows of ``system`` apart."""
+    """Output of a step of `bounded_as_contacts`, with contacts and bounded rows of ``system`` apart."""
     nc = system.nc
     if not system.nd:
         none = jnp.zeros(0)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from nsjax.contact.closed_time import ClosedPhases
 from nsjax.contact.criteria import Criteria
 from nsjax.contact.events import NEVER, Touch, fly
-from nsjax.core.chosen import WholeMemory, narrowed, widened, widened_rows, widths
+from nsjax.core.chosen import WholeMemory, narrow, widen, widen_rows, widths
 from nsjax.core.quantities import QUANTITIES
 from nsjax.core.scheme import Carry, Output
 from nsjax.core.system import System
@@ -50,7 +50,7 @@ def begin_with_all(system: System, p: PyTree, few: Carry, many: Carry) -> Carry:
     chosen = system.chosen
     sizes, wide = (
         widths(few.memory, many.memory, chosen, system.nc),
-        functools.partial(widened, chosen, p),
+        functools.partial(widen, chosen, p),
     )
     memory = _each(few.memory, sizes, wide, lambda x: _unknown(wide, x))
     return dataclasses.replace(few, memory=WholeMemory(memory=memory, widths=sizes))
@@ -67,7 +67,7 @@ def narrow_to_chosen(
 ) -> tuple[Carry, ClosedPhases | None]:  # fmt: skip
     """Carry and closed phases of the chosen contacts alone."""
     chosen, count, whole = system.chosen, system.nc, carry.memory
-    one = functools.partial(narrowed, chosen, p, count)
+    one = functools.partial(narrow, chosen, p, count)
 
     memory = _each(whole.memory, whole.widths, one, lambda x: _unknown(one, x))
     if closing is not None:
@@ -80,7 +80,7 @@ def widen_to_all(
 ) -> tuple[Carry, Output]:
     """Carry and output of all contacts, after a step of the chosen ones; the others are open."""
     chosen, whole = system.chosen, before.memory
-    wide = functools.partial(widened, chosen, p)
+    wide = functools.partial(widen, chosen, p)
     flown = iter([fly(criteria, x) for x in _leaves(whole.memory)[0] if isinstance(x, Touch)])
 
     def touch(x: Touch) -> Touch:
@@ -93,7 +93,7 @@ def widen_to_all(
         if kind.axes[:1] == ("nc",) and getattr(output, name) is not None
     }
     own |= {
-        name: widened_rows(chosen, p, getattr(output, name))
+        name: widen_rows(chosen, p, getattr(output, name))
         for name, kind in QUANTITIES.items()
         if kind.axes == ("nd",) and getattr(output, name) is not None
     }

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from nsjax import notes
 from nsjax.contact.criteria import Criteria
-from nsjax.contact.events import Touch, lasting, normals
+from nsjax.contact.events import Touch, held_or_hopping, normals
 from nsjax.core.branches import branch
 from nsjax.core.operators import touching
 from nsjax.core.step import SystemState, formed
@@ -32,7 +32,8 @@ by the regularisation of the contact solver, 1e-9 of it."""
 def at_border(friction: Array, blow: Sequence[Array], change: Sequence[Array], dt: Array) -> Array:
     """Contacts (nc,) bool whose impact is nearer to the border of sticking and sliding than a step
     resolves. A scheme knows the instant of an impact, and so the state before it, to one step, or to
-    several steps after bounces (`unsure`); the answer changes in this time, and may reach the border::
+    several steps after bounces (`instant_uncertainty`). In this time the impulse and the velocity after the
+    impact change, and may reach the border::
 
         sticks:  mu P_N - |P_T|  <=  dt (mu |dP_N/dt| + |dP_T/dt|)
         slides:  |u_T|           <=  dt |du_T/dt|
@@ -50,7 +51,7 @@ def at_border(friction: Array, blow: Sequence[Array], change: Sequence[Array], d
     return near & (friction * p[:, 0] > 0.0)
 
 
-def unsure(bounced: Array, restitution: Array, islands: int) -> Array:
+def instant_uncertainty(bounced: Array, restitution: Array, islands: int) -> Array:
     """Uncertainty (nc,) of the instants of impacts of each contact, in steps.
 
     One step, and more after a bounce: an impact that is found ``s`` too late leaves its contact displaced
@@ -130,7 +131,7 @@ def slowing(criteria: Criteria, slide: Array, touch: Touch, active: Array) -> Ar
     A contact that opens within the step does not turn: the motion after it is that without the contact.
     """
     slow = norm(slide) <= criteria.slow * norm(slide - touch.slide)
-    return lasting(criteria, touch, active) & slow
+    return held_or_hopping(criteria, touch, active) & slow
 
 
 def may_turn(criteria: Criteria, slide: Array, touch: Touch, active: Array, v: Array) -> Array:
@@ -156,7 +157,7 @@ def reversal(
     return held & sliding(criteria, tangential, v) & (jnp.sum(tangential * later, axis=1) < 0.0)
 
 
-def unresolved(criteria: Criteria, turns: Array, tangential: Array, change: Array, v: Array) -> Array:
+def unresolved_turns(criteria: Criteria, turns: Array, tangential: Array, change: Array, v: Array) -> Array:
     """Notes (nc,) on contacts in space that turn within a step without passing through rest.
 
     The component of the velocity across its rate of change is then neither zero nor large beside its change

@@ -97,7 +97,7 @@ class _ContactView:
             own = jnp.sum(events.normals(system, f.rows.wt).T * back, axis=0)
             aside = back * jnp.where(found.impacts, found.rates / own, 0.0)
         e = system.law(self.step.params).row_restitution(system.nc, 0)
-        reach = self.step.dt * friction_decisions.unsure(touch.bounced, e, system.islands)
+        reach = self.step.dt * friction_decisions.instant_uncertainty(touch.bounced, e, system.islands)
         motion = motion_around(self._around(r, report.touch, f, aside), apart(found), reach)
         shifts, rate, bits = found.impacts, found.rates, report.notes
         turning = jnp.zeros((system.nc, system.nt))
@@ -112,7 +112,7 @@ class _ContactView:
                 shifts | turns,
                 jnp.where(found.impacts, rate, jnp.sum(turning * turning, axis=1)),
             )
-            bits = bits | friction_decisions.unresolved(self.criteria, turns, slide, turning, v)
+            bits = bits | friction_decisions.unresolved_turns(self.criteria, turns, slide, turning, v)
         struck = over_links(
             lambda links, impacts: jnp.any(links & impacts, axis=1), found.links, found.impacts
         )
@@ -147,7 +147,7 @@ class _ContactView:
         impact elsewhere may have sent them away.
         """
         f, active = self.f, self.contacts.active
-        hops = events.lasting(self.criteria, self.contacts.touch, active) & ~active
+        hops = events.held_or_hopping(self.criteria, self.contacts.touch, active) & ~active
 
         def stays(_: None) -> Array:
             if f is None:
@@ -168,7 +168,7 @@ class _ContactView:
         load, under = loaded(jump, active), self.contacts.load
         held = self.family.held(self.step, self.contacts, r, found, load) | hops
         impact = found.impacts & load
-        after = events.touched(touch, found, active, load, held)
+        after = events.touch_after_step(touch, found, active, load, held)
         return ContactReport(
             touch=dataclasses.replace(after, slide=self.slide, stuck=stuck),
             notes=found.notes

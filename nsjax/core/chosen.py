@@ -88,7 +88,7 @@ def widths(few: PyTree, many: PyTree, chosen: ContactChoice, count: int) -> tupl
     return tuple(found)
 
 
-def narrowed(chosen: ContactChoice, p: PyTree, count: int, x: Array, width: int, none: Any = 0) -> Array:
+def narrow(chosen: ContactChoice, p: PyTree, count: int, x: Array, width: int, none: Any = 0) -> Array:
     """Array of the few contacts, with their bounded rows, from that of all ``count`` contacts with theirs,
     ``none`` in empty places.
 
@@ -114,7 +114,7 @@ def _few(x: Array, width: int, which: Array, used: Array, none: Any) -> Array:
     return own.reshape(-1, *x.shape[1:])
 
 
-def widened(chosen: ContactChoice, p: PyTree, x: Array, width: int, others: Any = 0) -> Array:
+def widen(chosen: ContactChoice, p: PyTree, x: Array, width: int, others: Any = 0) -> Array:
     """Array of all contacts from that of the few, both with or without the bounded rows.
 
     Args:
@@ -134,7 +134,7 @@ def widened(chosen: ContactChoice, p: PyTree, x: Array, width: int, others: Any 
     return jnp.concatenate(parts)
 
 
-def widened_rows(chosen: ContactChoice, p: PyTree, x: Array) -> Array:
+def widen_rows(chosen: ContactChoice, p: PyTree, x: Array) -> Array:
     """Array (nd,) of all bounded rows from that of the few; zero for rows of contacts without a place."""
     if not chosen.followers[0]:
         return x

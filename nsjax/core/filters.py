@@ -170,7 +170,7 @@ class Filters:
 
 
 @dataclasses.dataclass(frozen=True)
-class Inner:
+class UnfilteredFunction:
     """A function of the system that sees neither activations nor velocities."""
 
     function: Fn
@@ -248,7 +248,9 @@ def with_filters(system: System, filters: Filters) -> System:
     for name in (*STILL, *MOVING):
         function = getattr(system, name)
         if function is not None:
-            changes[name] = getattr(filters, name) if name in MOVING else Inner(function, filters)
+            changes[name] = (
+                getattr(filters, name) if name in MOVING else UnfilteredFunction(function, filters)
+            )
     if system.refresh is not None:
         changes["refresh"] = filters.refresh
     if system.chosen is not None:

@@ -145,7 +145,7 @@ the others."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Read:
+class DrivenFunction:
     """A function of the system that is called with the params of a system with inputs."""
 
     function: Fn
@@ -184,7 +184,7 @@ def driven_system(inputs: Inputs) -> System:
     for name in (*TIMED, *STILL):
         function = getattr(system, name)
         if function is not None:
-            wrapped[name] = Read(function, inputs, name in TIMED)
+            wrapped[name] = DrivenFunction(function, inputs, name in TIMED)
     parts = None if system.parts is None else DrivenParts(system.parts, inputs)
     return dataclasses.replace(
         system, **wrapped, prepare=inputs.prepare, refresh=inputs.refresh, parts=parts, name="", choices=()

@@ -18,7 +18,7 @@ from nsjax.multibody.number_checks import NumberForm, number
 from nsjax.types import PyTree
 
 
-class Named(Protocol):
+class NamedRecord(Protocol):
     """A record with a name, such as a kind of joints."""
 
     @property
@@ -26,7 +26,7 @@ class Named(Protocol):
         """Its name."""
 
 
-K = TypeVar("K", bound=Named)
+K = TypeVar("K", bound=NamedRecord)
 
 GROUND = "ground"
 """Name of the body that does not move."""

@@ -15,7 +15,7 @@ from nsjax.core import InputError
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.candidates import BOUNDED, ENDLESS, REACH, SOLIDS, radius_of
-from nsjax.multibody.contacts.groups import free, known_pair, meeting
+from nsjax.multibody.contacts.groups import contacts_alone, known_pair, meeting
 from nsjax.multibody.contacts.turning_friction import coefficients
 from nsjax.multibody.coordinates.frames import ALGEBRA
 from nsjax.multibody.numbers import side_by_side
@@ -40,7 +40,7 @@ def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Pa
     it are evaluated.
     """
     found: list[Part | None] = list(parts)
-    all_known = coordinates == "absolute" and free(parts)
+    all_known = coordinates == "absolute" and contacts_alone(parts)
     for part in [x for x in parts if x.kind == "selection"]:
         own = [x for x in parts if x.kind == "contact" and x.option("group") == part.name]
         capacity, count = (

@@ -64,7 +64,7 @@ def _held_capsule(scene: Scene, part: Part, numbers: Any) -> Any:
     """Parameters (3,) of points of a capsule's axis that may meet a box, and which of them are contacts."""
     middle, along, half = segment(scene, part.bodies[0], numbers.first)
     box = solid_box(scene, part.bodies[1], numbers.second)
-    start, way = (boxes.seen(box.axes, x) for x in (middle - box.centre, along))
+    start, way = (boxes.components(box.axes, x) for x in (middle - box.centre, along))
     return lax.stop_gradient(closest.along_box(start, way, jnp.asarray(half, float), box.half))
 
 

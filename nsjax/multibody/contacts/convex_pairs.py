@@ -169,7 +169,7 @@ def _column(points: Array, place: Array) -> Array:
 def _reduced(one: Array, other: Array, first: Array, second: Array) -> Simplex:
     """The feature, nearest to the origin outside, of the tetrahedron of four differences of vertices."""
     y = jnp.stack([_column(one, i) - _column(other, j) for i, j in zip(first, second, strict=True)], axis=1)
-    look = triangles.seen([y[:, k] for k in FACES_OF_TETRAHEDRON], jnp.zeros(3))
+    look = triangles.position_of([y[:, k] for k in FACES_OF_TETRAHEDRON], jnp.zeros(3))
     over = jnp.where(look.over, look.height**2, jnp.inf)
     flat = jnp.min(over) <= jnp.min(look.squares)
     edge = first_of(look.squares.reshape(-1) <= jnp.min(look.squares)).reshape(3, 4)

@@ -69,7 +69,7 @@ evaluate = jax.jit(rows)
 
 def capsule_rows(one: boxes.Box, other: boxes.Box) -> jax.Array:
     """Distances of the axis of a box without width from another box."""
-    local = [boxes.seen(other.axes, x) for x in (one.centre - other.centre, one.axes[:, 0])]
+    local = [boxes.components(other.axes, x) for x in (one.centre - other.centre, one.axes[:, 0])]
     places, kept = closest.along_box(*local, one.half[0], other.half)
     points = local[0][:, None] + places * local[1][:, None]
     gaps, _ = jax.vmap(closest.boxed, (1, None))(points, other.half)
