@@ -4,10 +4,10 @@ A run counts closed time in steps. The count has no derivative: it misses how th
 move inside their steps. A landing moves with its last impact. A release happens where the acceleration
 ``A`` that the gap would have without the contact passes zero, so that ``dt_release = -dA / (dA/dt)``.
 
-The contact force passes zero there, too, but it cannot serve in the place of ``A``: schemes of impulses
-know it as an impulse over the length of a step alone, which is zero or twice as large where a contact hops,
-while ``A`` is a smooth function of the state. Source: the implicit function theorem; the papers do not
-treat closed times.
+The contact force passes zero there, too, but it cannot replace ``A``: a scheme with impulses knows only the
+impulse of a whole step, which is zero in one step and twice as large in the next where a contact hops.
+``A`` is a smooth function of the state. Source: the implicit function theorem; the papers do not treat
+closed times.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ def follow_closing(
     """Closed phases after a step, and the gain (nc,) of the closed time: zero, with a derivative.
 
     A phase begins where a contact comes to rest under load. Its start moves with the last impact after a
-    long flight, see `Criteria.long`: shorter flights are known only to parts of themselves, and the time
-    from that impact to the end of all bounces changes by whole steps. A contact that is held again after a
-    hop was not released: the shift of that release is taken back. A phase ends where the contact is no
-    longer held. Its end moves with the impact elsewhere that throws the contact off, if there is one, else
-    by `_release`. A phase of at most `Criteria.hop` steps ends with its own landing: a contact that leaves
-    at once has not been closed.
+    long flight, see `Criteria.long`: the instants of shorter flights have errors that are comparable to the
+    flights, and the time from that impact to the end of all bounces changes by whole steps. A contact that
+    is held again after a hop was not released: the shift of that release is removed. A phase ends where the
+    contact is no longer held. Its end moves with the impact elsewhere that throws the contact off, if there
+    is one, else by `_release`. A phase of at most `Criteria.hop` steps ends with its own landing: a contact
+    that leaves at once has not been closed.
     """
     criteria, before, dt = criteria_of(step.scheme), step.carry, step.dt
     held, holds = touch_of(before).held, touch_of(after).held

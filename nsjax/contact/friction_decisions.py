@@ -54,10 +54,11 @@ def at_border(friction: Array, blow: Sequence[Array], change: Sequence[Array], d
 def instant_uncertainty(bounced: Array, restitution: Array, islands: int) -> Array:
     """Uncertainty (nc,) of the instants of impacts of each contact, in steps.
 
-    One step, and more after a bounce: an impact that is found ``s`` too late leaves its contact displaced
-    by ``(1 + e) |r| s``, the way that it has gone too far and has not yet returned; at its rate of return
-    ``e |r|`` the body is late by ``(1 + e) / e`` of ``s`` from then on. Bounces before the last one are not
-    counted: in the worst case, which does not repeat itself, each adds as much again.
+    One step, and more after a bounce. An impact that is found a time ``s`` too late leaves the body
+    displaced by ``(1 + e) |r| s``: it has gone ``|r| s`` too far, and has not yet returned by ``e |r| s``.
+    It returns at the rate ``e |r|``, so that all its later events are late by ``s (1 + e) / e``. Bounces
+    before the last one are not counted: each would add as much again only if all of them were found as late
+    as possible.
 
     Args:
         bounced: (nc,) bool, contacts that have bounced and not come to rest.

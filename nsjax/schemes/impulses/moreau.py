@@ -153,7 +153,7 @@ def moreau(
         Bodies penetrate by up to ``dt/2 |dg|`` before their contact takes part, and closed contacts drift
         on position level in proportion to dt. Bilateral constraints do not drift with "ggl" and "index_3";
         "index_3" violates the constraint on velocity level by O(dt). They drift in proportion to dt with
-        "index_2", and uselessly fast with "index_1".
+        "index_2", and with "index_1" so fast that it is of no practical use.
 
         With 12 or more contact rows the solver begins with the impulses of the last step. Where contacts
         with friction depend on each other (corners of a box that slide in different directions), the

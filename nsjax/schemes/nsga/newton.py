@@ -204,8 +204,8 @@ def _in_turn(
     c: Subproblems, s: PyTree, z: Any, tolerances: IterationBounds, late: Array
 ) -> tuple[Any, Array]:
     """Next iterates by one correction of each subproblem in turn, and the largest update size. In ``late``
-    rounds the contact solver finds jumps with friction: corrections that cycle would leave its answer again
-    while the other subproblems change.
+    rounds the contact solver computes jumps with friction. Corrections may cycle there, and would leave its
+    answer again while the other subproblems change.
     """
     now, sizes = list(z), []
     for i, level in enumerate(c.levels):
