@@ -28,7 +28,7 @@ from nsjax.core.system import State, System, at_nodes_alone, bordered
 from nsjax.core.traced import traced_once
 from nsjax.core.watch import Watch, WatchLimits, begin_watch, watch_gaps
 from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
-from nsjax.nonlinear import keep_solutions, lean, made_live, with_tangent, without_derivative
+from nsjax.nonlinear import keep_solutions, lean, make_live, with_tangent, without_derivative
 from nsjax.row_values import row_values, same_pairs
 from nsjax.status import CANDIDATES_LOST
 from nsjax.trajectory import Continuation, FirstFailure, Impacts, Trajectory
@@ -113,7 +113,7 @@ def begin_run(
     timed = system.nc > 0 and "closed_time" in program.keep and scheme.gradient != "discrete"
     closing = begin_closing(_bare(follow.carry), timed)
     if closing is not None:
-        closing = dataclasses.replace(closing, shift=made_live(closing.shift, follow.carry.state.q))
+        closing = dataclasses.replace(closing, shift=make_live(closing.shift, follow.carry.state.q))
     run = RunState(
         next=follow, status=jnp.asarray(0, int), first_failure=failure,
         events=no_impacts(system, program.events), closed=closed, watch=watch, closing=closing,
@@ -163,11 +163,11 @@ def _scheme_fields(scheme: Scheme) -> dict[str, Any]:
 
 def _live_carry(carry: Carry, by: PyTree) -> Carry:
     """The carry with tangents by ``by`` for all parts but the time and the memory of contacts."""
-    state = dataclasses.replace(carry.state, **made_live({"q": carry.state.q, "v": carry.state.v}, by))
+    state = dataclasses.replace(carry.state, **make_live({"q": carry.state.q, "v": carry.state.v}, by))
     leaves: Any
     leaves, tree = jax.tree.flatten(carry.memory, is_leaf=lambda x: isinstance(x, Touch))
     moving = [k for k, x in enumerate(leaves) if not isinstance(x, Touch)]
-    for k, x in zip(moving, made_live([leaves[k] for k in moving], by), strict=True):
+    for k, x in zip(moving, make_live([leaves[k] for k in moving], by), strict=True):
         leaves[k] = x
     return dataclasses.replace(carry, state=state, memory=jax.tree.unflatten(tree, leaves))
 
@@ -354,7 +354,7 @@ def run_row(
     tally = no_tally(program)
     # quantities with a unit depend on the motion, and get the tangents of the position
     moving = {name: x for name, x in tally.items() if QUANTITIES[name].unit}
-    both = run, tally | made_live(moving, run.next.carry.state.q)
+    both = run, tally | make_live(moving, run.next.carry.state.q)
     if not isinstance(count, int):
         both = repeat_for(count, lambda _, both: step(both)[0], both)
     elif count:

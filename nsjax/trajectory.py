@@ -235,7 +235,7 @@ class Trajectory(Views, ByName, RowQuantities):
 def _most_near(system: System, params: PyTree, t: Array, q: Array) -> dict[str, Array]:
     """Largest number of near pairs of each group in any row."""
     ready = prepared(system, params)
-    near = jax.vmap(lambda t, q: system.chosen.lost(refreshed(system, t, q, ready)))(t, q)
+    near = jax.vmap(lambda t, q: system.chosen.near_counts(refreshed(system, t, q, ready)))(t, q)
     return {name: jnp.max(x) for name, x in near.items()}
 
 

@@ -47,8 +47,8 @@ class ContactChoice(Protocol):
     def rows(self, p: PyTree) -> tuple[Array, Array, Array]:
         """``which``, ``used`` and ``places`` for the bounded rows that follow contacts."""
 
-    def lost(self, p: PyTree) -> dict[str, Array]:
-        """Number () of pairs for which a group had no places, by the name of the group."""
+    def near_counts(self, p: PyTree) -> dict[str, Array]:
+        """Largest number () of near pairs of two kinds of shapes, by the name of the group."""
 
     def overflow(self, p: PyTree) -> Array:
         """() bool, whether more contacts were near than there are places."""

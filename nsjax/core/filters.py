@@ -232,9 +232,9 @@ class FilteredChoice:
         found: Array = self.chosen.overflow(p.model)
         return found
 
-    def lost(self, p: FilteredParams) -> dict[str, Array]:
-        """Number of pairs for which a group had no places, by the name of the group."""
-        found: dict[str, Array] = self.chosen.lost(p.model)
+    def near_counts(self, p: FilteredParams) -> dict[str, Array]:
+        """Largest number () of near pairs of two kinds of shapes, by the name of the group."""
+        found: dict[str, Array] = self.chosen.near_counts(p.model)
         return found
 
 

@@ -155,8 +155,8 @@ COMPARED = 64
 
 
 def first_of(mask: Array) -> Array:
-    """One at the first true entry, else zeros. An argmax would be a kernel of its own, which pays for more
-    than `COMPARED` entries, whose comparisons grow with the square of their number.
+    """One at the first true entry, else zeros. Up to `COMPARED` entries are compared with each other, at a
+    cost that grows with the square of their number; an argmax would be a separate kernel.
     """
     n = mask.shape[0]
     if n > COMPARED:

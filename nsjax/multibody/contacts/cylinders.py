@@ -128,7 +128,9 @@ def held_rims(rims: Rims, other: Solid) -> RimPoints:
         return dot(other.at(rims.at(end, x))[1], rims.along(x))
 
     def of_end(end: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """Deepest and opposite angle, their second derivatives, depth, four extreme angles, none over."""
+        """Angles (2,) of the deepest and of the opposite point, second derivatives of the distance there,
+        depth, angles (4,) of the extreme points over the face, and whether no point is over it.
+        """
         away, way = jax.vmap(lambda x: other.at(rims.at(end, x)))(angles)
         start = jnp.sum(_picked(-away, away == away) * angles)
         opposite = jnp.sum(_picked(-away, jnp.cos(angles - start) < OPPOSITE) * angles)

@@ -35,7 +35,7 @@ ROUND = 2.0 * np.pi * np.arange(ROWS - 1) / (ROWS - 1)
 """Directions in which the plane is tilted [rad]."""
 
 MANY_VERTICES = "hull of more than `ROWS` vertices"
-"""What hulls have in common that may be in one batch."""
+"""`form` of the hulls that may share a batch."""
 
 Faces = tuple[tuple[int, int, int], ...]
 

@@ -123,7 +123,7 @@ class Selection:
         chosen = self.mechanism.presence.named.chosen
         return jnp.any(jnp.stack([p[CHOSEN][x.names[0]].near > x.places for x in chosen]))
 
-    def lost(self, p: PyTree) -> dict[str, Array]:
+    def near_counts(self, p: PyTree) -> dict[str, Array]:
         """Largest number () of near pairs of a batch, by the name of the group."""
         found: dict[str, Array] = {}
         for piece in self.mechanism.presence.named.chosen:

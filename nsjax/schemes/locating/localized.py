@@ -23,7 +23,7 @@ from nsjax.schemes.choices import within
 from nsjax.schemes.locating.first_event import DEPTH, FAR, SAME_INSTANT, FirstEvent, Flight
 from nsjax.schemes.locating.located_impact import ImpactContacts, located_impact, merged
 from nsjax.schemes.locating.mode_step import step_in_modes
-from nsjax.schemes.locating.modes import kept
+from nsjax.schemes.locating.modes import locates_changes
 from nsjax.schemes.locating.trial_steps import CUTS, MaskedParams, Start, Stepper, in_one_step, inside
 from nsjax.types import Array, PyTree, record
 
@@ -187,7 +187,7 @@ def _step(
     if not system.nc:
         inner = inside(scheme)
         return inner.step(inner, system, params, constants, carry, dt)
-    if kept(scheme, system, params):
+    if locates_changes(scheme, system, params):
         step = Step(
             scheme=scheme,
             system=system,
@@ -268,17 +268,17 @@ def _advance_part(
         end, output = x.flight.end
         # a contact that hits again right after its impact is left to the scheme inside
         again = part.search & jnp.any(output.event.impact)
-        every = _added(part.output, output, output.event)
+        every = _sum(part.output, output, output.event)
         event = jax.tree.map(lambda a, b: jnp.where(part.search, a, b), every.event, output.event)
         return dataclasses.replace(
             part, carry=end, left=jnp.zeros_like(part.left), output=dataclasses.replace(every, event=event),
             done=~again, failed=again,
         )  # fmt: skip
 
-    return branch(jnp.any(x.flight.hit), lambda: _through(stepper, d, x, part), rest)
+    return branch(jnp.any(x.flight.hit), lambda: _after_impact(stepper, d, x, part), rest)
 
 
-def _through(stepper: Stepper, d: Start, x: FirstEvent, part: _PartialStep) -> _PartialStep:
+def _after_impact(stepper: Stepper, d: Start, x: FirstEvent, part: _PartialStep) -> _PartialStep:
     """The step after its next impact, the end of its part ``x``."""
     system, (before, first) = stepper.system, x.flight.end
     at, values, hit = before.state, x.flight.values, x.flight.hit
@@ -298,7 +298,7 @@ def _through(stepper: Stepper, d: Start, x: FirstEvent, part: _PartialStep) -> _
     own = _with_jump(first, jump, impact.notes)
     bad = ~x.found | impact.failed | jnp.any(first.event.impact)
     return dataclasses.replace(
-        part, carry=after, left=d.dt - x.time, output=_added(part.output, own, event), failed=bad
+        part, carry=after, left=d.dt - x.time, output=_sum(part.output, own, event), failed=bad
     )
 
 
@@ -315,7 +315,7 @@ def _with_jump(output: Output, jump: Jump, bits: Array) -> Output:
     )
 
 
-def _added(so_far: Output, now: Output, event: Event) -> Output:
+def _sum(so_far: Output, now: Output, event: Event) -> Output:
     """Output of a step so far, with that of its next part added; ``event`` is the decision of this part."""
     books = {name: getattr(so_far, name) for name in ROWS if getattr(so_far, name) is not None}
     return dataclasses.replace(

@@ -65,9 +65,9 @@ def step_in_modes(step: Step) -> tuple[Carry, Output]:
     """The step in parts; where that fails, by the scheme inside."""
 
     def cut(part: _Partial, _: None) -> tuple[_Partial, None]:
-        return branch(part.done, lambda p: p, lambda p: _part(step, p), part), None
+        return branch(part.done, lambda p: p, lambda p: _after_part(step, p), part), None
 
-    begin, flown = _flight(step, _nothing(step))
+    begin, flown = _flight(step, _no_part(step))
 
     def parts(both: tuple[_Partial, _Partial]) -> _Partial:
         last: _Partial = lax.scan(cut, both[0], None, length=CUTS + 1)[0]
@@ -81,10 +81,10 @@ def step_in_modes(step: Step) -> tuple[Carry, Output]:
         bits = output.notes | jnp.where(part.unlocated, notes.UNLOCATED, 0)
         return carry, dataclasses.replace(output, notes=bits)
 
-    return branch(part.done & ~part.failed, lambda p: _finished(step, p), plain, part)
+    return branch(part.done & ~part.failed, lambda p: _result(step, p), plain, part)
 
 
-def _nothing(step: Step) -> _Partial:
+def _no_part(step: Step) -> _Partial:
     """The step before its first part."""
     system, rules = step.system, inside(step.scheme).in_modes
     assert rules is not None
@@ -121,32 +121,32 @@ def _flight(step: Step, part: _Partial) -> tuple[_Partial, _Partial]:
     there = state_of(d, d.left, end)
     gaps = [step.at(x).gap() for x in events.frozen((part.state, there))]
     low = acting(system, there.t, there.q, step.params, (gaps[0] <= 0.0) | (gaps[1] + DEPTH < 0.0))
-    return part, dataclasses.replace(_gone_on(part, d, d.left, end), done=~jnp.any(part.held | low))
+    return part, dataclasses.replace(_after_motion(part, d, d.left, end), done=~jnp.any(part.held | low))
 
 
-def _part(step: Step, part: _Partial) -> _Partial:
+def _after_part(step: Step, part: _Partial) -> _Partial:
     """The step after its next part: to its end if nothing happens, else through the next event."""
     system, d = step.system, _starting(step, part)
     d, rattles = begin(system, d, part.held & ~part.gone, part.gone, part.slid, part.begun)
     gone = part.gone | part.held & ~d.modes.held
-    part = _left_over(dataclasses.replace(part, gone=gone, slid=d.modes.slide != 0.0), rattles)
+    part = _marked_failed(dataclasses.replace(part, gone=gone, slid=d.modes.slide != 0.0), rattles)
     x = to_event(system, d)
     end, _, hops = x.flight.end
     ends = ~jnp.any(x.flight.hit)
     # contacts that hop come to rest by the contact laws of the scheme inside
-    part = _gone_on(_left_over(part, hops & ends), d, x.time, end)
+    part = _after_motion(_marked_failed(part, hops & ends), d, x.time, end)
     part = dataclasses.replace(part, done=ends, held=d.modes.held)
-    return branch(ends, lambda p: p, lambda p: _through(step, d, x, p), part)
+    return branch(ends, lambda p: p, lambda p: _after_event(step, d, x, p), part)
 
 
-def _left_over(part: _Partial, contacts: Array) -> _Partial:
+def _marked_failed(part: _Partial, contacts: Array) -> _Partial:
     """The step, marked to be left to the scheme inside if any of ``contacts`` (nc,) bool is true."""
     return dataclasses.replace(
         part, unlocated=part.unlocated | contacts, failed=part.failed | jnp.any(contacts)
     )
 
 
-def _gone_on(part: _Partial, d: StepPart, sigma: Array, end: PartEnd) -> _Partial:
+def _after_motion(part: _Partial, d: StepPart, sigma: Array, end: PartEnd) -> _Partial:
     """The step after the motion ``end`` of a part ``d`` of the length ``sigma`` [s]."""
     summed = dataclasses.replace(end, impulse=part.end.impulse + end.impulse)
     event = dataclasses.replace(part.event, active=part.event.active | d.modes.held)
@@ -155,7 +155,7 @@ def _gone_on(part: _Partial, d: StepPart, sigma: Array, end: PartEnd) -> _Partia
     )
 
 
-def _through(step: Step, d: StepPart, x: FirstEvent, part: _Partial) -> _Partial:
+def _after_event(step: Step, d: StepPart, x: FirstEvent, part: _Partial) -> _Partial:
     """The step, at the end of its part ``x``, after the event there."""
     values, hit = x.flight.values, x.flight.hit
     # events at the same instant have equal values of their functions to rounding
@@ -169,10 +169,10 @@ def _through(step: Step, d: StepPart, x: FirstEvent, part: _Partial) -> _Partial
         begun = jnp.where(now[3], side, jnp.where(now[2], 0.0, begun))
         slid = slid & ~now[2]
     part = dataclasses.replace(part, gone=(part.gone | now[1]) & ~now[0], slid=slid, begun=begun)
-    return branch(jnp.any(now[0]), lambda p: _struck(step, d, p, now[0]), lambda p: p, part)
+    return branch(jnp.any(now[0]), lambda p: _after_impact(step, d, p, now[0]), lambda p: p, part)
 
 
-def _struck(step: Step, d: StepPart, part: _Partial, now: Array) -> _Partial:
+def _after_impact(step: Step, d: StepPart, part: _Partial, now: Array) -> _Partial:
     """The step after the impact of the contacts ``now`` (nc,)."""
     system, at, held = step.system, part.state, d.modes.held
     there = SystemState(system=system, params=refreshed(system, at.t, at.q, d.params), state=at)
@@ -202,7 +202,7 @@ def _struck(step: Step, d: StepPart, part: _Partial, now: Array) -> _Partial:
     )  # fmt: skip
 
 
-def _finished(step: Step, part: _Partial) -> tuple[Carry, Output]:
+def _result(step: Step, part: _Partial) -> tuple[Carry, Output]:
     """Carry and output of a step that is done."""
     system, rules = step.system, inside(step.scheme).in_modes
     assert rules is not None

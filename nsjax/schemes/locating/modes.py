@@ -51,7 +51,7 @@ class Modes:
     size: Array
 
 
-def kept(scheme: Scheme, system: System, params: PyTree) -> bool:
+def locates_changes(scheme: Scheme, system: System, params: PyTree) -> bool:
     """Whether changes of closed contacts are located, see ``changes`` and Limits of `localized`."""
     inner = scheme.options.inner
     wanted = scheme.options.changes and inner.in_modes is not None and inner.in_modes.fits(inner)
