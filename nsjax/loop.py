@@ -10,15 +10,15 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact.bounded import reported, working
-from nsjax.contact.closed_time import Closing, begin_closing, follow_closing
+from nsjax.contact.bounded import bounded_as_contacts, reported
+from nsjax.contact.closed_time import ClosedPhases, begin_closing, follow_closing
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Touch, frozen
-from nsjax.contact.few_contacts import seen, told, told_of_all
+from nsjax.contact.few_contacts import begin_with_all, narrow_to_chosen, widen_to_all
 from nsjax.contact.friction_decisions import jammed_at_start
 from nsjax.core.blocks import StepBlocks, scan_blocks
 from nsjax.core.branches import repeat_for
-from nsjax.core.chosen import Whole, widened
+from nsjax.core.chosen import WholeMemory, widen
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.pairs import REFUSED_GRADIENT, PairMemory
 from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
@@ -28,7 +28,7 @@ from nsjax.core.system import State, System, at_nodes_alone, bordered
 from nsjax.core.traced import traced_once
 from nsjax.core.watch import Watch, WatchLimits, begin_watch, watch_gaps
 from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
-from nsjax.nonlinear import keep_solutions, lean, made_live, with_tangent, without_derivative
+from nsjax.nonlinear import keep_solutions, lean, make_live, with_tangent, without_derivative
 from nsjax.row_values import row_values, same_pairs
 from nsjax.status import CANDIDATES_LOST
 from nsjax.trajectory import Continuation, FirstFailure, Impacts, Trajectory
@@ -65,7 +65,7 @@ class RunState:
     events: Impacts | None
     closed: Array
     watch: Watch | None
-    closing: Closing | None
+    closing: ClosedPhases | None
 
 
 @functools.partial(jax.jit, static_argnames=("program",))
@@ -88,7 +88,7 @@ def begin_run(
     if carry is None:
         params, start = _first_carry(program, scheme, params, state, dt)
         origin, index = jnp.asarray(state.t), jnp.asarray(0, int)
-        follow = Continuation(carry=start, origin=origin, index=index, dt=dt, **_made_by(scheme))
+        follow = Continuation(carry=start, origin=origin, index=index, dt=dt, **_scheme_fields(scheme))
         if watched:
             at = State(t=follow.origin, q=state.q, v=state.v)
             look = frozen(SystemState(system=system, params=params, state=at))
@@ -100,7 +100,7 @@ def begin_run(
             origin=jnp.where(same, carry.origin, carry.carry.state.t),
             index=jnp.where(same, carry.index, 0),
             dt=dt,
-            **_made_by(scheme),
+            **_scheme_fields(scheme),
         )
     by = params, scheme.coef, state, dt
     follow = dataclasses.replace(follow, carry=_live_carry(follow.carry, by))
@@ -113,7 +113,7 @@ def begin_run(
     timed = system.nc > 0 and "closed_time" in program.keep and scheme.gradient != "discrete"
     closing = begin_closing(_bare(follow.carry), timed)
     if closing is not None:
-        closing = dataclasses.replace(closing, shift=made_live(closing.shift, follow.carry.state.q))
+        closing = dataclasses.replace(closing, shift=make_live(closing.shift, follow.carry.state.q))
     run = RunState(
         next=follow, status=jnp.asarray(0, int), first_failure=failure,
         events=no_impacts(system, program.events), closed=closed, watch=watch, closing=closing,
@@ -128,7 +128,7 @@ def _first_carry(
     """Parameters of the first step, and the carry of the scheme at its start, for all contacts."""
     system, setup = program.system, prepare_run(program, scheme, params, dt)
     params = refreshed(system, jnp.asarray(state.t), state.q, setup.params)
-    start = scheme.init(scheme, worked(scheme, system), params, setup.constants, state)
+    start = scheme.init(scheme, system_of_steps(scheme, system), params, setup.constants, state)
     if system.chosen is not None:
         start = _carry_of_all(setup, params, state, start)
     if system.pairs is None:
@@ -140,39 +140,39 @@ def _first_carry(
 def _carry_of_all(setup: RunSetup, params: PyTree, state: State, few: Carry) -> Carry:
     """The carry ``few`` of the contacts chosen for the first step, extended to all contacts."""
     scheme, system = setup.scheme, setup.program.system
-    every = worked(scheme, dataclasses.replace(system, chosen=None))
+    every = system_of_steps(scheme, dataclasses.replace(system, chosen=None))
     # the memory of a scheme depends on the size of a step's problem: keep the choice
     every = dataclasses.replace(every, chosen=system.chosen)
 
     def whole() -> Carry:
         return scheme.init(scheme, every, params, scheme.prepare(scheme, every, params, setup.dt), state)
 
-    return told_of_all(system, params, few, jax.eval_shape(whole))
+    return begin_with_all(system, params, few, jax.eval_shape(whole))
 
 
 def _bare(carry: Carry) -> Carry:
-    """The carry with the plain memory of the scheme, without `Whole` around it."""
+    """The carry with the plain memory of the scheme, without `WholeMemory` around it."""
     memory = carry.memory
-    return dataclasses.replace(carry, memory=memory.memory) if isinstance(memory, Whole) else carry
+    return dataclasses.replace(carry, memory=memory.memory) if isinstance(memory, WholeMemory) else carry
 
 
-def _made_by(scheme: Scheme) -> dict[str, Any]:
+def _scheme_fields(scheme: Scheme) -> dict[str, Any]:
     """Fields of a `Continuation` that describe the scheme."""
     return {"scheme": scheme.name, "impulses": scheme.impulses}
 
 
 def _live_carry(carry: Carry, by: PyTree) -> Carry:
     """The carry with tangents by ``by`` for all parts but the time and the memory of contacts."""
-    state = dataclasses.replace(carry.state, **made_live({"q": carry.state.q, "v": carry.state.v}, by))
+    state = dataclasses.replace(carry.state, **make_live({"q": carry.state.q, "v": carry.state.v}, by))
     leaves: Any
     leaves, tree = jax.tree.flatten(carry.memory, is_leaf=lambda x: isinstance(x, Touch))
     moving = [k for k, x in enumerate(leaves) if not isinstance(x, Touch)]
-    for k, x in zip(moving, made_live([leaves[k] for k in moving], by), strict=True):
+    for k, x in zip(moving, make_live([leaves[k] for k in moving], by), strict=True):
         leaves[k] = x
     return dataclasses.replace(carry, state=state, memory=jax.tree.unflatten(tree, leaves))
 
 
-def worked(scheme: Scheme, system: System) -> System:
+def system_of_steps(scheme: Scheme, system: System) -> System:
     """The system as a scheme sees it: the contacts of a step, bounded rows as contacts, joints in the
     border unless the scheme takes them inside the structure, and rows of contacts at single nodes if it
     takes such rows.
@@ -180,8 +180,8 @@ def worked(scheme: Scheme, system: System) -> System:
     if system.chosen is not None:
         system = traced_once(system.chosen.system)
     if scheme.node_contacts:
-        return at_nodes_alone(working(bordered(system)))
-    return working(system if scheme.joints_inside else bordered(system))
+        return at_nodes_alone(bounded_as_contacts(bordered(system)))
+    return bounded_as_contacts(system if scheme.joints_inside else bordered(system))
 
 
 @record(static=("program",))
@@ -206,7 +206,7 @@ class RunSetup:
         """The `Step` of the scheme from a carry."""
         state = carry.state
         return Step(
-            scheme=self.scheme, system=worked(self.scheme, self.program.system),
+            scheme=self.scheme, system=system_of_steps(self.scheme, self.program.system),
             params=refreshed(self.program.system, state.t, state.q, self.params),
             constants=self.constants, carry=carry, dt=self.dt,
         )  # fmt: skip
@@ -216,7 +216,7 @@ def prepare_run(program: LoopProgram, scheme: Scheme, params: PyTree, dt: Array)
     """`RunSetup` with the prepared parameters and the constants of the scheme."""
     system = program.system
     params = prepared(system, params)
-    constants = scheme.prepare(scheme, worked(scheme, system), params, dt)
+    constants = scheme.prepare(scheme, system_of_steps(scheme, system), params, dt)
     return RunSetup(program=program, scheme=scheme, params=params, constants=constants, dt=dt)
 
 
@@ -228,7 +228,9 @@ def _one_step(setup: RunSetup, run: RunState, tally: dict[str, Array]) -> tuple[
     params = step.params
     start, tally = same_pairs(step.system, params, step.carry, tally)
     step = dataclasses.replace(step, carry=start)
-    carry, output, closing, moves = _seen_step(program.system, step, run.closing, "notes" in program.keep)
+    carry, output, closing, moves = _step_on_chosen(
+        program.system, step, run.closing, "notes" in program.keep
+    )
     carry, output = _known_pairs(step.system, params, carry, output)
     index = follow.index + 1
     end = follow.origin + index * dt
@@ -257,36 +259,36 @@ def _one_step(setup: RunSetup, run: RunState, tally: dict[str, Array]) -> tuple[
     ), tally
 
 
-def _seen_step(
-    system: System, step: Step, closing: Closing | None, noted: bool
-) -> tuple[Carry, Output, Closing | None, Array | None]:
+def _step_on_chosen(
+    system: System, step: Step, closing: ClosedPhases | None, noted: bool
+) -> tuple[Carry, Output, ClosedPhases | None, Array | None]:
     """A step on its chosen contacts, with results for all contacts."""
     if system.chosen is None:
         carry, output, closing, moves = _stepped(step, closing, noted)
         return carry, reported(system, output), closing, moves
-    few, own = seen(system, step.params, step.carry, closing)
+    few, own = narrow_to_chosen(system, step.params, step.carry, closing)
     carry, output, own, moves = _stepped(dataclasses.replace(step, carry=few), own, noted)
     output = reported(system.chosen.system, output)
-    carry, output = told(criteria_of(step.scheme), system, step.params, step.carry, carry, output)
-    own, moves = jax.tree.map(lambda x: widened(system.chosen, step.params, x, 1), (own, moves))
+    carry, output = widen_to_all(criteria_of(step.scheme), system, step.params, step.carry, carry, output)
+    own, moves = jax.tree.map(lambda x: widen(system.chosen, step.params, x, 1), (own, moves))
     return carry, output, own, moves
 
 
 def _stepped(
-    step: Step, closing: Closing | None, noted: bool
-) -> tuple[Carry, Output, Closing | None, Array | None]:
+    step: Step, closing: ClosedPhases | None, noted: bool
+) -> tuple[Carry, Output, ClosedPhases | None, Array | None]:
     """A step of the scheme, the closed phases after it, and the derivative (nc,) of the closed time.
     Operations for derivatives at events are in the program only if it is differentiated, or notes are
     wanted.
     """
 
-    def plain(data: tuple[Step, Closing | None]) -> Any:
+    def plain(data: tuple[Step, ClosedPhases | None]) -> Any:
         step, closing = data
         scheme = dataclasses.replace(step.scheme, gradient="discrete")
         carry, output = dataclasses.replace(step, scheme=scheme).take()
         return carry, output, closing, None if closing is None else jnp.zeros(closing.shift.shape)
 
-    def full(data: tuple[Step, Closing | None]) -> Any:
+    def full(data: tuple[Step, ClosedPhases | None]) -> Any:
         step, closing = data
         carry, output = step.take()
         if closing is None:
@@ -352,7 +354,7 @@ def run_row(
     tally = no_tally(program)
     # quantities with a unit depend on the motion, and get the tangents of the position
     moving = {name: x for name, x in tally.items() if QUANTITIES[name].unit}
-    both = run, tally | made_live(moving, run.next.carry.state.q)
+    both = run, tally | make_live(moving, run.next.carry.state.q)
     if not isinstance(count, int):
         both = repeat_for(count, lambda _, both: step(both)[0], both)
     elif count:

@@ -91,7 +91,9 @@ def chosen_rows(traj: Trajectory, frames: int) -> np.ndarray:
     finite = np.all(np.isfinite(traj.q), axis=1)
     last = len(finite) - 1 if finite.all() else int(np.argmin(finite)) - 1
     if last < 0:
-        raise InputError("pictures: the start of the run is not finite; nothing can be drawn")
+        raise InputError(
+            "pictures: the start of the run is not finite; nothing can be drawn: check the state"
+        )
     return np.unique(np.linspace(0, last, min(frames, last + 1)).round().astype(int))
 
 
@@ -210,7 +212,7 @@ def _ends(shapes: tuple[MovedShape, ...], who: str) -> tuple[np.ndarray, np.ndar
     every = np.concatenate(points)
     every = every[np.all(np.isfinite(every), axis=1)]
     if not len(every):
-        raise InputError(f"{who}: shapes returns no finite point; nothing can be drawn")
+        raise InputError(f"{who}: shapes returns no finite point; nothing can be drawn: check params")
     low, high = every.min(axis=0), every.max(axis=0)
     if not np.any(high > low):
         low, high = low - 0.5, high + 0.5

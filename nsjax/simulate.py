@@ -19,7 +19,7 @@ from nsjax.core.arguments import check_call, check_switches
 from nsjax.core.blocks import kept_bytes, plan_blocks, scan_blocks, tree_shapes
 from nsjax.core.errors import InputError
 from nsjax.core.inputs import check_constants, driven
-from nsjax.core.memory import check_events, check_rows, seen_around, tree_bytes
+from nsjax.core.memory import check_events, check_rows, lanes_around, tree_bytes
 from nsjax.core.pairs import check_run
 from nsjax.core.quantities import NOTES, ROWS, row_numbers
 from nsjax.core.scheme import Scheme
@@ -361,7 +361,7 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
         solution = 8 * SOLVED * (system.nv + system.nc * (1 + system.nt) + system.nb)
     steps = rows * every
     blocks = plan_blocks(steps, carry, solution)
-    lanes, differentiated = seen_around((setup.params, run, dt))
+    lanes, differentiated = lanes_around((setup.params, run, dt))
     kept = kept_bytes(steps, carry, solution, blocks) if differentiated else 0
     check_rows(rows, tree_bytes(first), traced=True, lanes=lanes, kept=kept)
 

@@ -174,7 +174,9 @@ class Trajectory(Views, ByName, RowQuantities):
 
     def _derived(self) -> dict[str, Any]:
         if self.t.ndim != 1:
-            raise InputError("derived quantities need a single run; index the batch first")
+            raise InputError(
+                "derived quantities need a single run; take one, jax.tree.map(lambda x: x[k], traj)"
+            )
         found = _derive(self.system, self.params, self.t, self.q, self.v, self._outputs())
         return found if is_traced(found) else {k: np.asarray(x) for k, x in found.items()}
 
@@ -233,7 +235,7 @@ class Trajectory(Views, ByName, RowQuantities):
 def _most_near(system: System, params: PyTree, t: Array, q: Array) -> dict[str, Array]:
     """Largest number of near pairs of each group in any row."""
     ready = prepared(system, params)
-    near = jax.vmap(lambda t, q: system.chosen.lost(refreshed(system, t, q, ready)))(t, q)
+    near = jax.vmap(lambda t, q: system.chosen.near_counts(refreshed(system, t, q, ready)))(t, q)
     return {name: jnp.max(x) for name, x in near.items()}
 
 

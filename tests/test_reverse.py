@@ -13,7 +13,7 @@ import nsjax
 from nsjax import InputError, models, schemes
 from nsjax.core import blocks, memory
 from nsjax.core.blocks import plan_blocks, scan_blocks
-from nsjax.core.memory import check_rows, seen_around, tree_bytes
+from nsjax.core.memory import check_rows, lanes_around, tree_bytes
 from nsjax.loop import LoopProgram
 from nsjax.simulate import row_bytes
 from nsjax.trajectory import ROWS
@@ -157,7 +157,7 @@ def test_what_stands_around_a_run_is_seen() -> None:
     seen = []
 
     def f(x):
-        seen.append(seen_around({"x": x, "y": 1.0}))
+        seen.append(lanes_around({"x": x, "y": 1.0}))
         return jnp.sum(x * x)
 
     many = jnp.ones((3, 7, 2))

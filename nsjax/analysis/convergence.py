@@ -29,9 +29,14 @@ def observed_order(steps: Any, errors: Any) -> float:
     """
     h, e = np.asarray(steps, float), np.asarray(errors, float)
     if h.shape != e.shape or h.ndim != 1 or h.size < 2:
-        raise ValueError("observed_order: steps and errors must be two (n,) arrays with n >= 2")
+        raise ValueError(
+            f"observed_order: steps and errors have shapes {h.shape} and {e.shape}; give "
+            "two (n,) arrays, n >= 2"
+        )
     if not (np.all(h > 0.0) and np.all(e > 0.0) and np.all(np.isfinite(e))):
-        raise ValueError("observed_order: steps and errors must be positive and finite")
+        raise ValueError(
+            "observed_order: steps and errors must be positive and finite; leave the other ones out"
+        )
     x = np.log(h) - np.mean(np.log(h))
     return float(x @ np.log(e) / (x @ x))
 
@@ -62,7 +67,9 @@ def paper_error(theta: Any, reference: Any) -> float:
     """
     x, y = np.asarray(theta, float), np.asarray(reference, float)
     if x.shape != y.shape or x.ndim != 1:
-        raise ValueError("paper_error: theta and reference must be (n,) arrays of the same length")
+        raise ValueError(
+            f"paper_error: theta and reference have shapes {x.shape} and {y.shape}; give two (n,) arrays"
+        )
     return float(np.linalg.norm(x[1:] / y[1:] - 1.0))
 
 
@@ -132,9 +139,15 @@ def _graph(t: Any, x: Any) -> np.ndarray:
     """Vertices (n, 2) of a filled-in graph."""
     time, values = np.asarray(t, float), np.asarray(x, float)
     if time.shape != values.shape or time.ndim != 1 or time.size < 2:
-        raise ValueError("hausdorff: times and values must be two (n,) arrays with n >= 2")
+        raise ValueError(
+            f"hausdorff: times and values have shapes {time.shape} and {values.shape}; give "
+            "two (n,) arrays, "
+            "n >= 2"
+        )
     if not np.all(np.isfinite(time + values)) or np.any(np.diff(time) < 0.0):
-        raise ValueError("hausdorff: times must not decrease and all values must be finite")
+        raise ValueError(
+            "hausdorff: times must not decrease and all values must be finite; cut the run before it fails"
+        )
     return np.stack([time, values], axis=1)
 
 
@@ -179,6 +192,6 @@ def hausdorff(
     span = np.where(np.ptp(graphs[1], axis=0) > 0.0, np.ptp(graphs[1], axis=0), 1.0)
     scales = np.asarray([time_scale or span[0], value_scale or span[1]])
     if not np.all(scales > 0.0):
-        raise ValueError("hausdorff: scales must be positive")
+        raise ValueError(f"hausdorff: scales must be positive, and are {scales.tolist()}; give other ones")
     one, other = (graph / scales for graph in graphs)
     return max(_directed(one, other), _directed(other, one))

@@ -165,7 +165,7 @@ def growth(t: Any, residual: Any) -> Growth:
     if time.ndim != 1 or time.shape != x.shape:
         raise InputError(f"growth: t and residual have shapes {time.shape} and {x.shape}; pass two columns")
     if time.size < 2 * BLOCKS:
-        raise InputError(f"growth: {time.size} rows; at least {2 * BLOCKS} are needed")
+        raise InputError(f"growth: {time.size} rows; at least {2 * BLOCKS} are needed: save more")
     if not (np.all(np.isfinite(time)) and np.all(np.isfinite(x))):
         raise InputError("growth: t and residual must be finite; look at raise_for_status of the run")
     time = time - time[0]

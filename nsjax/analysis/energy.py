@@ -9,7 +9,7 @@ import numpy as np
 
 from nsjax.analysis.rows import by_rows, check_run, impulse_steps
 from nsjax.analysis.step_work import ByColumns, CutStep, EndStep, WholeStep
-from nsjax.contact.bounded import working
+from nsjax.contact.bounded import bounded_as_contacts
 from nsjax.core.errors import InputError, check_choice
 from nsjax.core.operators import kinetic_energy, potential_energy, refreshed
 from nsjax.core.quantities import LOADS
@@ -207,7 +207,7 @@ def _with_bounded_rows(traj: Trajectory) -> Trajectory:
     """The run with bounded rows as tangents of contacts that are always closed, as schemes treat them."""
     if not traj.system.nd:
         return traj
-    system, rows = working(traj.system), len(traj.t)
+    system, rows = bounded_as_contacts(traj.system), len(traj.t)
     closed = np.zeros((rows, traj.system.nd))
 
     def tangential(contacts: Any, drags: Any) -> np.ndarray:

@@ -259,7 +259,7 @@ def contact_phases(traj: Trajectory, *, shortest: float = 0.0, bridge: float = 0
     """
     check_run(traj, "contact_phases")
     if not traj.system.nc:
-        raise InputError("contact_phases: the system has no contacts")
+        raise InputError("contact_phases: the system has no contacts; pass a run of one that has")
     needed = "closed_time", "force_normal", "force_tangential", "impulse_normal", "impacts"
     check_run(traj, "contact_phases", needed)
     limit = by_rows(_friction, traj, traj.t, traj.q) * np.asarray(traj.force_normal)

@@ -177,7 +177,7 @@ def _recording(config: pathlib.Path, given: Mapping[str, Any]) -> nsjax.Recordin
     _refuse_unknown(given, RECORDING, f"{config}: data")
     _refuse_kinds(given, f"{config}: data")
     if "file" not in given:
-        raise InputError(f"{config}: a recording has no file")
+        raise InputError(f"{config}: a recording has no file; write file = 'data.csv'")
     path = config.parent / given["file"]
     columns = read_columns(path)
     clock = given.get("time", "t")

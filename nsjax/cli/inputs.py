@@ -156,12 +156,14 @@ def read_settings(given: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]
         target = for_scheme if name.startswith("scheme.") else for_model
         name = name.removeprefix("scheme.").replace("-", "_")
         if name in target:
-            raise InputError(f"--set {entry}: {name} is set twice")
+            raise InputError(f"--set {entry}: {name} is set twice; leave one out")
         try:
             target[name] = ast.literal_eval(text)
         except (ValueError, SyntaxError):
             if not text.isidentifier():
-                raise InputError(f"--set {entry}: {text} is no number, list or word") from None
+                raise InputError(
+                    f"--set {entry}: {text} is no number, list or word; write 0.1, [0.1,0.2] or true"
+                ) from None
             target[name] = {"true": True, "false": False}.get(text, text)
     return for_model, for_scheme
 

@@ -136,7 +136,8 @@ def make_plan(args: argparse.Namespace) -> SweepPlan:
     pairs = [read_axis(entry) for entry in args.axis]
     axes = dict(pairs)
     if len(axes) < len(pairs):
-        raise InputError("an axis is given twice")
+        double = next(name for name in axes if [x for x, _ in pairs].count(name) > 1)
+        raise InputError(f"--axis {double}: an axis is given twice; write all its values in one")
     counts = tuple(len(x) for x in axes.values())
     if args.zip and len(set(counts)) > 1:
         raise InputError(f"--zip: the axes have {', '.join(map(str, counts))} values; give equally many")

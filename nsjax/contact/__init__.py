@@ -9,7 +9,7 @@ from nsjax.contact.certificate import (
 from nsjax.contact.criteria import Criteria
 from nsjax.contact.jump import Jump, StepForces, forced_jump, no_jump, velocity_jump
 from nsjax.contact.law import ContactLaw
-from nsjax.contact.problem import ContactProblem, Factored, GivenNormals
+from nsjax.contact.problem import ContactProblem, DelassusFactors, GivenNormals
 from nsjax.contact.solvers import METHODS, ContactSolution, SolverSettings, solve
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "ContactProblem",
     "ContactSolution",
     "Criteria",
-    "Factored",
+    "DelassusFactors",
     "GivenNormals",
     "Jump",
     "SolverSettings",

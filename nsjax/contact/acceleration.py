@@ -57,7 +57,7 @@ def consistent_forces(
     if rows.joints is None:
         free, response = inertia.answers(force, rows)
     else:
-        (free, hold), response = inertia.held(force, -turning), rows.response(inertia)
+        (free, hold), response = inertia.constrained(force, -turning), rows.response(inertia)
     friction, given = jnp.zeros(0), None
     if system.nc:
         law = system.law(at.params)
@@ -75,7 +75,7 @@ def consistent_forces(
     answer = settings.solve(problem)
     a, x = free + matvec(response, answer.x), answer.x
     if rows.joints is not None:
-        hold = hold + inertia.held(matvec(rows.wt.T, x), jnp.zeros_like(hold))[1]
+        hold = hold + inertia.constrained(matvec(rows.wt.T, x), jnp.zeros_like(hold))[1]
         x = rows.whole(x, hold)
     return a, x
 

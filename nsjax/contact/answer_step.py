@@ -21,8 +21,8 @@ from nsjax.types import Array
 def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], Array]:
     """One Newton step from the answer ``x`` with live data, on the branches and matrices of ``frozen``.
 
-    Only the residual is live: products ``G x`` and never ``G``, if the live problem is `Factored`. The
-    matrix is that of the active contacts where they are few: the others stay at zero.
+    Only the residual is live: products ``G x`` and never ``G``, if the live problem has `DelassusFactors`.
+    The matrix is that of the active contacts where they are few: the others stay at zero.
     """
     if frozen.islands:
         return lambda problem: in_islands(_island_step, frozen, problem, x).reshape(-1)

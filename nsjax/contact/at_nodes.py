@@ -36,7 +36,7 @@ def without_responses(system: System) -> bool:
 
 
 @record()
-class AtNodes:
+class NodeProblem:
     """Linearised subproblem with ``m`` rows a contact and ``c`` coordinates at its node.
 
     Args:
@@ -58,7 +58,7 @@ class AtNodes:
         """Entries (nc, c) at the nodes of contacts."""
         return at_nodes(x, self.wt.nodes, self.wt.values.shape[2])
 
-    def onto(self, x: Array) -> Array:
+    def to_velocities(self, x: Array) -> Array:
         """Vector (nv,) from entries (nc, c) at the nodes of contacts."""
         return onto_nodes(x, self.wt.nodes, self.wt.size)
 
@@ -66,7 +66,7 @@ class AtNodes:
         """``W x`` (nc, c) of rows (nc, m)."""
         return _times(jnp.swapaxes(self.wt.values, 1, 2), x)
 
-    def lifted(self, x: Array) -> Array:
+    def least_increments(self, x: Array) -> Array:
         """Least increments (nc, c) with rates ``x`` (nc, m)."""
         return _times(jnp.swapaxes(self.back, 1, 2), x)
 
@@ -76,7 +76,7 @@ def _times(a: Array, x: Array) -> Array:
     return jnp.sum(a * x[:, None, :], axis=2)
 
 
-def tangent_at_nodes(level: Any, d: PyTree, w: Array, s: Array, held: Array) -> AtNodes:
+def tangent_at_nodes(level: Any, d: PyTree, w: Array, s: Array, held: Array) -> NodeProblem:
     """Linearisation of a subproblem with contacts at single nodes."""
     nc, n, structure = level.system.nc, level.system.nv, level.system.structure
     wt = level.node_directions(d, w)
@@ -86,7 +86,7 @@ def tangent_at_nodes(level: Any, d: PyTree, w: Array, s: Array, held: Array) -> 
     law = law_blocks(lambda x: level.by_contact(level.law(d, level.in_rows(x))), level.by_contact(s))
     k, p = (level.by_contact(jnp.broadcast_to(x, (level.rows,))) for x in level.factors(d))
     assert law.shape[0] == nc
-    return AtNodes(done=done, wt=wt, back=left_inverse(wt), law=law, k=k, p=p)
+    return NodeProblem(done=done, wt=wt, back=left_inverse(wt), law=law, k=k, p=p)
 
 
 def left_inverse(wt: Local) -> Array:
@@ -112,7 +112,7 @@ def law_blocks(law: Callable[[Array], Array], sigma: Array) -> Array:
     return jnp.stack(columns, axis=2)
 
 
-def correction_at_nodes(x: AtNodes, dynamic: Array, rows: Array) -> tuple[Array, Array]:
+def correction_at_nodes(x: NodeProblem, dynamic: Array, rows: Array) -> tuple[Array, Array]:
     """Increments ``dw`` (nv,) and ``dx`` (nc, m) that solve the linearised subproblem.
 
     Args:
@@ -122,36 +122,37 @@ def correction_at_nodes(x: AtNodes, dynamic: Array, rows: Array) -> tuple[Array,
     held = jnp.diagonal(x.law, axis1=1, axis2=2) >= 1.0
     s = x.done.structure
 
-    def kept(r: Array) -> Array:
+    def free_part(r: Array) -> Array:
         """The part of a right-hand side that held rows leave free."""
-        return r - x.onto(x.forces(jnp.where(held, _times(x.back, x.at(r)), 0.0)))
+        return r - x.to_velocities(x.forces(jnp.where(held, _times(x.back, x.at(r)), 0.0)))
 
-    def free(w: Array) -> Array:
+    def free_increment(w: Array) -> Array:
         """The part of an increment that held rows leave free."""
-        return w - x.onto(x.lifted(jnp.where(held, _times(x.wt.values, x.at(w)), 0.0)))
+        return w - x.to_velocities(x.least_increments(jnp.where(held, _times(x.wt.values, x.at(w)), 0.0)))
 
-    def lawful(rho: Array, w: Array, shift: Array | float = 0.0) -> Array:
+    def apply_law(rho: Array, w: Array, shift: Array | float = 0.0) -> Array:
         """``(1 - W D W^+) rho + W D (p Y w + shift)``."""
         act = x.p * _times(x.wt.values, x.at(w)) + shift - _times(x.back, x.at(rho))
-        return rho + x.onto(x.forces(_times(x.law, act)))
+        return rho + x.to_velocities(x.forces(_times(x.law, act)))
 
-    start = x.onto(x.lifted(jnp.where(held, -rows / x.p, 0.0)))
-    known = -lawful(dynamic + x.done.product(start), start, rows)
+    start = x.to_velocities(x.least_increments(jnp.where(held, -rows / x.p, 0.0)))
+    known = -apply_law(dynamic + x.done.product(start), start, rows)
     symmetric = x.law.shape[1] == 1
     iterate = conjugate_gradients if symmetric else stabilised
 
-    def solved(product: Callable[[Array], Array], b: Array) -> Array:
+    def solve_free(product: Callable[[Array], Array], b: Array) -> Array:
         """Solution among the increments that held rows leave free. The transposed matrix has the same
         projections, so that this solves with it, too.
         """
         found = iterate(
-            lambda w: kept(product(w)), lambda r: free(x.done.precondition(kept(r))), kept(b),
-            s.tolerance, s.max_iterations,
+            lambda w: free_part(product(w)),
+            lambda r: free_increment(x.done.precondition(free_part(r))),
+            free_part(b), s.tolerance, s.max_iterations,
         )  # fmt: skip
         return jnp.where(found.solved, found.x, jnp.nan)
 
-    product = x.done.product if symmetric else lambda w: lawful(x.done.product(w), w)
-    dw = start + lax.custom_linear_solve(product, known, solved, solved, symmetric=symmetric)
+    product = x.done.product if symmetric else lambda w: apply_law(x.done.product(w), w)
+    dw = start + lax.custom_linear_solve(product, known, solve_free, solve_free, symmetric=symmetric)
     force = _times(x.back, x.at(x.done.product(dw) + dynamic))
     change = _times(x.law, force - rows - x.p * _times(x.wt.values, x.at(dw)))
     return dw, (change - rows) / x.k

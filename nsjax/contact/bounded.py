@@ -30,7 +30,7 @@ from nsjax.types import Array, PyTree
 
 
 @dataclasses.dataclass(frozen=True)
-class _Loaded:
+class _BoundedFunction:
     """Functions of a system whose last ``nd`` contacts are its bounded rows."""
 
     system: System
@@ -99,11 +99,11 @@ class _Loaded:
 
 
 @functools.cache
-def working(system: System) -> System:
+def bounded_as_contacts(system: System) -> System:
     """The system that schemes work on: bounded rows as further contacts; unchanged if there are none."""
     if not system.nd:
         return system
-    loaded = _Loaded(system)
+    loaded = _BoundedFunction(system)
     return dataclasses.replace(
         system, nc=system.nc + system.nd, nt=max(system.nt, 1), nd=0, drag=None, drag_bound=None,
         drag_contact=(), smooth=system.smooth if system.nt else system.nc,
@@ -114,7 +114,7 @@ def working(system: System) -> System:
 
 
 def reported(system: System, output: Output) -> Output:
-    """Output of a step of the `working` system, with contacts and bounded rows of ``system`` apart."""
+    """Output of a step of `bounded_as_contacts`, with contacts and bounded rows of ``system`` apart."""
     nc = system.nc
     if not system.nd:
         none = jnp.zeros(0)

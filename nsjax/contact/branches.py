@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact.problem import ContactProblem, Factored
+from nsjax.contact.problem import ContactProblem, DelassusFactors
 from nsjax.linalg import magnitude, matvec
 from nsjax.linalg.dense import CONSTANT_LIMIT, indices, unit_matrix
 from nsjax.math import direction, norm
@@ -26,21 +26,21 @@ AT_BOUND = 1e-5
 """Relative distance to its bound below which a friction force counts as sliding in a derivative.
 
 Where another force holds the same motion (a motor that stalls against a floor) the answer of the solver
-may be a friction force at its bound with zero velocity: rounding of the velocity would choose the branch,
-another one in every program. The friction force then stays at its bound, and the other force goes on
-holding the motion. Chosen above the 1e-7, and several times that, which rounding over `REGULARISATION`
-leaves undecided in the split of impulses among rows that depend on each other, and below the distances
-that a sticking contact has by chance.
+may be a friction force at its bound with zero velocity. Rounding of the velocity would then choose the
+branch, and a different one in every program. With this rule the friction force stays at its bound, and the
+other force goes on holding the motion. Rounding over `REGULARISATION` leaves the split of impulses among
+rows that depend on each other undecided to a few 1e-7: this number is above that, and below the distances
+from the bound at which sticking contacts are usually found.
 """
 
 UNDECIDED, ROUNDING = 1e-9, 1e-13
 """Bounds up to which ``x - r u`` counts as rounding: these parts of the summed magnitudes of the terms of
 ``u``, and of the largest free velocity.
 
-A contact that touches without load and without moving (a body that friction holds at a wall) is then open;
-friction with a bound of zero at a contact that does not move then has no direction. Rounding would decide
-this differently in every program. The first is chosen above the tolerance of the solvers, the second above
-the rounding of the sums that make up free velocities.
+A contact that touches without load and without moving (a body that friction holds at a wall) counts as
+open. Friction with a bound of zero, at a contact that does not move, gets no direction. Without these rules
+rounding would decide, and differently in every program. The first is chosen above the tolerance of the
+solvers, the second above the rounding of the sums that make up free velocities.
 """
 
 
@@ -89,7 +89,7 @@ def _rounding(problem: ContactProblem, x: Array, r: Array) -> tuple[Array, Array
     see `UNDECIDED`.
     """
     free, g, size = jnp.abs(problem.free), problem.delassus, jnp.abs(x)
-    if isinstance(g, Factored):
+    if isinstance(g, DelassusFactors):
         terms = free + matvec(magnitude(g.wt), matvec(magnitude(g.response), size))
     else:
         terms = free + matvec(magnitude(g), size)

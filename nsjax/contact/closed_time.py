@@ -4,10 +4,10 @@ A run counts closed time in steps. The count has no derivative: it misses how th
 move inside their steps. A landing moves with its last impact. A release happens where the acceleration
 ``A`` that the gap would have without the contact passes zero, so that ``dt_release = -dA / (dA/dt)``.
 
-The contact force passes zero there, too, but it cannot serve in the place of ``A``: schemes of impulses
-know it as an impulse over the length of a step alone, which is zero or twice as large where a contact hops,
-while ``A`` is a smooth function of the state. Source: the implicit function theorem; the papers do not
-treat closed times.
+The contact force passes zero there, too, but it cannot replace ``A``: a scheme with impulses knows only the
+impulse of a whole step, which is zero in one step and twice as large in the next where a contact hops.
+``A`` is a smooth function of the state. Source: the implicit function theorem; the papers do not treat
+closed times.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from nsjax.types import Array, record
 
 
 @record()
-class Closing:
+class ClosedPhases:
     """Memory of the closed phases of contacts between steps.
 
     Args:
@@ -51,25 +51,27 @@ def touch_of(carry: Carry) -> Touch | Any:
     return touch if isinstance(touch, Touch) else None
 
 
-def begin_closing(carry: Carry, wanted: bool) -> Closing | None:
+def begin_closing(carry: Carry, wanted: bool) -> ClosedPhases | None:
     """Closed phases at the start of a run; None if no derivative is wanted or the scheme has no `Touch`."""
     touch = touch_of(carry)
     if not wanted or touch is None:
         return None
     none = jnp.zeros(touch.held.shape)
-    return Closing(shift=none, steps=none.astype(int))
+    return ClosedPhases(shift=none, steps=none.astype(int))
 
 
-def follow_closing(step: Step, closing: Closing, after: Carry, output: Output) -> tuple[Closing, Array]:
+def follow_closing(
+    step: Step, closing: ClosedPhases, after: Carry, output: Output
+) -> tuple[ClosedPhases, Array]:
     """Closed phases after a step, and the gain (nc,) of the closed time: zero, with a derivative.
 
     A phase begins where a contact comes to rest under load. Its start moves with the last impact after a
-    long flight, see `Criteria.long`: shorter flights are known only to parts of themselves, and the time
-    from that impact to the end of all bounces changes by whole steps. A contact that is held again after a
-    hop was not released: the shift of that release is taken back. A phase ends where the contact is no
-    longer held. Its end moves with the impact elsewhere that throws the contact off, if there is one, else
-    by `_release`. A phase of at most `Criteria.hop` steps ends with its own landing: a contact that leaves
-    at once has not been closed.
+    long flight, see `Criteria.long`: the instants of shorter flights have errors that are comparable to the
+    flights, and the time from that impact to the end of all bounces changes by whole steps. A contact that
+    is held again after a hop was not released: the shift of that release is removed. A phase ends where the
+    contact is no longer held. Its end moves with the impact elsewhere that throws the contact off, if there
+    is one, else by `_release`. A phase of at most `Criteria.hop` steps ends with its own landing: a contact
+    that leaves at once has not been closed.
     """
     criteria, before, dt = criteria_of(step.scheme), step.carry, step.dt
     held, holds = touch_of(before).held, touch_of(after).held
@@ -90,7 +92,7 @@ def follow_closing(step: Step, closing: Closing, after: Carry, output: Output) -
     # derivative by the step size counts the steps of held contacts alone
     gained = gained + jnp.where(holds, only_tangent(dt, False), 0.0)
     steps = jnp.where(holds, closing.steps + 1, 0)
-    return Closing(shift=jnp.where(left, gone, shift), steps=steps), gained
+    return ClosedPhases(shift=jnp.where(left, gone, shift), steps=steps), gained
 
 
 def _release(step: Step, end: State, on: Array, output: Output) -> Array:

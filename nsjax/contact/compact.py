@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.branches import Branches
-from nsjax.contact.problem import ContactProblem, Factored, GivenNormals
+from nsjax.contact.problem import ContactProblem, DelassusFactors, GivenNormals
 from nsjax.linalg import LOOP_LIMIT
 from nsjax.math import taken
 from nsjax.types import Array, record
@@ -213,7 +213,7 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
     bilateral rows.
 
     Args:
-        problem: dense or `Factored`, as the smaller one is.
+        problem: dense or `DelassusFactors`, as the smaller one is.
         rough, smooth: places for contacts with all rows, and for contacts with a normal alone.
     """
     d, (first, second, third), last = 1 + problem.nt, problem.ends, problem.rough + problem.smooth
@@ -242,8 +242,8 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
         on = active & jnp.asarray(problem.given.on)[contact]
         given = GivenNormals(on=on, normal=normal, leads=leads)
     g: Any = problem.delassus
-    if isinstance(g, Factored):
-        g = Factored(wt=g.wt[rows], response=g.response[:, rows])
+    if isinstance(g, DelassusFactors):
+        g = DelassusFactors(wt=g.wt[rows], response=g.response[:, rows])
     else:
         g = problem.matrix[rows][:, rows]
     small = ContactProblem(

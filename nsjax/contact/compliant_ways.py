@@ -36,7 +36,8 @@ from nsjax.core.branches import repeat
 from nsjax.types import Array, record
 
 WORK, LEAST_WORK = 1_000_000, 300
-"""Most Newton steps of the proximal way, and of all paths, times rows; but `LEAST_WORK` are allowed."""
+"""Bound on the product of Newton steps and rows, of the proximal way and of all paths together;
+`LEAST_WORK` steps are allowed in any case."""
 
 FIRST, SMALLER, LARGER, SMALLEST = 0.01, 0.5, 10.0, 1e-10
 """First ``c`` of proximal steps; its factors after an answer and after a failure; the smallest, with which
@@ -52,28 +53,29 @@ RATIOS = (0.01, 100.0)
 """Range of the ratios of ``c`` between contacts."""
 
 STAGE_STEPS, FASTEST, SLOWEST = 20, 0.1, 0.98
-"""Newton steps for one ``c``. On a path the next is `FASTEST` times the last; where it has no answer the
-factor becomes its square root, where it has one its square; above `SLOWEST` the path is at a fold."""
+"""Newton steps for one ``c``. The first reduction of ``c`` on a path is by the factor `FASTEST`. If the
+problem with the new ``c`` has no answer, the factor becomes its square root; if it has one, its square. A
+factor above `SLOWEST` means that the path has come to a fold."""
 
 RIGID = 0.03
-"""Compliance below which contacts count as rigid, in parts of the tolerance."""
+"""Compliance below which contacts count as rigid, relative to the tolerance."""
 
 WAYS, DRAWN, DRAWN_STEPS = 12, 10.0, 8
-"""Number of ways after which starts from drawn impulses begin, of which one in `WAYS` remains a path; size
-of the draws relative to impulses of single rows, so large that they choose the branches of the first step;
-Newton steps from each. Edges with friction near one, whose paths mostly end at folds, are solved from one
-draw in one or two hundred, by five steps."""
+"""After `WAYS` ways random impulses are tried as starts; every `WAYS`-th way remains a path. They are
+`DRAWN` times as large as the impulses of single rows, so that they decide the branches of the first step,
+and get `DRAWN_STEPS` Newton steps each. Edges with friction near one, whose paths mostly end at folds, are
+solved from one random start in one or two hundred, in five steps."""
 
 JAMS = 5
-"""Number of ways to impulses beyond `nsjax.contact.certificate.LARGEST_RATIO`, the proximal one among them,
-after which a problem is said to have no answer. From the first of them on, starts from drawn impulses are
-tried between paths. Of 8,846 problems in the plane that are drawn with an answer, one is said to have none
-(with six ways none, but a problem without an answer takes a third more steps).
+"""A problem counts as one without an answer if so many ways, the proximal one among them, lead to impulses
+beyond `nsjax.contact.certificate.LARGEST_RATIO`. After the first of these, random starts are tried between
+the paths. Of 8,846 random planar problems that have an answer, one was judged wrongly. With six ways none
+was, but a problem without an answer then takes a third more steps.
 """
 
 GENTLE = 30.0
-"""A problem without an answer gets the impulses of the first compliance below this one, about ten: they
-still have the size of those of single rows."""
+"""A problem without an answer returns the impulses for the first compliance below this one, about ten:
+these are still about as large as the impulses of single rows."""
 
 
 @record()

@@ -89,7 +89,7 @@ def cone_newton(
     """Impulses (m,), Newton steps and certificate of a problem between pairs of bodies, from ``x``.
 
     Args:
-        problem: whose operator is `Factored` into `Paired` rows.
+        problem: whose operator is `DelassusFactors` into `Paired` rows.
         tolerance: of the relative natural-map residual.
         cap: () int, the iteration ends after ``STEPS * cap`` Newton or ``ROUNDS * cap`` proximal steps.
 

@@ -57,7 +57,7 @@ def no_touch(system: System) -> Touch:
     return Touch(held=none, off=jnp.full(system.nc, NEVER), bounced=none, slide=slide, stuck=none)
 
 
-def touching(touch: Touch, closed: Array) -> Touch:
+def set_touching(touch: Touch, closed: Array) -> Touch:
     """``touch`` with zero open steps for the contacts ``closed`` (nc,) bool."""
     return dataclasses.replace(touch, off=jnp.where(closed, 0, touch.off))
 
@@ -69,7 +69,7 @@ def fly(criteria: Criteria, touch: Touch) -> Touch:
     return dataclasses.replace(touch, held=held, off=off)
 
 
-def lasting(criteria: Criteria, touch: Touch, active: Array) -> Array:
+def held_or_hopping(criteria: Criteria, touch: Touch, active: Array) -> Array:
     """Held contacts (nc,) bool that take part in the step or hop, see `Criteria.hop`."""
     return touch.held & (active | (touch.off + 1 < criteria.hop))
 
@@ -303,7 +303,7 @@ def unloaded_partners(found: Approach, under: Array, loaded: Array) -> Array:
     return jnp.where(over_links(either, found.links, found.impacts, partners), notes.COUPLED, 0)
 
 
-def touched(touch: Touch, found: Approach, active: Array, loaded: Array, held: Array) -> Touch:
+def touch_after_step(touch: Touch, found: Approach, active: Array, loaded: Array, held: Array) -> Touch:
     """`Touch` after a step, with ``slide`` and ``stuck`` of the step before.
 
     Args:

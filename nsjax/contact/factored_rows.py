@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.branches import Branches, curvature_blocks
-from nsjax.contact.problem import ContactProblem, Factored
+from nsjax.contact.problem import ContactProblem, DelassusFactors
 from nsjax.linalg import LOOP_LIMIT, OUTER_TERMS, ROW_LIMIT, product_diagonal
 from nsjax.linalg.dense import indices
 from nsjax.types import Array
@@ -21,7 +21,7 @@ def has_rows(problem: ContactProblem) -> bool:
     are up to `ROW_LIMIT` rows, but at most `LOOP_LIMIT` whose force always acts.
     """
     g, m, always = problem.delassus, problem.free.shape[0], problem.bounded + problem.nb
-    if not isinstance(g, Factored) or problem.leading or not always <= LOOP_LIMIT < m <= ROW_LIMIT:
+    if not isinstance(g, DelassusFactors) or problem.leading or not always <= LOOP_LIMIT < m <= ROW_LIMIT:
         return False
     return all(isinstance(x, jax.Array) for x in (g.wt, g.response)) and g.wt.shape[1] <= OUTER_TERMS
 

@@ -10,10 +10,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nsjax.contact.closed_time import Closing
+from nsjax.contact.closed_time import ClosedPhases
 from nsjax.contact.criteria import Criteria
 from nsjax.contact.events import NEVER, Touch, fly
-from nsjax.core.chosen import Whole, narrowed, widened, widened_rows, widths
+from nsjax.core.chosen import WholeMemory, narrow, widen, widen_rows, widths
 from nsjax.core.quantities import QUANTITIES
 from nsjax.core.scheme import Carry, Output
 from nsjax.core.system import System
@@ -40,7 +40,7 @@ def _each(memory: PyTree, sizes: tuple[int, ...], of: Callable[[Any, int], Any],
     return jax.tree.unflatten(tree, found)
 
 
-def told_of_all(system: System, p: PyTree, few: Carry, many: Carry) -> Carry:
+def begin_with_all(system: System, p: PyTree, few: Carry, many: Carry) -> Carry:
     """The carry at the start of a run, with a memory of all contacts.
 
     Args:
@@ -50,10 +50,10 @@ def told_of_all(system: System, p: PyTree, few: Carry, many: Carry) -> Carry:
     chosen = system.chosen
     sizes, wide = (
         widths(few.memory, many.memory, chosen, system.nc),
-        functools.partial(widened, chosen, p),
+        functools.partial(widen, chosen, p),
     )
     memory = _each(few.memory, sizes, wide, lambda x: _unknown(wide, x))
-    return dataclasses.replace(few, memory=Whole(memory=memory, widths=sizes))
+    return dataclasses.replace(few, memory=WholeMemory(memory=memory, widths=sizes))
 
 
 def _unknown(of: Callable[[Any, int, Any], Any], touch: Touch) -> Touch:
@@ -62,12 +62,12 @@ def _unknown(of: Callable[[Any, int, Any], Any], touch: Touch) -> Touch:
     return Touch(**{name: of(x, 1, NEVER if name == "off" else 0) for name, x in fields.items()})
 
 
-def seen(
-    system: System, p: PyTree, carry: Carry, closing: Closing | None
-) -> tuple[Carry, Closing | None]:  # fmt: skip
+def narrow_to_chosen(
+    system: System, p: PyTree, carry: Carry, closing: ClosedPhases | None
+) -> tuple[Carry, ClosedPhases | None]:  # fmt: skip
     """Carry and closed phases of the chosen contacts alone."""
     chosen, count, whole = system.chosen, system.nc, carry.memory
-    one = functools.partial(narrowed, chosen, p, count)
+    one = functools.partial(narrow, chosen, p, count)
 
     memory = _each(whole.memory, whole.widths, one, lambda x: _unknown(one, x))
     if closing is not None:
@@ -75,12 +75,12 @@ def seen(
     return dataclasses.replace(carry, memory=memory), closing
 
 
-def told(
+def widen_to_all(
     criteria: Criteria, system: System, p: PyTree, before: Carry, carry: Carry, output: Output
 ) -> tuple[Carry, Output]:
     """Carry and output of all contacts, after a step of the chosen ones; the others are open."""
     chosen, whole = system.chosen, before.memory
-    wide = functools.partial(widened, chosen, p)
+    wide = functools.partial(widen, chosen, p)
     flown = iter([fly(criteria, x) for x in _leaves(whole.memory)[0] if isinstance(x, Touch)])
 
     def touch(x: Touch) -> Touch:
@@ -93,7 +93,7 @@ def told(
         if kind.axes[:1] == ("nc",) and getattr(output, name) is not None
     }
     own |= {
-        name: widened_rows(chosen, p, getattr(output, name))
+        name: widen_rows(chosen, p, getattr(output, name))
         for name, kind in QUANTITIES.items()
         if kind.axes == ("nd",) and getattr(output, name) is not None
     }
@@ -107,4 +107,4 @@ def told(
     output = dataclasses.replace(
         output, **own, event=event, contact=contact, status=output.status | lost
     )  # fmt: skip
-    return dataclasses.replace(carry, memory=Whole(memory=memory, widths=whole.widths)), output
+    return dataclasses.replace(carry, memory=WholeMemory(memory=memory, widths=whole.widths)), output

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from nsjax import notes
 from nsjax.contact.criteria import Criteria
-from nsjax.contact.events import Touch, lasting, normals
+from nsjax.contact.events import Touch, held_or_hopping, normals
 from nsjax.core.branches import branch
 from nsjax.core.operators import touching
 from nsjax.core.step import SystemState, formed
@@ -32,7 +32,8 @@ by the regularisation of the contact solver, 1e-9 of it."""
 def at_border(friction: Array, blow: Sequence[Array], change: Sequence[Array], dt: Array) -> Array:
     """Contacts (nc,) bool whose impact is nearer to the border of sticking and sliding than a step
     resolves. A scheme knows the instant of an impact, and so the state before it, to one step, or to
-    several steps after bounces (`unsure`); the answer changes in this time, and may reach the border::
+    several steps after bounces (`instant_uncertainty`). In this time the impulse and the velocity after the
+    impact change, and may reach the border::
 
         sticks:  mu P_N - |P_T|  <=  dt (mu |dP_N/dt| + |dP_T/dt|)
         slides:  |u_T|           <=  dt |du_T/dt|
@@ -50,13 +51,14 @@ def at_border(friction: Array, blow: Sequence[Array], change: Sequence[Array], d
     return near & (friction * p[:, 0] > 0.0)
 
 
-def unsure(bounced: Array, restitution: Array, islands: int) -> Array:
+def instant_uncertainty(bounced: Array, restitution: Array, islands: int) -> Array:
     """Uncertainty (nc,) of the instants of impacts of each contact, in steps.
 
-    One step, and more after a bounce: an impact that is found ``s`` too late leaves its contact displaced
-    by ``(1 + e) |r| s``, the way that it has gone too far and has not yet returned; at its rate of return
-    ``e |r|`` the body is late by ``(1 + e) / e`` of ``s`` from then on. Bounces before the last one are not
-    counted: in the worst case, which does not repeat itself, each adds as much again.
+    One step, and more after a bounce. An impact that is found a time ``s`` too late leaves the body
+    displaced by ``(1 + e) |r| s``: it has gone ``|r| s`` too far, and has not yet returned by ``e |r| s``.
+    It returns at the rate ``e |r|``, so that all its later events are late by ``s (1 + e) / e``. Bounces
+    before the last one are not counted: each would add as much again only if all of them were found as late
+    as possible.
 
     Args:
         bounced: (nc,) bool, contacts that have bounced and not come to rest.
@@ -130,7 +132,7 @@ def slowing(criteria: Criteria, slide: Array, touch: Touch, active: Array) -> Ar
     A contact that opens within the step does not turn: the motion after it is that without the contact.
     """
     slow = norm(slide) <= criteria.slow * norm(slide - touch.slide)
-    return lasting(criteria, touch, active) & slow
+    return held_or_hopping(criteria, touch, active) & slow
 
 
 def may_turn(criteria: Criteria, slide: Array, touch: Touch, active: Array, v: Array) -> Array:
@@ -156,7 +158,7 @@ def reversal(
     return held & sliding(criteria, tangential, v) & (jnp.sum(tangential * later, axis=1) < 0.0)
 
 
-def unresolved(criteria: Criteria, turns: Array, tangential: Array, change: Array, v: Array) -> Array:
+def unresolved_turns(criteria: Criteria, turns: Array, tangential: Array, change: Array, v: Array) -> Array:
     """Notes (nc,) on contacts in space that turn within a step without passing through rest.
 
     The component of the velocity across its rate of change is then neither zero nor large beside its change

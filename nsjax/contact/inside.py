@@ -14,7 +14,7 @@ from nsjax.types import Array, PyTree
 
 
 @dataclasses.dataclass(frozen=True)
-class Inside:
+class InteriorEquations:
     """Equations over ``y = (z, x)``: unknowns, then the impulses of the joints inside the structure::
 
         residual(z) - W_J x - W P = 0,      rates_J(z) = 0
@@ -128,9 +128,11 @@ class Inside:
         return self.equations.given(data)
 
 
-def inside_of(equations: Any, unknowns: int) -> Inside | None:
-    """`Inside` of equations whose structure interleaves joints; None for others."""
+def inside_of(equations: Any, unknowns: int) -> InteriorEquations | None:
+    """`InteriorEquations` of equations whose structure interleaves joints; None for others."""
     structure = interleaving(equations.structure)
     if not equations.nb or structure is None:
         return None
-    return Inside(equations, unknowns, structure.inside(unknowns // structure.copies), structure.copies)
+    return InteriorEquations(
+        equations, unknowns, structure.inside(unknowns // structure.copies), structure.copies
+    )

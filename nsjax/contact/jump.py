@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.certificate import worst_contact
-from nsjax.contact.problem import ContactProblem, Factored
+from nsjax.contact.problem import ContactProblem, DelassusFactors
 from nsjax.contact.solvers import SolverSettings
 from nsjax.core.branches import branch
 from nsjax.core.inertia import Inertia
@@ -77,10 +77,6 @@ class StepForces:
     constraint_rate: Array | None = None
     settling: Array | None = None
 
-    def drift_of(self, v: Array) -> Array:
-        """``drift``, zero if there is none, as a change of ``v``."""
-        return jnp.zeros_like(v) if self.drift is None else self.drift
-
 
 IMPACT = StepForces()
 
@@ -104,7 +100,7 @@ def jump_problem(
         friction, given = law.friction_of(nc), law.given(nc, forces.duration)
     smooth, bounded = rows.single
     problem = ContactProblem(
-        nc=nc, nt=nt, nb=nb, delassus=Factored(wt=rows.wt, response=f.response), free=free,
+        nc=nc, nt=nt, nb=nb, delassus=DelassusFactors(wt=rows.wt, response=f.response), free=free,
         friction=friction, mask=active[:nc], given=given, smooth=smooth, bounded=bounded,
     )  # fmt: skip
     if nc:
@@ -137,7 +133,8 @@ def velocity_jump(
 
     Source: [S&U&S (8)-(13)]; [R&S (46)-(54)].
     """
-    rows, v, drift = f.rows, f.at.v, forces.drift_of(f.at.v)
+    rows, v = f.rows, f.at.v
+    drift = jnp.zeros_like(v) if forces.drift is None else forces.drift
     before = rows.rate(v)
     free, lift, hold = drift, None, None
     if rows.joints is not None:
@@ -149,7 +146,7 @@ def velocity_jump(
     answer = settings.solve(problem, begin)
     dv, constraints = f.velocity_change(answer.x), problem.bilateral(answer.x)
     if hold is not None:
-        more = f.inertia.held(matvec(rows.wt.T, answer.x), jnp.zeros_like(hold))
+        more = f.inertia.constrained(matvec(rows.wt.T, answer.x), jnp.zeros_like(hold))
         constraints = jnp.concatenate([hold + more[1], constraints])
     none = no_jump(f.at.system)
     worst = none.worst
@@ -222,4 +219,4 @@ def _joints_answer(joints: Joints, inertia: Inertia, v: Array, push: Array | Non
     rates are zero, and these impulses.
     """
     push = jnp.zeros_like(v) if push is None else push
-    return inertia.held(push, -joints.rate(v))
+    return inertia.constrained(push, -joints.rate(v))

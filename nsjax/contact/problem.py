@@ -16,7 +16,7 @@ from nsjax.types import Array, record
 
 
 @record()
-class Factored:
+class DelassusFactors:
     """A Delassus operator ``G = wt response`` that is applied without being formed.
 
     Args:
@@ -34,9 +34,9 @@ class Factored:
         return matmul_by_rows(self.wt, self.response.T)
 
     @property
-    def values(self) -> Factored:
+    def values(self) -> DelassusFactors:
         """The factors of all blocks, along a leading axis."""
-        return Factored(wt=self.wt.values, response=self.response.values)
+        return DelassusFactors(wt=self.wt.values, response=self.response.values)
 
 
 SUMMED = 64
@@ -98,7 +98,7 @@ class ContactProblem:
     Args:
         nc, nt, nb: contacts, tangents per contact, bilateral rows;
             ``m = (nc - smooth - bounded) (1 + nt) + smooth + bounded + nb``.
-        delassus: ``G`` (m, m), rows contact by contact, bilateral rows last; or `Factored`, which
+        delassus: ``G`` (m, m), rows contact by contact, bilateral rows last; or `DelassusFactors`, which
             the certificate applies as it is and the solvers make dense; or `Blocks`, one per island:
             no contact of an island moves one of another.
         free: ``F`` (m,) [m/s].
@@ -178,32 +178,32 @@ class ContactProblem:
     def velocity(self, x: Array) -> Array:
         """``u = F + G x``."""
         g = self.delassus
-        if isinstance(g, Factored):
+        if isinstance(g, DelassusFactors):
             return self.free + matvec(g.wt, matvec(g.response, x))
         return self.free + matvec(g, x)
 
     def dense(self) -> ContactProblem:
         """The same problem with ``G`` as a matrix."""
-        if not isinstance(self.delassus, Factored):
+        if not isinstance(self.delassus, DelassusFactors):
             return self
         return dataclasses.replace(self, delassus=self.delassus.dense())
 
     @property
     def matrix(self) -> Array:
         """``G`` (m, m) of a dense problem."""
-        assert not isinstance(self.delassus, Factored), "call dense() first"
+        assert not isinstance(self.delassus, DelassusFactors), "call dense() first"
         matrix: Array = self.delassus
         return matrix
 
     @property
     def paired(self) -> bool:
         """Whether rows are those of contacts between two bodies each (`nsjax.linalg.Paired`)."""
-        return isinstance(self.delassus, Factored) and isinstance(self.delassus.wt, Paired)
+        return isinstance(self.delassus, DelassusFactors) and isinstance(self.delassus.wt, Paired)
 
     @property
     def islands(self) -> int:
         """Number of blocks of ``G``; 0 for an array."""
-        g = self.delassus.wt if isinstance(self.delassus, Factored) else self.delassus
+        g = self.delassus.wt if isinstance(self.delassus, DelassusFactors) else self.delassus
         return g.values.shape[0] if isinstance(g, Blocks) else 0
 
     def by_island(self) -> ContactProblem:
@@ -223,7 +223,7 @@ class ContactProblem:
         A row that no impulse moves (``G_kk = 0``) gets the least of the others.
         """
         g = self.delassus
-        if isinstance(g, Factored):
+        if isinstance(g, DelassusFactors):
             diagonal = product_diagonal(g.wt, g.response)
         elif isinstance(g, Blocks):
             diagonal = g.diagonal()

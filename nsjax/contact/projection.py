@@ -13,7 +13,7 @@ from nsjax.core.branches import branch
 from nsjax.core.operators import acting, position_gradient
 from nsjax.core.step import SystemState
 from nsjax.core.system import System
-from nsjax.core.velocity_rows import slid
+from nsjax.core.velocity_rows import slip_of
 from nsjax.linalg import BlockTridiagonal, Structure, matvec
 from nsjax.types import Array, PyTree, record
 
@@ -108,7 +108,7 @@ def position_rows(system: System, t: Array, moved: tuple[Array, Array | None], p
     if system.nb > system.nh:
         parts.append(system.constraint(t, end, p))
     if system.nh:
-        parts.append(jnp.zeros(system.nh) if xi is None else slid(system, t, q, xi, p))
+        parts.append(jnp.zeros(system.nh) if xi is None else slip_of(system, t, q, xi, p))
     return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 

@@ -53,7 +53,7 @@ def through_events(
     contacts = frozen(contacts)
     if not family.derivative:
         r, f = respond(step, contacts)
-        return r, look_at(family, *frozen((step, contacts, r, f))).told
+        return r, look_at(family, *frozen((step, contacts, r, f))).report
     return _moving(respond, family)(step, contacts)
 
 
@@ -63,7 +63,7 @@ def _moving(respond: Respond, family: Family) -> Any:
     @jax.custom_jvp
     def taken(step: Step, contacts: Contacts) -> tuple[Stepped, ContactReport]:
         r, f = respond(step, contacts)
-        return r, look_at(family, *frozen((step, contacts, r, f))).told
+        return r, look_at(family, *frozen((step, contacts, r, f))).report
 
     @functools.partial(taken.defjvp, symbolic_zeros=True)
     def rule(primals: Any, tangents: Any) -> Any:
@@ -76,7 +76,8 @@ def _moving(respond: Respond, family: Family) -> Any:
         def before(x: list[Array]) -> tuple[list[Array], Array]:
             live = at.whole(x)
             times = functools.partial(_times, family, b)
-            tau = branch(jnp.any(b.shifts), times, _no_times, live, again=True)
+            none = lambda step: jnp.zeros(step.system.nc)  # noqa: E731
+            tau = branch(jnp.any(b.shifts), times, none, live, again=True)
             shift = saltation.shift_of(tau, b.shifts, apart(b.found))
             system, v, a = live.system, step.state.v, b.motion.a_before
             state = saltation.shift_state(system, live.state, v, a, shift.mean)
@@ -111,7 +112,7 @@ def _after(
     family: Family, step: Step, contacts: Contacts, r: Stepped, b: StepEvents, tau: Array
 ) -> tuple[Stepped, ContactReport]:
     """The step shifted back along the motion after its events, and its report."""
-    system, told = step.system, b.told
+    system, report = step.system, b.report
     shift = saltation.shift_of(tau, b.shifts, apart(b.found))
     end = shift_back(system, r.end, b.motion, shift)
     # impulses change by the forces before less those after the event, times its shift
@@ -120,11 +121,11 @@ def _after(
     jump = dataclasses.replace(
         r.jump, contacts=rows[:count].reshape(r.jump.contacts.shape), constraints=rows[count:]
     )
-    landed = told.touch.held & ~contacts.touch.held
+    landed = report.touch.held & ~contacts.touch.held
     settle = lambda s: settled(family, step.at(s), landed)  # noqa: E731
     end = branch(jnp.any(landed), settle, lambda s: s, end, again=True)
-    told = dataclasses.replace(told, tau=jnp.where(told.impact, tau, 0.0))
-    return dataclasses.replace(r, end=end, jump=jump), told
+    report = dataclasses.replace(report, tau=jnp.where(report.impact, tau, 0.0))
+    return dataclasses.replace(r, end=end, jump=jump), report
 
 
 def _times(family: Family, b: StepEvents, step: Step) -> Array:
@@ -134,11 +135,6 @@ def _times(family: Family, b: StepEvents, step: Step) -> Array:
         slip = family.slip(step.start, step.dt)
         function = jnp.where(b.found.impacts, function, jnp.sum(slip * b.turning, axis=1))
     return saltation.event_shift(function, b.rate, b.shifts, apart(b.found), family.refuse).tau
-
-
-def _no_times(step: Step) -> Array:
-    """Time shifts (nc,) of a step without events."""
-    return jnp.zeros(step.system.nc)
 
 
 def settled(family: Family, live: SystemState, fresh: Array) -> State:

@@ -115,9 +115,9 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
     """Plain Newton; where it fails, by way of compliant contacts.
 
     Where many contacts are possible but few active, both run on the active contacts alone, gathered to
-    fixed places. If there are more, they run on the whole problem, in a branch of their own, or with
-    ``few`` not at all. Up to two active contacts of a few planar ones have plain steps of their own, unless
-    ``rare``.
+    fixed places. If more contacts are active, both run on the whole problem, in a separate branch; with
+    ``few`` the problem is left unsolved instead. If at most two of a few planar contacts are active, these
+    two get Newton steps of their own, unless ``rare``.
     """
     problem, (tolerance, cap, begin) = data
     if not problem.nc:
@@ -127,7 +127,7 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
     def pair(problem: ContactProblem) -> Iterate:
         few = gather(problem, PAIR, PAIR)
         end = newton(few.problem.dense(), tolerance=tolerance, max_iterations=cap, scaled=False)
-        # unsolved: plain steps on the whole problem would fail alike
+        # unsolved: plain steps on the whole problem would fail as well
         steps = jnp.where(end.residual <= tolerance, end.steps, cap)
         return Iterate(x=few.spread(end.x), u=problem.free, residual=end.residual, steps=steps)
 

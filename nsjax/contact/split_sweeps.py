@@ -12,9 +12,9 @@ so that steps of its size never overshoot where friction does not couple to the 
 brings nearly as much as one from contact to contact, by a few operations on long arrays.
 
 Anderson's mixing of the last sweeps makes them as fast as a Krylov method once it is settled which contacts
-stick and slide. Before, mixing may run across kinks, or in circles around a kink: then less of it is taken,
-and where it gains too little, plain sweeps take over, twice as many each time. They creep, but arrive. Cost
-and memory of a sweep are in proportion to the contacts.
+stick and slide. Before that, a mixed step may cross kinks, or cycle around one: then a smaller share of it
+is taken, and where mixing gains too little, plain sweeps follow, twice as many each time. These converge
+slowly, but reliably. Cost and memory of a sweep are in proportion to the contacts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from nsjax.contact.certificate import LARGEST_RATIO, impulse_scale, natural_resi
 from nsjax.contact.compliant_ways import newton_by_compliance
 from nsjax.contact.cone_newton import cone_newton
 from nsjax.contact.newton import beginning
-from nsjax.contact.problem import ContactProblem, Factored, GivenNormals, project_disk
+from nsjax.contact.problem import ContactProblem, DelassusFactors, GivenNormals, project_disk
 from nsjax.linalg import Paired
 from nsjax.types import Array, record
 
@@ -63,11 +63,10 @@ SWEEPS = 200
 """Most sweeps, in multiples of the Newton steps allowed."""
 
 PATIENCE = 400
-"""Most sweeps that may be missing. Every `SPAN` sweeps, from the second time on, their number is estimated:
-so many as reach the tolerance if the certificate goes on falling as in the last `SPAN`. If it is larger,
-Newton's method takes over, up to 180 steps of which take as long as ten sweeps each. A thousand spheres
-that settle are solved to 1e-11 by 130 to 150 sweeps in 0.15 s; Newton's method after 50 sweeps took 0.4 to
-3 s.
+"""Largest number of further sweeps. Every `SPAN` sweeps, from the second time on, the number that is still
+needed is extrapolated from the fall of the certificate in the last `SPAN`. If it is larger, Newton's method
+takes over, up to 180 steps of which take as long as ten sweeps each. A thousand spheres that settle are
+solved to 1e-11 by 130 to 150 sweeps in 0.15 s; Newton's method after 50 sweeps took 0.4 to 3 s.
 """
 
 LARGEST = 1100
@@ -139,7 +138,7 @@ class _Group:
 
 def _group(problem: ContactProblem) -> _Group:
     """All contacts of a problem as one group."""
-    g: Factored = problem.delassus
+    g: DelassusFactors = problem.delassus
     of, blocks = g.wt.of, g.wt.blocks
     held = jnp.where((of < blocks)[:, :, None, None], g.response.values, 0.0)
     return _Group(
@@ -203,7 +202,7 @@ def _parts(problem: ContactProblem) -> ContactProblem:
         for a in (g.wt, g.response)
     )
     return ContactProblem(
-        nc=n, nt=problem.nt, nb=0, delassus=Factored(wt=wt, response=response),
+        nc=n, nt=problem.nt, nb=0, delassus=DelassusFactors(wt=wt, response=response),
         free=problem.free.reshape(GROUPS, -1), friction=apart(problem.friction), mask=apart(problem.mask),
     )  # fmt: skip
 
@@ -240,7 +239,7 @@ def _dealt(problem: ContactProblem, width: int) -> _GroupedProblem:
         given = GivenNormals(on=jnp.asarray(given.on)[which], normal=given.normal[which])
     few = ContactProblem(
         nc=GROUPS * width, nt=problem.nt, nb=0,
-        delassus=Factored(wt=g.wt.taken(which), response=g.response.taken(which)),
+        delassus=DelassusFactors(wt=g.wt.taken(which), response=g.response.taken(which)),
         free=problem.contacts(problem.free)[which].reshape(-1), friction=problem.friction[which],
         mask=problem.mask[which] & (rank < nc), given=given,
     )  # fmt: skip
@@ -255,7 +254,7 @@ def split_steps(
     """Impulses (m,), sweeps and Newton steps taken, and certificate of a problem between pairs of bodies.
 
     Args:
-        problem: whose operator is `Factored` into `Paired` rows.
+        problem: whose operator is `DelassusFactors` into `Paired` rows.
         tolerance: of the relative natural-map residual.
         cap: () int, the sweeps end after ``SWEEPS * cap``; for Newton's method see `cone_newton`.
         start: (m,) impulses to begin with; None: zeros.
@@ -263,9 +262,9 @@ def split_steps(
     Limits: sweeps converge linearly; where wedged contacts slide slowly along directions in which hardly
     anything moves (a heap that comes together), or bodies differ by orders of magnitude, they creep. If
     more than `PATIENCE` are missing `nsjax.contact.cone_newton` goes on from there. If friction is so
-    large that it does not end, `nsjax.contact.compliant_ways` goes on with the matrix of the contacts that
-    take part, if this has at most `LARGEST` rows. With more the cap may come first: the certificate says
-    so.
+    large that this iteration does not converge either, `nsjax.contact.compliant_ways` goes on with the
+    matrix of the contacts that take part, if it has at most `LARGEST` rows. With more rows the iteration
+    may end at the cap: the certificate then exceeds the tolerance.
     """
     first = jnp.zeros_like(problem.free) if start is None else start
     count, most = jnp.sum(problem.mask), SWEEPS * cap
@@ -300,7 +299,8 @@ def _by_matrix(
     problem: ContactProblem, x: Array, *, tolerance: Array, cap: Array
 ) -> tuple[Array, Array, Array]:
     """The better of ``x`` and the answer with the matrix, where `cone_newton` has failed. Where no impulses
-    fulfil the laws the ``x`` of sweeps may be enormous: the gentle ones with the matrix are taken.
+    fulfil the laws, the ``x`` of sweeps may be enormous: then the bounded impulses of the compliant
+    contacts are returned.
     """
     matrix = problem.dense()
     before, scale = natural_residual(problem, x), impulse_scale(problem, problem.scaling())[1]
@@ -351,7 +351,7 @@ def _mixed_sweeps(
         x = s.x + s.f - s.share * mixing.added(s.moves, _weights(s))
         f = rows.plain(x)
         size = jnp.sum(f * f)
-        # a mixed step that leads astray is forgotten; its place holds nothing
+        # a mixed step that is rejected leaves no entry in the history
         bad = ~(size <= WORSE * WORSE * s.size) & (s.known > 0)
         change, here = f - s.f, np.arange(REMEMBERED) == s.place
         moves, changes = (

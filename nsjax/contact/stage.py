@@ -243,8 +243,8 @@ def _solver(equations: Equations, measured: int) -> Callable[[Any], Any]:
 
         if equations.structure.dense:
             return step
-        # forces of curved constraints couple unknowns outside the promised pattern: a tangent without
-        # them is good enough to iterate with, and a second step squares what its derivative leaves out
+        # forces of curved constraints couple unknowns outside the promised pattern. The iteration converges
+        # without these couplings; for the derivative a second step makes their error quadratic
         return lambda live: step(live, *step(live))
 
     return implicit_solution(functools.partial(_iterate, measured), live_step)
@@ -359,10 +359,10 @@ def solve_stage(
     The tangent is formed in the first pass and kept while passes contract by ten; the iteration stops
     when the estimated next update is below ``tolerance`` times the scale of the velocities, so that no
     pass is spent on verification. If equations are `Freezing` with ``tangent = "mass"``, the first tangent
-    is frozen in position and velocity; a full one follows if passes with it contract too slowly, as also
-    after a tangent that was carried here from an earlier step. If updates grow with a full tangent, too,
-    the iteration restarts at ``start.again``, now with a new tangent in every
-    pass. Forward and reverse derivatives by the full tangent at the answer.
+    is frozen in position and velocity. If passes with it, or with a tangent of an earlier step, contract
+    too slowly, a full tangent is formed. If updates grow with a full tangent, too, the iteration restarts
+    at ``start.again`` and forms a tangent in every pass. Forward and reverse derivatives follow from the
+    full tangent at the answer.
 
     Args:
         equations: static functions of the step.

@@ -28,7 +28,7 @@ class StepEvents:
 
     Args:
         found: approaching contacts.
-        told: report on all contacts.
+        report: report on all contacts.
         shifts: (nc,) bool, events whose times move.
         rate: (nc,) rates of their event functions.
         aside: (nv, nc) see `nsjax.contact.event_motion.EventMotion`.
@@ -37,7 +37,7 @@ class StepEvents:
     """
 
     found: Approach
-    told: ContactReport
+    report: ContactReport
     shifts: Array
     rate: Array
     aside: Array
@@ -84,7 +84,7 @@ class _ContactView:
         f, known = self.f or formed(self.ahead), self.contacts
         return events.approach(self.step, f, known.touch, known.active, self.gap)
 
-    def events(self, r: Stepped, found: Approach, told: ContactReport) -> StepEvents:
+    def events(self, r: Stepped, found: Approach, report: ContactReport) -> StepEvents:
         """Events of the step: impacts, else reversals of sliding, by the velocities at its start; a belt
         may have changed those at the predicted state.
         """
@@ -97,9 +97,9 @@ class _ContactView:
             own = jnp.sum(events.normals(system, f.rows.wt).T * back, axis=0)
             aside = back * jnp.where(found.impacts, found.rates / own, 0.0)
         e = system.law(self.step.params).row_restitution(system.nc, 0)
-        reach = self.step.dt * friction_decisions.unsure(touch.bounced, e, system.islands)
-        motion = motion_around(self._around(r, told.touch, f, aside), apart(found), reach)
-        shifts, rate, bits = found.impacts, found.rates, told.notes
+        reach = self.step.dt * friction_decisions.instant_uncertainty(touch.bounced, e, system.islands)
+        motion = motion_around(self._around(r, report.touch, f, aside), apart(found), reach)
+        shifts, rate, bits = found.impacts, found.rates, report.notes
         turning = jnp.zeros((system.nc, system.nt))
         if self.turns:
             v, dt, slide = self.step.state.v, self.step.dt, self.slide
@@ -112,14 +112,14 @@ class _ContactView:
                 shifts | turns,
                 jnp.where(found.impacts, rate, jnp.sum(turning * turning, axis=1)),
             )
-            bits = bits | friction_decisions.unresolved(self.criteria, turns, slide, turning, v)
+            bits = bits | friction_decisions.unresolved_turns(self.criteria, turns, slide, turning, v)
         struck = over_links(
             lambda links, impacts: jnp.any(links & impacts, axis=1), found.links, found.impacts
         )
         bits = bits | jnp.where(struck & motion.near & jnp.any(shifts), notes.KINK, 0)
         return StepEvents(
-            found=found, told=dataclasses.replace(told, notes=bits), shifts=shifts, rate=rate, aside=aside,
-            turning=turning, motion=motion,
+            found=found, report=dataclasses.replace(report, notes=bits), shifts=shifts, rate=rate,
+            aside=aside, turning=turning, motion=motion,
         )  # fmt: skip
 
     def _around(self, r: Stepped, after: Touch, f: Formed, aside: Array) -> EventMotion:
@@ -147,7 +147,7 @@ class _ContactView:
         impact elsewhere may have sent them away.
         """
         f, active = self.f, self.contacts.active
-        hops = events.lasting(self.criteria, self.contacts.touch, active) & ~active
+        hops = events.held_or_hopping(self.criteria, self.contacts.touch, active) & ~active
 
         def stays(_: None) -> Array:
             if f is None:
@@ -168,7 +168,7 @@ class _ContactView:
         load, under = loaded(jump, active), self.contacts.load
         held = self.family.held(self.step, self.contacts, r, found, load) | hops
         impact = found.impacts & load
-        after = events.touched(touch, found, active, load, held)
+        after = events.touch_after_step(touch, found, active, load, held)
         return ContactReport(
             touch=dataclasses.replace(after, slide=self.slide, stuck=stuck),
             notes=found.notes
@@ -201,9 +201,9 @@ def look_at(family: Family, step: Step, contacts: Contacts, r: Stepped, f: Forme
     )  # fmt: skip
     new = jnp.any(contacts.active & ~touch.held) | jnp.any(slow)
     found = branch(new, lambda _: look.approach(), lambda _: events.no_approach(system), None)
-    told = look.report(r, found)
+    report = look.report(r, found)
     quiet = StepEvents(
-        found=found, told=told, shifts=jnp.zeros(system.nc, bool), rate=jnp.zeros(system.nc),
+        found=found, report=report, shifts=jnp.zeros(system.nc, bool), rate=jnp.zeros(system.nc),
         aside=jnp.zeros_like(no_motion(system).along), turning=jnp.zeros((system.nc, system.nt)),
         motion=no_motion(system),
     )  # fmt: skip
@@ -211,7 +211,7 @@ def look_at(family: Family, step: Step, contacts: Contacts, r: Stepped, f: Forme
         return quiet
     meets = jnp.any(found.impacts) | jnp.any(slow)
     # derivatives and notes alone need this branch: other programs have returned above
-    return branch(meets, lambda _: look.events(r, found, told), lambda _: quiet, None)
+    return branch(meets, lambda _: look.events(r, found, report), lambda _: quiet, None)
 
 
 def apart(found: Approach) -> Array:

@@ -296,11 +296,13 @@ def _check_start(
 
 def _check_mass(mass: np.ndarray, rows: np.ndarray | None, scheme: Scheme | None) -> None:
     if not np.all(np.isfinite(mass)):
-        raise InputError("mass has entries that are not finite at the start")
+        raise InputError("mass has entries that are not finite at the start; check params and state")
     size = np.max(np.abs(mass))
     skew = np.max(np.abs(mass - mass.T))
     if skew > SKEW_TOLERANCE * size:
-        raise InputError(f"mass is not symmetric at the start: |M - M'| = {skew:.3g}")
+        raise InputError(
+            f"mass is not symmetric at the start: |M - M'| = {skew:.3g}; return a symmetric matrix"
+        )
     smallest = np.linalg.eigvalsh(mass)[0]
     if smallest > 0:
         return

@@ -18,7 +18,7 @@ from nsjax.core.system import System
 from nsjax.types import Array, PyTree, record
 
 
-class Chosen(Protocol):
+class ContactChoice(Protocol):
     """The few chosen contacts of a step; frozen and hashable. Functions take refreshed parameters ``p``.
 
     The last ``common`` contacts are the last ones of both systems, in their order. The first bounded rows
@@ -47,15 +47,15 @@ class Chosen(Protocol):
     def rows(self, p: PyTree) -> tuple[Array, Array, Array]:
         """``which``, ``used`` and ``places`` for the bounded rows that follow contacts."""
 
-    def lost(self, p: PyTree) -> dict[str, Array]:
-        """Number () of pairs for which a group had no places, by the name of the group."""
+    def near_counts(self, p: PyTree) -> dict[str, Array]:
+        """Largest number () of near pairs of two kinds of shapes, by the name of the group."""
 
     def overflow(self, p: PyTree) -> Array:
         """() bool, whether more contacts were near than there are places."""
 
 
 @record(static=("widths",))
-class Whole:
+class WholeMemory:
     """Memory of a scheme in terms of all contacts.
 
     Args:
@@ -68,7 +68,7 @@ class Whole:
     widths: tuple[int, ...]
 
 
-def widths(few: PyTree, many: PyTree, chosen: Chosen, count: int) -> tuple[int, ...]:
+def widths(few: PyTree, many: PyTree, chosen: ContactChoice, count: int) -> tuple[int, ...]:
     """Entries for a contact in each leaf, from the shapes of the leaves for the few and for ``count``, in
     which bounded rows count as contacts.
 
@@ -88,7 +88,7 @@ def widths(few: PyTree, many: PyTree, chosen: Chosen, count: int) -> tuple[int, 
     return tuple(found)
 
 
-def narrowed(chosen: Chosen, p: PyTree, count: int, x: Array, width: int, none: Any = 0) -> Array:
+def narrow(chosen: ContactChoice, p: PyTree, count: int, x: Array, width: int, none: Any = 0) -> Array:
     """Array of the few contacts, with their bounded rows, from that of all ``count`` contacts with theirs,
     ``none`` in empty places.
 
@@ -114,7 +114,7 @@ def _few(x: Array, width: int, which: Array, used: Array, none: Any) -> Array:
     return own.reshape(-1, *x.shape[1:])
 
 
-def widened(chosen: Chosen, p: PyTree, x: Array, width: int, others: Any = 0) -> Array:
+def widen(chosen: ContactChoice, p: PyTree, x: Array, width: int, others: Any = 0) -> Array:
     """Array of all contacts from that of the few, both with or without the bounded rows.
 
     Args:
@@ -134,7 +134,7 @@ def widened(chosen: Chosen, p: PyTree, x: Array, width: int, others: Any = 0) ->
     return jnp.concatenate(parts)
 
 
-def widened_rows(chosen: Chosen, p: PyTree, x: Array) -> Array:
+def widen_rows(chosen: ContactChoice, p: PyTree, x: Array) -> Array:
     """Array (nd,) of all bounded rows from that of the few; zero for rows of contacts without a place."""
     if not chosen.followers[0]:
         return x

@@ -170,7 +170,7 @@ class Filters:
 
 
 @dataclasses.dataclass(frozen=True)
-class Inner:
+class UnfilteredFunction:
     """A function of the system that sees neither activations nor velocities."""
 
     function: Fn
@@ -183,7 +183,7 @@ class Inner:
 
 @dataclasses.dataclass(frozen=True)
 class FilteredChoice:
-    """The chosen contacts of a system with filters (`nsjax.core.chosen.Chosen`)."""
+    """The chosen contacts of a system with filters (`nsjax.core.chosen.ContactChoice`)."""
 
     chosen: Any
     filters: Filters
@@ -232,9 +232,9 @@ class FilteredChoice:
         found: Array = self.chosen.overflow(p.model)
         return found
 
-    def lost(self, p: FilteredParams) -> dict[str, Array]:
-        """Number of pairs for which a group had no places, by the name of the group."""
-        found: dict[str, Array] = self.chosen.lost(p.model)
+    def near_counts(self, p: FilteredParams) -> dict[str, Array]:
+        """Largest number () of near pairs of two kinds of shapes, by the name of the group."""
+        found: dict[str, Array] = self.chosen.near_counts(p.model)
         return found
 
 
@@ -248,7 +248,9 @@ def with_filters(system: System, filters: Filters) -> System:
     for name in (*STILL, *MOVING):
         function = getattr(system, name)
         if function is not None:
-            changes[name] = getattr(filters, name) if name in MOVING else Inner(function, filters)
+            changes[name] = (
+                getattr(filters, name) if name in MOVING else UnfilteredFunction(function, filters)
+            )
     if system.refresh is not None:
         changes["refresh"] = filters.refresh
     if system.chosen is not None:

@@ -35,7 +35,7 @@ NO_RESPONSES = (
 
 
 @record()
-class KeptInertia:
+class ConstantInertia:
     """Inertia that is constant over a run: its factors, and ``M^-1 W`` (nv, rows) of all rows."""
 
     factors: Elimination
@@ -104,7 +104,7 @@ class Inertia:
         """
         return matmul(rows, self.inverse).T
 
-    def held(self, push: Array, rates: Array) -> tuple[Array, Array]:
+    def constrained(self, push: Array, rates: Array) -> tuple[Array, Array]:
         """``dv`` (nv,) and impulses ``x`` (inside,) of the joints inside: ``M dv = push + W x`` with
         ``W' dv = rates``.
         """
@@ -171,7 +171,7 @@ def factored_inertia(system: System, t: Array, q: Array, p: PyTree) -> Eliminati
 
 
 def inertia_at(
-    system: System, t: Array | float, q: Array, p: PyTree, kept: KeptInertia | None = None, *,
+    system: System, t: Array | float, q: Array, p: PyTree, kept: ConstantInertia | None = None, *,
     joints: bool = True,
 ) -> Inertia:  # fmt: skip
     """Inertia at ``(t, q)``.
@@ -192,13 +192,13 @@ def inertia_at(
     return Inertia(system=system, q=q, params=p, matrix=matrix, factors=factors, response=response)
 
 
-def constant_inertia(system: System, p: PyTree) -> KeptInertia | None:
+def constant_inertia(system: System, p: PyTree) -> ConstantInertia | None:
     """Factors that hold for a whole run if the structure is constant, else None."""
     if not system.structure.constant:
         return None
     rest = jnp.zeros(system.nq)
     factors = factored_inertia(system, jnp.zeros(()), rest, p)
     if not system.nc and not system.nb:
-        return KeptInertia(factors=factors, response=jnp.zeros((system.nv, 0)))
+        return ConstantInertia(factors=factors, response=jnp.zeros((system.nv, 0)))
     rows = all_rows(system, jnp.zeros(()), rest, p)
-    return KeptInertia(factors=factors, response=factors.solve(rows.wt.T))
+    return ConstantInertia(factors=factors, response=factors.solve(rows.wt.T))

@@ -145,7 +145,7 @@ the others."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Read:
+class DrivenFunction:
     """A function of the system that is called with the params of a system with inputs."""
 
     function: Fn
@@ -159,7 +159,7 @@ class Read:
 
 
 @dataclasses.dataclass(frozen=True)
-class ReadParts:
+class DrivenParts:
     """`System.parts` of a system with inputs."""
 
     parts: Any
@@ -184,8 +184,8 @@ def driven_system(inputs: Inputs) -> System:
     for name in (*TIMED, *STILL):
         function = getattr(system, name)
         if function is not None:
-            wrapped[name] = Read(function, inputs, name in TIMED)
-    parts = None if system.parts is None else ReadParts(system.parts, inputs)
+            wrapped[name] = DrivenFunction(function, inputs, name in TIMED)
+    parts = None if system.parts is None else DrivenParts(system.parts, inputs)
     return dataclasses.replace(
         system, **wrapped, prepare=inputs.prepare, refresh=inputs.refresh, parts=parts, name="", choices=()
     )

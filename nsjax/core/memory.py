@@ -61,7 +61,7 @@ def refuse_more(what: str, needed: float, remedy: str, *, limit: float | None = 
         )
 
 
-def seen_around(tree: PyTree) -> tuple[int, bool]:
+def lanes_around(tree: PyTree) -> tuple[int, bool]:
     """Number of lanes of all `jax.vmap` around a tree of tracers, and whether the tree is differentiated.
     Transformations outside of a `jax.jit` cannot be seen.
     """
@@ -93,7 +93,7 @@ def check_rows(
     Args:
         rows, row_bytes: number of rows of a lane, and bytes of a row.
         traced: whether the run is inside a transformation.
-        lanes: lanes of all batches around the run, see `seen_around`.
+        lanes: lanes of all batches around the run, see `lanes_around`.
         kept: bytes that reverse mode stores of a lane in addition to the rows.
         limit: bytes, `machine_bytes` if None.
 

@@ -72,8 +72,8 @@ class Rows:
             array, or `nsjax.linalg.Blocks` where contacts fall into islands.
         joints: the eliminated constraints; None: there are none.
         closures: number of constraints that are not eliminated.
-        single: number of contacts, behind the others, with a normal alone, and number of contacts, behind
-            these, with the first tangent alone.
+        single: number of contacts that have only a normal row, which follow the contacts with all rows; and
+            number of contacts that have only the first tangent row, which come last.
     """
 
     wt: Any

@@ -122,7 +122,7 @@ class InModes:
             that slide.
         flown: ``memory -> (nc,)`` int, steps since the last bounce of contacts that have not come to rest
             since; large where there is none.
-        remembered: ``(memory, end, held, stuck, met, struck) -> memory`` after a step.
+        remembered: ``(memory, end, held, stuck, active, impact) -> memory`` after a step.
     """
 
     fits: Callable[[Any], bool]

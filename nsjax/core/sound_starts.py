@@ -8,7 +8,7 @@ from nsjax.core import promises
 from nsjax.core.checks import CONSTRAINT_TOLERANCE, PENETRATION_TOLERANCE, RATE_TOLERANCE, SKEW_TOLERANCE
 
 
-def sound(found: dict[str, np.ndarray]) -> np.ndarray:
+def sound_lanes(found: dict[str, np.ndarray]) -> np.ndarray:
     """Lanes (n,) bool that `nsjax.core.checks.check_found` accepts; it may refuse the others.
 
     Args:

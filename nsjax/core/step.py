@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.core.errors import InputError
-from nsjax.core.inertia import Inertia, KeptInertia, inertia_at
+from nsjax.core.inertia import ConstantInertia, Inertia, inertia_at
 from nsjax.core.operators import Rows, all_rows, own_rows, refreshed, row_drift, row_rates
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, is_local
@@ -79,7 +79,7 @@ class SystemState:
         found: Array = self.system.law(self.params).friction_of(self.system.nc)
         return found
 
-    def inertia(self, kept: KeptInertia | None = None) -> Inertia:
+    def inertia(self, kept: ConstantInertia | None = None) -> Inertia:
         """``M(q)``, and what is added to it; ``kept`` where it is constant over a run."""
         found = inertia_at(self.system, self.t, self.q, self.params, kept)
         return found if self.added is None else found.heavier(self.added)

@@ -80,7 +80,7 @@ class System:
             unknown of a step is an impulse take them (Moreau, theta, Gear-Gupta-Leimkuhler).
         damping: ``(t, q, v, p) -> (nv,)``, diagonal of ``D``, or ``(nv, nv)``: ``-dh/dv`` of dampers, which
             stand in ``force``, to be taken implicitly (``joint_damping`` of `nsjax.schemes.moreau`).
-            Symmetric, and ``v D v`` never negative, which is not looked at.
+            Symmetric, and ``v D v`` never negative; neither is checked.
         retract: ``(q, xi) -> q`` moves ``q`` along an increment ``xi`` (nv,).
         difference: ``(q0, q1) -> xi``, inverse of `retract`.
         prepare: ``(p) -> p`` derived constants, evaluated once per run inside the trace.
@@ -103,9 +103,9 @@ class System:
         structure: promise about the sparsity of the tangent, checked before a run: `nsjax.linalg.Dense`
             (up to 2000 velocities), `BlockDiagonal` (free bodies), `BlockTridiagonal`, `Sparse`, `Arrow`,
             `Interleaved` (chains with their joints), or any record of yours with the functions of
-            `nsjax.linalg.Structure`; all but `Dense` need `inertia`. Contacts and (other) constraints are a
-            border and need not fit into it, but where their directions change with the position, the change
-            of their forces must.
+            `nsjax.linalg.Structure`; all but `Dense` need `inertia`. Rows of contacts and (other)
+            constraints form a border and need not fit into the pattern. Where their directions change with
+            the position, the derivatives of their forces must fit.
         islands: number of equal parts into which velocities and contacts fall, part by part, such as free
             bodies on the ground: gap and slip of a contact depend on the velocities of its part
             alone. Rows, responses and contact problems are then those of the parts, and memory and time are
@@ -119,7 +119,8 @@ class System:
             Needs ``refresh``, which finds them, a ``BlockDiagonal`` structure, and neither constraints,
             bounded rows nor islands. Checked before a run. Schemes without them are refused, and there are
             no derivatives.
-        chosen: the few contacts that ``refresh`` chooses, a `nsjax.core.chosen.Chosen`; None: all contacts.
+        chosen: the few contacts that ``refresh`` chooses, a `nsjax.core.chosen.ContactChoice`; None: all
+            contacts.
         name, choices: how the model was made (registered name and its static options), so that a
             saved run can build it again.
 

@@ -30,7 +30,7 @@ def residuals(system: System, t: Array, q: Array, p: PyTree) -> Array:
     return found[0] if len(found) == 1 else jnp.concatenate(found)
 
 
-def slid(system: System, t: Array, q: Array, xi: Array, p: PyTree) -> Array:
+def slip_of(system: System, t: Array, q: Array, xi: Array, p: PyTree) -> Array:
     """Slip (nh,) [m] of an increment ``xi`` (nv,) of the position along the constraints on velocities
     alone.
     """

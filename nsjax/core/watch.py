@@ -51,9 +51,9 @@ class WatchLimits(NamedTuple):
     """Thresholds by which misses and hits are noted.
 
     Args:
-        resolved: misses with a smaller margin are noted. It is taken with ``|c|`` of this step, so that a
-            contact is noted, too, that an impact elsewhere turns just before it closes; if that impact is
-            located, the margin of `watch_gaps` decides.
+        resolved: misses with a smaller margin are noted. This margin is computed with ``|c|`` of the
+            present step, so that a contact is noted, too, if an impact elsewhere turns it back just before
+            it closes. If the time of that impact is located, the margin of `watch_gaps` decides instead.
         sequence: hits whose flight took up to this many times their margin belong to a sequence of bounces
             and are left out, unless they come ever more slowly. A miss is no bounce, however short
             its flight: a ballistic flight from the surface comes back to it.

@@ -37,15 +37,3 @@ def bar_weight(acceleration: Array | float, mass: Array) -> Array:
     """Nodal forces (n + 1,) of a uniform acceleration [m/s^2]: half of each element to each node."""
     half = 0.5 * acceleration * mass
     return assembled(half, half)
-
-
-def bar_force(tension: Array) -> Array:
-    """Forces (n + 1,) of stretched elements on their nodes: ``-K u`` for tensions ``E A diff(u) / l``.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> from nsjax.fem.bar import bar_force
-        >>> bar_force(jnp.array([1.0, 1.0])).tolist()
-        [1.0, 0.0, -1.0]
-    """
-    return assembled(tension, -tension)

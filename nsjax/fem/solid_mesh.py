@@ -139,7 +139,9 @@ def check_mesh(mesh: SolidMesh) -> None:
         raise InputError(f"mesh: elements name nodes that are not among 0 to {n - 1}; number them from 0")
     for name, nodes in mesh.sets.items():
         if len(nodes) and (nodes.min() < 0 or nodes.max() >= n):
-            raise InputError(f"mesh: set {name!r} names nodes that are not among 0 to {n - 1}")
+            raise InputError(
+                f"mesh: set {name!r} names nodes that are not among 0 to {n - 1}; number them from 0"
+            )
     alone = np.setdiff1d(np.arange(n), elements)
     if len(alone):
         raise InputError(

@@ -253,7 +253,7 @@ def _tracks(problem: Problem, recordings: Sequence[Recording], dt: float) -> tup
         if exact[0] < -ON_GRID:
             raise InputError(
                 f"identify: recording {x.name!r} has data at {x.times[0]:g} s, before its start at "
-                f"{origin:g} s"
+                f"{origin:g} s; shift its times, or leave these rows out"
             )
         near = np.round(exact)
         before = np.where(np.abs(exact - near) < ON_GRID, near, np.floor(exact)).astype(int)

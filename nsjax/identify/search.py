@@ -26,7 +26,7 @@ class Search:
         self.done = self.converged = False
         self.why = ""
         self.history: list[tuple[float, np.ndarray]] = []
-        self.told, self.fault = 0, ""
+        self.evaluations, self.fault = 0, ""
 
     def tell(self, point: CostPoint) -> None:
         """Takes the cost at ``trial`` and chooses the next trial."""
@@ -37,7 +37,7 @@ class Search:
 
     def _begun(self, point: CostPoint) -> bool:
         """Counts a point and returns whether the search continues; a fault at its start ends it."""
-        self.told, self.fault = self.told + 1, point.fault
+        self.evaluations, self.fault = self.evaluations + 1, point.fault
         if self.best is None and not point.ok:
             self._stop(False, f"at the start of the search {point.fault}")
         return not self.done
@@ -52,7 +52,7 @@ class Search:
 
     def _spent(self, remedy: str = "a better start") -> bool:
         """Whether the allowed number of points is used up, which ends the search."""
-        if self.told >= self.most:
+        if self.evaluations >= self.most:
             self._stop(False, f"stopped after {self.most} runs of the model; give more, or {remedy}")
         return self.done
 

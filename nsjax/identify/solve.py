@@ -140,9 +140,9 @@ class Descent(Search):
 
     def tell(self, point: CostPoint) -> None:
         """Takes the cost at ``trial`` and takes the next gradient step."""
-        self.told += 1
+        self.evaluations += 1
         if not point.ok:
-            return self._stop(False, f"after {self.told} steps {point.fault}; take shorter ones")
+            return self._stop(False, f"after {self.evaluations} steps {point.fault}; take shorter ones")
         if self.best is None or point.cost < self.best.cost:
             self._take(point)
         self.costs.append(point.cost)

@@ -144,7 +144,7 @@ def _find(name: str) -> type[Any]:
     for part in qualified.split("."):
         found = getattr(found, part, None)
     if not is_record(found):
-        raise InputError(f"the saved record {name} does not exist in this version")
+        raise InputError(f"the saved record {name} does not exist in {module_name}; put the class there")
     cls: type[Any] = found
     return cls
 

@@ -64,7 +64,7 @@ PLACES = {
     "multibody.servo": "nsjax.multibody.loads.servos:ServoNumbers",
     "multibody.spheres": "nsjax.multibody.contacts.spheres:Numbers",
     "memory.pairs": "nsjax.core.pairs:PairMemory",
-    "memory.whole": "nsjax.core.chosen:Whole",
+    "memory.whole": "nsjax.core.chosen:WholeMemory",
     "memory.remembered": "nsjax.schemes.impulses.impulse_step:ImpulseMemory",
     "memory.carried": "nsjax.contact.equations:CarriedTangent",
     "memory.tangent": "nsjax.contact.bordered:StageTangent",
@@ -129,7 +129,10 @@ def find_record(name: str) -> type[Any]:
     """
     place = PLACES.get(VERSION_0_1.get(name, name))
     if place is None:
-        raise InputError(f"the saved record {name} does not exist in this version")
+        raise InputError(
+            f"the saved record {name} does not exist in this version; read it with the "
+            "version that wrote it"
+        )
     module_name, _, qualified = place.partition(":")
     found: Any = getattr(importlib.import_module(module_name), qualified)
     return found

@@ -13,7 +13,7 @@ from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Labels, Problem, State, System, nearest
 from nsjax.core.errors import check_whole
-from nsjax.fem.bar import bar_force, bar_inertia, bar_weight
+from nsjax.fem.bar import assembled, bar_inertia, bar_weight
 from nsjax.linalg import BlockTridiagonal
 from nsjax.models.common import constructor, vector
 from nsjax.types import Array, record
@@ -80,7 +80,7 @@ class Bar:
     def force(self, t: Array, q: Array, v: Array, p: ElasticBar) -> Array:
         """Nodal forces of the elastic and viscous tensions of the elements, and of the weight."""
         tension = self._stiffness(p) * (jnp.diff(q) + p.damping * jnp.diff(v))
-        return bar_force(tension) + bar_weight(p.gravity, self._masses(p))
+        return assembled(tension, -tension) + bar_weight(p.gravity, self._masses(p))
 
     def potential(self, t: Array, q: Array, p: ElasticBar) -> Array:
         """Strain energy plus potential energy of the weight."""

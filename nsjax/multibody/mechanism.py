@@ -182,8 +182,10 @@ class Mechanism:
     def contact_rows(self, t: Array, q: Array, p: PyTree) -> tuple[Array, Array]:
         """Rows of the contacts (nc, 1 + nt, nv), and their rates at zero velocity (nc, 1 + nt)."""
         frames, spins, velocities = self.tree.frames_and_screws(q, None, p)
-        met = self.met(self.scene_of(t, q, None, p, frames), p)
-        wt = screw_rows.rows(self.tree, self.named, met, self.presence.tangents, (spins, velocities), p)
+        meetings = self.meetings(self.scene_of(t, q, None, p, frames), p)
+        wt = screw_rows.rows(
+            self.tree, self.named, meetings, self.presence.tangents, (spins, velocities), p
+        )
 
         moved = lambda x: self.scene(t, self.tree.retract(q, x), None, p)  # noqa: E731
         wt = screw_rows.with_held_gaps(wt, self.named, moved, p)
@@ -204,9 +206,9 @@ class Mechanism:
         """Named contacts: all, or those of a step."""
         return self.presence.named.of_step if self.few else self.presence.named
 
-    def met(self, scene: Scene, p: PyTree) -> list[gap_functions.Meeting]:
+    def meetings(self, scene: Scene, p: PyTree) -> list[gap_functions.Meeting]:
         """Gaps, contact points and normals of named contacts, piece by piece."""
-        return self.named.met(scene, p)
+        return self.named.meetings(scene, p)
 
     def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
         """Params with the candidate pairs, and the closest points and features that the step holds."""
@@ -215,7 +217,7 @@ class Mechanism:
         scene = self.scene(t, q, None, p)
         if self.chooses:
             p = {**p, CHOSEN: self.named.choose(scene, p)}
-        return {**p, NEAREST: self.named.of_step.held(scene, p)}
+        return {**p, NEAREST: self.named.of_step.hold(scene, p)}
 
     @property
     def chooses(self) -> bool:
@@ -309,8 +311,10 @@ class Mechanism:
     def picture(self, t: Array, q: Array, p: PyTree) -> shapes.Picture:
         """The picture of all parts."""
         scene, limits = self.scene(t, q, None, p), len(self.presence.limits)
-        met = self.met(scene, p)
-        return pictures.picture(scene, self.topology, p, self.named, met, limits, self.presence.tangents)
+        meetings = self.meetings(scene, p)
+        return pictures.picture(
+            scene, self.topology, p, self.named, meetings, limits, self.presence.tangents
+        )
 
     def part_names(self, kind: str) -> tuple[str, ...]:
         """Names of the bodies, of the joints, of the springs, motors and loads, or of the tendons."""

@@ -18,7 +18,7 @@ from nsjax.multibody.number_checks import NumberForm, number
 from nsjax.types import PyTree
 
 
-class Named(Protocol):
+class NamedRecord(Protocol):
     """A record with a name, such as a kind of joints."""
 
     @property
@@ -26,7 +26,7 @@ class Named(Protocol):
         """Its name."""
 
 
-K = TypeVar("K", bound=Named)
+K = TypeVar("K", bound=NamedRecord)
 
 GROUND = "ground"
 """Name of the body that does not move."""
@@ -160,7 +160,7 @@ def _check_inertia(name: str, inertia: np.ndarray) -> None:
     if inertia.shape not in ((), (3,), (3, 3)):
         raise InputError(f"body {name!r}: inertia has shape {inertia.shape}; give (), (3,) or (3, 3)")
     if inertia.ndim == 2 and np.max(np.abs(inertia - inertia.T)) > 1e-9 * np.max(np.abs(inertia)):
-        raise InputError(f"body {name!r}: inertia is not symmetric")
+        raise InputError(f"body {name!r}: inertia is not symmetric; give a symmetric matrix")
     moments = np.linalg.eigvalsh(inertia) if inertia.ndim == 2 else np.sort(inertia.reshape(-1))
     if moments[0] < 0.0:
         raise InputError(f"body {name!r}: inertia = {inertia.tolist()}; it must not be negative")

@@ -156,16 +156,16 @@ def _several(a: Any, n: int, dimension: int) -> Array:
     return jnp.broadcast_to(wide.T if wide.ndim == 2 else wide, (n, 3))
 
 
-def _places(scene: Scene, named: NamedContacts, met: list[Any], limits: int, tangents: int) -> Any:
+def _places(scene: Scene, named: NamedContacts, meetings: list[Any], limits: int, tangents: int) -> Any:
     """Points, normals and tangents of all contacts; NaN for limits of joints, which have no place."""
     d, counts = scene.dimension, named.rows
-    points = [_several(x.here, n, d) for x, n in zip(met, counts, strict=True)]
-    normals = [_several(x.normal, n, d) for x, n in zip(met, counts, strict=True)]
+    points = [_several(x.here, n, d) for x, n in zip(meetings, counts, strict=True)]
+    normals = [_several(x.normal, n, d) for x, n in zip(meetings, counts, strict=True)]
     across = [
         jnp.stack([_several(a, n, d) for a in x.tangents[:tangents]], axis=1)
         if tangents
         else jnp.zeros((n, 0, d))
-        for x, n in zip(met, counts, strict=True)
+        for x, n in zip(meetings, counts, strict=True)
     ]
     none, still = jnp.full((limits, d), jnp.nan), jnp.full((limits, tangents, d), jnp.nan)
     own = [named.in_order(x) for x in (points, normals, across)] if counts else []
@@ -179,7 +179,7 @@ def picture(
     topology: Topology,
     p: PyTree,
     named: NamedContacts,
-    met: list[Any],
+    meetings: list[Any],
     limits: int,
     tangents: int,
 ) -> shapes.Picture:
@@ -189,7 +189,7 @@ def picture(
         scene: the bodies.
         topology, p: parts and their numbers.
         named: named contacts.
-        met: contact points and normals, piece by piece.
+        meetings: contact points and normals, piece by piece.
         limits: number of contacts that are limits of joints.
         tangents: number of tangents of a contact.
     """
@@ -205,7 +205,7 @@ def picture(
     for part in topology.all_of("body"):
         found += _body(scene, part.name, p[part.name], held.get(part.name, []), part.name in solid)
     found += _links(scene, topology, p) + _joints(scene, topology, p)
-    places = _places(scene, named, met, limits, tangents) if contacts or limits else None
+    places = _places(scene, named, meetings, limits, tangents) if contacts or limits else None
     if groups:  # candidate pairs change, so that contacts have no fixed places
         places = None
     return shapes.Picture(shapes=tuple(found), contacts=places)

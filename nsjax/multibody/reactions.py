@@ -136,8 +136,8 @@ class Instant:
         yield from contact_pushes(scene, topology, self.p, given)
         mechanism, turning = self.mechanism, self.mechanism.presence.turning
         if turning:
-            moments, met = given.drag[-len(turning) :], mechanism.met(scene, self.p)
-            yield from turning_friction.pushes(scene, mechanism.named, met, moments)
+            moments, meetings = given.drag[-len(turning) :], mechanism.meetings(scene, self.p)
+            yield from turning_friction.pushes(scene, mechanism.named, meetings, moments)
         first = 0
         for name in topology.closures:
             part = topology.of[name]
@@ -285,18 +285,18 @@ def contact_pushes(scene: Scene, topology: Any, p: PyTree, given: Loads) -> Iter
     """Forces of contacts on both of their bodies."""
     first = 0
     for part in topology.all_of("contact"):
-        met, n = (
+        meeting, n = (
             gap_functions.meetings(scene, part, p[part.name]),
             gap_functions.count(part, p[part.name], scene.dimension),
         )
         for k in range(n):
-            force = given.normal[first + k] * _spread(scene, met.normal, k, n)
-            for i, tangent in enumerate(met.tangents[: given.tangential.shape[1]]):
+            force = given.normal[first + k] * _spread(scene, meeting.normal, k, n)
+            for i, tangent in enumerate(meeting.tangents[: given.tangential.shape[1]]):
                 force = force + given.tangential[first + k, i] * _spread(scene, tangent, k, n)
-            where = _spread(scene, met.here, k, n)
-            first_body = met.first if part.option("nodes") is None else f"{met.first}.{k}"
+            where = _spread(scene, meeting.here, k, n)
+            first_body = meeting.first if part.option("nodes") is None else f"{meeting.first}.{k}"
             yield first_body, force, where, None
-            yield met.second, -force, where, None
+            yield meeting.second, -force, where, None
         first += n
 
 

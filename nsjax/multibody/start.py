@@ -23,8 +23,8 @@ from nsjax.multibody.coordinates.loop_closure import (
     closed_position,
     closing_rates,
     directions,
+    drop_with_warning,
     searched,
-    told_dropped,
 )
 from nsjax.multibody.coordinates.spatial import FOLDED
 from nsjax.multibody.coordinates.spatial_vectors import quaternion
@@ -263,7 +263,7 @@ def dependent_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
             continue
         found = independent(np.asarray(directions(loops, p, moved)))
         kept = max(kept, found, key=len)
-    return told_dropped(loops.labels().constraints, kept, "")
+    return drop_with_warning(loops.labels().constraints, kept, "")
 
 
 def poses(

@@ -3,7 +3,7 @@
 from nsjax.nonlinear.implicit import LiveLeaves, event_solution, implicit_solution, keep_solutions
 from nsjax.nonlinear.lean import lean
 from nsjax.nonlinear.tangents import (
-    made_live,
+    make_live,
     only_tangent,
     with_retract_tangent,
     with_tangent,
@@ -17,7 +17,7 @@ __all__ = [
     "implicit_solution",
     "keep_solutions",
     "lean",
-    "made_live",
+    "make_live",
     "only_tangent",
     "trimmed",
     "with_retract_tangent",

@@ -107,7 +107,7 @@ def with_retract_tangent(retract: Callable[[Array, Array], Array], q: Array, xi:
     return move(q, xi)
 
 
-def made_live(x: PyTree, by: PyTree) -> PyTree:
+def make_live(x: PyTree, by: PyTree) -> PyTree:
     """``x``; if ``by`` has a tangent, then every float in ``x`` has one, of zeros where it had none.
 
     JAX differentiates the body of a loop anew each time that it finds another part of the carry with a

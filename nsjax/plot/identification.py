@@ -52,7 +52,8 @@ def identification(
     if path is not None:
         style.check_format(path)
     if not 0 <= recording < len(estimate.fits):
-        raise InputError(f"identification: recording = {recording}; there are {len(estimate.fits)}")
+        last = len(estimate.fits) - 1
+        raise InputError(f"identification: recording = {recording}; give a number from 0 to {last}")
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 

@@ -33,7 +33,7 @@ def touch_at_start(step: Step, tolerance: Array | float) -> Touch:
     at = events.frozen(step.start)
     closed = touching(at.system, at.t, at.q, at.params, at.gap(), tolerance)
     rests = events.at_rest(criteria_of(step.scheme), events.gap_rates(at), at.v)
-    return events.touching(events.no_touch(at.system), closed & rests)
+    return events.set_touching(events.no_touch(at.system), closed & rests)
 
 
 def held_contacts(step: Step, contacts: Contacts, r: Stepped, found: Approach, load: Array) -> Array:

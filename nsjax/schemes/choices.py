@@ -68,7 +68,7 @@ def within(name: str, option: str, value: Any, low: float, high: float = np.inf)
     return value
 
 
-def told_by(name: str, criteria: Criteria | None) -> Criteria | None:
+def checked_criteria(name: str, criteria: Criteria | None) -> Criteria | None:
     """``criteria`` of events, if they are a `nsjax.Criteria` or None.
 
     Raises:

@@ -46,7 +46,7 @@ _PLAIN = (bool, int, float, complex, str, bytes)
 _METHODS = property | classmethod | staticmethod
 
 
-class Unknown(Exception):  # noqa: N818
+class UnknownValueError(Exception):
     """Error for a value of which it is unknown whether another process has the same."""
 
 
@@ -59,8 +59,8 @@ def fingerprint(*values: Any) -> str:
     JAX also by its settings.
 
     Raises:
-        Unknown: for functions and objects from outside the package. The data that they read when they are
-            traced (globals, files, the time) are unknown.
+        UnknownValueError: for functions and objects from outside the package. The data that they read when
+            they are traced (globals, files, the time) are unknown.
 
     Example:
         >>> from nsjax.startup.fingerprint import fingerprint
@@ -133,7 +133,7 @@ def _ours(module: str | None) -> bool:
     return parts[0] == PACKAGE and not (len(parts) > 1 and parts[1] in APART)
 
 
-class Foreign(Unknown):
+class ForeignCodeError(UnknownValueError):
     """Error for a function or class from outside the package and its libraries."""
 
 
@@ -154,7 +154,7 @@ class _Digest:
 
     def add(self, x: Any) -> None:
         if id(x) in self.inside:
-            raise Unknown(f"a {type(x).__name__} that holds itself")
+            raise UnknownValueError(f"a {type(x).__name__} that holds itself")
         self.inside.append(id(x))
         try:
             self._add(x)
@@ -216,7 +216,7 @@ class _Digest:
         names = [field.name for field in dataclasses.fields(x)]
         for name in getattr(x, "__dict__", {}).keys() - set(names):
             if not isinstance(getattr(type(x), name, None), functools.cached_property):
-                raise Unknown(f"{name} of a {type(x).__qualname__}, which is no field of it")
+                raise UnknownValueError(f"{name} of a {type(x).__qualname__}, which is no field of it")
         for name in names:
             self.say(name)
             self.add(getattr(x, name))
@@ -301,7 +301,7 @@ class _Digest:
         standard = file == "<string>" or (file.startswith(STANDARD) and "-packages" not in file)
         own = (f.__module__ or "").partition(".")[0] == PACKAGE and file.startswith(str(ROOT))
         if not (_named(f.__module__) or standard or own):
-            raise Foreign(f"the function {f.__qualname__} of {f.__module__}, put into the package")
+            raise ForeignCodeError(f"the function {f.__qualname__} of {f.__module__}, put into the package")
 
     def _add_constant(self, x: Any) -> None:
         """Adds a constant, part by part, by value; parts without a known value by their type."""
@@ -319,9 +319,9 @@ class _Digest:
             return
         try:
             self.say(_alone(x))
-        except Foreign:
+        except ForeignCodeError:
             raise
-        except Unknown:
+        except UnknownValueError:
             self.say("kind", type(x).__module__, type(x).__qualname__)
 
 
@@ -331,9 +331,13 @@ def _alone(x: Any) -> str:
     return digest.made()
 
 
-def _refused(module: str | None) -> type[Unknown]:
-    """The error for an object of this module: `Unknown` of the package and libraries, else `Foreign`."""
-    return Unknown if (module or "").partition(".")[0] == PACKAGE or _named(module) else Foreign
+def _refused(module: str | None) -> type[UnknownValueError]:
+    """`UnknownValueError` for objects of the package and its libraries, else `ForeignCodeError`."""
+    return (
+        UnknownValueError
+        if (module or "").partition(".")[0] == PACKAGE or _named(module)
+        else ForeignCodeError
+    )
 
 
 def _named(module: str | None) -> bool:

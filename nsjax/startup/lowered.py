@@ -16,7 +16,7 @@ import jax
 from jax import export
 from jax.custom_batching import custom_vmap
 
-from nsjax.startup.fingerprint import CONFIG, Unknown, fingerprint
+from nsjax.startup.fingerprint import CONFIG, UnknownValueError, fingerprint
 
 FOLDER = "lowered"
 """Name of the folder of lowered programs in the folder of compiled programs."""
@@ -63,7 +63,7 @@ def kept_call(function: Callable[..., Any], static: Any, *arguments: Any) -> Any
         return function(static, *arguments)
     try:
         file = folder / fingerprint(function, static, *arguments)
-    except Unknown:
+    except UnknownValueError:
         return function(static, *arguments)
     found = _read(file) or _exported(file, function, static, leaves, tree)
     if found is None:

@@ -206,8 +206,8 @@ def watch_compiling(announce: bool | None = None) -> None:
         >>> watch_compiling(announce=False)
     """
     global _listening
-    told = interactive() if announce is None else announce
-    _watch.say = _print if told else None
+    announced = interactive() if announce is None else announce
+    _watch.say = _print if announced else None
     if _listening:
         return
     jax.monitoring.register_scalar_listener(_watch.begin)

@@ -263,7 +263,7 @@ def _one(plan: Plan, k: int, parameters: int) -> tuple[Array, Array, Array]:
 
 @functools.partial(jax.jit, static_argnames=("one", "parameters"))
 def _differentiated(
-    one: program.LaneProgram, common: program.Common, lane: program.Lane, parameters: int
+    one: program.LaneProgram, common: program.SharedData, lane: program.Lane, parameters: int
 ) -> tuple[Array, Array, Array, program.LaneResults]:
     """Outputs and their derivatives, in forward mode, by the varied numbers after the step size."""
 

@@ -28,7 +28,7 @@ def _call(
     one: program.LaneProgram,
     devices: tuple[Any, ...],
     steps: int,
-    common: program.Common,
+    common: program.SharedData,
     unit_time: Array,
     lanes: program.Lane,
     counts: Array,

@@ -16,7 +16,7 @@ from nsjax.core.memory import check_events
 from nsjax.core.overshoot import overshoot
 from nsjax.core.probe import probe
 from nsjax.core.scheme import Scheme
-from nsjax.core.sound_starts import sound
+from nsjax.core.sound_starts import sound_lanes
 from nsjax.core.system import Problem
 from nsjax.sweep import program, reductions
 from nsjax.sweep.axes import Axes, read_axes
@@ -40,7 +40,7 @@ class Plan:
     """A sweep that has passed the checks common to all lanes."""
 
     one: program.LaneProgram
-    common: program.Common
+    common: program.SharedData
     axes: Axes
     lengths: Lengths
 
@@ -70,7 +70,7 @@ def make_plan(
     checks.check_precision()
     kept = reductions.freeze(reduce)
     checks.check_state(problem.state)
-    common = program.Common(
+    common = program.SharedData(
         params=checks.canonical(problem.params, "params"),
         state=checks.canonical(problem.state, "state"),
         scheme=dataclasses.replace(scheme, coef=checks.canonical(scheme.coef, "scheme")),
@@ -170,7 +170,9 @@ def refusals(plan: Plan) -> dict[int, str]:
 
 
 @functools.partial(jax.jit, static_argnames=("one",))
-def _probe(one: program.LaneProgram, common: program.Common, values: tuple[Array, ...]) -> dict[str, Array]:
+def _probe(
+    one: program.LaneProgram, common: program.SharedData, values: tuple[Array, ...]
+) -> dict[str, Array]:
     """Results of `probe` for each of the given lanes."""
 
     def found(values: tuple[Array, ...]) -> dict[str, Array]:
@@ -181,7 +183,7 @@ def _probe(one: program.LaneProgram, common: program.Common, values: tuple[Array
 
 
 @functools.partial(jax.jit, static_argnames=("one",))
-def _beyond(one: program.LaneProgram, common: program.Common, lanes: program.Lane) -> dict[str, Array]:
+def _beyond(one: program.LaneProgram, common: program.SharedData, lanes: program.Lane) -> dict[str, Array]:
     """Results of `overshoot` for the given lanes: penetration in which a scheme may have left a start."""
 
     def beyond(lane: program.Lane) -> dict[str, Array]:
@@ -199,9 +201,9 @@ def _start_refusals(plan: Plan, lanes: np.ndarray) -> dict[int, str]:
         some = lanes[start : start + PROBE_LANES]
         full = np.concatenate([some, np.repeat(some[-1:], PROBE_LANES - len(some))])
         found = {name: np.asarray(x) for name, x in _probe(one, common, plan.axes.take(full)).items()}
-        if not sound(found).all():
+        if not sound_lanes(found).all():
             found |= {name: np.asarray(x) for name, x in _beyond(one, common, plan.lanes(full)).items()}
-        for k in np.flatnonzero(~sound(found)[: len(some)]):
+        for k in np.flatnonzero(~sound_lanes(found)[: len(some)]):
             try:
                 checks.check_found(one.system, {name: x[k] for name, x in found.items()}, common.scheme)
             except InputError as error:

@@ -51,7 +51,7 @@ class LaneProgram:
 
 
 @record()
-class Common:
+class SharedData:
     """Data common to all lanes; ``rows`` is the number of saved rows of a lane."""
 
     params: PyTree
@@ -79,7 +79,7 @@ class LaneResults:
 
 
 def apply(
-    keys: tuple[Key, ...], common: Common, values: tuple[Any, ...]
+    keys: tuple[Key, ...], common: SharedData, values: tuple[Any, ...]
 ) -> tuple[PyTree, State, Scheme, Any]:
     """Parameters, initial state and scheme of a lane, and its step size if that is varied (else None)."""
     base = {"params": common.params, "state": common.state, "scheme": common.scheme.coef}
@@ -97,7 +97,7 @@ traced_row = jax.jit(run_row)
 
 
 @functools.partial(jax.jit, static_argnames=("program",))
-def run_lane(program: LaneProgram, common: Common, lane: Lane) -> LaneResults:
+def run_lane(program: LaneProgram, common: SharedData, lane: Lane) -> LaneResults:
     """Reduced results of one lane, run from its start."""
     params, state, scheme, _ = apply(program.keys, common, lane.values)
     book = LoopProgram(system=program.system, keep=ROWS, events=program.events)
@@ -127,7 +127,7 @@ def run_lane(program: LaneProgram, common: Common, lane: Lane) -> LaneResults:
     return LaneResults(values=fold.finish(kept), status=run.status, first_failure=run.first_failure)
 
 
-def lane_shapes(program: LaneProgram, common: Common, lane: Lane) -> LaneResults:
+def lane_shapes(program: LaneProgram, common: SharedData, lane: Lane) -> LaneResults:
     """Shapes and types of the results of one lane, without a run."""
     try:
         shapes: LaneResults = jax.eval_shape(functools.partial(run_lane, program), common, lane)
@@ -164,7 +164,7 @@ def spread(
 
 @functools.partial(jax.jit, static_argnames=("program", "devices"))
 def call(
-    program: LaneProgram, devices: tuple[Any, ...], common: Common, lanes: Lane, counts: Array
+    program: LaneProgram, devices: tuple[Any, ...], common: SharedData, lanes: Lane, counts: Array
 ) -> LaneResults:
     """One compiled call: on each device the first ``counts[d]`` of its share of the lanes."""
     return spread(functools.partial(run_lane, program), devices, common, lanes, counts)

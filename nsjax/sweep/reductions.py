@@ -94,7 +94,7 @@ def quantity(traj: Trajectory, name: str) -> Array:
     if name in COLUMNS:
         found = getattr(traj, name)
         if found is None:
-            raise InputError(f"reduce: {name} is not saved")
+            raise InputError(f"reduce: {name} is not saved; run simulate with save=None")
         return jnp.asarray(found)
     try:
         return jnp.asarray(traj[name])
@@ -168,7 +168,7 @@ class _Initial(_Named):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Several(Fold):
+class _FoldGroup(Fold):
     """Folds side by side, one named value each."""
 
     parts: tuple[tuple[str, Fold], ...]
@@ -303,7 +303,7 @@ def samples(name: str, first: int = 0) -> Callable[[Trajectory], Array]:
     return _Samples(name, first)
 
 
-last: Fold = _Several(tuple((name, final(name)) for name in ("t", "q", "v")))
+last: Fold = _FoldGroup(tuple((name, final(name)) for name in ("t", "q", "v")))
 """Time, position and velocity at the end of the run: ``{"t", "q", "v"}``."""
 
 Reduction = Fold | Callable[[Trajectory], PyTree]
@@ -327,7 +327,7 @@ def freeze(reduce: Any) -> Reduction:
     if isinstance(reduce, Mapping) and reduce:
         parts = tuple((str(name), freeze(part)) for name, part in reduce.items())
         folds = tuple((name, part) for name, part in parts if isinstance(part, Fold))
-        return _Several(folds) if len(folds) == len(parts) else _Functions(parts)
+        return _FoldGroup(folds) if len(folds) == len(parts) else _Functions(parts)
     if not callable(reduce) or isinstance(reduce, type):
         raise InputError(
             f"sweep: reduce = {reduce!r}; give a fold such as nsjax.reductions.last, a function of the "

@@ -274,10 +274,10 @@ def _traced(plan: Plan, gradient: str | None) -> program.LaneResults:
             "instead of time, or sweep outside jit and grad"
         )
 
-    def lane(common: program.Common, own: program.Lane) -> program.LaneResults:
+    def lane(common: program.SharedData, own: program.Lane) -> program.LaneResults:
         return jax.checkpoint(functools.partial(whole, common))(own)
 
-    def whole(common: program.Common, own: program.Lane) -> program.LaneResults:
+    def whole(common: program.SharedData, own: program.Lane) -> program.LaneResults:
         params, state, scheme, _ = program.apply(one.keys, common, own.values)
         traj = simulate(
             one.system, params, state, scheme, dt=own.dt, steps=every * lengths.rows, every=every,

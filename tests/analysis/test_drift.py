@@ -145,7 +145,7 @@ def test_a_bounded_oscillation_does_not_grow() -> None:
 def test_refusals() -> None:
     with pytest.raises(InputError, match=r"growth: t and residual have shapes \(1201,\) and \(1200,\)"):
         growth(T, T[1:])
-    with pytest.raises(InputError, match="growth: 19 rows; at least 20 are needed"):
+    with pytest.raises(InputError, match="growth: 19 rows; at least 20 are needed: save more"):
         growth(T[:19], T[:19])
     with pytest.raises(InputError, match="must be finite"):
         growth(T, np.where(T > 2, np.nan, T))

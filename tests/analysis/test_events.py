@@ -158,7 +158,7 @@ def test_bounces_are_short_phases() -> None:
 def test_refusals() -> None:
     with pytest.raises(InputError, match="run simulate with events=100"):
         impact_table(bounces(events=0))
-    with pytest.raises(InputError, match="the system has no contacts"):
+    with pytest.raises(InputError, match="the system has no contacts; pass a run of one that has"):
         contact_phases(nsjax.simulate(*models.slider_crank_bilateral(), schemes.moreau(), dt=1e-4, steps=4))
     with pytest.raises(InputError, match="closed_time, force_normal"):
         contact_phases(bounces(save=()))

@@ -102,7 +102,10 @@ def test_chaos_runs_along_if_it_is_asked_for(capsys) -> None:
         (["restitution=a,b"], "write it as NAME=FIRST:LAST:COUNT"),
         (["restitutoin=0,1"], "did you mean 'restitution'"),
         (["balls=1,2"], "changes the system itself; give it by --set"),
-        (["gravity=1,2", "gravity=3,4"], "an axis is given twice"),
+        (
+            ["gravity=1,2", "gravity=3,4"],
+            "--axis gravity: an axis is given twice; write all its values in one",
+        ),
         (["gravity=1,2", "mass=1,2,3", "--zip"], "--zip: the axes have 2, 3 values"),
         (["dt=1e-3,1e-4", "--dt", "1e-3"], "dt is an axis; leave --dt out"),
         (["gravity=1,2", "--quantity", "impact"], "did you mean 'impacts'"),

@@ -212,9 +212,9 @@ def test_border_of_sticking_and_sliding() -> None:
 def test_instants_are_known_to_more_steps_after_bounces() -> None:
     """One, and the displaced rebound of the last bounce, of any contact of the same island."""
     bounced, e = jnp.array([False, True, True, False]), jnp.array([0.5, 0.5, 0.0, 0.2])
-    np.testing.assert_allclose(friction_decisions.unsure(bounced, e, 0), 1.0 + 1.5 / 0.5)
-    np.testing.assert_allclose(friction_decisions.unsure(bounced, e, 2), [4.0, 4.0, 1.0, 1.0])
-    np.testing.assert_allclose(friction_decisions.unsure(~bounced, e, 4), [4.0, 1.0, 1.0, 7.0])
+    np.testing.assert_allclose(friction_decisions.instant_uncertainty(bounced, e, 0), 1.0 + 1.5 / 0.5)
+    np.testing.assert_allclose(friction_decisions.instant_uncertainty(bounced, e, 2), [4.0, 4.0, 1.0, 1.0])
+    np.testing.assert_allclose(friction_decisions.instant_uncertainty(~bounced, e, 4), [4.0, 1.0, 1.0, 7.0])
 
 
 def test_what_is_remembered() -> None:
@@ -228,14 +228,14 @@ def test_what_is_remembered() -> None:
         stuck=jnp.zeros(2, bool),
     )
     active, none = jnp.array([True, False]), jnp.zeros(2, bool)
-    after = events.touched(touch, found, active, active, none)
+    after = events.touch_after_step(touch, found, active, active, none)
     np.testing.assert_array_equal(after.off, [0, 8])
     np.testing.assert_array_equal(after.bounced, [True, False])
-    early = events.touched(touch, found, active, none, none)  # seen a step too early
+    early = events.touch_after_step(touch, found, active, none, none)  # seen a step too early
     np.testing.assert_array_equal(early.off, [8, 8])
     # an impulse while it recedes settles nothing; what comes to rest has not bounced any more
-    recedes = events.touched(after, look([1.0, 1.0]), active, active, none)
+    recedes = events.touch_after_step(after, look([1.0, 1.0]), active, active, none)
     np.testing.assert_array_equal(recedes.bounced, [True, False])
-    rests = events.touched(after, found, active, active, active)
+    rests = events.touch_after_step(after, found, active, active, active)
     np.testing.assert_array_equal(rests.bounced, [False, False])
     np.testing.assert_array_equal(events.settling(recedes, active), [notes.ACCUMULATION, 0])

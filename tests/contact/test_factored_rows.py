@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.contact import ContactProblem, Factored, natural_residual, solve
+from nsjax.contact import ContactProblem, DelassusFactors, natural_residual, solve
 from nsjax.contact.branches import branches, tangent
 from nsjax.contact.compact import fits, gather, places
 from nsjax.contact.factored_rows import factored_tangent, has_rows
@@ -25,7 +25,8 @@ def drawn(seed: int, nt: int, rough: int, smooth: int = 0, bounded: int = 0, nb:
     last = np.arange(nc) >= rough + smooth
     return ContactProblem(
         nc=nc, nt=nt, nb=nb, smooth=smooth, bounded=bounded, free=jnp.asarray(rng.normal(size=m)),
-        delassus=Factored(wt=jnp.asarray(wt), response=jnp.asarray((wt / rng.uniform(1.0, 3.0, 9)).T)),
+        delassus=DelassusFactors(wt=jnp.asarray(wt),
+            response=jnp.asarray((wt / rng.uniform(1.0, 3.0, 9)).T)),
         friction=jnp.asarray(rng.uniform(size=nc) * (rng.uniform(size=nc) > 0.2)),
         mask=jnp.asarray(rng.uniform(size=nc) > 0.3),
         given=GivenNormals(on=last, normal=jnp.where(last, 0.7, 0.0)) if bounded else None,
@@ -70,7 +71,9 @@ def plate(seed: int, count: int) -> ContactProblem:
     inverse = np.diag([0.5, 0.5, 0.5, 1.3, 1.1, 0.7])
     v = np.concatenate([rng.normal(size=2), [-1.0], rng.normal(size=3) * 0.2])
     return ContactProblem(
-        nc=count, nt=2, nb=0, delassus=Factored(wt=jnp.asarray(wt), response=jnp.asarray(inverse @ wt.T)),
+        nc=count, nt=2, nb=0,
+        delassus=DelassusFactors(wt=jnp.asarray(wt),
+            response=jnp.asarray(inverse @ wt.T)),
         free=jnp.asarray(wt @ v), friction=jnp.full(count, 0.3), mask=jnp.ones(count, bool),
     )  # fmt: skip
 

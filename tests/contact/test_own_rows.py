@@ -12,7 +12,7 @@ import pytest
 
 from nsjax.contact import ContactProblem, natural_residual, solve
 from nsjax.contact.compact import CAPACITY
-from nsjax.contact.problem import Factored, GivenNormals
+from nsjax.contact.problem import DelassusFactors, GivenNormals
 from nsjax.core import InputError
 
 DRAWS = 12
@@ -34,7 +34,9 @@ def _drawn(seed: int, kinds: tuple[int, int, int], nt: int, nb: int) -> tuple[Co
     last = np.arange(nc) >= rough + smooth
     mask = (rng.uniform(size=nc) < 0.6) | last
     return ContactProblem(
-        nc=nc, nt=nt, nb=nb, delassus=Factored(wt=jnp.asarray(wt), response=jnp.linalg.solve(mass, wt.T)),
+        nc=nc, nt=nt, nb=nb,
+        delassus=DelassusFactors(wt=jnp.asarray(wt),
+            response=jnp.linalg.solve(mass, wt.T)),
         free=jnp.asarray(rng.normal(size=m)), mask=jnp.asarray(mask), smooth=smooth, bounded=bounded,
         friction=jnp.where(last, 1.0, jnp.where(np.arange(nc) < rough, rng.uniform(0.0, 0.8, nc), 0.0)),
         given=GivenNormals(on=last, normal=jnp.where(last, rng.uniform(0.0, 0.3, nc), 0.0))

@@ -17,7 +17,7 @@ from nsjax import InputError
 from nsjax.contact import (
     METHODS,
     ContactProblem,
-    Factored,
+    DelassusFactors,
     complementarity_gap,
     cone_violation,
     natural_residual,
@@ -113,7 +113,7 @@ def test_operator_in_factors_gives_the_same_answer() -> None:
     problem = random_problem(0, 3, 1)
     dense = dataclasses.replace(problem, delassus=jnp.asarray(wt @ response))
     factored = dataclasses.replace(
-        problem, delassus=Factored(wt=jnp.asarray(wt), response=jnp.asarray(response))
+        problem, delassus=DelassusFactors(wt=jnp.asarray(wt), response=jnp.asarray(response))
     )
     x = solve(factored).x
     np.testing.assert_allclose(x, solve(dense).x, rtol=1e-10, atol=1e-14)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.contact import ContactProblem, Factored, natural_residual, solve
+from nsjax.contact import ContactProblem, DelassusFactors, natural_residual, solve
 from nsjax.contact.compliant_ways import newton_by_compliance
 from nsjax.contact.cone_newton import cone_newton
 from nsjax.contact.newton import beginning
@@ -42,7 +42,7 @@ def problem(friction: float, seed: int = 1) -> ContactProblem:
     free = draw.normal(size=(CONTACTS, 1 + NT))
     free[:, 0] = -np.abs(free[:, 0])
     return ContactProblem(
-        nc=CONTACTS, nt=NT, nb=0, delassus=Factored(wt=wt, response=response),
+        nc=CONTACTS, nt=NT, nb=0, delassus=DelassusFactors(wt=wt, response=response),
         free=jnp.asarray(free.reshape(-1)), friction=jnp.full(CONTACTS, friction),
         mask=jnp.arange(CONTACTS) != 4,
     )  # fmt: skip
@@ -79,7 +79,7 @@ def slots(x: ContactProblem, order: np.ndarray) -> ContactProblem:
         for a in (x.delassus.wt, x.delassus.response)
     )
     return dataclasses.replace(
-        x, delassus=Factored(wt=wt, response=response), mask=x.mask[order],
+        x, delassus=DelassusFactors(wt=wt, response=response), mask=x.mask[order],
         free=x.contacts(x.free)[order].reshape(-1), friction=x.friction[order],
     )  # fmt: skip
 
@@ -123,7 +123,7 @@ def test_what_is_not_reached_is_said() -> None:
         inverse=jnp.eye(BLOCK)[None],
     )  # fmt: skip
     closing = ContactProblem(
-        nc=2, nt=NT, nb=0, delassus=Factored(wt=wt, response=response),
+        nc=2, nt=NT, nb=0, delassus=DelassusFactors(wt=wt, response=response),
         free=jnp.asarray([-1.0, 0.0, 0.0] * 2), friction=jnp.full(2, 0.3), mask=jnp.ones(2, bool),
     )  # fmt: skip
     none = BY_PRODUCTS(closing, max_iterations=5)
@@ -177,7 +177,7 @@ def wedged(seed: int) -> ContactProblem:
     speed = draw.normal(size=(BODIES, BLOCK))
     free = jnp.asarray(wt.times(speed.reshape(-1)))
     return ContactProblem(
-        nc=10, nt=NT, nb=0, delassus=Factored(wt=wt, response=response), free=free,
+        nc=10, nt=NT, nb=0, delassus=DelassusFactors(wt=wt, response=response), free=free,
         friction=jnp.full(10, draw.uniform(0.1, 0.8)), mask=jnp.ones(10, bool),
     )  # fmt: skip
 

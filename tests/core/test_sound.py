@@ -6,7 +6,7 @@ import pytest
 import nsjax
 from nsjax import models
 from nsjax.core import checks
-from nsjax.core.sound_starts import sound
+from nsjax.core.sound_starts import sound_lanes
 from tests.common.chain import chain
 
 FAULTS = {
@@ -51,4 +51,4 @@ def test_the_same_lanes_as_one_by_one(problem):
     wanted = [_passes(system, lane) for lane in lanes]
     assert wanted[0]
     assert not all(wanted)
-    assert sound(batch).tolist() == wanted
+    assert sound_lanes(batch).tolist() == wanted

@@ -115,7 +115,7 @@ def test_figure(tmp_path):
     drawn = figure.axes[0].lines[2]
     np.testing.assert_allclose(drawn.get_ydata(), found.fits[0].measured["y"])
     np.testing.assert_allclose(drawn.get_xdata(), TIMES)
-    with pytest.raises(nsjax.InputError, match="recording = 3; there are 1"):
+    with pytest.raises(nsjax.InputError, match="recording = 3; give a number from 0 to 0"):
         plot.identification(found, recording=3)
     with pytest.raises(nsjax.InputError, match="figure format"):
         plot.identification(found, tmp_path / "fit.xyz")

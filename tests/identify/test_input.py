@@ -111,7 +111,8 @@ REFUSED = [
     ({"data": []}, "data is empty"),
     ({"data": 3.0}, "data holds float; give nsjax.Recording"),
     ({"data": Recording(times=[0.1], values={"z": [1.0]})}, "observable 'z'"),
-    ({"data": Recording(times=[-0.1, 0.1], values=Y)}, "before its start"),
+    ({"data": Recording(times=[-0.1, 0.1], values=Y)}, "before its start at 0 s; shift its times, "
+     "or leave these rows out"),
     ({"data": [Recording(times=[0.1, 0.2], values=Y, noise=1.0), Recording(times=[0.1, 0.2], values=Y)]},
      "some have none"),
     ({"data": Recording(times=[0.1], values={"y": [1.0]}, noise=1.0)}, "2 numbers cannot be found from 1"),

@@ -59,7 +59,7 @@ def damage(path: pathlib.Path, kind: str) -> None:
         ("flipped", "is no nsjax archive, or it is damaged"),
         ("schema", rf"has schema {io.SCHEMA + 1} \(written by nsjax .*reads schemas 1 and {io.SCHEMA}"),
         ("lacking", "lacks 'impulse_normal'"),
-        ("renamed", "gone does not exist in this version"),
+        ("renamed", "gone does not exist in this version; read it with the version that wrote it"),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path: pathlib.Path, kind: str, words: str) -> None:

@@ -11,7 +11,7 @@ from jax.interpreters import ad
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.nonlinear import made_live, only_tangent, with_retract_tangent, with_tangent
+from nsjax.nonlinear import make_live, only_tangent, with_retract_tangent, with_tangent
 
 TWICE = {
     "forward over forward": lambda f: jax.jacfwd(jax.jacfwd(f)),
@@ -50,7 +50,7 @@ def test_a_carry_that_is_made_live_is_differentiated_once() -> None:
             new = {"first": through(p) * c["first"] + p, "second": c["second"] * c["first"]}
             return {**new, "count": c["count"] + 1}, None
 
-        end, _ = jax.lax.scan(body, made_live(start, p) if live else start, None, length=3)
+        end, _ = jax.lax.scan(body, make_live(start, p) if live else start, None, length=3)
         return end["first"] + jnp.sum(end["second"]) + end["count"]
 
     p = jnp.asarray(0.7)
@@ -58,7 +58,7 @@ def test_a_carry_that_is_made_live_is_differentiated_once() -> None:
         plain, live = d(lambda p: run(False, p))(p), d(lambda p: run(True, p))(p)
         np.testing.assert_array_equal(plain, live)
     # a tangent that is not finite does not spread to what does not depend on it
-    _, tangent = jax.jvp(lambda p: made_live(jnp.ones(2), p), (p,), (jnp.inf,))
+    _, tangent = jax.jvp(lambda p: make_live(jnp.ones(2), p), (p,), (jnp.inf,))
     np.testing.assert_array_equal(tangent, np.zeros(2))
 
     def times(live: bool) -> int:
@@ -127,7 +127,7 @@ def _values(x, y):
             with_retract_tangent(lambda q, xi: q + 3.0 * xi, fixed, y - jax.lax.stop_gradient(y)),
             fixed + only_tangent(y),
             fixed + only_tangent(y, refuse=False),
-            made_live(fixed, y) * x,
+            make_live(fixed, y) * x,
         ]
     )
 

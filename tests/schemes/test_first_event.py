@@ -29,7 +29,7 @@ def fall(length: jax.Array, data: tuple[jax.Array, jax.Array], most: int = 60) -
 
     def fly(time: jax.Array, data: tuple[jax.Array, jax.Array]) -> Flight:
         gap = at(time, data)
-        return Flight(end=(gap, data[1] - GRAVITY * time, gap < 0.1), told=gap, hit=gap < 0.0)
+        return Flight(end=(gap, data[1] - GRAVITY * time, gap < 0.1), values=gap, hit=gap < 0.0)
 
     like = data[0], data[1], jnp.zeros(3, bool)
     return first_event(fly, lambda data: at(jnp.zeros(()), data), like, most)(length, data)

@@ -13,13 +13,13 @@ import pytest
 
 from nsjax import ContactLaw, schemes
 from nsjax.contact import GivenNormals
-from nsjax.loop import worked
+from nsjax.loop import system_of_steps
 from nsjax.schemes.nsga.levels import PositionLevel, VelocityLevel
 from nsjax.schemes.nsga.states import Prediction
 from tests.gradients.dry import carriage, drawn
 
 SCHEME = schemes.nsga_coupled()
-SYSTEM = worked(SCHEME, carriage(2))
+SYSTEM = system_of_steps(SCHEME, carriage(2))
 ROUGH, DRY = 2, 2
 
 

@@ -172,7 +172,7 @@ PICTURES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "no start": (
         lambda: nsjax.animate(BALL, rows(4, q=np.full((4, 1), np.nan))),
-        "pictures: the start of the run is not finite; nothing can be drawn",
+        "pictures: the start of the run is not finite; nothing can be drawn: check the state",
     ),
     "kind": (
         lambda: drawn(round_thing),
@@ -186,7 +186,10 @@ PICTURES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: drawn(plane_and_space),
         r"animate: shapes have points of \[2, 3\] coordinates; draw all in the plane, or all in space",
     ),
-    "nowhere": (lambda: drawn(nowhere), "animate: shapes returns no finite point; nothing can be drawn"),
+    "nowhere": (
+        lambda: drawn(nowhere),
+        "animate: shapes returns no finite point; nothing can be drawn: check params",
+    ),
     "overview of a batch": (
         lambda: plot.overview(BALL, batch(FALL)),
         r"overview: t has shape \(2, 4\); pass one run, not a batch",
@@ -230,23 +233,23 @@ H, E = [0.1, 0.05], [4e-2, 1e-2]
 ANALYSIS: dict[str, tuple[Callable[[], Any], str]] = {
     "two arrays": (
         lambda: analysis.observed_order([0.1], [0.1]),
-        r"observed_order: steps and errors must be two \(n,\) arrays with n >= 2",
+        r"observed_order: steps and errors have shapes \(1,\) and \(1,\); give two \(n,\) arrays, n >= 2",
     ),
     "positive": (
         lambda: analysis.observed_order(H, [0.0, 1.0]),
-        "observed_order: steps and errors must be positive and finite",
+        "observed_order: steps and errors must be positive and finite; leave the other ones out",
     ),
     "graph": (
         lambda: analysis.hausdorff([0.0], [1.0], H, E),
-        r"hausdorff: times and values must be two \(n,\) arrays with n >= 2",
+        r"hausdorff: times and values have shapes \(1,\) and \(1,\); give two \(n,\) arrays, n >= 2",
     ),
     "times": (
         lambda: analysis.hausdorff(H, E, H, E),
-        "hausdorff: times must not decrease and all values must be finite",
+        "hausdorff: times must not decrease and all values must be finite; cut the run before it fails",
     ),
     "scales": (
         lambda: analysis.hausdorff([0.0, 1.0], E, [0.0, 1.0], E, time_scale=-1.0),
-        "hausdorff: scales must be positive",
+        r"hausdorff: scales must be positive, and are \[-1\.0, .*\]; give other ones",
     ),
     "growth": (
         lambda: analysis.growth(np.arange(500.0), np.full(500, np.nan)),
@@ -292,7 +295,7 @@ ANALYSIS: dict[str, tuple[Callable[[], Any], str]] = {
     "quantity": (lambda: FALL["hight"], "trajectory has no quantity 'hight'; "),
     "derived": (
         lambda: batch(FALL)["energy"],
-        "derived quantities need a single run; index the batch first",
+        r"derived quantities need a single run; take one, jax.tree.map\(lambda x: x\[k\], traj\)",
     ),
 }
 

@@ -127,7 +127,10 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: falling(nb=1, constraint=few),
         r"constraint: it takes \(t, q\), and is called as constraint\(t, q, p\)",
     ),
-    "mass": (lambda: falling(mass=endless), "mass has entries that are not finite at the start"),
+    "mass": (
+        lambda: falling(mass=endless),
+        "mass has entries that are not finite at the start; check params and state",
+    ),
     "law": (
         lambda: falling(nc=1, gap=scalar, law=no_law),
         "law returns ContactLaw without restitution; return a ContactLaw",

@@ -20,7 +20,7 @@ from nsjax.core.system import add
 from nsjax.linalg import BlockDiagonal
 from nsjax.loop import LoopProgram
 from nsjax.startup import fingerprint as module
-from nsjax.startup.fingerprint import Unknown, fingerprint, package_held
+from nsjax.startup.fingerprint import UnknownValueError, fingerprint, package_held
 
 
 def program(**options: object) -> LoopProgram:
@@ -97,27 +97,27 @@ class Mine:
     ],
 )
 def test_what_belongs_to_others_is_unknown(stranger: object, says: str) -> None:
-    with pytest.raises(Unknown, match=says):
+    with pytest.raises(UnknownValueError, match=says):
         fingerprint(stranger)
 
 
 def test_what_holds_itself_is_unknown() -> None:
     x: list[object] = []
     x.append(x)
-    with pytest.raises(Unknown, match="a list that holds itself"):
+    with pytest.raises(UnknownValueError, match="a list that holds itself"):
         fingerprint(x)
 
 
 def test_what_is_hung_on_a_record_is_unknown() -> None:
     structure = BlockDiagonal(3)
     object.__setattr__(structure, "times", mine)
-    with pytest.raises(Unknown, match="times of a BlockDiagonal, which is no field of it"):
+    with pytest.raises(UnknownValueError, match="times of a BlockDiagonal, which is no field of it"):
         fingerprint(structure)
 
 
 def test_a_users_system_is_unknown() -> None:
     system = dataclasses.replace(models.bouncing_ball().system, force=mine)
-    with pytest.raises(Unknown, match="the function mine"):
+    with pytest.raises(UnknownValueError, match="the function mine"):
         fingerprint(LoopProgram(system=system, keep=(), events=0))
 
 
@@ -132,15 +132,15 @@ def test_the_package_counts_as_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> 
         patch.setattr(newton, function, add)
         assert fingerprint(1) != before
         patch.setattr(newton, function, mine)
-        with pytest.raises(Unknown, match=r"the function mine of .*, put into the package"):
+        with pytest.raises(UnknownValueError, match=r"the function mine of .*, put into the package"):
             fingerprint(1)
         # a decorated function of ours that goes by its name
         patch.setattr(newton, function, functools.wraps(add)(lambda q, xi: q))
-        with pytest.raises(Unknown, match=r"the function add of .*, put into the package"):
+        with pytest.raises(UnknownValueError, match=r"the function add of .*, put into the package"):
             fingerprint(1)
     with monkeypatch.context() as patch:
         patch.setattr(BlockDiagonal, "times", lambda *_: None)
-        with pytest.raises(Unknown, match="put into the package"):
+        with pytest.raises(UnknownValueError, match="put into the package"):
             fingerprint(1)
     assert fingerprint(1) == before
     # of a module that is not loaded yet, its file
@@ -165,7 +165,7 @@ def test_registered_functions_of_others_make_everything_unknown(monkeypatch: pyt
         (Mine, "the class"),
     ):
         monkeypatch.setitem(models.REGISTRY, "mine", stranger)
-        with pytest.raises(Unknown, match=says):
+        with pytest.raises(UnknownValueError, match=says):
             fingerprint(1)
 
 

@@ -56,7 +56,7 @@ KINDS: dict[str, ShapeKind] = {
             "profile", pictures.of_profile,
             instead=((3, "a profile is planar; use a capsule, cylinder or box"),),
         ),
-        ShapeKind("tube", pictures.of_nothing, lacks=_tube_lacks),
+        ShapeKind("tube", pictures.no_picture, lacks=_tube_lacks),
         ShapeKind(
             "hull", pictures.of_hull, instead=((2, "a hull is spatial; use points, corners or a box"),)
         ),

@@ -120,7 +120,7 @@ class Batch:
         both = numbers.Contact(first=places.shapes[0], second=places.shapes[1])
         return gap_functions.meetings(self._scene(tree, *ends), self.part, both, places.near)
 
-    def met(self, tree: Bodies, frames: Any, places: Places, tangents: int) -> BatchMeetings:
+    def meetings(self, tree: Bodies, frames: Any, places: Places, tangents: int) -> BatchMeetings:
         """Gaps, points and normals of all pairs, from the frames of all bodies."""
         d, a = tree.dimension, ALGEBRA[tree.dimension]
 
@@ -156,14 +156,14 @@ class Batch:
         made: Array = jax.vmap(one)(self._ends(frames, places), places, own)
         return made
 
-    def held(self, tree: Bodies, frames: Any, places: Places) -> Any:
+    def hold(self, tree: Bodies, frames: Any, places: Places) -> Any:
         """Features of all pairs that a step holds fixed; None: none."""
         if not self.searched:
             return None
 
         def one(ends: tuple[Any, Any], places: Places) -> Any:
             both = numbers.Contact(first=places.shapes[0], second=places.shapes[1])
-            return gap_functions.held(self._scene(tree, *ends), self.part, both)
+            return gap_functions.hold(self._scene(tree, *ends), self.part, both)
 
         return jax.vmap(one)(self._ends(frames, places), places)
 
@@ -228,7 +228,7 @@ def turning_keys(part: Part) -> tuple[str, ...]:
     return tuple(key for key in numbers.TURNING if getattr(part.numbers, key) is not None)
 
 
-def alike(parts: Sequence[Part], dimension: int, grounded: bool = True) -> list[Batch]:
+def batched(parts: Sequence[Part], dimension: int, grounded: bool = True) -> list[Batch]:
     """Batches of named contacts with the same kind, options and shapes of numbers, in the order of the
     first contact of each batch.
 

@@ -1,10 +1,10 @@
 """Contacts of two boxes: corners, faces and edges that meet.
 
 Separating axes [Ericson, *Real-Time Collision Detection*, 4.4, 5.5] and the clipping of one face against
-the other tell which features meet; the features are held during a step (`held`). Gaps, points and normals
-of held features are smooth functions of the positions (`met`): of a corner against the plane of a face, and
-of two edges along their common normal. Rows without a contact have their gap opened by the sizes of both
-boxes.
+the other tell which features meet; the features are held during a step (`hold`). Gaps, points and normals
+of held features are smooth functions of the positions (`meet`): of a corner against the plane of a face,
+and of two edges along their common normal. Rows without a contact have their gap opened by the sizes of
+both boxes.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ class BoxFeatures(NamedTuple):
     opposite: Any = None
 
 
-def through(axes: Array, local: Array) -> Array:
+def to_ground(axes: Array, local: Array) -> Array:
     """Vectors (d,) or (d, k), given along the axes of a box, in the axes of the ground."""
     if local.ndim == 1:
         return jnp.sum(axes * local[None, :], axis=1)
     return jnp.sum(axes[:, :, None] * local[None], axis=1)
 
 
-def seen(axes: Array, vector: Array) -> Array:
+def components(axes: Array, vector: Array) -> Array:
     """Components of vectors (d,) or (d, k) along axes (d, n)."""
     if vector.ndim == 1:
         return jnp.sum(axes * vector[:, None], axis=0)
@@ -97,7 +97,7 @@ def _faces(one: Box, other: Box) -> tuple[Array, Array, Array, Array]:
     """
     lean = jnp.abs(jnp.sum(one.axes[:, :, None] * other.axes[:, None, :], axis=0))
     apart = one.centre - other.centre
-    c, f = seen(one.axes, apart), seen(other.axes, apart)
+    c, f = components(one.axes, apart), components(other.axes, apart)
     own = jnp.abs(c) - one.half - jnp.sum(lean * other.half[None, :], axis=1)
     others = jnp.abs(f) - other.half - jnp.sum(lean * one.half[:, None], axis=0)
     return own, others, sign(c), sign(f)
@@ -109,7 +109,7 @@ def _reference(held: BoxFeatures, one: Box, other: Box) -> tuple[Box, Box]:
     return jax.tree.map(pick, other, one), jax.tree.map(pick, one, other)
 
 
-def held(one: Box, other: Box) -> BoxFeatures:
+def hold(one: Box, other: Box) -> BoxFeatures:
     """Features of two boxes that meet, without derivatives."""
     one, other = lax.stop_gradient((one, other))
     own, others, c, f = _faces(one, other)
@@ -119,7 +119,7 @@ def held(one: Box, other: Box) -> BoxFeatures:
     face = jnp.where(second, theirs, mine)
     found = BoxFeatures(second=second, face=face, against=face, kept=second, corner=second)
     reference, incident = _reference(found, one, other)
-    facing = seen(incident.axes, through(reference.axes, face))
+    facing = components(incident.axes, to_ground(reference.axes, face))
     steep = jnp.abs(facing)
     against = -sign(facing) * first_of(steep >= jnp.max(steep))
     found = found._replace(against=against)
@@ -130,7 +130,7 @@ def held(one: Box, other: Box) -> BoxFeatures:
     )
 
 
-def met(one: Box, other: Box, found: BoxFeatures) -> ShapeContacts:
+def meet(one: Box, other: Box, found: BoxFeatures) -> ShapeContacts:
     """Contacts of two boxes: two in the plane, eight in space."""
     reference, incident = _reference(found, one, other)
     if one.half.shape[0] == 2:
@@ -162,12 +162,12 @@ def _flat_corners(found: BoxFeatures, reference: Box, incident: Box) -> tuple[Ar
     """Normals of both faces, then of the reference face the direction, middle and half length; its corners
     and those of the incident face (2, 2), in the same order.
     """
-    n, m = through(reference.axes, found.face), through(incident.axes, found.against)
-    along = through(reference.axes, _edge(found.face))
-    own = -through(incident.axes, _edge(found.against))  # faces oppose each other
+    n, m = to_ground(reference.axes, found.face), to_ground(incident.axes, found.against)
+    along = to_ground(reference.axes, _edge(found.face))
+    own = -to_ground(incident.axes, _edge(found.against))  # faces oppose each other
     signs = jnp.array([-1.0, 1.0])
     middle, centre = (
-        box.centre + through(box.axes, x * box.half)
+        box.centre + to_ground(box.axes, x * box.half)
         for box, x in ((reference, found.face), (incident, found.against))
     )
     wide, narrow = (
@@ -223,17 +223,17 @@ def sides(local: Array) -> tuple[Array, Array]:
 def _face(box: Box, local: Array) -> tuple[Array, Array, Array, Array, Array]:
     """Normal, middle, directions (3, 2) along its sides, half edges (2,), corners (3, 4)."""
     both = jnp.stack(sides(local), axis=1)
-    along, half = through(box.axes, both), jnp.sum(both * box.half[:, None], axis=0)
-    middle = box.centre + through(box.axes, local * box.half)
+    along, half = to_ground(box.axes, both), jnp.sum(both * box.half[:, None], axis=0)
+    middle = box.centre + to_ground(box.axes, local * box.half)
     corners = middle[:, None] + jnp.sum(along[:, :, None] * (half[:, None] * ROUND)[None], axis=1)
-    return through(box.axes, local), middle, along, half, corners
+    return to_ground(box.axes, local), middle, along, half, corners
 
 
 def _clipped(found: BoxFeatures, reference: Box, incident: Box) -> BoxFeatures:
     """Features in space: corners, and crossings of edges, of the overlap of both faces."""
     _, middle, along, half, corners = _face(reference, found.face)
     _, centre, own, wide, ends = _face(incident, found.against)
-    x = seen(along, ends - middle[:, None])
+    x = components(along, ends - middle[:, None])
     way = jnp.roll(x, -1, axis=1) - x
     slack = ((1.0 + COINCIDE) * half)[:, None]
     moving = jnp.abs(way) > COINCIDE * slack
@@ -250,7 +250,7 @@ def _clipped(found: BoxFeatures, reference: Box, incident: Box) -> BoxFeatures:
     ways = jnp.concatenate([-sign(way), sign(way)], axis=1)
     across = ways * jnp.stack([jnp.where(border, 1.0, 0.0), jnp.where(border, 0.0, 1.0)])
     within = jnp.all(jnp.abs(x) <= slack, axis=0)
-    inner = jnp.abs(seen(own, corners - centre[:, None])) < ((1.0 - COINCIDE) * wide)[:, None]
+    inner = jnp.abs(components(own, corners - centre[:, None])) < ((1.0 - COINCIDE) * wide)[:, None]
     kept = jnp.concatenate(
         [within | (shared & (start > 0.0)), shared & (end < 1.0), jnp.all(inner, axis=0)]
     )
@@ -337,7 +337,7 @@ def _crossed(found: BoxFeatures, one: Box, other: Box, most: Array) -> BoxFeatur
     apart = dot(normal, (one.centre - other.centre)[:, None])
     normal = sign(apart) * normal
     reach = sum(
-        jnp.sum(jnp.abs(seen(box.axes, normal)) * box.half[:, None], axis=0) for box in (one, other)
+        jnp.sum(jnp.abs(components(box.axes, normal)) * box.half[:, None], axis=0) for box in (one, other)
     )
     room = jnp.where(skew, jnp.abs(apart) - reach, -jnp.inf)
     least = EDGES_FIRST * jnp.min(jnp.minimum(one.half, other.half))
@@ -348,16 +348,16 @@ def _crossed(found: BoxFeatures, one: Box, other: Box, most: Array) -> BoxFeatur
     best = jnp.sum(chosen * normal, axis=1)
     return found._replace(
         crossed=jnp.max(room) > most + least, one=along[0], other=along[1],
-        beside=(1.0 - along[0]) * -sign(seen(one.axes, best)),
-        opposite=(1.0 - along[1]) * sign(seen(other.axes, best)),
+        beside=(1.0 - along[0]) * -sign(components(one.axes, best)),
+        opposite=(1.0 - along[1]) * sign(components(other.axes, best)),
     )  # fmt: skip
 
 
 def _edges(found: BoxFeatures, one: Box, other: Box) -> ShapeContacts:
     """The contact of two edges."""
-    a, b = through(one.axes, found.one), through(other.axes, found.other)
-    here = one.centre + through(one.axes, found.beside * one.half)
-    there = other.centre + through(other.axes, found.opposite * other.half)
-    outward = through(other.axes, found.opposite) - through(one.axes, found.beside)
+    a, b = to_ground(one.axes, found.one), to_ground(other.axes, found.other)
+    here = one.centre + to_ground(one.axes, found.beside * one.half)
+    there = other.centre + to_ground(other.axes, found.opposite * other.half)
+    outward = to_ground(other.axes, found.opposite) - to_ground(one.axes, found.beside)
     normal = skewed(a, b, outward)
     return ShapeContacts(dot(normal, here - there), *nearest_points(here, a, there, b, normal), normal)

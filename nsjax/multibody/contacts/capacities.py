@@ -15,7 +15,7 @@ from nsjax.core import InputError
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.candidates import BOUNDED, ENDLESS, REACH, SOLIDS, radius_of
-from nsjax.multibody.contacts.groups import free, known_pair, meeting
+from nsjax.multibody.contacts.groups import contacts_alone, known_pair, meeting
 from nsjax.multibody.contacts.turning_friction import coefficients
 from nsjax.multibody.coordinates.frames import ALGEBRA
 from nsjax.multibody.numbers import side_by_side
@@ -36,11 +36,11 @@ MuJoCo's.
 
 
 def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Part]:
-    """Parts with the capacity and reach of every group settled; without the group where all contacts of
-    it are evaluated.
+    """Parts in which every group has a capacity and a reach, without the groups of which a step evaluates
+    all contacts.
     """
     found: list[Part | None] = list(parts)
-    all_known = coordinates == "absolute" and free(parts)
+    all_known = coordinates == "absolute" and contacts_alone(parts)
     for part in [x for x in parts if x.kind == "selection"]:
         own = [x for x in parts if x.kind == "contact" and x.option("group") == part.name]
         capacity, count = (
@@ -48,7 +48,8 @@ def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Pa
             sum(gap_functions.count(x, x.numbers, dimension) for x in own),
         )
         more: tuple[tuple[str, Any], ...] = ()
-        chosen = any(all(y in BOUNDED for y in x.option("shapes")) for x in own)  # others are all looked at
+        # pairs of other shapes are all evaluated
+        chosen = any(all(y in BOUNDED for y in x.option("shapes")) for x in own)
         if chosen and (capacity is not None or (count > MANY_ROWS and not all_known)):
             more = (
                 ("group", part.name),

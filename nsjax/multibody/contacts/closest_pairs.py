@@ -53,18 +53,18 @@ def _both_boxes(scene: Scene, part: Part, numbers: Any) -> tuple[boxes.Box, boxe
 
 def _boxes(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     both = _both_boxes(scene, part, numbers)
-    return boxes.met(*both, boxes.held(*both) if near is None else near)
+    return boxes.meet(*both, boxes.hold(*both) if near is None else near)
 
 
 def _held_boxes(scene: Scene, part: Part, numbers: Any) -> Any:
-    return boxes.held(*_both_boxes(scene, part, numbers))
+    return boxes.hold(*_both_boxes(scene, part, numbers))
 
 
 def _held_capsule(scene: Scene, part: Part, numbers: Any) -> Any:
     """Parameters (3,) of points of a capsule's axis that may meet a box, and which of them are contacts."""
     middle, along, half = segment(scene, part.bodies[0], numbers.first)
     box = solid_box(scene, part.bodies[1], numbers.second)
-    start, way = (boxes.seen(box.axes, x) for x in (middle - box.centre, along))
+    start, way = (boxes.components(box.axes, x) for x in (middle - box.centre, along))
     return lax.stop_gradient(closest.along_box(start, way, jnp.asarray(half, float), box.half))
 
 
@@ -73,9 +73,9 @@ def _capsule_box(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeCont
     middle, along, half = segment(scene, part.bodies[0], numbers.first)
     places, kept = _held_capsule(scene, part, numbers) if near is None else near
     centres = middle[:, None] + places * along[:, None]
-    met = _balls(scene, part, numbers, centres)
+    contact = _balls(scene, part, numbers, centres)
     back = jnp.where(kept, 0.0, half + numbers.first.radius)
-    return dataclasses.replace(met, gap=met.gap + back)
+    return dataclasses.replace(contact, gap=contact.gap + back)
 
 
 def _capsule_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
@@ -186,8 +186,10 @@ def _sphere_tube(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeCont
     near = tubes.searched(*axis, centre, closed) if near is None else near
     u = tubes.closest(*axis, centre, near, closed)
     place, along, _ = tubes.evaluated(*axis, u)
-    met = closest.between(centre, ball.radius, place, other.radius, across(scene, _unit(along)))
-    return dataclasses.replace(met, carried=carried(scene, part.bodies[1], axis, u, met.there - place))
+    contact = closest.between(centre, ball.radius, place, other.radius, across(scene, _unit(along)))
+    return dataclasses.replace(
+        contact, carried=carried(scene, part.bodies[1], axis, u, contact.there - place)
+    )
 
 
 def _unit(along: Array) -> Array:

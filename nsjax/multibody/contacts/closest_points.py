@@ -140,9 +140,9 @@ def capsules(
         pairs.append((jnp.where(own, mine[0], theirs[0]), jnp.where(own, mine[1], theirs[1])))
     here, there = (jnp.stack([pair[i] for pair in pairs], axis=1) for i in (0, 1))
     back = set_back(jnp.concatenate([here, there]), h + k)
-    met = between(here, radius, there, second, instead[:, None])
+    contact = between(here, radius, there, second, instead[:, None])
     radius, second = (0.0 if x is None else x for x in (radius, second))
-    return dataclasses.replace(met, gap=met.gap + jnp.where(back, h + k + radius + second, 0.0))
+    return dataclasses.replace(contact, gap=contact.gap + jnp.where(back, h + k + radius + second, 0.0))
 
 
 def sign(x: Array) -> Array:
@@ -155,8 +155,8 @@ COMPARED = 64
 
 
 def first_of(mask: Array) -> Array:
-    """One at the first true entry, else zeros. An argmax would be a kernel of its own, which pays for more
-    than `COMPARED` entries, whose comparisons grow with the square of their number.
+    """One at the first true entry, else zeros. Up to `COMPARED` entries are compared with each other, at a
+    cost that grows with the square of their number; an argmax would be a separate kernel.
     """
     n = mask.shape[0]
     if n > COMPARED:

@@ -169,7 +169,7 @@ def _column(points: Array, place: Array) -> Array:
 def _reduced(one: Array, other: Array, first: Array, second: Array) -> Simplex:
     """The feature, nearest to the origin outside, of the tetrahedron of four differences of vertices."""
     y = jnp.stack([_column(one, i) - _column(other, j) for i, j in zip(first, second, strict=True)], axis=1)
-    look = triangles.seen([y[:, k] for k in FACES_OF_TETRAHEDRON], jnp.zeros(3))
+    look = triangles.position_of([y[:, k] for k in FACES_OF_TETRAHEDRON], jnp.zeros(3))
     over = jnp.where(look.over, look.height**2, jnp.inf)
     flat = jnp.min(over) <= jnp.min(look.squares)
     edge = first_of(look.squares.reshape(-1) <= jnp.min(look.squares)).reshape(3, 4)
@@ -277,11 +277,11 @@ def _held(scene: Scene, part: Part, numbers: Any) -> SolidFeatures:
         first, second, kind, edge, jnp.broadcast_to(normal[:, None], (3, many)),
         jnp.full(many, room > CLOSE * size), jnp.zeros(many),
     )  # fmt: skip
-    met = _between(one._replace(points=a), other._replace(points=b), near)
-    lean = (dot(met.normal, normal[:, None]) < ALIKE) & (np.arange(many) > 0)
-    back = set_back(jnp.concatenate([met.here, met.there]), size) | lean
+    contact = _between(one._replace(points=a), other._replace(points=b), near)
+    lean = (dot(contact.normal, normal[:, None]) < ALIKE) & (np.arange(many) > 0)
+    back = set_back(jnp.concatenate([contact.here, contact.there]), size) | lean
     wide = sizes[0] + sizes[1] + one.radius
-    return near._replace(back=lax.stop_gradient(jnp.where(back, wide - met.gap, 0.0)))
+    return near._replace(back=lax.stop_gradient(jnp.where(back, wide - contact.gap, 0.0)))
 
 
 def _between(one: Solid, other: Solid, near: SolidFeatures) -> ShapeContacts:

@@ -40,7 +40,7 @@ def away(faces: Any, points: Array, x: Array) -> tuple[Array, Array]:
     """
     index = index_of(faces).T
     still, centre = lax.stop_gradient((points, x))
-    look = triangles.seen([still[:, k] for k in index.T], centre)
+    look = triangles.position_of([still[:, k] for k in index.T], centre)
     squares = look.squares.reshape(-1)
     outside = jnp.max(look.height) > 0.0
     above = jnp.where(look.over & (look.height > 0.0), look.height, jnp.inf)
@@ -99,7 +99,7 @@ def _meet(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     return cylinders.joined([
         cylinders.of_rims(cylinders.rims_of(scene, part.bodies[0], first), other, rims, size),
         cylinders.pointed(axis, first.radius, other, side, size),
-        cylinders.turned_over(cylinders.pointed(corners, 0.0, own, kept, size)),
+        cylinders.exchanged(cylinders.pointed(corners, 0.0, own, kept, size)),
     ])  # fmt: skip
 
 

@@ -96,7 +96,7 @@ def _still(x: Any) -> Any:
 def features(other: Solid, direction: Array) -> Array:
     """Components of a direction that tell faces of a box, a cylinder or a hull from each other."""
     if isinstance(other.numbers[0], boxes.Box):
-        return boxes.seen(other.numbers[0].axes, direction)
+        return boxes.components(other.numbers[0].axes, direction)
     if len(other.numbers) == 1:  # a hull, which has no axis
         return direction
     return dot(direction, other.numbers[1])[None]
@@ -128,7 +128,9 @@ def held_rims(rims: Rims, other: Solid) -> RimPoints:
         return dot(other.at(rims.at(end, x))[1], rims.along(x))
 
     def of_end(end: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """Deepest and opposite angle, their second derivatives, depth, four extreme angles, none over."""
+        """Angles (2,) of the deepest and of the opposite point, second derivatives of the distance there,
+        depth, angles (4,) of the extreme points over the face, and whether no point is over it.
+        """
         away, way = jax.vmap(lambda x: other.at(rims.at(end, x)))(angles)
         start = jnp.sum(_picked(-away, away == away) * angles)
         opposite = jnp.sum(_picked(-away, jnp.cos(angles - start) < OPPOSITE) * angles)
@@ -211,7 +213,7 @@ def joined(mets: list[ShapeContacts]) -> ShapeContacts:
     return ShapeContacts(gap, here, there, normal)
 
 
-def turned_over(x: ShapeContacts) -> ShapeContacts:
+def exchanged(x: ShapeContacts) -> ShapeContacts:
     """Contacts with both shapes exchanged."""
     return ShapeContacts(x.gap, x.there, x.here, -x.normal)
 
@@ -240,7 +242,7 @@ def _capsule_cylinder(scene: Scene, part: Part, numbers: Any, near: Any) -> Shap
 
 def _facing(box: boxes.Box, direction: Array) -> Array:
     """Signs (3, 4), along the axes of a box, of the corners of the face that faces a direction."""
-    own = boxes.seen(box.axes, direction)
+    own = boxes.components(box.axes, direction)
     face = first_of(jnp.abs(own) >= jnp.max(jnp.abs(own)))
     first, second = boxes.sides(face)
     return (
@@ -271,11 +273,11 @@ def _cylinder_box(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeCon
     middle, along, half = segment(scene, part.bodies[0], first)
     size, box = half + first.radius, solid_box(scene, part.bodies[1], numbers.second)
     points = middle[:, None] + places * along[:, None]
-    corners = box.centre[:, None] + boxes.through(box.axes, facing * box.half[:, None])
+    corners = box.centre[:, None] + boxes.to_ground(box.axes, facing * box.half[:, None])
     return joined([
         of_rims(rims_of(scene, part.bodies[0], first), other, rims, size),
         pointed(points, first.radius, other, lateral, size),
-        turned_over(pointed(corners, 0.0, _own(scene, part, numbers), jnp.ones(4, bool), size)),
+        exchanged(pointed(corners, 0.0, _own(scene, part, numbers), jnp.ones(4, bool), size)),
     ])  # fmt: skip
 
 
@@ -307,7 +309,7 @@ def _cylinders(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContac
     side = ShapeContacts(side.gap + jnp.where(crossed, 0.0, size), middle, middle, side.normal)
     return joined([
         of_rims(rims_of(scene, first, one), _other(scene, part, numbers), own, size),
-        turned_over(of_rims(rims_of(scene, second, other), _own(scene, part, numbers), others, size)),
+        exchanged(of_rims(rims_of(scene, second, other), _own(scene, part, numbers), others, size)),
         side,
     ])  # fmt: skip
 

@@ -82,7 +82,7 @@ def names(part: Part, numbers: Any, dimension: int) -> list[str]:
     return [part.name] if n == 1 else [f"{part.name}.{k}" for k in range(n)]
 
 
-def held(scene: Scene, part: Part, numbers: Any) -> Any:
+def hold(scene: Scene, part: Part, numbers: Any) -> Any:
     """Features of the contacts of a part that a step holds fixed; None: none."""
     find = kind_of(part).hold
     return None if find is None else find(scene, part, numbers)
@@ -90,13 +90,13 @@ def held(scene: Scene, part: Part, numbers: Any) -> Any:
 
 def meetings(scene: Scene, part: Part, numbers: Any, near: Any = None) -> Meeting:
     """The contacts of a part; ``near`` are its held features, None: they are searched for."""
-    a, met = scene.algebra, kind_of(part).meet(scene, part, numbers, near)
+    a, own = scene.algebra, kind_of(part).meet(scene, part, numbers, near)
     here, there, normal = (
-        x if x is None or isinstance(x, tuple) else a.vector(x) for x in (met.here, met.there, met.normal)
+        x if x is None or isinstance(x, tuple) else a.vector(x) for x in (own.here, own.there, own.normal)
     )
-    across = a.tangents(normal) if met.tangents is None else met.tangents
+    across = a.tangents(normal) if own.tangents is None else own.tangents
     first, second = part.bodies
-    return Meeting(met.gap, first, second, here, there, normal, across, met.carried, met.moving)
+    return Meeting(own.gap, first, second, here, there, normal, across, own.carried, own.moving)
 
 
 def flat(rows: list[Any]) -> Array:

@@ -147,7 +147,7 @@ def meeting(group: Group, apart: set[frozenset[str]]) -> Iterator[tuple[Shape, S
             yield one, other
 
 
-def tied(parts: Iterable[Part]) -> set[frozenset[str]]:
+def joined_pairs(parts: Iterable[Part]) -> set[frozenset[str]]:
     """Pairs of bodies that make no contact: connected by a joint, or fixed to bodies that are."""
     joints = [x for x in parts if isinstance(x, Part) and x.kind in JOINTS and JOINTS[x.kind].sizes]
     whole = {name: {name} for x in joints for name in x.bodies}
@@ -193,7 +193,7 @@ def counted(group: Group) -> int:
     return n * (n - 1) // 2 if group.second is None else n * len(group.second)
 
 
-def free(parts: Iterable[Part]) -> bool:
+def contacts_alone(parts: Iterable[Part]) -> bool:
     """Whether only contacts join two bodies, and no joint, beam or load does."""
     parts = [x for x in parts if isinstance(x, Part)]
     loads = [x for x in parts if x.kind in LOADS]
@@ -212,7 +212,7 @@ def with_groups(parts: Sequence[Part], coordinates: str) -> tuple[Part, ...]:
     groups = [x for x in parts if isinstance(x, Part) and x.kind == "contact_group"]
     if not groups:
         return tuple(parts)
-    apart, found, heap = tied(parts), [], coordinates == "absolute" and free(parts)
+    apart, found, heap = joined_pairs(parts), [], coordinates == "absolute" and contacts_alone(parts)
     taken = {x.name for x in parts if isinstance(x, Part)} | {GROUND, "gravity"}
     for part in parts:
         if not isinstance(part, Part) or part.kind != "contact_group":
@@ -238,9 +238,9 @@ def _contacts(part: Part, apart: set[frozenset[str]], taken: set[str]) -> list[P
     """The contacts of a group."""
     found = []
     for pair in meeting(part.numbers, apart):
-        met = known_pair(part.name, pair)
+        shapes = known_pair(part.name, pair)
         name = unused(f"{pair[0].body}_{pair[1].body}".replace(".", "_"), taken)
-        found.append(shape_parts.contact(name, *met, **part.numbers.law))
+        found.append(shape_parts.contact(name, *shapes, **part.numbers.law))
     if not found:
         raise InputError(
             f"contact_group {part.name!r}: each pair of its bodies is joined by a joint, and such bodies "
@@ -251,11 +251,11 @@ def _contacts(part: Part, apart: set[frozenset[str]], taken: set[str]) -> list[P
 
 def known_pair(name: str, pair: tuple[Shape, Shape]) -> tuple[Shape, Shape]:
     """Two shapes of a group in the order of their entry in the table of pairs; an error without one."""
-    met = ordered(*pair)
-    if met is None:
+    shapes = ordered(*pair)
+    if shapes is None:
         kinds, bodies = (" and ".join(x) for x in ([x.kind for x in pair], [x.body for x in pair]))
         raise InputError(
             f"contact_group {name!r}: no pair of {kinds} ({bodies}); replace one of these shapes, or "
             "exclude the two bodies"
         )
-    return met
+    return shapes

@@ -16,7 +16,7 @@ import numpy as np
 from nsjax.contact import ContactLaw
 from nsjax.linalg import BlockDiagonal
 from nsjax.multibody.contacts import gap_functions, hulls
-from nsjax.multibody.contacts.batches import Batch, BatchMeetings, Places, alike
+from nsjax.multibody.contacts.batches import Batch, BatchMeetings, Places, batched
 from nsjax.multibody.contacts.candidates import Candidates, PairSlots, listed
 from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.joints import FREE
@@ -134,14 +134,14 @@ class Contacts:
                 slots = batch.source.near(self.tree, frames, p)
                 first, second, shapes = batch.source.pairs(slots, p)
             places = Places(first=first, second=second, shapes=shapes, near=None)
-            features = batch.held(self.tree, frames, places)
+            features = batch.hold(self.tree, frames, places)
             held.append(features if slots is None else (slots, features))
         return {**p, FOUND: tuple(held)}
 
-    def _met(self, q: Array, p: PyTree) -> tuple[Any, list[tuple[Places, BatchMeetings]]]:
+    def _meetings(self, q: Array, p: PyTree) -> tuple[Any, list[tuple[Places, BatchMeetings]]]:
         frames, places = self.tree.all_frames(q, None, p), self._places(p)
         both = zip(self.batches, places, strict=True)
-        return frames, [(x, batch.met(self.tree, frames, x, self.tangents)) for batch, x in both]
+        return frames, [(x, batch.meetings(self.tree, frames, x, self.tangents)) for batch, x in both]
 
     def _used(self, p: PyTree, values: list[Array], empty: Any) -> Array:
         """Values (n, k, ...) of all batches as (nc, ...); empty slots hold ``empty``, None: the reach."""
@@ -155,7 +155,7 @@ class Contacts:
 
     def gap(self, t: Array, q: Array, p: PyTree) -> Array:
         """Gaps (nc,) [m]; in empty slots the reach of their group."""
-        return self._used(p, [met.gap for _, met in self._met(q, p)[1]], None)
+        return self._used(p, [meeting.gap for _, meeting in self._meetings(q, p)[1]], None)
 
     def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Slip velocities along the tangents (nc, nt) [m/s]."""
@@ -190,15 +190,15 @@ class Contacts:
 
     def directions(self, t: Array, q: Array, p: PyTree) -> Array:
         """Rows (nc, 2, 1 + nt, block) of gap rate and slips, see `nsjax.core.pairs.Pairs`."""
-        frames, found = self._met(q, p)
+        frames, found = self._meetings(q, p)
         d, n = self.tree.dimension, len(self.tree.names)
         poses = q.reshape(n, -1)[:, :d]
         centres, turns = jnp.concatenate([jnp.zeros((1, d)), poses]), frames[1]
         values = []
-        for batch, (places, met) in zip(self.batches, found, strict=True):
-            ways = jnp.concatenate([met.normal[:, :, None], met.tangents], axis=2)
+        for batch, (places, meeting) in zip(self.batches, found, strict=True):
+            ways = jnp.concatenate([meeting.normal[:, :, None], meeting.tangents], axis=2)
             sides = []
-            for sign, k, point in ((1.0, places.first, met.here), (-1.0, places.second, met.there)):
+            for sign, k, point in ((1.0, places.first, meeting.here), (-1.0, places.second, meeting.there)):
                 arm = (point - centres[k][:, None])[:, :, None]
                 turn = None if d == 2 else turns[k][:, None, None]
                 sides.append(sign * jnp.concatenate([ways, _moments(arm, ways, turn)], axis=3))
@@ -255,7 +255,7 @@ def batches_of(
 
 def _named(parts: tuple[Part, ...], dimension: int) -> tuple[list[Batch], tuple[int, ...] | None]:
     """Batches of named contacts, and the index of each contact in them; None if the order is the same."""
-    found, standing, first = alike(parts, dimension, grounded=False), {}, 0
+    found, standing, first = batched(parts, dimension, grounded=False), {}, 0
     for batch in found:
         for name in batch.names:
             standing[name] = range(first, first + batch.rows)

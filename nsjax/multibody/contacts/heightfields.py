@@ -191,7 +191,7 @@ def _looked(
 ) -> tuple[triangles.TrianglePosition, Array]:
     """Distances of a point from a triangle, and whether the point is over its face on the given side."""
     corner = [k[:, None] for k in _vertices(x, _triangle(number, x.heights.shape[1] - 1))]
-    found = triangles.seen(corner, point)
+    found = triangles.position_of(corner, point)
     return found, (found.over & (found.height * side >= 0.0))[0]
 
 

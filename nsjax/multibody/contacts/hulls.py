@@ -35,7 +35,7 @@ ROUND = 2.0 * np.pi * np.arange(ROWS - 1) / (ROWS - 1)
 """Directions in which the plane is tilted [rad]."""
 
 MANY_VERTICES = "hull of more than `ROWS` vertices"
-"""What hulls have in common that may be in one batch."""
+"""`form` of the hulls that may share a batch."""
 
 Faces = tuple[tuple[int, int, int], ...]
 
@@ -174,7 +174,7 @@ def nearest(points: Array, faces: Any, centre: Array) -> HullFeature:
     """The feature of a hull that is nearest to a point outside; for a point inside, the nearest face."""
     points, centre = lax.stop_gradient((points, centre))
     index = index_of(faces)
-    look = triangles.seen([points[:, k] for k in index], centre)
+    look = triangles.position_of([points[:, k] for k in index], centre)
     height, squares = look.height, look.squares.reshape(-1)
     outside = jnp.max(height) > 0.0
     above = look.over & (height > 0.0)

@@ -247,16 +247,16 @@ class NamedContacts:
             found.append(jax.vmap(at, (-1, axes, -1), -1)(ends, shapes, held))
         return found
 
-    def met(self, scene: Scene, p: PyTree) -> list[Meeting]:
+    def meetings(self, scene: Scene, p: PyTree) -> list[Meeting]:
         """Gaps, contact points and normals, piece by piece."""
 
         def fit(scene: Scene, piece: Batch, both: Any, near: Any) -> Any:
-            met = gap_functions.meetings(scene, piece.part, both, near)
+            meeting = gap_functions.meetings(scene, piece.part, both, near)
             places = [
                 spread_out(scene.algebra, piece.rows, x)
-                for x in (met.here, met.there, met.normal, *met.tangents)
+                for x in (meeting.here, meeting.there, meeting.normal, *meeting.tangents)
             ]
-            return jnp.broadcast_to(met.gap, (piece.rows,)), places
+            return jnp.broadcast_to(meeting.gap, (piece.rows,)), places
 
         found = self.each(scene, p, gap_functions.meetings, fit, p.get(NEAREST))
         return [
@@ -264,11 +264,11 @@ class NamedContacts:
             for piece, x in zip(self.pieces, found, strict=True)
         ]
 
-    def held(self, scene: Scene, p: PyTree) -> dict[str, Any]:
+    def hold(self, scene: Scene, p: PyTree) -> dict[str, Any]:
         """Features that a step holds fixed, by the name of a contact or the first name of a batch."""
 
         def one(scene: Scene, part: Part, both: Any, near: Any) -> Any:
-            return gap_functions.held(scene, part, both)
+            return gap_functions.hold(scene, part, both)
 
         fit = lambda scene, piece, *x: one(scene, piece.part, *x)  # noqa: E731
         found = self.each(scene, p, one, fit, search=True)

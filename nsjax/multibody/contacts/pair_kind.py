@@ -18,7 +18,8 @@ class PairKind:
 
     Args:
         first, second: kinds of the shapes, see `nsjax.multibody.contacts.shape_parts.Shape`.
-        meet: ``(scene, part, numbers, near) -> Met``, the contacts, from the frames of both bodies;
+        meet: ``(scene, part, numbers, near) -> ShapeContacts``, the contacts, from the frames of both
+        bodies;
             ``near`` is the result of ``hold``, None: the features are searched for.
         count: number of contacts of a pair; a function ``(part, numbers, dimension) -> int`` where it
             depends on the numbers or on the dimension.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nsjax.multibody.contacts import gap_functions
-from nsjax.multibody.contacts.batches import Batch, alike, turning_keys
+from nsjax.multibody.contacts.batches import Batch, batched, turning_keys
 from nsjax.multibody.contacts.named_contacts import NamedContacts
 from nsjax.multibody.parts import Part
 
@@ -53,7 +53,7 @@ def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) 
     contacts = [x for x in parts if x.kind == "contact"]
     counts = [gap_functions.count(x, x.numbers, dimension) for x in contacts]
     rigid = [x for x in contacts if gap_functions.rigid(x)]
-    groups = [] if at_once is None else [x for x in alike(rigid, dimension) if _enough(x, at_once)]
+    groups = [] if at_once is None else [x for x in batched(rigid, dimension) if _enough(x, at_once)]
     of = {name: x for x in groups for name in x.names}
     places = dict(zip([x.name for x in contacts], np.cumsum([0, *counts])[:-1], strict=True))
     pieces: list[Part | Batch] = []

@@ -28,35 +28,39 @@ from nsjax.types import Array, PyTree
 
 
 def rows(
-    tree: SpatialTree, named: NamedContacts, met: list[Meeting], tangents: int, screws: tuple[Array, Array],
-    p: PyTree,
+    tree: SpatialTree, named: NamedContacts, meetings: list[Meeting], tangents: int,
+    screws: tuple[Array, Array], p: PyTree,
 ) -> Array:  # fmt: skip
     """Rows (nc, 1 + tangents, nv) of gap rates and slip velocities by the generalised velocities.
 
     Args:
         tree: tree of the bodies.
         named: named contacts.
-        met: contact points and normals, piece by piece.
+        meetings: contact points and normals, piece by piece.
         tangents: number of tangents of each contact.
         screws: spins (nv, 3) and velocities (nv, 3) of all screws.
         p: refreshed params.
     """
     (spins, velocities), d = screws, 1 + tangents
     columns = jnp.concatenate([velocities, spins], axis=1).T
-    return _of_meetings(tree, named, met, d, columns, p) if met else jnp.zeros((0, d, spins.shape[0]))
+    return (
+        _of_meetings(tree, named, meetings, d, columns, p)
+        if meetings
+        else jnp.zeros((0, d, spins.shape[0]))
+    )
 
 
 def _of_meetings(
-    tree: SpatialTree, named: NamedContacts, met: list[Meeting], d: int, columns: Array, p: PyTree
+    tree: SpatialTree, named: NamedContacts, meetings: list[Meeting], d: int, columns: Array, p: PyTree
 ) -> Array:
     """Rows (k, d, nv) from the columns (6, nv) of all screws."""
-    counts = [jnp.size(x.gap) for x in met]
-    both, total = list(zip(met, counts, strict=True)), sum(counts)
+    counts = [jnp.size(x.gap) for x in meetings]
+    both, total = list(zip(meetings, counts, strict=True)), sum(counts)
     ways = [jnp.stack([space.many(y, n) for y in (x.normal, *x.tangents)[:d]], axis=2) for x, n in both]
     way = named.in_order(ways, 1)
     made: Any = 0.0
     for side, point, sign in (("first", "here", 1.0), ("second", "there", -1.0)):
-        moves = _moved(tree, named, met, side, p)
+        moves = _moved(tree, named, meetings, side, p)
         if moves is None:
             continue
         places = named.in_order([space.many(getattr(x, point), n) for x, n in both], 1)
@@ -89,11 +93,11 @@ def with_held_gaps(wt: Array, named: NamedContacts, moved: Callable[[Array], Sce
     return jnp.concatenate([normal[:, None], wt[:, 1:]], axis=1)
 
 
-def _moved(tree: SpatialTree, named: NamedContacts, met: list[Meeting], side: str, p: PyTree) -> Any:
+def _moved(tree: SpatialTree, named: NamedContacts, meetings: list[Meeting], side: str, p: PyTree) -> Any:
     """Mask (k, nv): whether each generalised velocity moves the body on a side of each contact; None where
     all of these bodies are the ground.
     """
-    bodies = [x.bodies(side) for x in met]
+    bodies = [x.bodies(side) for x in meetings]
     if all(name == GROUND for own in bodies for name in own):
         return None
     if not named.few:

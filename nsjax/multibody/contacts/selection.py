@@ -1,4 +1,4 @@
-"""The few contacts of a mechanism that are near and that a step evaluates: `nsjax.core.chosen.Chosen`."""
+"""The near contacts of a mechanism, which a step evaluates: a `nsjax.core.chosen.ContactChoice`."""
 
 from __future__ import annotations
 
@@ -45,11 +45,6 @@ class Selection:
         few, named = self.mechanism.presence.named.of_step, self.mechanism.presence.named
         return len(turning_friction.followed(few)), len(turning_friction.followed(named))
 
-    @functools.cached_property
-    def _standing(self) -> list[np.ndarray]:
-        """Numbers of the contacts of each piece among all contacts."""
-        return self.mechanism.presence.named.numbers
-
     def promises(self) -> dict[str, Any]:
         """Arguments of the system, for all contacts or for the few."""
         if self.mechanism.few:
@@ -62,8 +57,9 @@ class Selection:
 
     def _pieces(self, p: PyTree) -> Iterator[tuple[Any, np.ndarray, Choice | None]]:
         """Every piece, the numbers of its contacts, and its choice; None: all pairs are evaluated."""
-        few = self.mechanism.presence.named.of_step
-        for piece, standing in zip(few.pieces, self._standing, strict=True):
+        named = self.mechanism.presence.named
+        few = named.of_step
+        for piece, standing in zip(few.pieces, named.numbers, strict=True):
             yield piece, standing, few.choice(piece, p)
 
     def which(self, p: PyTree) -> Array:
@@ -127,7 +123,7 @@ class Selection:
         chosen = self.mechanism.presence.named.chosen
         return jnp.any(jnp.stack([p[CHOSEN][x.names[0]].near > x.places for x in chosen]))
 
-    def lost(self, p: PyTree) -> dict[str, Array]:
+    def near_counts(self, p: PyTree) -> dict[str, Array]:
         """Largest number () of near pairs of a batch, by the name of the group."""
         found: dict[str, Array] = {}
         for piece in self.mechanism.presence.named.chosen:

@@ -149,6 +149,6 @@ def of_walls(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
     )
 
 
-def of_nothing(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
+def no_picture(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
     """Nothing: a beam is drawn itself."""
     return ()

@@ -73,8 +73,8 @@ def _of_cylinder(
 
 
 def _of_box(box: boxes.Box, x: Array) -> tuple[Array, Array]:
-    distance, unit = closest.boxed(boxes.seen(box.axes, x - box.centre), box.half)
-    return distance, boxes.through(box.axes, unit)
+    distance, unit = closest.boxed(boxes.components(box.axes, x - box.centre), box.half)
+    return distance, boxes.to_ground(box.axes, unit)
 
 
 ROUND = {"capsule": _of_capsule, "cylinder": _of_cylinder, "hole": _of_hole}

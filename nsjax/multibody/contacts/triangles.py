@@ -31,7 +31,7 @@ class TrianglePosition(NamedTuple):
     squares: Array
 
 
-def seen(corner: Sequence[Array], centre: Array) -> TrianglePosition:
+def position_of(corner: Sequence[Array], centre: Array) -> TrianglePosition:
     """Position of a point (3,) relative to triangles with the vertices ``corner``, three (3, n); a triangle
     without area has only edges.
     """

@@ -174,9 +174,9 @@ def _ways(named: NamedContacts, keys: Sequence[str]) -> list[tuple[str, int]]:
     return [(key, axis) for key, axis, _ in WAYS[named.dimension] if key in keys]
 
 
-def _axes(named: NamedContacts, met: Meeting, n: int, keys: Sequence[str]) -> Array:
+def _axes(named: NamedContacts, meeting: Meeting, n: int, keys: Sequence[str]) -> Array:
     """Axes (3, n, rows of a contact) of the rows of a piece."""
-    own = [(met.normal, *met.tangents)[axis] for _, axis in _ways(named, keys)]
+    own = [(meeting.normal, *meeting.tangents)[axis] for _, axis in _ways(named, keys)]
     return jnp.stack([space.many(x, n) for x in own], axis=2)
 
 
@@ -197,11 +197,11 @@ def order_of_rows(named: NamedContacts) -> np.ndarray | None:
     return np.argsort(np.concatenate(contacts), kind="stable")
 
 
-def pushes(scene: Scene, named: NamedContacts, met: list[Meeting], moments: Array) -> Iterator[Push]:
+def pushes(scene: Scene, named: NamedContacts, meetings: list[Meeting], moments: Array) -> Iterator[Push]:
     """Moments (n,) of the rows on both of their bodies [N m], of all contacts."""
     ends: list[tuple[str, str]] = []
     axes = []
-    for x, n, keys in zip(met, named.rows, named.turning, strict=True):
+    for x, n, keys in zip(meetings, named.rows, named.turning, strict=True):
         many = len(_ways(named, keys))
         both = zip(x.bodies("first"), x.bodies("second"), strict=True)
         ends += [pair for pair in both for _ in range(many)]

@@ -109,7 +109,7 @@ def closed_position(mechanism: Mechanism, p: PyTree, near: Any, free: np.ndarray
     return closed, left
 
 
-def told_dropped(names: tuple[str, ...], kept: tuple[int, ...], where: str) -> tuple[str, ...]:
+def drop_with_warning(names: tuple[str, ...], kept: tuple[int, ...], where: str) -> tuple[str, ...]:
     """Names of the rows that are left out, with a warning if there are any.
 
     Args:

@@ -235,11 +235,13 @@ class SpatialTree:
         heavy, first, second = carried[:, :1], carried[:, 1:4], carried[:, 4:].reshape(-1, 3, 3)
         push = heavy * velocities + space.cross(spins, first, 1)
         twist = jnp.sum(second * spins[:, None, :], axis=2) + space.cross(first, velocities, 1)
-        met = matmul(jnp.concatenate([spins, velocities], axis=1), jnp.concatenate([twist, push], axis=1).T)
+        energies = matmul(
+            jnp.concatenate([spins, velocities], axis=1), jnp.concatenate([twist, push], axis=1).T
+        )
         before = self.before
         lower = before * (1.0 - before.T)  # on the path before, not in the same joint
         beside = before * before.T
-        return met * (beside + lower) + (met * lower).T + _diagonal(x.armature, before.shape[0])
+        return energies * (beside + lower) + (energies * lower).T + _diagonal(x.armature, before.shape[0])
 
     def _armature(self, p: PyTree) -> Array | None:
         """Inertias (nv,) that joint coordinates drive; None: none."""

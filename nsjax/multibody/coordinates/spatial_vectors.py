@@ -78,7 +78,7 @@ def dot(a: Vector, b: Vector) -> Any:
     return jnp.sum(a * b, axis=0)
 
 
-def turned_on(a: Array, axis: int = 0) -> Array:
+def cycled(a: Array, axis: int = 0) -> Array:
     """Components permuted to ``(y, z, x)``."""
     first, rest = (jax.lax.slice_in_dim(a, k, m, axis=axis) for k, m in ((0, 1), (1, 3)))
     return jnp.concatenate([rest, first], axis=axis)
@@ -86,12 +86,12 @@ def turned_on(a: Array, axis: int = 0) -> Array:
 
 def cross(a: Vector, b: Vector, axis: int = 0) -> Vector:
     """Cross product ``a x b`` along an axis, as ``(a * b' - a' * b)'``, where a prime permutes components
-    (`turned_on`): a third of the operations of the product by components.
+    (`cycled`): a third of the operations of the product by components.
     """
     if a is None or b is None:
         return None
     a, b = _same_axes(a, b)
-    return turned_on(a * turned_on(b, axis) - turned_on(a, axis) * b, axis)
+    return cycled(a * cycled(b, axis) - cycled(a, axis) * b, axis)
 
 
 moment = cross

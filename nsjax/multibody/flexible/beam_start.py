@@ -18,7 +18,7 @@ from nsjax.multibody.coordinates.loop_closure import (
     closed_position,
     closing_rates,
     directions,
-    told_dropped,
+    drop_with_warning,
 )
 from nsjax.multibody.coordinates.turn_counts import ENTRIES
 from nsjax.multibody.flexible.beams import nodes_of
@@ -213,4 +213,4 @@ def dependent_beam_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, .
         return ()
     p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
     kept = independent(np.asarray(directions(mechanism, p, jnp.asarray(q))))
-    return told_dropped(names, kept, " at the start")
+    return drop_with_warning(names, kept, " at the start")

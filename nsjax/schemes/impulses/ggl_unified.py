@@ -16,7 +16,7 @@ from nsjax.schemes.books import stage_jump
 from nsjax.schemes.choices import METRICS, choose, choose_tangent, kinetic_metric, tangent_of, within
 from nsjax.schemes.impulses.impulse_scheme import impulse_scheme
 from nsjax.schemes.impulses.impulse_step import ImpulseRun
-from nsjax.schemes.impulses.kept_tangents import blank_tangents, carried_tangent, renewed
+from nsjax.schemes.impulses.kept_tangents import blank_tangents, carried_tangent, memory_after
 from nsjax.schemes.impulses.moreau import Coefficients
 from nsjax.schemes.impulses.unified_equations import UnifiedData, UnifiedEquations
 from nsjax.types import Array, PyTree
@@ -173,7 +173,7 @@ def _respond(run: ImpulseRun) -> Stepped:
     own = dataclasses.replace(answer, impulses=equations.split(answer.impulses)[0])
     state = run.state
     end = State(t=state.t + run.dt, q=run.system.retract(state.q, xi), v=state.v + dv)
-    more = renewed(run, answer.carried)
+    more = memory_after(run, answer.carried)
     return Stepped(end=end, jump=_jump(run, own, middle, dv), estimate=answer.estimate, more=more)
 
 

@@ -11,7 +11,7 @@ from nsjax.contact.criteria import Criteria
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.step import Step
 from nsjax.core.system import State, System
-from nsjax.schemes.choices import told_by, within
+from nsjax.schemes.choices import checked_criteria, within
 from nsjax.schemes.impulses.impulse_step import (
     ImpulseRun,
     Look,
@@ -185,7 +185,7 @@ def impulse_scheme(
         init=_Init(method),
         step=_Take(method),
         gradient=gradient,
-        criteria=told_by(name, criteria),
+        criteria=checked_criteria(name, criteria),
         impulses="step",
         stores_solutions=stores_solutions,
         joints_inside=joints_inside,

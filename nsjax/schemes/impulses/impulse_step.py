@@ -224,8 +224,8 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
         r, report = fly(None)
     else:
         # a contact at rest that hops for a step is open, but its sliding may still reverse
-        met = jnp.any(active) | jnp.any(touch.held) if system.nt else jnp.any(active)
-        r, report = branch(met, lambda _: _meet(run, method, touch), fly, None, again=True)
+        busy = jnp.any(active) | jnp.any(touch.held) if system.nt else jnp.any(active)
+        r, report = branch(busy, lambda _: _meet(run, method, touch), fly, None, again=True)
     solved = (r.jump.residual <= coef.tolerance) & (r.estimate <= coef.stage_tolerance)
     bits = step_status(at, r.end, gap, solved, r.jump.residual, run.balance)
     output = impulse_output(r, contact_event(gap, active, report, r.jump), report.notes, run.dt, bits)

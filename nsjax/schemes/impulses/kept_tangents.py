@@ -33,7 +33,7 @@ def carried_tangent(run: ImpulseRun) -> CarriedTangent | None:
     return found
 
 
-def renewed(run: ImpulseRun, carried: CarriedTangent | None) -> PyTree:
+def memory_after(run: ImpulseRun, carried: CarriedTangent | None) -> PyTree:
     """Memory (`Stepped.more`) after a step whose solver returned the tangent ``carried``."""
     if not run.memory or carried is None:
         return ()

@@ -14,7 +14,7 @@ from nsjax.contact.family import Stepped
 from nsjax.contact.projection import Directions, Projection, project_position
 from nsjax.contact.solvers import MANY_ROWS, SolverSettings
 from nsjax.contact.stage import StageSettings
-from nsjax.core.inertia import Inertia, KeptInertia, added_momentum, constant_inertia
+from nsjax.core.inertia import ConstantInertia, Inertia, added_momentum, constant_inertia
 from nsjax.core.operators import gap_drift
 from nsjax.core.parts import check_damping
 from nsjax.core.scheme import Scheme
@@ -153,7 +153,7 @@ def moreau(
         Bodies penetrate by up to ``dt/2 |dg|`` before their contact takes part, and closed contacts drift
         on position level in proportion to dt. Bilateral constraints do not drift with "ggl" and "index_3";
         "index_3" violates the constraint on velocity level by O(dt). They drift in proportion to dt with
-        "index_2", and uselessly fast with "index_1".
+        "index_2", and with "index_1" so fast that it is of no practical use.
 
         With 12 or more contact rows the solver begins with the impulses of the last step. Where contacts
         with friction depend on each other (corners of a box that slide in different directions), the
@@ -180,7 +180,7 @@ def moreau(
     return moreau_family("moreau", coef, options, criteria)
 
 
-def _prepare(run: ImpulseRun) -> KeptInertia | None:
+def _prepare(run: ImpulseRun) -> ConstantInertia | None:
     """The inertia, if it is constant over a run; else None."""
     if run.scheme.implicit_damping:
         check_damping(run.system, run.scheme)

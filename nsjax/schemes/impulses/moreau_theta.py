@@ -18,7 +18,7 @@ from nsjax.schemes.choices import choose_tangent, tangent_of, within
 from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
 from nsjax.schemes.impulses.impulse_scheme import impulse_scheme
 from nsjax.schemes.impulses.impulse_step import ImpulseRun
-from nsjax.schemes.impulses.kept_tangents import blank_tangents, carried_tangent, renewed
+from nsjax.schemes.impulses.kept_tangents import blank_tangents, carried_tangent, memory_after
 from nsjax.types import Array, PyTree, record
 
 
@@ -187,4 +187,4 @@ def _respond(run: ImpulseRun) -> Stepped:
     dv, state, dt = answer.z, run.state, run.dt
     q1 = run.system.retract(state.q, dt * (state.v + data.theta * dv))
     end = State(t=state.t + dt, q=q1, v=state.v + dv)
-    return Stepped(end=end, jump=jump, estimate=answer.estimate, more=renewed(run, answer.carried))
+    return Stepped(end=end, jump=jump, estimate=answer.estimate, more=memory_after(run, answer.carried))

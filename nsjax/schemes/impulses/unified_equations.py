@@ -16,7 +16,7 @@ from nsjax.core.inertia import Inertia
 from nsjax.core.operators import row_forces, row_rates
 from nsjax.core.step import SystemState
 from nsjax.core.system import State, System
-from nsjax.core.velocity_rows import slid
+from nsjax.core.velocity_rows import slip_of
 from nsjax.linalg import Structure
 from nsjax.types import Array, PyTree, record
 
@@ -200,7 +200,7 @@ class UnifiedEquations:
         else:
             position = position_rows(system, d.state.t + d.dt, (d.state.q, xi), d.params, nc) / d.dt
         if system.nh:
-            own = slid(system, t, q, z[system.nv :], d.params)
+            own = slip_of(system, t, q, z[system.nv :], d.params)
             position = jnp.concatenate([position[: -system.nh], own])
         return self.join(velocity, position)
 

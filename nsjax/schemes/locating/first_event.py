@@ -34,12 +34,12 @@ class Flight:
 
     Args:
         end: its end and what else is needed of it, a tree of arrays.
-        told: (...) event functions at the end, positive before the event, scaled to gaps [m].
+        values: (...) event functions at the end, positive before the event, scaled to gaps [m].
         hit: (...) bool, functions that count as events if they are so at the end of the whole motion.
     """
 
     end: PyTree
-    told: Array
+    values: Array
     hit: Array
 
 
@@ -81,24 +81,24 @@ def first_event(fly: Fly, begin: Callable[[PyTree], Array], like: PyTree, most: 
     def solver(given: Any) -> Any:
         length, data = given
         last = _search(lambda s: fly(s, data), begin(data), length, shapes, most)
-        return last.x, last.flight.end, (last.flight.told, last.flight.hit, last.found)
+        return last.x, last.flight.end, (last.flight.values, last.flight.hit, last.found)
 
     def flown(time: Array, given: Any, found: Any) -> tuple[PyTree, Array]:
         length, data = given
         flight, hit = fly(time, data), found[1]
-        return flight.end, jnp.where(jnp.any(hit), _least(flight.told, hit), length - time)
+        return flight.end, jnp.where(jnp.any(hit), _least(flight.values, hit), length - time)
 
     solution = event_solution(solver, flown)
 
     def to_event(length: Array, data: PyTree) -> FirstEvent:
-        time, end, (told, hit, found) = solution((length, data))
-        return FirstEvent(time=time, flight=Flight(end=end, told=told, hit=hit), found=found)
+        time, end, (values, hit, found) = solution((length, data))
+        return FirstEvent(time=time, flight=Flight(end=end, values=values, hit=hit), found=found)
 
     return to_event
 
 
-def _least(told: Array, hit: Array) -> Array:
-    return jnp.min(jnp.where(hit, told, FAR))
+def _least(values: Array, hit: Array) -> Array:
+    return jnp.min(jnp.where(hit, values, FAR))
 
 
 @record()
@@ -131,7 +131,7 @@ def _search(
     def body(s: _Bracket) -> _Bracket:
         flight, first = fly(s.x), s.count == 0
         hit = jnp.where(first, flight.hit, s.flight.hit)
-        f = _least(flight.told, hit)
+        f = _least(flight.values, hit)
         up = f > 0.0
         low = jnp.where(first, 0.0, jnp.where(up, s.x, s.low))
         high = jnp.where(up & ~first, s.high, s.x)
@@ -153,7 +153,7 @@ def _search(
 
     zero, no, none = jnp.zeros_like(length), jnp.asarray(False), jnp.asarray(0)
     end = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    rest = Flight(end=end, told=jnp.zeros_like(start), hit=jnp.zeros(start.shape, bool))
+    rest = Flight(end=end, values=jnp.zeros_like(start), hit=jnp.zeros(start.shape, bool))
     first = _Bracket(
         low=zero, f_low=zero, high=zero, f_high=zero, side=none, x=length, count=none, moved=no, found=no,
         going=jnp.asarray(True), flight=rest,

@@ -20,11 +20,11 @@ from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System
 from nsjax.schemes.choices import within
-from nsjax.schemes.locating.blow import Struck, blow, merged
 from nsjax.schemes.locating.first_event import DEPTH, FAR, SAME_INSTANT, FirstEvent, Flight
+from nsjax.schemes.locating.located_impact import ImpactContacts, located_impact, merged
 from nsjax.schemes.locating.mode_step import step_in_modes
-from nsjax.schemes.locating.modes import kept
-from nsjax.schemes.locating.trial_steps import CUTS, Masked, Start, Stepper, in_one_step, inside
+from nsjax.schemes.locating.modes import locates_changes
+from nsjax.schemes.locating.trial_steps import CUTS, MaskedParams, Start, Stepper, in_one_step, inside
 from nsjax.types import Array, PyTree, record
 
 
@@ -76,10 +76,10 @@ def localized(
         stopping or reversing: the sliding velocity in its direction at the start of the part
 
     The forces are those of the mode. The contact laws on acceleration level choose the next mode. A bounce
-    that would fly for less than a step (`blow.SETTLES`) is the last of an accumulation: its contact closes
-    without restitution, and its contact force replaces the impulses of the bounces that are left out. Parts
-    of steps use the formulas of the scheme, with linear equations of the modes in place of the contact
-    laws.
+    that would fly for less than a step (`located_impact.SETTLES`) is the last of an accumulation: its
+    contact closes without restitution, and its contact force replaces the impulses of the bounces that are
+    left out. Parts of steps use the formulas of the scheme, with linear equations of the modes in place of
+    the contact laws.
 
     Args:
         scheme: any scheme of the package.
@@ -187,7 +187,7 @@ def _step(
     if not system.nc:
         inner = inside(scheme)
         return inner.step(inner, system, params, constants, carry, dt)
-    if kept(scheme, system, params):
+    if locates_changes(scheme, system, params):
         step = Step(
             scheme=scheme,
             system=system,
@@ -268,36 +268,37 @@ def _advance_part(
         end, output = x.flight.end
         # a contact that hits again right after its impact is left to the scheme inside
         again = part.search & jnp.any(output.event.impact)
-        every = _added(part.output, output, output.event)
+        every = _sum(part.output, output, output.event)
         event = jax.tree.map(lambda a, b: jnp.where(part.search, a, b), every.event, output.event)
         return dataclasses.replace(
             part, carry=end, left=jnp.zeros_like(part.left), output=dataclasses.replace(every, event=event),
             done=~again, failed=again,
         )  # fmt: skip
 
-    return branch(jnp.any(x.flight.hit), lambda: _through(stepper, d, x, part), rest)
+    return branch(jnp.any(x.flight.hit), lambda: _after_impact(stepper, d, x, part), rest)
 
 
-def _through(stepper: Stepper, d: Start, x: FirstEvent, part: _PartialStep) -> _PartialStep:
+def _after_impact(stepper: Stepper, d: Start, x: FirstEvent, part: _PartialStep) -> _PartialStep:
     """The step after its next impact, the end of its part ``x``."""
     system, (before, first) = stepper.system, x.flight.end
-    at, told, hit = before.state, x.flight.told, x.flight.hit
+    at, values, hit = before.state, x.flight.values, x.flight.hit
     # contacts that strike at the same instant have equal gaps to rounding
-    now = hit & (told <= jnp.min(jnp.where(hit, told, FAR)) + SAME_INSTANT)
+    now = hit & (values <= jnp.min(jnp.where(hit, values, FAR)) + SAME_INSTANT)
     there = SystemState(system=system, params=refreshed(system, at.t, at.q, d.params), state=at)
-    struck = Struck(now=now, resting=d.may, active=first.event.active | now, dt=d.dt)
-    met = blow(d.scheme, there, struck)
-    jump, inner = met.jump, inside(d.scheme)
-    p = Masked(params=there.params, may=now | d.may)
-    after = inner.init(inner, stepper.masked, p, d.constants, met.state)
+    struck = ImpactContacts(now=now, resting=d.may, active=first.event.active | now, dt=d.dt)
+    impact = located_impact(d.scheme, there, struck)
+    jump, inner = impact.jump, inside(d.scheme)
+    p = MaskedParams(params=there.params, may=now | d.may)
+    after = inner.init(inner, stepper.masked, p, d.constants, impact.state)
     event = Event(
-        gap=jnp.where(now, -DEPTH, told - DEPTH), active=struck.active, impact=now, rate_before=jump.before,
-        rate_after=jump.after, shift=jnp.where(now, at.t - (d.carry.state.t + d.dt), 0.0), timed=now,
+        gap=jnp.where(now, -DEPTH, values - DEPTH), active=struck.active, impact=now,
+        rate_before=jump.before, rate_after=jump.after,
+        shift=jnp.where(now, at.t - (d.carry.state.t + d.dt), 0.0), timed=now,
     )  # fmt: skip
-    own = _with_jump(first, jump, met.notes)
-    bad = ~x.found | met.failed | jnp.any(first.event.impact)
+    own = _with_jump(first, jump, impact.notes)
+    bad = ~x.found | impact.failed | jnp.any(first.event.impact)
     return dataclasses.replace(
-        part, carry=after, left=d.dt - x.time, output=_added(part.output, own, event), failed=bad
+        part, carry=after, left=d.dt - x.time, output=_sum(part.output, own, event), failed=bad
     )
 
 
@@ -314,7 +315,7 @@ def _with_jump(output: Output, jump: Jump, bits: Array) -> Output:
     )
 
 
-def _added(so_far: Output, now: Output, event: Event) -> Output:
+def _sum(so_far: Output, now: Output, event: Event) -> Output:
     """Output of a step so far, with that of its next part added; ``event`` is the decision of this part."""
     books = {name: getattr(so_far, name) for name in ROWS if getattr(so_far, name) is not None}
     return dataclasses.replace(

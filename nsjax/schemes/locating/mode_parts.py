@@ -125,8 +125,8 @@ def to_event(system: System, d: StepPart) -> FirstEvent:
     def fly(dt: Array, d: StepPart) -> Flight:
         end = advance(system, d, dt)
         at = state_of(d, dt, end)
-        told, force = look(system, d, at)
-        at, still, known = events.frozen((at, d, told))
+        values, force = look(system, d, at)
+        at, still, known = events.frozen((at, d, values))
         hit = acting(system, at.t, at.q, still.params, known[0] < 0.0)
         # a force that is negative by rounding only ends no mode
         bound = np.array([-DEPTH, 0.0, -DEPTH])[: len(known) - 1, None]
@@ -134,7 +134,7 @@ def to_event(system: System, d: StepPart) -> FirstEvent:
         low = (d.base < 0.0) & (known[0] + d.base <= DEPTH)
         there = SystemState(system=system, params=still.params, state=at)
         hops = branch(jnp.any(low), lambda _: low & (events.gap_rates(there) <= 0.0), lambda _: low, None)
-        return Flight(end=(end, force, hops), told=told, hit=hit)
+        return Flight(end=(end, force, hops), values=values, hit=hit)
 
     v, rows = d.state.v, jnp.zeros(system.nc * (1 + system.nt) + system.nb)
     none = PartEnd(q=d.state.q, v=v, a=v, force=rows, impulse=rows)

@@ -16,8 +16,8 @@ from nsjax.core.scheme import Carry, Event, Output, PartEnd
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State
 from nsjax.schemes.books import step_status
-from nsjax.schemes.locating.blow import Blow, Struck, blow, merged
 from nsjax.schemes.locating.first_event import DEPTH, SAME_INSTANT, FirstEvent
+from nsjax.schemes.locating.located_impact import ImpactContacts, LocatedImpact, located_impact, merged
 from nsjax.schemes.locating.mode_parts import StepPart, advance, begin, state_of, to_event
 from nsjax.schemes.locating.modes import no_modes
 from nsjax.schemes.locating.trial_steps import CUTS, inside
@@ -37,7 +37,7 @@ class _Partial:
         begun: (nc,) sign of the direction in which contacts begin to slide; zero: not known.
         end: motion at the end of the last part, with the impulses of all parts and impacts summed.
         event: contact decisions.
-        met: (nc,) bool, contacts with an event, and contacts because of which the step is left to the
+        unlocated: (nc,) bool, contacts with an event, and contacts because of which the step is left to the
             scheme inside.
         bits: (nc,) notes.
         iterations, residual: () sum and largest value over the contact problems of impacts.
@@ -53,7 +53,7 @@ class _Partial:
     begun: Array
     end: PartEnd
     event: Event
-    met: Array
+    unlocated: Array
     bits: Array
     iterations: Array
     residual: Array
@@ -65,9 +65,9 @@ def step_in_modes(step: Step) -> tuple[Carry, Output]:
     """The step in parts; where that fails, by the scheme inside."""
 
     def cut(part: _Partial, _: None) -> tuple[_Partial, None]:
-        return branch(part.done, lambda p: p, lambda p: _part(step, p), part), None
+        return branch(part.done, lambda p: p, lambda p: _after_part(step, p), part), None
 
-    begin, flown = _flight(step, _nothing(step))
+    begin, flown = _flight(step, _no_part(step))
 
     def parts(both: tuple[_Partial, _Partial]) -> _Partial:
         last: _Partial = lax.scan(cut, both[0], None, length=CUTS + 1)[0]
@@ -78,13 +78,13 @@ def step_in_modes(step: Step) -> tuple[Carry, Output]:
     def plain(part: _Partial) -> tuple[Carry, Output]:
         inner = inside(step.scheme)
         carry, output = dataclasses.replace(step, scheme=inner).take()
-        bits = output.notes | jnp.where(part.met, notes.UNLOCATED, 0)
+        bits = output.notes | jnp.where(part.unlocated, notes.UNLOCATED, 0)
         return carry, dataclasses.replace(output, notes=bits)
 
-    return branch(part.done & ~part.failed, lambda p: _finished(step, p), plain, part)
+    return branch(part.done & ~part.failed, lambda p: _result(step, p), plain, part)
 
 
-def _nothing(step: Step) -> _Partial:
+def _no_part(step: Step) -> _Partial:
     """The step before its first part."""
     system, rules = step.system, inside(step.scheme).in_modes
     assert rules is not None
@@ -96,9 +96,9 @@ def _nothing(step: Step) -> _Partial:
     held, slid = rules.held(step.carry.memory)
     return _Partial(
         state=state, left=step.dt, held=held, gone=none, slid=slid, begun=zero,
-        end=PartEnd(q=state.q, v=v, a=jnp.zeros_like(v), force=rows, impulse=rows), event=event, met=none,
-        bits=jnp.zeros(system.nc, int), iterations=jnp.asarray(0), residual=jnp.zeros(()), done=no,
-        failed=no,
+        end=PartEnd(q=state.q, v=v, a=jnp.zeros_like(v), force=rows, impulse=rows), event=event,
+        unlocated=none, bits=jnp.zeros(system.nc, int), iterations=jnp.asarray(0), residual=jnp.zeros(()),
+        done=no, failed=no,
     )  # fmt: skip
 
 
@@ -121,30 +121,32 @@ def _flight(step: Step, part: _Partial) -> tuple[_Partial, _Partial]:
     there = state_of(d, d.left, end)
     gaps = [step.at(x).gap() for x in events.frozen((part.state, there))]
     low = acting(system, there.t, there.q, step.params, (gaps[0] <= 0.0) | (gaps[1] + DEPTH < 0.0))
-    return part, dataclasses.replace(_gone_on(part, d, d.left, end), done=~jnp.any(part.held | low))
+    return part, dataclasses.replace(_after_motion(part, d, d.left, end), done=~jnp.any(part.held | low))
 
 
-def _part(step: Step, part: _Partial) -> _Partial:
+def _after_part(step: Step, part: _Partial) -> _Partial:
     """The step after its next part: to its end if nothing happens, else through the next event."""
     system, d = step.system, _starting(step, part)
     d, rattles = begin(system, d, part.held & ~part.gone, part.gone, part.slid, part.begun)
     gone = part.gone | part.held & ~d.modes.held
-    part = _left_over(dataclasses.replace(part, gone=gone, slid=d.modes.slide != 0.0), rattles)
+    part = _marked_failed(dataclasses.replace(part, gone=gone, slid=d.modes.slide != 0.0), rattles)
     x = to_event(system, d)
     end, _, hops = x.flight.end
     ends = ~jnp.any(x.flight.hit)
     # contacts that hop come to rest by the contact laws of the scheme inside
-    part = _gone_on(_left_over(part, hops & ends), d, x.time, end)
+    part = _after_motion(_marked_failed(part, hops & ends), d, x.time, end)
     part = dataclasses.replace(part, done=ends, held=d.modes.held)
-    return branch(ends, lambda p: p, lambda p: _through(step, d, x, p), part)
+    return branch(ends, lambda p: p, lambda p: _after_event(step, d, x, p), part)
 
 
-def _left_over(part: _Partial, contacts: Array) -> _Partial:
+def _marked_failed(part: _Partial, contacts: Array) -> _Partial:
     """The step, marked to be left to the scheme inside if any of ``contacts`` (nc,) bool is true."""
-    return dataclasses.replace(part, met=part.met | contacts, failed=part.failed | jnp.any(contacts))
+    return dataclasses.replace(
+        part, unlocated=part.unlocated | contacts, failed=part.failed | jnp.any(contacts)
+    )
 
 
-def _gone_on(part: _Partial, d: StepPart, sigma: Array, end: PartEnd) -> _Partial:
+def _after_motion(part: _Partial, d: StepPart, sigma: Array, end: PartEnd) -> _Partial:
     """The step after the motion ``end`` of a part ``d`` of the length ``sigma`` [s]."""
     summed = dataclasses.replace(end, impulse=part.end.impulse + end.impulse)
     event = dataclasses.replace(part.event, active=part.event.active | d.modes.held)
@@ -153,22 +155,24 @@ def _gone_on(part: _Partial, d: StepPart, sigma: Array, end: PartEnd) -> _Partia
     )
 
 
-def _through(step: Step, d: StepPart, x: FirstEvent, part: _Partial) -> _Partial:
+def _after_event(step: Step, d: StepPart, x: FirstEvent, part: _Partial) -> _Partial:
     """The step, at the end of its part ``x``, after the event there."""
-    told, hit = x.flight.told, x.flight.hit
+    values, hit = x.flight.values, x.flight.hit
     # events at the same instant have equal values of their functions to rounding
-    now = hit & (told <= jnp.min(jnp.where(hit, told, jnp.inf)) + SAME_INSTANT)
-    part = dataclasses.replace(part, met=part.met | jnp.any(hit, axis=0), failed=part.failed | ~x.found)
+    now = hit & (values <= jnp.min(jnp.where(hit, values, jnp.inf)) + SAME_INSTANT)
+    part = dataclasses.replace(
+        part, unlocated=part.unlocated | jnp.any(hit, axis=0), failed=part.failed | ~x.found
+    )
     slid, begun = part.slid, part.begun
     if step.system.nt:
         side = -jnp.sign(x.flight.end[1][:, 1])
         begun = jnp.where(now[3], side, jnp.where(now[2], 0.0, begun))
         slid = slid & ~now[2]
     part = dataclasses.replace(part, gone=(part.gone | now[1]) & ~now[0], slid=slid, begun=begun)
-    return branch(jnp.any(now[0]), lambda p: _struck(step, d, p, now[0]), lambda p: p, part)
+    return branch(jnp.any(now[0]), lambda p: _after_impact(step, d, p, now[0]), lambda p: p, part)
 
 
-def _struck(step: Step, d: StepPart, part: _Partial, now: Array) -> _Partial:
+def _after_impact(step: Step, d: StepPart, part: _Partial, now: Array) -> _Partial:
     """The step after the impact of the contacts ``now`` (nc,)."""
     system, at, held = step.system, part.state, d.modes.held
     there = SystemState(system=system, params=refreshed(system, at.t, at.q, d.params), state=at)
@@ -177,25 +181,28 @@ def _struck(step: Step, d: StepPart, part: _Partial, now: Array) -> _Partial:
     assert rules is not None
     # a contact that was open for longer than that does not belong to an accumulation
     bouncing = again | (rules.flown(step.carry.memory) <= criteria.long)
-    struck = Struck(now=now, resting=held, active=held | now, dt=step.dt, bouncing=bouncing, again=again)
-    met: Blow = blow(step.scheme, there, struck)
-    jump = met.jump
+    struck = ImpactContacts(
+        now=now, resting=held, active=held | now, dt=step.dt, bouncing=bouncing, again=again
+    )
+    impact: LocatedImpact = located_impact(step.scheme, there, struck)
+    jump = impact.jump
     event = Event(
         gap=jnp.where(now, -DEPTH, 0.0), active=held | now, impact=now, rate_before=jump.before,
         rate_after=jump.after, shift=jnp.where(now, at.t - (step.state.t + step.dt), 0.0), timed=now,
     )  # fmt: skip
-    rests = events.at_rest(criteria, jump.after, met.state.v)
+    rests = events.at_rest(criteria, jump.after, impact.state.v)
     impulse = part.end.impulse + jnp.concatenate([jump.contacts.reshape(-1), jump.constraints])
     return dataclasses.replace(
-        part, state=met.state, held=events.frozen((held | now) & rests), failed=part.failed | met.failed,
+        part, state=impact.state, held=events.frozen((held | now) & rests),
+        failed=part.failed | impact.failed,
         slid=jnp.zeros_like(part.slid), begun=jnp.zeros_like(part.begun),
         end=dataclasses.replace(part.end, impulse=impulse), event=merged(part.event, event),
-        bits=part.bits | met.notes, iterations=part.iterations + jump.iterations,
+        bits=part.bits | impact.notes, iterations=part.iterations + jump.iterations,
         residual=jnp.maximum(part.residual, jump.residual),
     )  # fmt: skip
 
 
-def _finished(step: Step, part: _Partial) -> tuple[Carry, Output]:
+def _result(step: Step, part: _Partial) -> tuple[Carry, Output]:
     """Carry and output of a step that is done."""
     system, rules = step.system, inside(step.scheme).in_modes
     assert rules is not None

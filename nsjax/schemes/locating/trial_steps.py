@@ -29,7 +29,7 @@ def inside(scheme: Scheme) -> Scheme:
 
 
 @record()
-class Masked:
+class MaskedParams:
     """Parameters of a system in which only the contacts ``may`` (nc,) bool can act."""
 
     params: PyTree
@@ -37,8 +37,8 @@ class Masked:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Unmasked:
-    """A function of the system that takes `Masked` parameters as its last argument."""
+class _MaskedFunction:
+    """A function of the system that takes `MaskedParams` as its last argument."""
 
     function: Any
 
@@ -48,35 +48,37 @@ class _Unmasked:
 
 @dataclasses.dataclass(frozen=True)
 class _Refresh:
-    """`System.refresh` with `Masked` parameters."""
+    """`System.refresh` with `MaskedParams`."""
 
     function: Any
 
-    def __call__(self, t: Array, q: Array, p: Masked) -> Masked:
-        return Masked(params=self.function(t, q, p.params), may=p.may)
+    def __call__(self, t: Array, q: Array, p: MaskedParams) -> MaskedParams:
+        return MaskedParams(params=self.function(t, q, p.params), may=p.may)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Allowed:
-    """`System.allowed` with `Masked` parameters: contacts that the system allows and the mask contains."""
+class _MaskedAllowed:
+    """`System.allowed` with `MaskedParams`: contacts that the system allows and the mask contains."""
 
     function: Any
 
-    def __call__(self, t: Array, q: Array, p: Masked) -> Array:
+    def __call__(self, t: Array, q: Array, p: MaskedParams) -> Array:
         return p.may if self.function is None else p.may & self.function(t, q, p.params)
 
 
 def maskable(system: System) -> System:
-    """The same system with functions of `Masked` parameters."""
+    """The same system with functions of `MaskedParams` parameters."""
     names = (
         "mass", "inertia", "force", "potential", "gap", "slip", "rows", "constraint", "velocity_constraint",
         "law", "damping",
     )  # fmt: skip
     taken = {name: getattr(system, name) for name in names}
-    wrapped: Any = {name: _Unmasked(f) for name, f in taken.items() if f is not None}
+    wrapped: Any = {name: _MaskedFunction(f) for name, f in taken.items() if f is not None}
     none: Any = dict.fromkeys(("prepare", "observe"))  # they belong to the whole step
     refresh = None if system.refresh is None else _Refresh(system.refresh)
-    return dataclasses.replace(system, **wrapped, **none, refresh=refresh, allowed=_Allowed(system.allowed))
+    return dataclasses.replace(
+        system, **wrapped, **none, refresh=refresh, allowed=_MaskedAllowed(system.allowed)
+    )
 
 
 @record()
@@ -134,16 +136,16 @@ class Stepper:
     def fly(self, dt: Array, d: Start) -> Flight:
         """A step of length ``dt`` [s] with its carry and output, and the contacts that it penetrates."""
         inner = inside(d.scheme)
-        p = Masked(params=d.params, may=d.may)
+        p = MaskedParams(params=d.params, may=d.may)
         constants = inner.prepare(inner, self.masked, p, dt)  # they depend on the length of the step
         end, output = inner.step(inner, self.masked, p, constants, d.carry, dt)
         gap, at = self.gaps(d, end.state), end.state
         hit = ~d.may & acting(self.system, jnp.asarray(at.t), at.q, d.params, gap < -DEPTH)
         # the scheme inside has not tested contacts that cannot act: their gaps at the end of the step
         seen = dataclasses.replace(output.event, gap=jnp.where(d.may, output.event.gap, gap))
-        return Flight(end=(end, dataclasses.replace(output, event=seen)), told=gap + DEPTH, hit=hit)
+        return Flight(end=(end, dataclasses.replace(output, event=seen)), values=gap + DEPTH, hit=hit)
 
     def to_impact(self, d: Start, like: tuple[Carry, Output]) -> FirstEvent:
         """The step up to its first impact, if there is one."""
-        told = lambda d: self.gaps(d, d.carry.state) + DEPTH  # noqa: E731
-        return first_event(self.fly, told, like, d.scheme.options.max_roots)(d.dt, d)
+        gaps = lambda d: self.gaps(d, d.carry.state) + DEPTH  # noqa: E731
+        return first_event(self.fly, gaps, like, d.scheme.options.max_roots)(d.dt, d)

@@ -16,7 +16,7 @@ from nsjax.contact.events import Touch, no_touch
 from nsjax.contact.stage import StageSettings, StageStart, solve_stage
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError
-from nsjax.core.inertia import KeptInertia, constant_inertia
+from nsjax.core.inertia import ConstantInertia, constant_inertia
 from nsjax.core.operators import Rows
 from nsjax.core.scheme import Carry, Scheme
 from nsjax.core.step import Step
@@ -111,7 +111,7 @@ class ConstantParts:
         stages: linearised dynamics of every group of stages, without and with contact rows.
     """
 
-    inertia: KeptInertia | None = None
+    inertia: ConstantInertia | None = None
     stages: tuple[tuple[StageTangent, ...], ...] = ((), ())
 
 

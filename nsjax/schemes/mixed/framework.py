@@ -26,7 +26,7 @@ from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System
 from nsjax.schemes.at_events import touch_at_start
 from nsjax.schemes.books import contact_event, step_status
-from nsjax.schemes.choices import FORMS, choose, choose_tangent, told_by, within
+from nsjax.schemes.choices import FORMS, checked_criteria, choose, choose_tangent, within
 from nsjax.schemes.mixed.base_step import (
     BaseEnd,
     End,
@@ -173,7 +173,7 @@ def mixed_scheme(
         init=_init,
         step=_step,
         gradient="saltation",
-        criteria=told_by(name, criteria),
+        criteria=checked_criteria(name, criteria),
         accelerations=None if carries is None else Accelerations(carries),
         joints_inside=joints_inside and options.constraint_form == "index_2",
         in_modes=EXPLICIT if carries == "none" and not joints_inside else None,

@@ -54,7 +54,7 @@ def starting_force(coef: Any, state: State, dt: Array, run: Any) -> Array:
 
 
 @dataclasses.dataclass(frozen=True)
-class Base:
+class HalfExplicitBase:
     """Base step: forecast and trapezoidal stage, each with the laws on velocity or acceleration level."""
 
     drop: bool
@@ -182,7 +182,7 @@ def half_explicit(
     # the stored acceleration does not enter a step
     return mixed_scheme(
         "half_explicit",
-        Base(drop=impact_step == "drop", level=level),
+        HalfExplicitBase(drop=impact_step == "drop", level=level),
         Numbers(tolerances=tolerances),
         consistent_initial_acceleration=False,
         acceleration_after_change="keep",

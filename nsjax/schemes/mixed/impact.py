@@ -85,7 +85,7 @@ def end_with_impact(step: Step, end: End, closed: Array, load: Array) -> ImpactE
         return ImpactEnd(state=r.end, jump=r.jump, report=report)
 
     def miss(_: None) -> ImpactEnd:
-        touch = events.touching(dataclasses.replace(memory.touch, off=memory.touch.off + 1), closed)
+        touch = events.set_touching(dataclasses.replace(memory.touch, off=memory.touch.off + 1), closed)
         return ImpactEnd(state=at, jump=no_jump(system), report=no_report(touch))
 
     return branch(jnp.any(new), hit, miss, None)
@@ -121,7 +121,7 @@ def through_reversal(step: Step) -> End:
     shift = saltation.event_shift(along, rate, turning, jnp.asarray(False), refuse)
     step = step.shifted(saltation.shift_state(system, state, v, a, shift.mean))
     end = base_step(step, True)
-    kinks = friction_decisions.unresolved(criteria, turning, now, change, v)
+    kinks = friction_decisions.unresolved_turns(criteria, turning, now, change, v)
     end = dataclasses.replace(end, notes=kinks)
 
     def finish(live: tuple[End, Array]) -> End:

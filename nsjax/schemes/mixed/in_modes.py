@@ -59,9 +59,9 @@ def _flown(memory: Memory) -> Array:
 
 
 def _remembered(
-    memory: Memory, end: PartEnd, held: Array, stuck: Array, met: Array, struck: Array
+    memory: Memory, end: PartEnd, held: Array, stuck: Array, active: Array, impact: Array
 ) -> Memory:
-    """The memory after a step in which the contacts ``met`` took part and the contacts ``struck`` had
+    """The memory after a step in which the contacts ``active`` took part and the contacts ``impact`` had
     impacts.
     """
     old = memory.touch
@@ -69,8 +69,8 @@ def _remembered(
         old,
         held=held,
         stuck=stuck,
-        off=jnp.where(met, 0, old.off + 1),
-        bounced=(old.bounced | struck) & ~held,
+        off=jnp.where(active, 0, old.off + 1),
+        bounced=(old.bounced | impact) & ~held,
     )
     return dataclasses.replace(
         memory, a=end.a, algorithmic=end.a, force=end.force, algorithmic_force=end.force, closed=held,

@@ -16,7 +16,7 @@ from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates
 from nsjax.core.step import SystemState
 from nsjax.core.system import State, System, joined
-from nsjax.core.velocity_rows import slid
+from nsjax.core.velocity_rows import slip_of
 from nsjax.linalg import Structure, matvec, solve
 from nsjax.schemes.choices import kinetic_metric
 from nsjax.types import Array, record
@@ -230,7 +230,7 @@ class StageEquations:
         position = [] if system.constraint is None else [system.constraint(t, q, params) / dt]
         if self.corrects:
             if system.nh:
-                position.append(slid(system, t, q, x, params))
+                position.append(slip_of(system, t, q, x, params))
             return jnp.concatenate([row_rates(system, t, q, v, params, self.contacts), *position])
         contacts = jnp.zeros(0)
         if self.contacts:

@@ -184,8 +184,8 @@ class PositionLevel(Level):
         return acting(self.system, s.t - s.dt, s.q, s.params, decided(whole >= 0.0))
 
     def law(self, d: Any, sigma: Array) -> Array:
-        """Acting part of ``sigma``: gaps only push, and the creep correction is bounded by friction. Open
-        contacts take back the part of their forces that the smooth motion contains.
+        """Acting part of ``sigma``: gaps only push, and the creep correction is bounded by friction. At
+        open contacts the correction cancels the contact force that the smooth motion contains.
         """
         nc, (s, smooth) = self.system.nc, d
         none = 0.0 if smooth.contacts is None else -smooth.contacts[0]

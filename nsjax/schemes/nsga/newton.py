@@ -34,7 +34,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact.at_nodes import AtNodes, correction_at_nodes, tangent_at_nodes, without_responses
+from nsjax.contact.at_nodes import NodeProblem, correction_at_nodes, tangent_at_nodes, without_responses
 from nsjax.contact.bordered import StageTangent
 from nsjax.contact.criteria import DEFAULT, Criteria
 from nsjax.contact.equations import CarriedTangent, blank
@@ -186,7 +186,7 @@ def _moved(
     levels: tuple[Level, ...], x: Any, z: Any, r: list[Residual], derivative: bool = False
 ) -> tuple[Any, Array]:
     """Next iterates by one linear solve (at an answer: the answer with its derivative), and update size."""
-    if isinstance(x, AtNodes):
+    if isinstance(x, NodeProblem):
         dw, dx = correction_at_nodes(x, r[0].dynamic, levels[0].by_contact(r[0].rows))
         parts: Any = [dw], [levels[0].in_rows(dx)]
     elif len(levels) == 1:
@@ -204,8 +204,8 @@ def _in_turn(
     c: Subproblems, s: PyTree, z: Any, tolerances: IterationBounds, late: Array
 ) -> tuple[Any, Array]:
     """Next iterates by one correction of each subproblem in turn, and the largest update size. In ``late``
-    rounds the contact solver finds jumps with friction: corrections that cycle would leave its answer again
-    while the other subproblems change.
+    rounds the contact solver computes jumps with friction. Corrections may cycle there, and would leave its
+    answer again while the other subproblems change.
     """
     now, sizes = list(z), []
     for i, level in enumerate(c.levels):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nsjax.contact.criteria import Criteria
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import Accelerations, Scheme
-from nsjax.schemes.choices import choose, told_by, within
+from nsjax.schemes.choices import checked_criteria, choose, within
 from nsjax.schemes.nsga.smooth import SMOOTH
 from nsjax.schemes.nsga.solve import NsgaOptions
 from nsjax.schemes.nsga.step import (
@@ -37,7 +37,7 @@ def _scheme(
         init=nsga_init,
         step=nsga_step,
         gradient="saltation",
-        criteria=told_by(name, criteria),
+        criteria=checked_criteria(name, criteria),
         singular_mass=options.smooth != "free",
         accelerations=Accelerations("algorithmic", true="acceleration", algorithmic="a"),
         impulses="contacts",

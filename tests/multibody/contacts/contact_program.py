@@ -30,7 +30,7 @@ class Contacts:
             value, rate = jax.jvp(gap, (rest,), (v,))
             second = jax.jvp(lambda xi: jax.jvp(gap, (xi,), (v,))[1], (rest,), (v,))[1]
             scene, toward = mechanism.scene(zero, q, v, fresh), []
-            mets = mechanism.met(scene, fresh)
+            meetings = mechanism.meetings(scene, fresh)
 
             def moved(own: Any, name: str, x: jax.Array) -> jax.Array:
                 if own is not None:  # of a beam
@@ -38,13 +38,13 @@ class Contacts:
                 made: jax.Array = scene.motion(name, x - scene.frame(name).origin[:, None])
                 return made
 
-            for met in mets:
+            for meeting in meetings:
                 one, other = (
-                    moved(met.moving, met.first, met.here),
-                    moved(met.carried, met.second, met.there),
+                    moved(meeting.moving, meeting.first, meeting.here),
+                    moved(meeting.carried, meeting.second, meeting.there),
                 )
-                toward.append(jnp.sum(met.normal * (one - other), axis=0))
-            places = jnp.concatenate([met.here for met in mets], axis=1)
+                toward.append(jnp.sum(meeting.normal * (one - other), axis=0))
+            places = jnp.concatenate([meeting.here for meeting in meetings], axis=1)
             return value, rate, second, system.slip(zero, q, v, fresh), jnp.concatenate(toward), places
 
         self.run = jax.jit(run)

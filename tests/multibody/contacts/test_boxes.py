@@ -60,8 +60,8 @@ def approached(dimension: int, half: Any, draw: Any) -> tuple[boxes.Box, boxes.B
 
 
 def rows(one: boxes.Box, other: boxes.Box) -> Any:
-    held = boxes.held(one, other)
-    return dataclasses.asdict(boxes.met(one, other, held)), held
+    held = boxes.hold(one, other)
+    return dataclasses.asdict(boxes.meet(one, other, held)), held
 
 
 evaluate = jax.jit(rows)
@@ -69,7 +69,7 @@ evaluate = jax.jit(rows)
 
 def capsule_rows(one: boxes.Box, other: boxes.Box) -> jax.Array:
     """Distances of the axis of a box without width from another box."""
-    local = [boxes.seen(other.axes, x) for x in (one.centre - other.centre, one.axes[:, 0])]
+    local = [boxes.components(other.axes, x) for x in (one.centre - other.centre, one.axes[:, 0])]
     places, kept = closest.along_box(*local, one.half[0], other.half)
     points = local[0][:, None] + places * local[1][:, None]
     gaps, _ = jax.vmap(closest.boxed, (1, None))(points, other.half)
@@ -108,13 +108,13 @@ def test_rates_are_those_of_the_points_that_meet(dimension: int) -> None:
 
     @jax.jit
     def rates(one: boxes.Box, other: boxes.Box, v: jax.Array, spin: jax.Array) -> Any:
-        held, found = boxes.held(one, other), []
+        held, found = boxes.hold(one, other), []
         for k, side in ((0, "here"), (1, "there")):
             box = (one, other)[k]
             moved = boxes.Box(v, spin @ box.axes, jnp.zeros(dimension))
             still = jax.tree.map(jnp.zeros_like, moved)
             both = (moved, still) if k == 0 else (still, moved)
-            met, rate = jax.jvp(lambda *x: dataclasses.asdict(boxes.met(*x, held)), (one, other), both)
+            met, rate = jax.jvp(lambda *x: dataclasses.asdict(boxes.meet(*x, held)), (one, other), both)
             velocity = v[:, None] + spin @ (met[side] - box.centre[:, None])
             found.append((rate["gap"], (1.0 - 2.0 * k) * jnp.sum(met["normal"] * velocity, axis=0)))
         return found, met["gap"], rate

@@ -39,7 +39,7 @@ all these bounces scale with the first one.
 
 
 @record()
-class Struck:
+class ImpactContacts:
     """Contacts at a located impact.
 
     Args:
@@ -60,7 +60,7 @@ class Struck:
 
 
 @record()
-class Blow:
+class LocatedImpact:
     """Result of a located impact.
 
     Args:
@@ -76,7 +76,7 @@ class Blow:
     failed: Array
 
 
-def blow(scheme: Scheme, there: SystemState, struck: Struck) -> Blow:
+def located_impact(scheme: Scheme, there: SystemState, struck: ImpactContacts) -> LocatedImpact:
     """The impact of the contacts ``struck.now`` at the state of ``there``."""
     system, coef, at = there.system, scheme.coef, there.state
     f, inner = formed(there), inside(scheme)
@@ -98,12 +98,12 @@ def blow(scheme: Scheme, there: SystemState, struck: Struck) -> Blow:
     bits = jnp.where(pairs, notes.TOGETHER, 0) | jnp.where(near, notes.KINK, 0)
     if settles is not None:
         bits = bits | jnp.where(settles, notes.ACCUMULATION, 0)
-    return Blow(
+    return LocatedImpact(
         state=state, jump=jump, notes=bits, failed=jnp.any(slow) | ~(jump.residual <= coef.tolerance)
     )
 
 
-def _ends(criteria: Criteria, f: Formed, struck: Struck) -> tuple[Array | None, Array]:
+def _ends(criteria: Criteria, f: Formed, struck: ImpactContacts) -> tuple[Array | None, Array]:
     """Contacts (nc,) bool whose accumulation of bounces ends with this impact (None: not known), and
     contacts that are left to the scheme inside: those that approach slowly and have not bounced before.
     """
@@ -117,7 +117,7 @@ def _ends(criteria: Criteria, f: Formed, struck: Struck) -> tuple[Array | None, 
     return events.frozen(settles), slow & ~struck.bouncing
 
 
-def _around(inner: Scheme, f: Formed, end: State, jump: Jump, struck: Struck) -> EventMotion:
+def _around(inner: Scheme, f: Formed, end: State, jump: Jump, struck: ImpactContacts) -> EventMotion:
     """Data of the motion around a located impact, without derivatives."""
     criteria, resting = criteria_of(inner), struck.resting
     here, there, still = events.frozen((f.at, end, jump))
@@ -132,7 +132,7 @@ def _around(inner: Scheme, f: Formed, end: State, jump: Jump, struck: Struck) ->
     )  # fmt: skip
 
 
-def _each_in_time(around: EventMotion, end: State, jump: Jump, struck: Struck, gap: Array) -> State:
+def _each_in_time(around: EventMotion, end: State, jump: Jump, struck: ImpactContacts, gap: Array) -> State:
     """The state ``end`` after simultaneous impacts that do not affect each other, with the derivative of
     each at its own time. All are located as one event, the least gap, whose time moves by a mean of their
     shifts; what each shift differs from the mean is added here.
