@@ -19,6 +19,9 @@ def without_pictures(spec: Any) -> None:
     """Remove textures and skins, which are not drawn here and whose files may be missing."""
     for material in spec.materials:
         material.textures = [""] * len(material.textures)
+    for light in spec.lights:
+        if getattr(light, "texture", ""):
+            light.texture = ""
     for found in [*spec.textures, *spec.skins]:
         _delete(spec, found)
 
