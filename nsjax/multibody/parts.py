@@ -162,7 +162,7 @@ def _check_inertia(name: str, inertia: np.ndarray) -> None:
     if inertia.ndim == 2 and np.max(np.abs(inertia - inertia.T)) > 1e-9 * np.max(np.abs(inertia)):
         raise InputError(f"body {name!r}: inertia is not symmetric")
     moments = np.linalg.eigvalsh(inertia) if inertia.ndim == 2 else np.sort(inertia.reshape(-1))
-    if moments[0] < 0.0:
+    if moments[0] < -UNIT_TOLERANCE * abs(moments[-1]):  # a thin rod that is turned has rounding
         raise InputError(f"body {name!r}: inertia = {inertia.tolist()}; it must not be negative")
     # a plate fulfils the inequality with equality: rounding of printed digits must pass
     if moments.size == 3 and moments[2] > (moments[0] + moments[1]) * (1.0 + UNIT_TOLERANCE):

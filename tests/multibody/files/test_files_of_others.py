@@ -305,7 +305,7 @@ def test_what_follows_another_joint_is_told_once(capfd: pytest.CaptureFixture[st
     fixed = CHAIN.replace("name='k' type='continuous'", "name='k' type='fixed'")
     said = read(fixed, read_urdf).left_out
     assert [x for x in said if "equality" in x or "mimic" in x] == [
-        "<mimic> (1 of them) is not read: only hinges and slides follow one another"
+        "<mimic> (1 of them) is not read: only hinges and slides of the file follow one another"
     ]
     assert capfd.readouterr().err == ""
     assert mujoco.get_mju_user_warning() is None
