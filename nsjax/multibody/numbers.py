@@ -23,11 +23,14 @@ def side_by_side(records: list[Any], axis: int = 0) -> Any:
 
 @record()
 class Body:
-    """Mass [kg], inertia about the centre of mass [kg m^2], centre of mass in body axes [m]."""
+    """Mass [kg], inertia about the centre of mass [kg m^2], centre of mass in body axes [m], and
+    inertia that each coordinate of a free body drives [kg] and [kg m^2].
+    """
 
     mass: Number
     inertia: Number | None = None
     com: Number | None = None
+    armature: Number | None = None
 
 
 @record()

@@ -63,8 +63,6 @@ def _of_joints(source: Source) -> Iterator[tuple[str, str]]:
     for k in range(model.njnt):
         kind, dof, who = int(model.jnt_type[k]), int(model.jnt_dofadr[k]), source.called("joint", k)
         if kind in (FREE, BALL):
-            if model.dof_armature[dof] and kind == FREE:
-                yield "free joints whose armature is left out", who
             if model.dof_frictionloss[dof]:
                 yield "balls and free joints whose dry friction is left out", who
             if np.any(model.jnt_stiffness[k]) and kind == FREE:

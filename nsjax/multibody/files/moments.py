@@ -114,6 +114,7 @@ def _emptied(model: Any, own: dict[str, OwnMoments]) -> list[str]:
     for name, x in own.items():
         k = int(model.body(name).id)
         model.body_inertia[k], model.body_iquat[k] = x.moments, x.turn
+        model.body_sameframe[k] = model.body_simple[k] = 0  # short cuts for the axes of the compilation
         if not np.allclose(
             x.moments, x.given, rtol=ROUNDING, atol=max(ROUNDING * np.max(np.abs(x.given)), LEAST)
         ):
