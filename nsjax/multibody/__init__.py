@@ -48,6 +48,7 @@ from nsjax.multibody.loads import (
     line_load,
     spring,
     tendon,
+    thruster,
     torque,
 )
 from nsjax.multibody.loads.servos import servo
@@ -59,6 +60,6 @@ __all__ = [
     "cylindrical", "distance", "fixed", "fluid_drag", "force", "gear", "heightfield", "hinge", "hole",
     "hull", "joint_spring", "joint_tendon", "line_load", "pairs_of", "pin", "plane", "point", "points",
     "profile", "rack_pinion", "read_mjcf", "read_urdf", "rectangular", "revolute_spherical", "rolling",
-    "screw", "section", "sensor", "servo", "slide", "sphere", "spheres", "spring", "tendon", "torque",
-    "tube", "universal", "walls",
+    "screw", "section", "sensor", "servo", "slide", "sphere", "spheres", "spring", "tendon", "thruster",
+    "torque", "tube", "universal", "walls",
 ]  # fmt: skip

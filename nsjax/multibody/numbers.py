@@ -98,6 +98,17 @@ class Load:
 
 
 @record()
+class Thruster:
+    """Effort of a thruster, its point of action [m], force and moment per effort, and numbers of a law."""
+
+    value: Number | None = None
+    at: Number | None = None
+    axis: Number | None = None
+    moment: Number | None = None
+    own: Any = None
+
+
+@record()
 class Coupling:
     """Coefficients of a coordinate that follows another one: ``offset + ratio x``, or a polynomial (n,),
     constant term first.

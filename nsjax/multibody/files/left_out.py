@@ -10,6 +10,7 @@ from nsjax.multibody.files.actuators import acting_on
 from nsjax.multibody.files.geometries import pairs
 from nsjax.multibody.files.medium import acts, ellipsoid
 from nsjax.multibody.files.source import SWITCHES, Source, gathered, listed
+from nsjax.multibody.files.thrusters import thrusts
 from nsjax.multibody.files.tree import BALL, FREE
 
 COUNTS = (
@@ -76,7 +77,8 @@ def _of_joints(source: Source) -> Iterator[tuple[str, str]]:
         still = source.off("actuation") or not source.actuators
         if model.jnt_actgravcomp[k] and (model.jnt_actfrclimited[k] or still):
             yield "joints whose gravity compensation acts without their actuators and their bound", who
-        if model.jnt_actfrclimited[k] and len(acting_on(source, k)) > 1:
+        acting = acting_on(source, k) if model.jnt_actfrclimited[k] else []
+        if len(acting) > 1 or any(thrusts(source, x) for x in acting):
             yield "joints whose bound of the sum of all actuators is left out", who
 
 
