@@ -211,7 +211,7 @@ def compared(
     sensors by the kinds of the library, residuals of the rows.
     """
     oracle, file = Oracle(text, reader), quiet(reader, text, contact=False)
-    problem = file.problem()
+    problem = quiet(file.problem)
     here = Here(problem, file, oracle)
     mechanism, places, rng = here.mechanism, here.places(), np.random.default_rng(seed)
     model, worst = oracle.model, {"accelerations": 0.0, "rows": 0.0}

@@ -315,7 +315,7 @@ def test_many_of_a_kind_are_one_sentence() -> None:
     count, rng = 30, np.random.default_rng(3)
     motors = "".join(f"<motor name='m{k}' jointinparent='j'/>" for k in range(count))
     servos = "".join(f"<general name='i{k}' joint='j' dyntype='user' actdim='1'/>" for k in range(count))
-    text = GEOM.format(f"<joint name='j'/><geom size='1'/>").replace(
+    text = GEOM.format("<joint name='j'/><geom size='1'/>").replace(
         "</mujoco>", f"<actuator>{motors}{servos}<motor joint='j'/></actuator></mujoco>"
     )
     said = read(text).left_out
