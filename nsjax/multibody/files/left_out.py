@@ -8,7 +8,6 @@ import numpy as np
 
 from nsjax.multibody.files.actuators import acting_on
 from nsjax.multibody.files.geometries import pairs
-from nsjax.multibody.files.medium import acts, ellipsoid
 from nsjax.multibody.files.source import SWITCHES, Source, gathered, listed
 from nsjax.multibody.files.thrusters import thrusts
 from nsjax.multibody.files.tree import BALL, FREE
@@ -85,8 +84,6 @@ def _of_joints(source: Source) -> Iterator[tuple[str, str]]:
 def _of_bodies(source: Source) -> Iterator[tuple[str, str]]:
     model = source.model
     for b in range(1, model.nbody):
-        if acts(source) and ellipsoid(source, b):
-            yield "bodies on which no medium acts (fluidshape)", source.called("body", b)
         if source.merged(b) and source.own_name("body", b):
             home = source.place(b).body
             yield (

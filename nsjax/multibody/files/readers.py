@@ -134,7 +134,8 @@ def read_mjcf(
     * tendons: fixed ones as a `joint_tendon`, those through sites and pulleys as a `tendon`;
     * motors, position and velocity servos in hinges, slides and tendons, whose control is
       ``params["name"].own.control``;
-    * the medium (density, viscosity, wind) as a `fluid_drag` on every body, ``"body_medium"``;
+    * the medium (density, viscosity, wind) as a `fluid_drag` on every body, ``"body_medium"``,
+      or as an `ellipsoid_drag` on every geometry with such a ``fluidshape``;
     * geometries as contacts, for the pairs that `contact` knows; meshes as their convex hulls.
 
     Where `assemble` puts the parts together, controls of filtered or integrated actuators act directly. The

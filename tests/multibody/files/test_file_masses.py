@@ -141,11 +141,35 @@ def test_accelerations_in_a_medium() -> None:
     assert "held_medium" not in names
 
 
-def test_a_medium_that_is_left_out() -> None:
-    with pytest.warns(LeftOutWarning, match=r"bodies on which no medium acts \(fluidshape\): 'shell'"):
-        file = read_mjcf(MEDIUM.format("", " fluidshape='ellipsoid'"))
-    assert "shell_medium" not in {part.name for part in file}
+ELLIPSOIDS = """<mujoco><option density="900" viscosity="0.4" wind="0.3 -0.2 0.5"/><worldbody>
+<body name="a" pos="1 0 1" euler="20 30 40"><freejoint/>
+  <geom type="box" size="0.3 0.1 0.05" pos="0.1 0.05 0" euler="5 10 15" fluidshape="ellipsoid"/>
+  <geom type="sphere" size="0.1" pos="-0.2 0 0.1" fluidshape="ellipsoid" fluidcoef="0.4 0.3 1 0.8 0.6"/>
+  <geom type="box" size="0.1 0.1 0.1" pos="0 0 0.2"/>
+  <body name="fin" pos="0.3 0 0"><joint axis="0 0 1"/>
+    <geom type="capsule" fromto="0 0 0 0.2 0.1 0" size="0.03" fluidshape="ellipsoid"/></body>
+  <body name="tail" pos="-0.3 0 0"><joint axis="0 1 0"/>
+    <geom type="cylinder" fromto="0 0 0 0 0.1 0.1" size="0.02"/></body></body>
+<body name="flake" pos="0 2 1"><freejoint/>
+  <geom type="ellipsoid" size="0.003 0.002 0.001" fluidshape="ellipsoid"/></body></worldbody></mujoco>"""
+
+
+def test_accelerations_of_ellipsoids_in_a_medium() -> None:
+    """Lift, drag and added mass of all shapes, beside a body with the model of a box."""
+    assert compared(ELLIPSOIDS, states=6)["accelerations"] < 1e-8  # the flake weighs 25 mg
+    kinds = {part.name: part.kind for part in quiet(read_mjcf, ELLIPSOIDS, contact=False)}
+    found = {name: kind for name, kind in kinds.items() if "medium" in name}
+    assert found == {
+        "a_medium0": "ellipsoid_drag", "a_medium1": "ellipsoid_drag", "fin_medium": "ellipsoid_drag",
+        "tail_medium": "fluid_drag", "flake_medium": "ellipsoid_drag",
+    }  # fmt: skip
+
+
+def test_a_medium_that_is_switched_off() -> None:
     still = quiet(
-        read_mjcf, MEDIUM.format("><flag spring='disable' damper='disable'/></option><option", "")
+        read_mjcf,
+        MEDIUM.format(
+            "><flag spring='disable' damper='disable'/></option><option", " fluidshape='ellipsoid'"
+        ),
     )
-    assert not any(part.kind == "fluid_drag" for part in still)
+    assert not any(part.kind in ("fluid_drag", "ellipsoid_drag") for part in still)
