@@ -74,7 +74,10 @@ def test_derivatives_at_rest() -> None:
     [
         (("a", (1.0, 1.0, 1.0), {}), "give a density, a viscosity, or both"),
         (("a", (1.0, 0.0, 1.0), {"density": 1.0}), "give three positive numbers"),
-        (("a", (1.0, 1.0, 1.0), {"density": 1.0, "coefficients": (1.0, 2.0)}), "give 5 numbers"),
+        (
+            ("a", (1.0, 1.0, 1.0), {"density": 1.0, "coefficients": (1.0, 2.0)}),
+            "; an ellipsoid in a medium has 5 of them",
+        ),
         (("a", (1.0, 1.0, 1.0), {"density": -1.0}), "density = -1.0; it must be at least 0"),
         (("ground", (1.0, 1.0, 1.0), {"density": 1.0}), "acts on the ground, which does not move"),
     ],

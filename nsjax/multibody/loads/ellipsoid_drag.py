@@ -113,7 +113,9 @@ def ellipsoid_drag(
 def _some(what: str, name: str, given: Any, count: int) -> Any:
     found = number("ellipsoid_drag", name, what, given)
     if np.shape(found) != (count,):
-        raise InputError(f"ellipsoid_drag {name!r}: {what} = {given}; give {count} numbers")
+        raise InputError(
+            f"ellipsoid_drag {name!r}: {what} = {given}; an ellipsoid in a medium has {count} of them"
+        )
     return found
 
 
