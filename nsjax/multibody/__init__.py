@@ -41,6 +41,7 @@ from nsjax.multibody.joints import (
 )
 from nsjax.multibody.loads import (
     actuator,
+    ellipsoid_drag,
     fluid_drag,
     force,
     joint_spring,
@@ -48,6 +49,7 @@ from nsjax.multibody.loads import (
     line_load,
     spring,
     tendon,
+    thruster,
     torque,
 )
 from nsjax.multibody.loads.servos import servo
@@ -56,9 +58,9 @@ from nsjax.multibody.parts import Part, body
 __all__ = [
     "LeftOutWarning", "ModelFile", "Part", "Sensor", "Shape", "actuator", "assemble", "ball", "beam",
     "body", "box", "capsule", "circular", "contact", "contact_group", "corners", "coupling", "cylinder",
-    "cylindrical", "distance", "fixed", "fluid_drag", "force", "gear", "heightfield", "hinge", "hole",
-    "hull", "joint_spring", "joint_tendon", "line_load", "pairs_of", "pin", "plane", "point", "points",
-    "profile", "rack_pinion", "read_mjcf", "read_urdf", "rectangular", "revolute_spherical", "rolling",
-    "screw", "section", "sensor", "servo", "slide", "sphere", "spheres", "spring", "tendon", "torque",
-    "tube", "universal", "walls",
+    "cylindrical", "distance", "ellipsoid_drag", "fixed", "fluid_drag", "force", "gear", "heightfield",
+    "hinge", "hole", "hull", "joint_spring", "joint_tendon", "line_load", "pairs_of", "pin", "plane",
+    "point", "points", "profile", "rack_pinion", "read_mjcf", "read_urdf", "rectangular",
+    "revolute_spherical", "rolling", "screw", "section", "sensor", "servo", "slide", "sphere",
+    "spheres", "spring", "tendon", "thruster", "torque", "tube", "universal", "walls",
 ]  # fmt: skip

@@ -248,8 +248,18 @@ def _check_masses(parts: tuple[Part, ...]) -> None:
 
 
 def _check_armatures(parts: tuple[Part, ...], made: Mechanism) -> None:
-    """Refuse armatures of joints that are constraints, which have no coordinate to drive an inertia."""
+    """Refuse armatures of joints that are constraints, which have no coordinate to drive an inertia, and of
+    bodies that are not free or whose coordinates are those of their centres of mass.
+    """
     for x in parts:
+        if x.kind == "body" and x.numbers.armature is not None:
+            free = made.topology.coordinates == "joint" and made.topology.link_of[x.name].joint is None
+            if not free:
+                raise InputError(
+                    f"body {x.name!r}: armature = {x.numbers.armature}, and only a free body in joint "
+                    "coordinates has one; give it to the joint on which the body hangs, or take "
+                    'coordinates="joint"'
+                )
         if x.name in made.topology.closures and x.numbers.armature is not None:
             raise InputError(
                 f"{x.kind} {x.name!r}: armature = {x.numbers.armature}, but the joint is a constraint and "

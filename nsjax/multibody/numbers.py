@@ -23,11 +23,14 @@ def side_by_side(records: list[Any], axis: int = 0) -> Any:
 
 @record()
 class Body:
-    """Mass [kg], inertia about the centre of mass [kg m^2], centre of mass in body axes [m]."""
+    """Mass [kg], inertia about the centre of mass [kg m^2], centre of mass in body axes [m], and
+    inertia that each coordinate of a free body drives [kg] and [kg m^2].
+    """
 
     mass: Number
     inertia: Number | None = None
     com: Number | None = None
+    armature: Number | None = None
 
 
 @record()
@@ -91,6 +94,17 @@ class Load:
 
     value: Number | None = None
     at: Number | None = None
+    own: Any = None
+
+
+@record()
+class Thruster:
+    """Effort of a thruster, its point of action [m], force and moment per effort, and numbers of a law."""
+
+    value: Number | None = None
+    at: Number | None = None
+    axis: Number | None = None
+    moment: Number | None = None
     own: Any = None
 
 

@@ -130,7 +130,9 @@ def unit(kind: str, name: str, what: str, value: Any, form: NumberForm | None = 
     return value / length
 
 
-def body(name: str, *, mass: Any, inertia: Any = None, com: Any = None) -> Part:
+def body(
+    name: str, *, mass: Any, inertia: Any = None, com: Any = None, armature: Any = None
+) -> Part:  # fmt: skip
     """A rigid body.
 
     Args:
@@ -139,9 +141,13 @@ def body(name: str, *, mass: Any, inertia: Any = None, com: Any = None) -> Part:
         inertia: about the centre of mass [kg m^2]: in the plane a number; in space (3,) about body axes, or
             a symmetric matrix (3, 3). None: a point mass.
         com: centre of mass in body axes [m]: a number on the x axis, or a vector. None: the origin.
+        armature: inertia without weight that each coordinate of a free body drives: against the
+            acceleration of its origin [kg], and against its angular acceleration [kg m^2]; in joint
+            coordinates alone.
 
     Raises:
-        InputError: for an invalid name, a negative mass, and moments of inertia that no body has.
+        InputError: for an invalid name, a negative mass or armature, and moments of inertia that no body
+            has.
 
     Example:
         >>> from nsjax.multibody import body
@@ -153,7 +159,8 @@ def body(name: str, *, mass: Any, inertia: Any = None, com: Any = None) -> Part:
     if inertia is not None and not is_traced(inertia):
         _check_inertia(name, np.asarray(inertia, float))
     com = number("body", name, "com", com)
-    return made("body", name, (), numbers.Body(mass=mass, inertia=inertia, com=com))
+    armature = number("body", name, "armature", armature, 0.0)
+    return made("body", name, (), numbers.Body(mass=mass, inertia=inertia, com=com, armature=armature))
 
 
 def _check_inertia(name: str, inertia: np.ndarray) -> None:
@@ -162,7 +169,7 @@ def _check_inertia(name: str, inertia: np.ndarray) -> None:
     if inertia.ndim == 2 and np.max(np.abs(inertia - inertia.T)) > 1e-9 * np.max(np.abs(inertia)):
         raise InputError(f"body {name!r}: inertia is not symmetric; give a symmetric matrix")
     moments = np.linalg.eigvalsh(inertia) if inertia.ndim == 2 else np.sort(inertia.reshape(-1))
-    if moments[0] < 0.0:
+    if moments[0] < -UNIT_TOLERANCE * abs(moments[-1]):  # a thin rod that is turned has rounding
         raise InputError(f"body {name!r}: inertia = {inertia.tolist()}; it must not be negative")
     # a plate fulfils the inequality with equality: rounding of printed digits must pass
     if moments.size == 3 and moments[2] > (moments[0] + moments[1]) * (1.0 + UNIT_TOLERANCE):

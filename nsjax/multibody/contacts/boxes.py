@@ -143,6 +143,8 @@ def meet(one: Box, other: Box, found: BoxFeatures) -> ShapeContacts:
     back = jnp.where(found.kept, 0.0, jnp.sum(one.half) + jnp.sum(other.half))
     if one.half.shape[0] == 2:
         return ShapeContacts(gap + back, here, there, normal)
+    # along the normal of edges that do not cross, boxes beside each other may seem to lie inside
+    gap = jnp.where((gap < 0.0) & ~found.kept, -gap, gap)
     alone = _edges(found, one, other)
     first = np.arange(gap.shape[0]) == 0
     back = jnp.where(found.crossed, jnp.where(first, 0.0, jnp.sum(one.half) + jnp.sum(other.half)), back)

@@ -108,9 +108,10 @@ def _alike(part: Part, dimension: int) -> Part:
 
 def _reach(shapes: list[tuple[str, Any]], name: str) -> Any:
     """Default reach: a fraction `REACH` of the smallest radius around a shape; points do not count."""
+    once = {id(x): (kind, x) for kind, x in shapes}  # a shape has many contacts
     radii = [
         jnp.asarray(radius_of(kind, x, 2 if getattr(x, "half_depth", None) is None else 3), float)
-        for kind, x in shapes
+        for kind, x in once.values()
         if kind in BOUNDED and kind not in ENDLESS and not (kind == "sphere" and x.radius is None)
     ]
     if not radii:

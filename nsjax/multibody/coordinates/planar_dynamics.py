@@ -140,10 +140,14 @@ class Dynamics:
         return jnp.stack(rows).reshape(n, n)
 
     def _armature(self, entries: dict[tuple[int, int], Any]) -> None:
-        """Add to the mass matrix the inertias that joint coordinates drive."""
+        """Add to the mass matrix the inertias that the coordinates of joints and free bodies drive."""
         for link in self.tree.links:
-            extra = None if link.joint is None else self.p[link.joint].armature
+            extra = self.p[link.body if link.joint is None else link.joint].armature
             if extra is None:
+                continue
+            if link.joint is None:
+                for k in range(link.v, link.v + link.size[1]):
+                    entries[k, k] = plane.plus(entries[k, k], extra)
                 continue
             own, group = link.v, self.tree.group[link.parent]
             entries[own, own] = plane.plus(entries[own, own], extra)

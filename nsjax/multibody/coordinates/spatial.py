@@ -244,11 +244,12 @@ class SpatialTree:
         return energies * (beside + lower) + (energies * lower).T + _diagonal(x.armature, before.shape[0])
 
     def _armature(self, p: PyTree) -> Array | None:
-        """Inertias (nv,) that joint coordinates drive; None: none."""
+        """Inertias (nv,) that the coordinates of joints and free bodies drive; None: none."""
         entries: list[Any] = [None] * self.topology.sizes[1]
         for link in self.topology.links:
-            if link.joint is not None and p[link.joint].armature is not None:
-                entries[link.rates] = [p[link.joint].armature] * link.size[1]
+            own = p[link.body if link.joint is None else link.joint].armature
+            if own is not None:
+                entries[link.rates] = [own] * link.size[1]
         return None if all(x is None for x in entries) else jnp.stack([space.value(x) for x in entries])
 
     def force(self, q: Array, v: Array, gravity: Any, p: PyTree, wrenches: dict[str, Any]) -> Array:

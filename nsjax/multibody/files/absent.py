@@ -1,4 +1,6 @@
-"""Missing files that a model names: the elements that use them are left out if the mechanism permits."""
+"""Missing files that a model names, and meshes of other formats: the elements that use them are left out if
+the mechanism permits.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from nsjax.multibody.files.meshes import FORMATS, read_as_text
 from nsjax.multibody.files.source import listed
 
 TEXT = "text"
@@ -19,31 +22,39 @@ def without_pictures(spec: Any) -> None:
     """Remove textures and skins, which are not drawn here and whose files may be missing."""
     for material in spec.materials:
         material.textures = [""] * len(material.textures)
+    for light in spec.lights:
+        if getattr(light, "texture", ""):
+            light.texture = ""
     for found in [*spec.textures, *spec.skins]:
         _delete(spec, found)
 
 
 def without_absent_shapes(mujoco: ModuleType, spec: Any, title: str) -> list[str]:
-    """Remove meshes and height fields whose file is missing and that give no inertia, with the geometries
-    that use them; return a list with one sentence about them, or none.
+    """Remove meshes and height fields whose file is missing or of another format, and that give no inertia,
+    with the geometries that use them; return sentences about them.
     """
-    lost: list[str] = []
+    lost: dict[str, list[str]] = {}
     for kind, assets in (("meshname", list(spec.meshes)), ("hfieldname", list(spec.hfields))):
         for asset in assets:
-            users = [g for g in spec.geoms if getattr(g, kind) == asset.name]
-            if (
-                not asset.file
-                or _there(spec, title, asset.file)
-                or any(_weighs(mujoco, spec, g) for g in users)
-            ):
+            path, users = (
+                _path(spec, title, asset.file),
+                [g for g in spec.geoms if getattr(g, kind) == asset.name],
+            )
+            if path is not None and kind == "meshname":
+                read_as_text(asset, path)
+            strange = kind == "meshname" and pathlib.Path(asset.file).suffix.lower() not in FORMATS
+            why = MISSING if path is None else UNREAD if strange and not asset.content_type else ""
+            if not asset.file or not why or any(weighs(mujoco, spec, g) for g in users):
                 continue
             for thing in [*users, asset]:
                 _delete(spec, thing)
-            lost.append(asset.file)
-    return [f"files that do not exist are left out, with the shapes that use them: {listed(lost)}"] * bool(
-        lost
-    )
+            lost.setdefault(why, []).append(asset.file)
+    return [
+        f"{why} are left out, with the shapes that use them: {listed(files)}" for why, files in lost.items()
+    ]
 
+
+MISSING, UNREAD = "files that do not exist", "meshes that are neither STL, OBJ nor MSH"
 
 SCHEMES = ("package://", "file://", "model://")
 """Beginnings of the names of files in a URDF: the folder of a package of ROS, a path, a model of Gazebo."""
@@ -66,13 +77,15 @@ def find_packages(spec: Any, title: str) -> None:
             asset.file = os.fspath(there)
 
 
-def _there(spec: Any, title: str, file: str) -> bool:
+def _path(spec: Any, title: str, file: str) -> pathlib.Path | None:
+    """Path of a file that a model names; None where there is none."""
     folder, beside = pathlib.Path(spec.compiler.meshdir), pathlib.Path(title).parent
     roots = (folder, beside, beside / folder, pathlib.Path(spec.modelfiledir) / folder)
-    return any((root / name).is_file() for root in roots for name in (file, pathlib.Path(file).name))
+    paths = [root / name for root in roots for name in (file, pathlib.Path(file).name)]
+    return next((path for path in paths if path.is_file()), None)
 
 
-def _weighs(mujoco: ModuleType, spec: Any, geom: Any) -> bool:
+def weighs(mujoco: ModuleType, spec: Any, geom: Any) -> bool:
     """Whether a body takes inertia from a geometry."""
     if geom.parent.name == "world" or geom.mass == 0.0:
         return False

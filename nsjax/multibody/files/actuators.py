@@ -1,5 +1,5 @@
-"""Actuators of a model file: motors, position and velocity servos in hinges, slides and tendons, and the
-activations (filters and integrators) of their controls.
+"""Actuators of a model file: motors, position and velocity servos in hinges, slides and tendons, thrusters
+at sites, and the activations (filters and integrators) of their controls.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from nsjax.core import Problem
 from nsjax.core.filters import filtered
 from nsjax.multibody.coordinates.tree_joints import AtOnce
 from nsjax.multibody.files.source import Source, gathered
-from nsjax.multibody.files.tree import HINGE, SLIDE
+from nsjax.multibody.files.thrusters import obstacle as thruster_obstacle
+from nsjax.multibody.files.thrusters import thruster_of, thrusts
 from nsjax.multibody.loads import actuator
 from nsjax.multibody.loads.servos import within
 from nsjax.multibody.parts import Part
@@ -153,10 +154,11 @@ def actuators(source: Source, lines: set[str]) -> tuple[list[Part], list[str]]:
             said.append((f"actuators that {why} are left out", who))
             continue
         said += [(f"actuators whose {what} is left out", who) for what in _lost(source, k)]
+        own = servo_of(source, k)
         parts.append(
-            actuator(
-                source.names["actuator", k], driven_by(source, k), law=Serve(), own=servo_of(source, k)
-            )
+            thruster_of(source, k, Serve(), dataclasses.replace(own, gear=1.0, joint_range=None))
+            if thrusts(source, k)
+            else actuator(source.names["actuator", k], driven_by(source, k), law=Serve(), own=own)
         )
     return parts, gathered(said)
 
@@ -202,12 +204,14 @@ def _obstacle(source: Source, k: int, lines: set[str]) -> str:
     """Reason for which an actuator has no equivalent part; empty if it has one."""
     model, mujoco = source.model, source.mujoco
     in_tendon = int(model.actuator_trntype[k]) == mujoco.mjtTrn.mjTRN_TENDON
-    if not in_tendon and int(model.actuator_trntype[k]) != mujoco.mjtTrn.mjTRN_JOINT:
-        return "do not act on a joint or tendon"
+    if thrusts(source, k):
+        why = thruster_obstacle(source, k)
+        if why:
+            return why
+    elif not in_tendon and int(model.actuator_trntype[k]) != mujoco.mjtTrn.mjTRN_JOINT:
+        return "do not act on a joint, tendon or site"
     if in_tendon and driven_by(source, k) not in lines:
         return "act on a tendon that is left out"
-    if not in_tendon and int(model.jnt_type[int(model.actuator_trnid[k][0])]) not in (HINGE, SLIDE):
-        return "act on a ball or free joint"
     dynamics = mujoco.mjtDyn
     known = (
         dynamics.mjDYN_NONE,
@@ -259,6 +263,8 @@ def _total(source: Source, k: int) -> Any:
     one there; None: none.
     """
     model, on = source.model, int(source.model.actuator_trnid[k][0])
+    if thrusts(source, k):
+        return None
     if int(model.actuator_trntype[k]) == source.mujoco.mjtTrn.mjTRN_TENDON:
         kind, together = "tendon", acting_in(source, on)
     else:

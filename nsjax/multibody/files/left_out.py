@@ -8,8 +8,8 @@ import numpy as np
 
 from nsjax.multibody.files.actuators import acting_on
 from nsjax.multibody.files.geometries import pairs
-from nsjax.multibody.files.medium import acts, ellipsoid
 from nsjax.multibody.files.source import SWITCHES, Source, gathered, listed
+from nsjax.multibody.files.thrusters import thrusts
 from nsjax.multibody.files.tree import BALL, FREE
 
 COUNTS = (
@@ -63,8 +63,6 @@ def _of_joints(source: Source) -> Iterator[tuple[str, str]]:
     for k in range(model.njnt):
         kind, dof, who = int(model.jnt_type[k]), int(model.jnt_dofadr[k]), source.called("joint", k)
         if kind in (FREE, BALL):
-            if model.dof_armature[dof] and kind == FREE:
-                yield "free joints whose armature is left out", who
             if model.dof_frictionloss[dof]:
                 yield "balls and free joints whose dry friction is left out", who
             if np.any(model.jnt_stiffness[k]) and kind == FREE:
@@ -78,15 +76,14 @@ def _of_joints(source: Source) -> Iterator[tuple[str, str]]:
         still = source.off("actuation") or not source.actuators
         if model.jnt_actgravcomp[k] and (model.jnt_actfrclimited[k] or still):
             yield "joints whose gravity compensation acts without their actuators and their bound", who
-        if model.jnt_actfrclimited[k] and len(acting_on(source, k)) > 1:
+        acting = acting_on(source, k) if model.jnt_actfrclimited[k] else []
+        if len(acting) > 1 or any(thrusts(source, x) for x in acting):
             yield "joints whose bound of the sum of all actuators is left out", who
 
 
 def _of_bodies(source: Source) -> Iterator[tuple[str, str]]:
     model = source.model
     for b in range(1, model.nbody):
-        if acts(source) and ellipsoid(source, b):
-            yield "bodies on which no medium acts (fluidshape)", source.called("body", b)
         if source.merged(b) and source.own_name("body", b):
             home = source.place(b).body
             yield (

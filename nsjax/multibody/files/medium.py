@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from nsjax.multibody.files.source import Source
-from nsjax.multibody.loads import fluid_drag
+from nsjax.multibody.loads import ellipsoid_drag, fluid_drag
 from nsjax.multibody.parts import Part
 
 LEAST = 1e-15
@@ -17,10 +17,17 @@ the differences of moments that give the edges of the box [kg m^2].
 
 
 def resistance(source: Source, b: int, name: str) -> Iterator[Part]:
-    """Load of the medium on a body, as on the box with the body's mass and moments of inertia."""
+    """Loads of the medium on a body: as on the box with the body's mass and moments of inertia, or as on
+    ellipsoids in place of its geometries.
+    """
     model, option = source.model, source.model.opt
     mass = float(model.body_mass[b])
-    if not acts(source) or mass < LEAST or not model.body_weldid[b] or ellipsoid(source, b):
+    if not acts(source) or mass < LEAST or not model.body_weldid[b]:
+        return
+    geoms = ellipsoids(source, b)
+    for k, g in enumerate(geoms):
+        yield _on_ellipsoid(source, g, f"{name}_medium{k if len(geoms) > 1 else ''}", name)
+    if geoms:
         return
     moments = np.array(model.body_inertia[b], float)
     box = np.sqrt(np.maximum(LEAST, np.sum(moments) - 2.0 * moments) / mass * 6.0)
@@ -39,8 +46,25 @@ def acts(source: Source) -> bool:
     return bool(option.density or option.viscosity) and not (source.off("spring") and source.off("damper"))
 
 
-def ellipsoid(source: Source, b: int) -> bool:
-    """Whether the medium acts on ellipsoids of a body's geometries (``fluidshape``)."""
-    model = source.model
-    first = int(model.body_geomadr[b])
-    return any(bool(model.geom_fluid[first + k][0] > 0.0) for k in range(int(model.body_geomnum[b])))
+def ellipsoids(source: Source, b: int) -> list[int]:
+    """Numbers of the geometries of a body on whose ellipsoids the medium acts (``fluidshape``)."""
+    model, first = source.model, int(source.model.body_geomadr[b])
+    geoms = range(first, first + int(model.body_geomnum[b]))
+    return [g for g in geoms if model.geom_fluid[g][0] > 0.0]
+
+
+def _on_ellipsoid(source: Source, g: int, name: str, body: str) -> Part:
+    model, option, kinds = source.model, source.model.opt, source.mujoco.mjtGeom
+    size, kind = np.array(model.geom_size[g], float), int(model.geom_type[g])
+    if kind == kinds.mjGEOM_SPHERE:
+        size = np.full(3, size[0])
+    elif kind in (kinds.mjGEOM_CAPSULE, kinds.mjGEOM_CYLINDER):
+        half = size[1] + (size[0] if kind == kinds.mjGEOM_CAPSULE else 0.0)
+        size = np.array([size[0], size[0], half])
+    given, wind = np.array(model.geom_fluid[g], float), np.array(option.wind, float)
+    return ellipsoid_drag(
+        name, (body, np.array(model.geom_pos[g])), size, density=float(option.density) or None,
+        viscosity=float(option.viscosity) or None, wind=wind if np.any(wind) else None,
+        turned=source.rotation_vector(source.turn(model.geom_quat[g])), coefficients=given[1:6],
+        added=given[6:12] if np.any(given[6:12]) else None,
+    )  # fmt: skip

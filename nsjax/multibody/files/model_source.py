@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import os
 import pathlib
 import re
@@ -15,7 +16,14 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.arguments import numbers
-from nsjax.multibody.files.absent import TEXT, find_packages, without_absent_shapes, without_pictures
+from nsjax.multibody.files.absent import (
+    TEXT,
+    find_packages,
+    weighs,
+    without_absent_shapes,
+    without_pictures,
+)
+from nsjax.multibody.files.meshes import without_volume
 from nsjax.multibody.files.moments import compiled_as_given
 from nsjax.multibody.files.refusals import sentence
 
@@ -97,7 +105,11 @@ def compiled(spec: Any, title: str, who: str, free: Collection[str] = ()) -> tup
     try:
         return spec.compile(), said
     except (ValueError, RuntimeError) as error:
-        found = compiled_as_given(spec, error) if who == "read_urdf" else error
+        mujoco = library()
+        thin = functools.partial(
+            without_volume, mujoco, spec, weighs=functools.partial(weighs, mujoco, spec)
+        )
+        found = compiled_as_given(mujoco, spec, error, who == "read_urdf", thin)
         if isinstance(found, Exception):
             raise sentence(who, title, found, free) from None
         return found[0], [*said, *found[1]]
@@ -147,7 +159,9 @@ def strange_elements(text: str, followers: int) -> list[str]:
     ]
     lost = len(re.findall(r"<\s*mimic\b", bare)) - followers
     if lost > 0:
-        said.append(f"<mimic> ({lost} of them) is not read: only hinges and slides follow one another")
+        said.append(
+            f"<mimic> ({lost} of them) is not read: only hinges and slides of the file follow one another"
+        )
     speeds = len(re.findall(r"<\s*limit[^>]*\bvelocity\s*=", bare))
     if speeds:
         said.append(f"velocity of <limit> ({speeds} of them) is not read: it is a property of a motor")

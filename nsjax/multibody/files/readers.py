@@ -23,7 +23,7 @@ from nsjax.multibody.files.model_source import add_floor, compiled, library, ope
 from nsjax.multibody.files.refusals import sentence
 from nsjax.multibody.files.sensors import sensors
 from nsjax.multibody.files.source import Source
-from nsjax.multibody.files.starts import key_names, start, starts
+from nsjax.multibody.files.starts import key_names, moved_far, start, starts
 from nsjax.multibody.files.tendons import tendons
 from nsjax.multibody.files.tree import bodies
 from nsjax.multibody.parts import Part
@@ -87,9 +87,9 @@ class ModelFile(list[Part]):
             start: name of a key frame, used with its controls; None: the file's reference position;
                 ``"equilibrium"``: rest near the reference position, see `assemble`; or positions and
                 velocities in the form of `assemble`, in place of those of the reference position, which in
-                a file with loops or couplings then is the ``guess``. In such a file, a key frame is moved
-                to the nearest position and velocity that keep them, and so is the reference position in a
-                file with couplings.
+                a file with loops or couplings then is the ``guess``. In such a file, the reference position
+                or key frame is moved to the nearest position and velocity that keep them, with a warning
+                where that is far.
             coordinates: see `assemble`.
 
         Raises:
@@ -109,9 +109,12 @@ class ModelFile(list[Part]):
                 else f"{self.title}: start = {start!r}, and the file has no key frames; leave it out"
             )
         given = self.start if start is None else self.starts[start]
-        near = bound and (start is not None or any(part.kind in COUPLINGS for part in self))
-        begin = StartArguments(near=given) if near else StartArguments(start=given)
+        begin = StartArguments(near=given) if bound else StartArguments(start=given)
         found = assembled(tuple(self), self.gravity, coordinates, begin)
+        which = "the reference position" if start is None else f"key frame {start!r}"
+        said = moved_far(found.system.parts, found.state.q, given, which) if bound else ""
+        if said:
+            warnings.warn(f"{self.title}: {said}", LeftOutWarning, stacklevel=2)
         found = self.activations.added(at_rest(found) if resting else found, start)
         return found if start is None else found.replace(self.controls[start])
 
@@ -131,7 +134,8 @@ def read_mjcf(
     * tendons: fixed ones as a `joint_tendon`, those through sites and pulleys as a `tendon`;
     * motors, position and velocity servos in hinges, slides and tendons, whose control is
       ``params["name"].own.control``;
-    * the medium (density, viscosity, wind) as a `fluid_drag` on every body, ``"body_medium"``;
+    * the medium (density, viscosity, wind) as a `fluid_drag` on every body, ``"body_medium"``,
+      or as an `ellipsoid_drag` on every geometry with such a ``fluidshape``;
     * geometries as contacts, for the pairs that `contact` knows; meshes as their convex hulls.
 
     Where `assemble` puts the parts together, controls of filtered or integrated actuators act directly. The

@@ -11,6 +11,7 @@ from nsjax.multibody.body_sensors import RELATIVE, Sensor, sensor
 from nsjax.multibody.contacts.groups import unused
 from nsjax.multibody.files.actuators import acting_in, acting_on, driven_by, servo_of
 from nsjax.multibody.files.source import Place, Source, gathered, identifier
+from nsjax.multibody.files.thrusters import thrusts
 from nsjax.multibody.files.tree import HINGE, SLIDE
 
 FRAMES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -66,7 +67,7 @@ def _made(source: Source, k: int, name: str, driven: set[str], lines: set[str]) 
         return sensor(name, JOINTS[kind], source.names["joint", of])
     if kind in TENDONS and source.names["tendon", of] in lines:
         return sensor(name, TENDONS[kind], source.names["tendon", of])
-    if kind in MOTORS and source.names["actuator", of] in driven:
+    if kind in MOTORS and source.names["actuator", of] in driven and not thrusts(source, of):
         gear, motor = source.gear(of), source.names["actuator", of]
         if kind == "ACTUATORFRC":
             bounded = servo_of(source, of).joint_range is not None  # MuJoCo measures before this bound
@@ -74,7 +75,7 @@ def _made(source: Source, k: int, name: str, driven: set[str], lines: set[str]) 
         return sensor(name, MOTORS[kind], driven_by(source, of), scale=gear)
     if kind in TOTALS:
         alone = acting_on(source, of) if kind == "JOINTACTFRC" else acting_in(source, of)
-        if len(alone) != 1 or source.names["actuator", alone[0]] not in driven:
+        if len(alone) != 1 or source.names["actuator", alone[0]] not in driven or thrusts(source, alone[0]):
             return None
         gear = source.gear(alone[0])
         scale = 1.0 if kind == "JOINTACTFRC" else 1.0 / gear if gear else 0.0

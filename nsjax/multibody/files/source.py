@@ -86,8 +86,12 @@ class Source:
 
     def gear(self, k: int) -> float:
         """Gear of an actuator in a joint or tendon."""
+        return float(self.gears(k)[0])
+
+    def gears(self, k: int) -> np.ndarray:
+        """All gears (6,) of an actuator."""
         places = getattr(self.model, "actuator_outadr", None)
-        return float(self.model.actuator_gear[k if places is None else int(places[k])][0])
+        return np.array(self.model.actuator_gear[k if places is None else int(places[k])], float)
 
     def own_name(self, kind: str, k: int) -> str:
         """Name of an element in the file; empty without a name."""

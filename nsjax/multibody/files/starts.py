@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from nsjax.multibody.contacts.groups import unused
 from nsjax.multibody.files.source import Source, gathered
 from nsjax.multibody.files.tree import BALL, FREE, ball_pose, limits
+from nsjax.multibody.mechanism import Mechanism
+from nsjax.multibody.start import given_coordinates
 
 TOLD = 1e-9
 """Largest violation of a limit that counts as rounding and is corrected without a warning [rad, m]."""
+
+FAR = 1e-3
+"""Least change of a coordinate of a start with loops or couplings that is told [rad, m]: files close them
+to about three printed digits.
+"""
 
 STILL: dict[int, Any] = {FREE: [0, 0, 0, 1, 0, 0, 0], BALL: [1, 0, 0, 0]}
 """Default start coordinates of free bodies and balls; those of hinges and slides are zero."""
@@ -68,6 +76,29 @@ def starts(
         }
         said += [(f"{what} of key frames are left out", repr(name)) for what in _beside(source, n)]
     return found, controls, gathered(said)
+
+
+def moved_far(mechanism: Mechanism, q: Any, given: Start, which: str) -> str:
+    """A sentence about a start ``q`` that loops and couplings moved far from the given one; else empty.
+
+    Args:
+        mechanism: in joint coordinates; nothing is said about others.
+        q: position of the problem.
+        given: start of the file.
+        which: what the file calls it.
+    """
+    if mechanism.topology.coordinates != "joint":
+        return ""
+    wanted = given_coordinates(mechanism, given, "start")[0]
+    change = np.asarray(mechanism.system().difference(jnp.asarray(wanted), jnp.asarray(q)))
+    worst = int(np.argmax(np.abs(change)))
+    if not abs(change[worst]) > FAR:
+        return ""
+    link = next(x for x in mechanism.topology.links if x.v <= worst < x.v + x.size[1])
+    return (
+        f"{which} does not close the loops or couplings: the start is the nearest position that does, "
+        f"with {link.joint or link.body!r} moved by {abs(change[worst]):.3g}"
+    )
 
 
 def _coordinates(source: Source, q: Any, whose: str, said: list[tuple[str, str]]) -> list[Any]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from nsjax.multibody.files.actuators import acting_in
 from nsjax.multibody.files.source import Source, gathered
+from nsjax.multibody.files.tree import HINGE, SLIDE
 from nsjax.multibody.loads import joint_tendon, tendon
 from nsjax.multibody.parts import Part
 
@@ -38,6 +39,9 @@ def _obstacle(source: Source, k: int) -> str:
     known = {int(kinds.mjWRAP_JOINT), int(kinds.mjWRAP_PULLEY), int(kinds.mjWRAP_SITE)}
     if any(int(model.wrap_type[w]) not in known for w in _wraps(source, k)):
         return "wind about a geometry"
+    joints = [w for w in _wraps(source, k) if int(model.wrap_type[w]) == kinds.mjWRAP_JOINT]
+    if any(int(model.jnt_type[int(model.wrap_objid[w])]) not in (HINGE, SLIDE) for w in joints):
+        return "run over a ball or free joint"
     return ""
 
 

@@ -82,7 +82,11 @@ def _massive(source: Source, b: int, name: str) -> Part:
     for k in range(1, model.nbody):
         if source.merged(k) and np.any(model.body_inertia[k]) and source.place(k).body == name_of:
             inertia = _matrix(inertia) + _matrix(_moments(source, k, source.place(k).turn))
-    return body(name, mass=float(model.body_mass[b]), inertia=inertia, com=np.array(model.body_ipos[b]))
+    armature = None
+    if model.body_jntnum[b] and int(model.jnt_type[model.body_jntadr[b]]) == FREE:
+        armature = float(model.dof_armature[model.body_dofadr[b]]) or None
+    centre = np.array(model.body_ipos[b])
+    return body(name, mass=float(model.body_mass[b]), inertia=inertia, com=centre, armature=armature)
 
 
 def _moments(source: Source, b: int, placed: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from nsjax.multibody.coordinates.frames import Scene, still_frames
 from nsjax.multibody.joints import kind_of as joint_kind
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.actuator import ACTUATOR, actuator
+from nsjax.multibody.loads.ellipsoid_drag import ELLIPSOID_DRAG, ellipsoid_drag
 from nsjax.multibody.loads.fluid_drag import FLUID_DRAG, fluid_drag
 from nsjax.multibody.loads.force import FORCE, force
 from nsjax.multibody.loads.joint_spring import JOINT_SPRING, joint_spring
@@ -24,20 +25,25 @@ from nsjax.multibody.loads.lines import Line
 from nsjax.multibody.loads.load_kind import LoadKind
 from nsjax.multibody.loads.spring import SPRING, spring
 from nsjax.multibody.loads.tendon import TENDON, tendon
+from nsjax.multibody.loads.thruster import THRUSTER, thruster
 from nsjax.multibody.loads.torque import TORQUE, torque
 from nsjax.multibody.parts import GROUND, Part, registered
 from nsjax.types import Array, PyTree
 
 KINDS: dict[str, LoadKind] = {
     x.name: x
-    for x in (SPRING, JOINT_SPRING, ACTUATOR, FORCE, TORQUE, FLUID_DRAG, LINE_LOAD, TENDON, JOINT_TENDON)
+    for x in (
+        SPRING, JOINT_SPRING, ACTUATOR, FORCE, TORQUE, THRUSTER, FLUID_DRAG, LINE_LOAD, TENDON,
+        JOINT_TENDON, ELLIPSOID_DRAG,
+    )
 }  # fmt: skip
 """Kinds of loads by their names (`nsjax.multibody.parts.Part.kind`)."""
 
 __all__ = [
-    "KINDS", "Line", "LoadKind", "Push", "actuator", "ends_of", "energy_of", "fluid_drag", "force",
-    "has_line", "joint_effort", "joint_spring", "joint_tendon", "kind_of", "length_of", "line_load",
-    "line_of", "potential", "pushes", "pushes_of", "spring", "tendon", "torque", "wrenches",
+    "KINDS", "Line", "LoadKind", "Push", "actuator", "ellipsoid_drag", "ends_of", "energy_of",
+    "fluid_drag", "force", "has_line", "joint_effort", "joint_spring", "joint_tendon", "kind_of",
+    "length_of", "line_load", "line_of", "potential", "pushes", "pushes_of", "spring", "tendon",
+    "thruster", "torque", "wrenches",
 ]  # fmt: skip
 
 

@@ -114,8 +114,8 @@ def _resistance(fluid: Fluid, u: Array, w: Array) -> tuple[Array, Array]:
     return push, turn
 
 
-def _axes(scene: Scene, body: str, fluid: Fluid) -> Any:
-    """Rotation from the axes of the box to those of the ground."""
+def axes_of(scene: Scene, body: str, fluid: Any) -> Any:
+    """Rotation from the axes of a box or ellipsoid in a medium to those of the ground."""
     turn, turned = scene.frame(body).turn, fluid.turned
     if turned is None:
         return turn
@@ -126,7 +126,7 @@ def _axes(scene: Scene, body: str, fluid: Fluid) -> Any:
 
 def _pushes(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Iterator[Push]:
     a, body, fluid = scene.algebra, part.bodies[0], numbers.own
-    axes, frame = _axes(scene, body, fluid), scene.frame(body)
+    axes, frame = axes_of(scene, body, fluid), scene.frame(body)
     arm = scene.arm(body, numbers.at)
     passing = a.subtract(scene.motion(body, arm), a.vector(fluid.wind))
     u = a.array(a.turned_back(axes, passing))

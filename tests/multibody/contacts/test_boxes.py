@@ -102,6 +102,30 @@ def test_distances(dimension: int) -> None:
 
 
 @pytest.mark.parametrize("dimension", [2, 3])
+def test_boxes_that_are_apart_are_open(dimension: int) -> None:
+    """In general and in right-angled positions, far beside each other: no contact seems to be closed."""
+    draw, count = np.random.default_rng(4), 3000
+    one = [rotation(dimension, draw) for _ in range(count)]
+    other = [rotation(dimension, draw) if k % 2 else np.eye(dimension) for k in range(count)]
+    if dimension == 3:  # a quarter of the pairs has parallel axes, another one a common axis
+        for k in range(0, count, 4):
+            one[k] = Rotation.from_euler("xyz", draw.integers(0, 4, 3) * 90, degrees=True).as_matrix()
+            one[k + 2] = one[k] @ Rotation.from_euler("y", draw.uniform(-2.0, 2.0)).as_matrix()
+    way = draw.normal(size=(count, dimension))
+    spheres = float(np.linalg.norm(ONE[:dimension]) + np.linalg.norm(OTHER[:dimension]))
+    away = spheres * (1.01 + draw.exponential(1.5, count))
+    way *= (away / np.linalg.norm(way, axis=1))[:, None]
+
+    def least(centre: jax.Array, turn: jax.Array, base: jax.Array) -> jax.Array:
+        first = boxes.Box(centre, turn, jnp.asarray(ONE[:dimension]))
+        second = boxes.Box(jnp.zeros(dimension), base, jnp.asarray(OTHER[:dimension]))
+        return jnp.min(boxes.met(first, second, boxes.held(first, second)).gap)
+
+    found = jax.jit(jax.vmap(least))(*map(jnp.asarray, (way, np.stack(one), np.stack(other))))
+    assert float(jnp.min(found)) > 0.0
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
 def test_rates_are_those_of_the_points_that_meet(dimension: int) -> None:
     """Of every row with a contact, whichever box moves; all derivatives are numbers."""
     draw = np.random.default_rng(7 + dimension)

@@ -18,6 +18,7 @@ from nsjax.multibody import (
     capsule,
     contact,
     contact_group,
+    cylinder,
     heightfield,
     hull,
     sphere,
@@ -75,6 +76,29 @@ def test_hulls_of_different_sizes_are_one_batch() -> None:
         assert all(np.isfinite(y).all() for y in (gap, reverse, forward))
         seen.add(int(np.sum(used)))
     assert seen >= {0, 8, 16}  # no pair, one and two pairs in use
+
+
+def test_a_cylinder_among_hulls_of_different_sizes() -> None:
+    """Its gaps in a group are those of its contacts by name, each with the faces of its own hulls."""
+    shapes = [cylinder(NAMES[0], 0.05, 0.1, axis=(0.0, 0.0, 1.0))]
+    shapes += [hull(x, points(n)) for x, n in zip(NAMES[1:], SIZES[1:], strict=True)]
+    chosen = stones(contact_group("all", shapes, friction=0.3, capacity=3, reach=0.05))
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    by_name = stones(*(contact(f"c{i}{j}", shapes[i], shapes[j], friction=0.3) for i, j in pairs))
+    zero, found = jnp.zeros(()), []
+    rng = np.random.default_rng(5)
+    states = [chosen.state.q]
+    for _ in range(3):
+        place = np.arange(3)[:, None] * np.array([0.16, 0.0, 0.0]) + 0.01 * rng.normal(size=(3, 3))
+        turn = rng.normal(size=(3, 4))
+        turn /= np.linalg.norm(turn, axis=1)[:, None]
+        states.append(np.concatenate([place, turn], axis=1).reshape(-1))
+    for problem in (chosen, by_name):
+        system, p = problem.system, prepared(problem.system, problem.params)
+        look = jax.jit(lambda x, s=system, p=p: s.gap(zero, x, refreshed(s, zero, x, p)))
+        found.append([np.asarray(look(jnp.asarray(x))) for x in states])
+    for gap, named in zip(*found, strict=True):
+        np.testing.assert_allclose(np.sort(gap), np.sort(named), rtol=0.0, atol=1e-14)
 
 
 def thrown(capacity: int) -> nsjax.Problem:

@@ -104,7 +104,9 @@ class Family:
         if depth == 0 and self.often(0.3):
             self.free.append(name)
             return (
-                "<freejoint/>" if self.often(0.5) else f"<joint name='f{name}' type='free' armature='0'/>"
+                "<freejoint/>"
+                if self.often(0.5)
+                else f"<joint name='f{name}' type='free' armature='0.05'/>"
             )
         if self.often(0.15) and depth:
             return ""  # welded

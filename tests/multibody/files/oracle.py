@@ -20,6 +20,7 @@ from nsjax.multibody.files.actuators import acting_on
 from nsjax.multibody.files.model_source import compiled, opened
 from nsjax.multibody.files.source import Source, identifier
 from nsjax.multibody.files.starts import _coordinates, _entry
+from nsjax.multibody.files.thrusters import thrusts
 from nsjax.multibody.reactions import Instant
 from nsjax.multibody.start import given_coordinates
 
@@ -59,7 +60,8 @@ class Oracle:
             self.model.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}"))
         # a bound of several actuators together is left out by the reader, which says so
         for k in range(self.model.njnt):
-            if len(acting_on(self.source, k)) > 1:
+            acting = acting_on(self.source, k)
+            if len(acting) > 1 or any(thrusts(self.source, x) for x in acting):
                 self.model.jnt_actfrclimited[k] = 0
         self.model.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
         self.data = mujoco.MjData(self.model)
@@ -209,7 +211,7 @@ def compared(
     sensors by the kinds of the library, residuals of the rows.
     """
     oracle, file = Oracle(text, reader), quiet(reader, text, contact=False)
-    problem = file.problem()
+    problem = quiet(file.problem)
     here = Here(problem, file, oracle)
     mechanism, places, rng = here.mechanism, here.places(), np.random.default_rng(seed)
     model, worst = oracle.model, {"accelerations": 0.0, "rows": 0.0}

@@ -143,3 +143,14 @@ def test_what_winds_about_a_geometry_is_told() -> None:
     assert any("act on a tendon that is left out" in x for x in file.left_out)
     assert any("tendons whose armature is left out" in x for x in file.left_out)
     assert [x.name for x in file if x.kind in ("tendon", "joint_tendon")] == ["u"]
+
+
+def test_a_tendon_over_a_ball_is_told() -> None:
+    text = (
+        "<mujoco><worldbody><body><joint name='b' type='ball'/><geom size='0.1'/><body><joint name='h'/>"
+        "<geom size='0.1'/></body></body></worldbody><tendon><fixed name='t'><joint joint='h' coef='1'/>"
+        "<joint joint='b' coef='2'/></fixed></tendon></mujoco>"
+    )
+    file = quiet(text)
+    assert any("tendons that run over a ball or free joint are left out" in x for x in file.left_out)
+    file.problem()

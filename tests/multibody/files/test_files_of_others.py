@@ -305,7 +305,7 @@ def test_what_follows_another_joint_is_told_once(capfd: pytest.CaptureFixture[st
     fixed = CHAIN.replace("name='k' type='continuous'", "name='k' type='fixed'")
     said = read(fixed, read_urdf).left_out
     assert [x for x in said if "equality" in x or "mimic" in x] == [
-        "<mimic> (1 of them) is not read: only hinges and slides follow one another"
+        "<mimic> (1 of them) is not read: only hinges and slides of the file follow one another"
     ]
     assert capfd.readouterr().err == ""
     assert mujoco.get_mju_user_warning() is None
@@ -313,15 +313,15 @@ def test_what_follows_another_joint_is_told_once(capfd: pytest.CaptureFixture[st
 
 def test_many_of_a_kind_are_one_sentence() -> None:
     count, rng = 30, np.random.default_rng(3)
-    sites = "".join(f"<site name='s{k}'/>" for k in range(count))
-    motors = "".join(f"<motor name='m{k}' site='s{k}'/>" for k in range(count))
+    motors = "".join(f"<motor name='m{k}' jointinparent='j'/>" for k in range(count))
     servos = "".join(f"<general name='i{k}' joint='j' dyntype='user' actdim='1'/>" for k in range(count))
-    text = GEOM.format(f"<joint name='j'/><geom size='1'/>{sites}").replace(
+    text = GEOM.format("<joint name='j'/><geom size='1'/>").replace(
         "</mujoco>", f"<actuator>{motors}{servos}<motor joint='j'/></actuator></mujoco>"
     )
     said = read(text).left_out
     assert said == (
-        "actuators that do not act on a joint or tendon are left out: 'm0', 'm1', 'm2', 'm3' and 26 more",
+        "actuators that do not act on a joint, tendon or site are left out: 'm0', 'm1', 'm2', 'm3' and 26 "
+        "more",
         "actuators that have an activation that is neither a filter nor an integrator are left out: "
         "'i0', 'i1', 'i2', 'i3' and 26 more",
     )
