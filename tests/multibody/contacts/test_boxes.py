@@ -119,7 +119,7 @@ def test_boxes_that_are_apart_are_open(dimension: int) -> None:
     def least(centre: jax.Array, turn: jax.Array, base: jax.Array) -> jax.Array:
         first = boxes.Box(centre, turn, jnp.asarray(ONE[:dimension]))
         second = boxes.Box(jnp.zeros(dimension), base, jnp.asarray(OTHER[:dimension]))
-        return jnp.min(boxes.met(first, second, boxes.held(first, second)).gap)
+        return jnp.min(boxes.meet(first, second, boxes.hold(first, second)).gap)
 
     found = jax.jit(jax.vmap(least))(*map(jnp.asarray, (way, np.stack(one), np.stack(other))))
     assert float(jnp.min(found)) > 0.0
