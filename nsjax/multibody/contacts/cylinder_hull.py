@@ -55,10 +55,7 @@ def away(faces: Any, points: Array, x: Array) -> tuple[Array, Array]:
 
 def _hull(scene: Scene, part: Part, numbers: Any) -> Solid:
     points = vertices_of(scene, part.bodies[1], numbers.second)
-    faces = numbers.second.faces
-    if isinstance(faces, tuple):
-        return Solid(functools.partial(away, faces), (points,))
-    return Solid(away, (faces, points))
+    return Solid(functools.partial(away, numbers.second.faces), (points,))
 
 
 def _cylinder(scene: Scene, part: Part, numbers: Any) -> Solid:
