@@ -185,7 +185,8 @@ def nearest(points: Array, faces: Any, centre: Array) -> HullFeature:
     which = jnp.where(flat, first_of(face), jnp.sum(edge, axis=0))
     turns, size = triangles.first_vertex(flat, jnp.sum(edge, axis=1), jnp.sum(edge * look.shares))
     # one-hot vertices of that face (3, n), rotated so that the vertices of the feature come first
-    own = jnp.sum(which[None, :, None] * (index[:, :, None] == np.arange(points.shape[1])), axis=1)
+    places = jnp.sum(which[None].astype(int) * index, axis=1)
+    own = (places[:, None] == np.arange(points.shape[1])).astype(float)
     corners = sum((turns[k] * jnp.roll(own, -k, axis=0) for k in range(3)), jnp.zeros_like(own))
     return HullFeature(corners, size)
 

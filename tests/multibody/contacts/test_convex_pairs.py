@@ -19,6 +19,8 @@ import nsjax
 from nsjax import schemes
 from nsjax.core.operators import prepared
 from nsjax.multibody import assemble, box, capsule, contact, hull, read_mjcf
+from nsjax.multibody.contacts import convex_pairs
+from nsjax.multibody.contacts.hulls import prepared as prepared_hull
 from tests.multibody.contacts.held_features import Program, massive
 
 CLOUD = np.random.default_rng(3).normal(size=(40, 3)) * (0.3, 0.2, 0.1)
@@ -260,3 +262,34 @@ def test_several_alike_are_those_one_by_one() -> None:
     for k, name in enumerate(names):
         for x, y in zip(found, single.run(q[k], v[k]), strict=True):
             np.testing.assert_allclose(x[several.rows[f"c{name}"]], y, rtol=0, atol=1e-14)
+
+
+def test_faces_of_large_hulls_are_those_of_a_table() -> None:
+    """The face above which the other hull is highest: heights of all vertices above all faces, compared
+    in numpy, in positions that overlap, touch and are apart.
+    """
+    draw = np.random.default_rng(4)
+
+    def rock(many: int, size: Any) -> tuple[np.ndarray, Any]:
+        x = draw.normal(size=(many, 3))
+        points, faces = prepared_hull("rock", x / np.linalg.norm(x, axis=1)[:, None] * size)
+        return points.T, faces
+
+    (a, own), (b, others) = rock(300, (1.0, 0.5, 0.3)), rock(200, (0.4, 0.9, 0.2))
+    assert len(own) * b.shape[1] > convex_pairs.TABLE
+    solid = convex_pairs.Solid
+    found = jax.jit(lambda x, y: convex_pairs._least_deep(solid(x, own, 0.0), solid(y, others, 0.0)))
+    for far in (0.0, 0.3, 0.6, 1.0, 3.0):
+        turned = Rotation.random(random_state=draw).as_matrix() @ b
+        moved = turned + far * draw.normal(size=3)[:, None]
+        room, normal = found(a, moved)
+        best = -np.inf
+        for points, faces, against, way in ((moved, others, a, 1.0), (a, own, moved, -1.0)):
+            x, y, z = (points[:, k] for k in np.array(faces).T)
+            n = np.cross((y - x).T, (z - x).T)
+            n /= np.linalg.norm(n, axis=1)[:, None]
+            heights = np.min(n @ against, axis=1) - np.sum(n * x.T, axis=1)
+            if np.max(heights) > best:
+                best, direction = np.max(heights), way * n[np.argmax(heights)]
+        assert abs(float(room) - best) < 1e-14
+        assert np.max(np.abs(np.asarray(normal) - direction)) < 1e-14
