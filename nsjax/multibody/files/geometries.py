@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterator
 
@@ -82,9 +83,10 @@ def contacts(source: Source) -> tuple[list[Part], list[str]]:
     """Contacts of all pairs of geometries that may meet, and sentences about unknown pairs."""
     parts: list[Part] = []
     taken, unknown = set(source.names.values()), collections.defaultdict(list)
+    shape_of = functools.cache(functools.partial(_shape, source))  # hulls take long
     for one, other, friction in pairs(source):
         kinds = kind_of(source, one), kind_of(source, other)
-        shapes = _shape(source, one), _shape(source, other)
+        shapes = shape_of(one), shape_of(other)
         names = source.names["geom", one], source.names["geom", other]
         met = ordered(*shapes)
         if met is None:
