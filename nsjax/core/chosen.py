@@ -108,10 +108,10 @@ def narrow(chosen: ContactChoice, p: PyTree, count: int, x: Array, width: int, n
 
 def _few(x: Array, width: int, which: Array, used: Array, none: Any) -> Array:
     """Array of the few from that of many, ``width`` entries each."""
-    head = x.reshape(-1, width, *x.shape[1:])
+    head = x.reshape(x.shape[0] // width, width, *x.shape[1:])
     used = used.reshape(-1, *[1] * x.ndim)
     own = jnp.where(used, _at(head, which), jnp.asarray(none, x.dtype))
-    return own.reshape(-1, *x.shape[1:])
+    return own.reshape(own.shape[0] * width, *x.shape[1:])  # an axis without entries leaves -1 open
 
 
 def widen(chosen: ContactChoice, p: PyTree, x: Array, width: int, others: Any = 0) -> Array:
@@ -150,7 +150,7 @@ def _all(x: Array, width: int, places: Array, others: Any) -> Array:
     if jnp.ndim(others):
         others = others[: many * width].reshape(many, width, *x.shape[1:])
     own = jnp.where(here, _at(head, jnp.where(places < few, places, 0)), jnp.asarray(others, x.dtype))
-    return own.reshape(-1, *x.shape[1:])
+    return own.reshape(own.shape[0] * width, *x.shape[1:])  # an axis without entries leaves -1 open
 
 
 def _at(x: Array, places: Array) -> Array:

@@ -3,8 +3,8 @@
 Separating axes [Ericson, *Real-Time Collision Detection*, 4.4, 5.5] and the clipping of one face against
 the other tell which features meet; the features are held during a step (`hold`). Gaps, points and normals
 of held features are smooth functions of the positions (`meet`): of a corner against the plane of a face,
-and of two edges along their common normal. Rows without a contact have their gap opened by the sizes of
-both boxes.
+and of two edges along their common normal. Rows without a contact have the sizes of both boxes as their
+gap.
 """
 
 from __future__ import annotations
@@ -140,19 +140,25 @@ def meet(one: Box, other: Box, found: BoxFeatures) -> ShapeContacts:
     # points are of the incident box against the reference face: exchanged where that face is of the first
     here, there = jnp.where(found.second, upper, lower), jnp.where(found.second, lower, upper)
     normal = jnp.where(found.second, normal, -normal)
-    back = jnp.where(found.kept, 0.0, jnp.sum(one.half) + jnp.sum(other.half))
     if one.half.shape[0] == 2:
-        return ShapeContacts(gap + back, here, there, normal)
-    # along the normal of edges that do not cross, boxes beside each other may seem to lie inside
-    gap = jnp.where((gap < 0.0) & ~found.kept, -gap, gap)
+        return ShapeContacts(_opened(gap, found.kept, one, other), here, there, normal)
     alone = _edges(found, one, other)
     first = np.arange(gap.shape[0]) == 0
-    back = jnp.where(found.crossed, jnp.where(first, 0.0, jnp.sum(one.half) + jnp.sum(other.half)), back)
+    used = jnp.where(found.crossed, first, found.kept)
     here, there, normal = (
         jnp.where(found.crossed & first, x[:, None], y)
         for x, y in zip((alone.here, alone.there, alone.normal), (here, there, normal), strict=True)
     )
-    return ShapeContacts(jnp.where(found.crossed & first, alone.gap, gap) + back, here, there, normal)
+    gap = jnp.where(found.crossed & first, alone.gap, gap)
+    return ShapeContacts(_opened(gap, used, one, other), here, there, normal)
+
+
+def _opened(gap: Array, used: Array, one: Box, other: Box) -> Array:
+    """Gaps; the sizes of both boxes, with the rates of the contact points, in rows without a contact. The
+    gap of features that do not meet may have any value: it is negative for some boxes far from each other.
+    """
+    size = jnp.sum(one.half) + jnp.sum(other.half)
+    return gap + jnp.where(used, 0.0, size - lax.stop_gradient(gap))
 
 
 def _edge(local: Array) -> Array:

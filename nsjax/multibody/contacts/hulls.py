@@ -110,14 +110,11 @@ def prepared(body: str, points: Any) -> tuple[Any, Faces]:
             f"hull of {body!r}: {points.shape[0]} points span no volume; give some that do not lie in a "
             "plane with the others"
         ) from None
-    place = {int(k): i for i, k in enumerate(sorted(found.vertices))}
-    faces = []
-    for face, equation in zip(found.simplices, found.equations, strict=True):
-        a, b, c = (points[int(k)] for k in face)
-        outward = float(np.dot(np.cross(b - a, c - a), equation[:3])) > 0.0
-        one, two, three = (place[int(k)] for k in (face if outward else face[::-1]))
-        faces.append((one, two, three))
-    return points[sorted(found.vertices)], tuple(faces)
+    kept = np.sort(found.vertices)
+    a, b, c = (points[found.simplices[:, k]] for k in range(3))
+    inward = np.sum(np.cross(b - a, c - a) * found.equations[:, :3], axis=1) <= 0.0
+    faces = np.searchsorted(kept, np.where(inward[:, None], found.simplices[:, ::-1], found.simplices))
+    return points[kept], tuple((int(i), int(j), int(k)) for i, j, k in faces)
 
 
 def vertices_of(scene: Scene, body: str, x: Any) -> Array:
@@ -185,7 +182,8 @@ def nearest(points: Array, faces: Any, centre: Array) -> HullFeature:
     which = jnp.where(flat, first_of(face), jnp.sum(edge, axis=0))
     turns, size = triangles.first_vertex(flat, jnp.sum(edge, axis=1), jnp.sum(edge * look.shares))
     # one-hot vertices of that face (3, n), rotated so that the vertices of the feature come first
-    own = jnp.sum(which[None, :, None] * (index[:, :, None] == np.arange(points.shape[1])), axis=1)
+    places = jnp.sum(which[None].astype(int) * index, axis=1)
+    own = (places[:, None] == np.arange(points.shape[1])).astype(float)
     corners = sum((turns[k] * jnp.roll(own, -k, axis=0) for k in range(3)), jnp.zeros_like(own))
     return HullFeature(corners, size)
 

@@ -5,6 +5,7 @@ faces that lie on each other, what comes to rest, and derivatives by sizes.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import jax
@@ -17,8 +18,10 @@ from scipy.spatial.transform import Rotation
 
 import nsjax
 from nsjax import schemes
-from nsjax.core.operators import prepared
+from nsjax.core.operators import contact_rows, prepared, refreshed, row_rates
 from nsjax.multibody import assemble, box, capsule, contact, hull, read_mjcf
+from nsjax.multibody.contacts import convex_pairs
+from nsjax.multibody.contacts.hulls import prepared as prepared_hull
 from tests.multibody.contacts.held_features import Program, massive
 
 CLOUD = np.random.default_rng(3).normal(size=(40, 3)) * (0.3, 0.2, 0.1)
@@ -260,3 +263,63 @@ def test_several_alike_are_those_one_by_one() -> None:
     for k, name in enumerate(names):
         for x, y in zip(found, single.run(q[k], v[k]), strict=True):
             np.testing.assert_allclose(x[several.rows[f"c{name}"]], y, rtol=0, atol=1e-14)
+
+
+def test_faces_of_large_hulls_are_those_of_a_table() -> None:
+    """The face above which the other hull is highest: heights of all vertices above all faces, compared
+    in numpy, in positions that overlap, touch and are apart.
+    """
+    draw = np.random.default_rng(4)
+
+    def rock(many: int, size: Any) -> tuple[np.ndarray, Any]:
+        x = draw.normal(size=(many, 3))
+        points, faces = prepared_hull("rock", x / np.linalg.norm(x, axis=1)[:, None] * size)
+        return points.T, faces
+
+    (a, own), (b, others) = rock(300, (1.0, 0.5, 0.3)), rock(200, (0.4, 0.9, 0.2))
+    assert len(own) * b.shape[1] > convex_pairs.TABLE
+    solid = convex_pairs.Solid
+    found = jax.jit(lambda x, y: convex_pairs._least_deep(solid(x, own, 0.0), solid(y, others, 0.0)))
+    for far in (0.0, 0.3, 0.6, 1.0, 3.0):
+        turned = Rotation.random(random_state=draw).as_matrix() @ b
+        moved = turned + far * draw.normal(size=3)[:, None]
+        room, normal = found(a, moved)
+        best = -np.inf
+        for points, faces, against, way in ((moved, others, a, 1.0), (a, own, moved, -1.0)):
+            x, y, z = (points[:, k] for k in np.array(faces).T)
+            n = np.cross((y - x).T, (z - x).T)
+            n /= np.linalg.norm(n, axis=1)[:, None]
+            heights = np.min(n @ against, axis=1) - np.sum(n * x.T, axis=1)
+            if np.max(heights) > best:
+                best, direction = np.max(heights), way * n[np.argmax(heights)]
+        assert abs(float(room) - best) < 1e-14
+        assert np.max(np.abs(np.asarray(normal) - direction)) < 1e-14
+
+
+def almost(cube: np.ndarray) -> Any:
+    """Function of ``(q, v)``: rates of the rows of two hulls, those of the gaps, and the gaps."""
+    system, params, _ = assemble(massive("a"), massive("b"), contact("c", hull("a", cube), hull("b", cube)))
+    t, p = jnp.zeros(()), prepared(system, params)
+
+    def found(q: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
+        held = refreshed(system, t, q, p)
+        rate = contact_rows(system, t, q, held).rate(v)
+        return rate, row_rates(system, t, q, v, held)[: rate.shape[0]], system.gap(t, q, held)
+
+    return jax.jit(found)
+
+
+def test_rates_of_hulls_that_almost_touch() -> None:
+    """Cubes beside each other, whole faces, edges or corners apart by less than rounding gives a direction:
+    rates of the rows are those of the gaps.
+    """
+    draw, edge = np.random.default_rng(0), 0.019
+    rows = almost(0.5 * edge * np.array(list(itertools.product((-1.0, 1.0), repeat=3))))
+    for k, gap in itertools.product(range(6), (1e-12, 6e-10, 6e-9, 1e-7)):
+        turn = Rotation.random(random_state=k)
+        apart = turn.apply([edge + gap, draw.choice([edge, 0.01, 0.0]), draw.choice([0.0, 0.005])])
+        centre, way = 0.03 * draw.normal(size=3), turn.as_quat(scalar_first=True)
+        q = np.concatenate([centre, way, centre + apart, way])
+        rate, wanted, gaps = (np.asarray(x) for x in rows(q, draw.normal(size=12)))
+        assert np.max(np.abs(rate - wanted)) < 1e-9 * np.max(np.abs(wanted))  # the promise of rows
+        assert abs(np.min(gaps) - gap) < 1e-15

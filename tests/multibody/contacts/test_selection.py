@@ -16,6 +16,7 @@ import pytest
 import nsjax
 from nsjax import InputError, Problem, schemes, status
 from nsjax.core.operators import contact_rows, prepared, refreshed
+from nsjax.core.probe import probe
 from nsjax.multibody import (
     assemble,
     body,
@@ -38,7 +39,7 @@ BALLS = ("b0", "b1", "b2", "b3", "b4")
 
 def hit(
     dimension: int, coordinates: str, capacity: int | None, *, spacing: float = 0.25,
-    dry: float | None = None, shapes: Any = (), reach: float | None = None,
+    dry: float | None = None, shapes: Any = (), reach: float | None = None, friction: float | None = 0.3,
 ) -> Problem:  # fmt: skip
     """An arm with limits falls into a row of balls, beside a contact by name."""
     inertia: tuple[Any, Any] = (0.1, 0.01) if dimension == 2 else ((0.1,) * 3, (0.01, 0.012, 0.014))
@@ -54,7 +55,7 @@ def hit(
     parts.append(contact("side", sphere("b4", 0.1), plane(at=at(0.8, 0.0), normal=at(-1.0, 0.0))))
     balls = [sphere(x, 0.1) for x in BALLS]
     group = contact_group(
-        "all", [sphere("arm", 0.1, at=0.6), *balls, plane(), *shapes], friction=0.3, restitution=0.3,
+        "all", [sphere("arm", 0.1, at=0.6), *balls, plane(), *shapes], friction=friction, restitution=0.3,
         capacity=capacity, reach=reach,
     )  # fmt: skip
     start: dict[str, Any] = {
@@ -192,6 +193,26 @@ def test_the_pairs_that_are_near(coordinates: str) -> None:
             one, other = (np.asarray(x).reshape(-1, rows, *x.shape[1:]) for x in (one, other))
             np.testing.assert_allclose(one[used], other[which[used]], atol=1e-12)
     assert met > 20
+
+
+def test_without_friction() -> None:
+    """Arrays of tangents have no entries."""
+    few, every = (run(hit(2, "joint", capacity, friction=None)) for capacity in (6, None))
+    assert few.system.nt == 0
+    check_same(few, every)
+
+
+def test_the_start_is_checked_by_the_few() -> None:
+    """Slips and rows of all contacts are not evaluated, their gaps are."""
+    problem = hit(2, "joint", 6)
+
+    def refused(*_: Any) -> Any:
+        raise AssertionError
+
+    system, params, state = problem
+    found = probe(dataclasses.replace(system, slip=refused, rows=refused), params, state)
+    assert found["gap"].shape == (system.nc,)
+    assert float(found["slip: bend"]) < 1e-12
 
 
 def test_no_pair_is_near() -> None:
