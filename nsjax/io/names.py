@@ -62,6 +62,8 @@ PLACES = {
     "input.filtered": "nsjax.core.filters:FilteredParams",
     "multibody.actuator": "nsjax.multibody.files.actuators:Servo",
     "multibody.servo": "nsjax.multibody.loads.servos:ServoNumbers",
+    "multibody.thruster": "nsjax.multibody.numbers:Thruster",
+    "multibody.ellipsoid_drag": "nsjax.multibody.loads.ellipsoid_drag:Ellipsoid",
     "multibody.spheres": "nsjax.multibody.contacts.spheres:Numbers",
     "memory.pairs": "nsjax.core.pairs:PairMemory",
     "memory.whole": "nsjax.core.chosen:WholeMemory",

@@ -12,37 +12,39 @@ from nsjax.multibody.loads import thruster
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.types import Fn
 
+SITE = -1
+"""Stands for a site among the numbers of the kinds of joints."""
 
-def _kind(source: Source, k: int) -> str:
-    """What an actuator acts on: ``"site"``, ``"ball"`` or ``"free"``; empty for others."""
+
+def _acts_on(source: Source, k: int) -> int | None:
+    """What an actuator acts on: `SITE`, `BALL` or `FREE`; None for others."""
     model, kinds = source.model, source.mujoco.mjtTrn
     transmission, on = int(model.actuator_trntype[k]), int(model.actuator_trnid[k][0])
     if transmission == kinds.mjTRN_SITE:
-        return "site"
-    if transmission != kinds.mjTRN_JOINT:
-        return ""
-    return {BALL: "ball", FREE: "free"}.get(int(model.jnt_type[on]), "")
+        return SITE
+    joint = int(model.jnt_type[on]) if transmission == kinds.mjTRN_JOINT else None
+    return joint if joint in (BALL, FREE) else None
 
 
 def thrusts(source: Source, k: int) -> bool:
     """Whether an actuator pushes a body, not a coordinate."""
-    return bool(_kind(source, k))
+    return _acts_on(source, k) is not None
 
 
 def obstacle(source: Source, k: int) -> str:
     """Reason for which such an actuator has no equivalent part; empty if it has one."""
-    model, kind, on = source.model, _kind(source, k), source.model.actuator_trnid[k]
-    if kind == "site" and int(on[1]) >= 0:
+    model, where, on = source.model, _acts_on(source, k), source.model.actuator_trnid[k]
+    if where == SITE and int(on[1]) >= 0:
         return "act at a site relative to another one (refsite)"
     if int(getattr(model, "actuator_outnum", np.ones(k + 1))[k]) > 1:
         return "have several efforts"
-    if kind == "site":
+    if where == SITE:
         held = source.place(int(model.site_bodyid[int(on[0])])).body == GROUND
         return "act at a site of the ground" if held else ""
     if int(model.body_jntnum[int(model.jnt_bodyid[int(on[0])])]) > 1:
         return "act on a ball beside other joints of its body"
     # only fixed gains and biases, and those of rates, are without the turn of the ball
-    if kind == "ball" and (model.actuator_biasprm[k][1] or model.actuator_gainprm[k][1]):
+    if where == BALL and (model.actuator_biasprm[k][1] or model.actuator_gainprm[k][1]):
         return "serve the position of a ball"
     return ""
 
@@ -55,16 +57,16 @@ def thruster_of(source: Source, k: int, law: Fn, own: Any) -> Part:
         k: number of the actuator.
         law, own: law of its effort, before the gears.
     """
-    model, kind, on = source.model, _kind(source, k), int(source.model.actuator_trnid[k][0])
+    model, where, on = source.model, _acts_on(source, k), int(source.model.actuator_trnid[k][0])
     name, gears = source.names["actuator", k], source.gears(k)
-    if kind == "site":
+    if where == SITE:
         place = source.place(int(model.site_bodyid[on]))
         turn = place.turn @ source.turn(model.site_quat[on])
         end = place.body, place.point(model.site_pos[on])
         given = {"axis": nonzero(turn @ gears[:3]), "moment": nonzero(turn @ gears[3:])}
         return thruster(name, end, law=law, own=own, **_some(given))
     body = int(model.jnt_bodyid[on])
-    if kind == "free":
+    if where == FREE:
         given = {"axis": nonzero(gears[:3]), "moment": nonzero(gears[3:])}
         return thruster(name, source.names["body", body], law=law, own=own, follower=False, **_some(given))
     against = source.place(int(model.body_parentid[body])).body
