@@ -35,9 +35,7 @@ def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if system.structure.dense:
         found["mass"] = mass_matrix(system, state.q, p)
-    # rows of all contacts are those of the few at other places, and much larger programs
-    few = system if system.chosen is None else system.chosen.system
-    found |= sampled(few, state, p)
+    found |= sampled(system, state, p)
     if system.gap is not None:
         gap = system.gap(state.t, state.q, p)
         # contacts that may not act count as open, whatever their gaps
@@ -46,8 +44,8 @@ def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
         found["constraint"] = residuals(system, jnp.asarray(state.t), state.q, p)
         found |= _constraint_rates(system, state, p)
     for name in ("slip", "drag", "velocity_constraint"):
-        if getattr(few, name) is not None:
-            found[f"{name}: bend"] = _bend(getattr(few, name), state, p)
+        if getattr(system, name) is not None:
+            found[f"{name}: bend"] = _bend(getattr(system, name), state, p)
     if system.drag_bound is not None:
         found["drag_bound"] = jnp.asarray(system.drag_bound(p), float)
     if system.law is not None:

@@ -16,7 +16,6 @@ import pytest
 import nsjax
 from nsjax import InputError, Problem, schemes, status
 from nsjax.core.operators import contact_rows, prepared, refreshed
-from nsjax.core.probe import probe
 from nsjax.multibody import (
     assemble,
     body,
@@ -200,19 +199,6 @@ def test_without_friction() -> None:
     few, every = (run(hit(2, "joint", capacity, friction=None)) for capacity in (6, None))
     assert few.system.nt == 0
     check_same(few, every)
-
-
-def test_the_start_is_checked_by_the_few() -> None:
-    """Slips and rows of all contacts are not evaluated, their gaps are."""
-    problem = hit(2, "joint", 6)
-
-    def refused(*_: Any) -> Any:
-        raise AssertionError
-
-    system, params, state = problem
-    found = probe(dataclasses.replace(system, slip=refused, rows=refused), params, state)
-    assert found["gap"].shape == (system.nc,)
-    assert float(found["slip: bend"]) < 1e-12
 
 
 def test_no_pair_is_near() -> None:
