@@ -12,7 +12,7 @@ from nsjax.contact import ContactProblem, DelassusFactors, natural_residual, sol
 from nsjax.contact.compliant_ways import newton_by_compliance
 from nsjax.contact.cone_newton import cone_newton
 from nsjax.contact.newton import beginning
-from nsjax.contact.split_sweeps import PATIENCE, SPAN, _creeps
+from nsjax.contact.split_sweeps import GROUPS, LARGEST, PATIENCE, SPAN, _creeps, _dense, _widths
 from nsjax.linalg import Paired
 
 BODIES, CONTACTS, NT, BLOCK = 4, 6, 2, 6
@@ -234,3 +234,15 @@ def test_derivatives_are_refused() -> None:
     given = problem(0.4)
     with pytest.raises(NotImplementedError, match="with pairs"):
         jax.grad(lambda s: jnp.sum(solve(dataclasses.replace(given, free=s * given.free)).x))(1.0)
+
+
+@pytest.mark.parametrize("contacts", [6, 352, 1056, 3500])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_sizes_of_the_matrix_behind_the_cones(contacts: int, rows: int) -> None:
+    """All contacts that take part where the matrix is small enough, else as many as it takes."""
+    widths = _widths(contacts)
+    dense = _dense(widths, rows)
+    assert all(k * rows * GROUPS <= LARGEST for k in dense)
+    assert dense == sorted(set(dense))
+    whole = widths[-1] * rows * GROUPS <= LARGEST
+    assert dense == widths if whole else (dense[-1] + 1) * rows * GROUPS > LARGEST

@@ -7,8 +7,10 @@ import csv
 import numpy as np
 import pytest
 
+import nsjax
 from experiments import common
 from experiments.contact import fclib, iterations, table_spheres
+from nsjax import schemes
 
 NAMES = ["Rover4144", "Rover4493"]
 PNG = b"\x89PNG"
@@ -95,3 +97,22 @@ def check_spheres(folder, quick: bool) -> None:
     missed = [row.name for row in common.compare(numbers, asked) if not row.passed]
     assert missed == []
     assert (folder / "table_spheres.png").read_bytes().startswith(PNG)
+
+
+@pytest.mark.slow
+def test_spheres_that_come_to_rest_are_certified() -> None:
+    """Steps 300 to 350 of 300 spheres at the default tolerance: three of them need the matrix."""
+    system, params, state = table_spheres.box(300)
+    fall = schemes.moreau(tolerance=1e-3)
+    carry = nsjax.simulate(system, params, state, fall, dt=table_spheres.DT, steps=300, every=300).carry
+    traj = nsjax.simulate(
+        system,
+        params,
+        state,
+        schemes.moreau(),
+        dt=table_spheres.DT,
+        steps=50,
+        save=("residual",),
+        carry=carry,
+    )
+    assert float(np.max(np.asarray(traj.residual))) <= 1e-8
