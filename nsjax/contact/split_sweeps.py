@@ -69,10 +69,11 @@ takes over, up to 180 steps of which take as long as ten sweeps each. A thousand
 solved to 1e-11 by 130 to 150 sweeps in 0.15 s; Newton's method after 50 sweeps took 0.4 to 3 s.
 """
 
-LARGEST = 2400
-"""Most rows of the matrix with which the search goes on where cones do not lead to an answer: 800 contacts
-in space. Three of fifty steps of 300 spheres that come to rest (570 contacts) end at 1e-8 to 2e-6 without
-it. With 1,900 rows a step of Newton's method with the matrix takes 0.16 s, and such problems take 4 to 110.
+LARGEST = 1800
+"""Most rows of the matrix with which the search goes on where cones do not lead to an answer: 600 contacts
+in space, and 160 MB of a compiled run (280 with 2,400 rows, which then grow faster than the contacts).
+Three of fifty steps of 300 spheres that come to rest (570 contacts) end at 1e-8 to 2e-6 without it. With
+1,900 rows a step of Newton's method with the matrix takes 0.16 s, and such problems take 4 to 110.
 """
 
 LOOK = 5
