@@ -28,10 +28,9 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact import mixing
-from nsjax.contact.certificate import LARGEST_RATIO, impulse_scale, natural_residual, relative_residual
-from nsjax.contact.compliant_ways import newton_by_compliance
+from nsjax.contact.certificate import impulse_scale, relative_residual
 from nsjax.contact.cone_newton import cone_newton
-from nsjax.contact.newton import beginning
+from nsjax.contact.pair_matrix import by_matrix, matrix_widths
 from nsjax.contact.problem import ContactProblem, DelassusFactors, GivenNormals, project_disk
 from nsjax.linalg import Paired
 from nsjax.types import Array, record
@@ -67,13 +66,6 @@ PATIENCE = 400
 needed is extrapolated from the fall of the certificate in the last `SPAN`. If it is larger, Newton's method
 takes over, up to 180 steps of which take as long as ten sweeps each. A thousand spheres that settle are
 solved to 1e-11 by 130 to 150 sweeps in 0.15 s; Newton's method after 50 sweeps took 0.4 to 3 s.
-"""
-
-LARGEST = 1800
-"""Most rows of the matrix with which the search goes on where cones do not lead to an answer: 600 contacts
-in space, and 160 MB of a compiled run (280 with 2,400 rows, which then grow faster than the contacts).
-Three of fifty steps of 300 spheres that come to rest (570 contacts) end at 1e-8 to 2e-6 without it. With
-1,900 rows a step of Newton's method with the matrix takes 0.16 s, and such problems take 4 to 110.
 """
 
 LOOK = 5
@@ -266,9 +258,9 @@ def split_steps(
     Limits: sweeps converge linearly; where wedged contacts slide slowly along directions in which hardly
     anything moves (a heap that comes together), or bodies differ by orders of magnitude, they creep. If
     more than `PATIENCE` are missing `nsjax.contact.cone_newton` goes on from there. If friction is so
-    large that this iteration does not converge either, `nsjax.contact.compliant_ways` goes on with the
-    matrix of the contacts that take part, if it has at most `LARGEST` rows. With more rows the iteration
-    may end at the cap: the certificate then exceeds the tolerance.
+    large that this iteration does not converge either, `nsjax.contact.pair_matrix` goes on with the
+    matrix of the contacts that take part, up to a number of rows. With more rows the iteration may end at
+    the cap: the certificate then exceeds the tolerance.
     """
     first = jnp.zeros_like(problem.free) if start is None else start
     count, most = jnp.sum(problem.mask), SWEEPS * cap
@@ -289,7 +281,10 @@ def split_steps(
         new = jnp.swapaxes(own.reshape(GROUPS, -1, 1 + problem.nt), 1, 2)
         return dealt.spread(new, problem.mask), steps + more, residual
 
-    for method, sizes in ((cone_newton, widths), (_by_matrix, _dense(widths, 1 + problem.nt))):
+    for method, sizes in (
+        (cone_newton, widths),
+        (by_matrix, matrix_widths(widths, GROUPS * (1 + problem.nt))),
+    ):
         solved = jnp.where(
             end[2] <= tolerance, len(sizes), jnp.sum(count > GROUPS * np.array(sizes[:-1], int))
         )
@@ -299,35 +294,10 @@ def split_steps(
     return end
 
 
-def _by_matrix(
-    problem: ContactProblem, x: Array, *, tolerance: Array, cap: Array
-) -> tuple[Array, Array, Array]:
-    """The better of ``x`` and the answer with the matrix, where `cone_newton` has failed. Where no impulses
-    fulfil the laws, the ``x`` of sweeps may be enormous: then the bounded impulses of the compliant
-    contacts are returned.
-    """
-    matrix = problem.dense()
-    before, scale = natural_residual(problem, x), impulse_scale(problem, problem.scaling())[1]
-    end, _ = newton_by_compliance(
-        matrix, beginning(matrix, x), tolerance=tolerance, max_iterations=cap, unseen=True
-    )
-    huge = jnp.max(jnp.abs(x), initial=0.0) > LARGEST_RATIO * scale
-    better = (end.residual < before) | (jnp.isinf(end.residual) & huge)
-    return jnp.where(better, end.x, x), end.steps, jnp.where(better, end.residual, before)
-
-
 def _widths(contacts: int) -> list[int]:
     """Widths of a group, for each share of all contacts, at least `FEW`; the last holds all of them."""
     every = [-(-contacts // (share * GROUPS)) for share in SHARES]
     return [k for k in every[:-1] if k >= FEW] + every[-1:]
-
-
-def _dense(widths: list[int], rows: int) -> list[int]:
-    """Widths of a group with which the matrix has at most `LARGEST` rows; the largest of all is the last
-    one where the matrix of all contacts would have more.
-    """
-    most = min(LARGEST // (rows * GROUPS), widths[-1])
-    return [*(k for k in widths if k < most), most]
 
 
 def _first_mixing(rows: _Sweeps, x: Array) -> _Mixing:

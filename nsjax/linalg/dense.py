@@ -108,7 +108,7 @@ def matmul_by_rows(a: Array, b: Array) -> Array:
     """``a @ b.T`` for matrices (m, k) and (n, k), by a transposed copy of ``b``.
 
     The compiler reads ``b.T`` from ``b`` with a stride, and a sum of outer products has no vector
-    instructions then. In a loop, (32, 18) by (32, 18) transposed takes 1 us with the copy and 3 us without.
+    instructions then. With the copy, the product of two (32, 18) fell from 12 % of a step of go1 to 5 %.
     """
     if a.size * b.shape[0] <= _INLINE_OUTER or b.shape[1] > OUTER_TERMS:
         return matmul(a, b.T)
@@ -117,15 +117,6 @@ def matmul_by_rows(a: Array, b: Array) -> Array:
         return _with_entry(turned, _entry(b, k, axis=1), k, 0)
 
     return matmul(a, lax.fori_loop(0, b.shape[1], turn, jnp.zeros(b.shape[::-1], b.dtype)))
-
-
-def _unit_column(a: Array, pivot: Array, k: Array | int) -> Array:
-    """Multiples (n,) of the row ``pivot``, number ``k``, that an elimination subtracts from each row.
-
-    Loops carry them with the row to the next pass: rows are then subtracted in place and with vector
-    instructions. Where they are read from the matrix in the same pass, the compiler copies the matrix.
-    """
-    return jnp.where(np.arange(a.shape[0]) == k, 0.0, _entry(a, k, axis=1) / _entry(pivot, k))
 
 
 def _gauss_jordan(a: Array, b: Array) -> Array:

@@ -182,7 +182,7 @@ class Mechanism:
     def contact_rows(self, t: Array, q: Array, p: PyTree) -> tuple[Array, Array]:
         """Rows of the contacts (nc, 1 + nt, nv), and their rates at zero velocity (nc, 1 + nt)."""
         frames, spins, velocities = self.tree.frames_and_screws(q, None, p)
-        meetings = self.meetings(self.scene_of(t, q, None, p, frames), p)
+        meetings = self.named.meetings(self.scene_of(t, q, None, p, frames), p)
         wt = screw_rows.rows(
             self.tree, self.named, meetings, self.presence.tangents, (spins, velocities), p
         )
@@ -205,10 +205,6 @@ class Mechanism:
     def named(self) -> NamedContacts:
         """Named contacts: all, or those of a step."""
         return self.presence.named.of_step if self.few else self.presence.named
-
-    def meetings(self, scene: Scene, p: PyTree) -> list[gap_functions.Meeting]:
-        """Gaps, contact points and normals of named contacts, piece by piece."""
-        return self.named.meetings(scene, p)
 
     def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
         """Params with the candidate pairs, and the closest points and features that the step holds."""
@@ -311,7 +307,7 @@ class Mechanism:
     def picture(self, t: Array, q: Array, p: PyTree) -> shapes.Picture:
         """The picture of all parts."""
         scene, limits = self.scene(t, q, None, p), len(self.presence.limits)
-        meetings = self.meetings(scene, p)
+        meetings = self.named.meetings(scene, p)
         return pictures.picture(
             scene, self.topology, p, self.named, meetings, limits, self.presence.tangents
         )

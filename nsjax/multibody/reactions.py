@@ -136,7 +136,7 @@ class Instant:
         yield from contact_pushes(scene, topology, self.p, given)
         mechanism, turning = self.mechanism, self.mechanism.presence.turning
         if turning:
-            moments, meetings = given.drag[-len(turning) :], mechanism.meetings(scene, self.p)
+            moments, meetings = given.drag[-len(turning) :], mechanism.named.meetings(scene, self.p)
             yield from turning_friction.pushes(scene, mechanism.named, meetings, moments)
         first = 0
         for name in topology.closures:

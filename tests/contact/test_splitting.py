@@ -12,7 +12,8 @@ from nsjax.contact import ContactProblem, DelassusFactors, natural_residual, sol
 from nsjax.contact.compliant_ways import newton_by_compliance
 from nsjax.contact.cone_newton import cone_newton
 from nsjax.contact.newton import beginning
-from nsjax.contact.split_sweeps import GROUPS, LARGEST, PATIENCE, SPAN, _creeps, _dense, _widths
+from nsjax.contact.pair_matrix import LARGEST, matrix_widths
+from nsjax.contact.split_sweeps import GROUPS, PATIENCE, SPAN, _creeps, _widths
 from nsjax.linalg import Paired
 
 BODIES, CONTACTS, NT, BLOCK = 4, 6, 2, 6
@@ -241,7 +242,7 @@ def test_derivatives_are_refused() -> None:
 def test_sizes_of_the_matrix_behind_the_cones(contacts: int, rows: int) -> None:
     """All contacts that take part where the matrix is small enough, else as many as it takes."""
     widths = _widths(contacts)
-    dense = _dense(widths, rows)
+    dense = matrix_widths(widths, GROUPS * rows)
     assert all(k * rows * GROUPS <= LARGEST for k in dense)
     assert dense == sorted(set(dense))
     whole = widths[-1] * rows * GROUPS <= LARGEST

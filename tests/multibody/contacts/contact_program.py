@@ -30,7 +30,7 @@ class Contacts:
             value, rate = jax.jvp(gap, (rest,), (v,))
             second = jax.jvp(lambda xi: jax.jvp(gap, (xi,), (v,))[1], (rest,), (v,))[1]
             scene, toward = mechanism.scene(zero, q, v, fresh), []
-            meetings = mechanism.meetings(scene, fresh)
+            meetings = mechanism.named.meetings(scene, fresh)
 
             def moved(own: Any, name: str, x: jax.Array) -> jax.Array:
                 if own is not None:  # of a beam

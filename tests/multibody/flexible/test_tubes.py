@@ -143,7 +143,7 @@ def test_rates_of_a_mechanism() -> None:
         fresh = system.refresh(zero, q, p)
         gap = lambda xi: system.gap(zero, system.retract(q, xi), fresh)  # noqa: E731
         value, rate = jax.jvp(gap, (jnp.zeros(system.nv),), (v,))
-        (met,) = mechanism.meetings(mechanism.scene(zero, q, v, fresh), fresh)
+        (met,) = mechanism.named.meetings(mechanism.scene(zero, q, v, fresh), fresh)
         scene = mechanism.scene(zero, q, v, fresh)
         ball = scene.motion("ball", met.here - scene.frame("ball").origin)
         across = jnp.stack([jnp.sum(t * (ball - met.carried)) for t in met.tangents])
