@@ -43,11 +43,9 @@ def rows(
     """
     (spins, velocities), d = screws, 1 + tangents
     columns = jnp.concatenate([velocities, spins], axis=1).T
-    return (
-        _of_meetings(tree, named, meetings, d, columns, p)
-        if meetings
-        else jnp.zeros((0, d, spins.shape[0]))
-    )
+    if not meetings:
+        return jnp.zeros((0, d, spins.shape[0]))
+    return _of_meetings(tree, named, meetings, d, columns, p)
 
 
 def _of_meetings(

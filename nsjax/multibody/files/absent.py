@@ -36,10 +36,8 @@ def without_absent_shapes(mujoco: ModuleType, spec: Any, title: str) -> list[str
     lost: dict[str, list[str]] = {}
     for kind, assets in (("meshname", list(spec.meshes)), ("hfieldname", list(spec.hfields))):
         for asset in assets:
-            path, users = (
-                _path(spec, title, asset.file),
-                [g for g in spec.geoms if getattr(g, kind) == asset.name],
-            )
+            path = _path(spec, title, asset.file)
+            users = [g for g in spec.geoms if getattr(g, kind) == asset.name]
             if path is not None and kind == "meshname":
                 read_as_text(asset, path)
             strange = kind == "meshname" and pathlib.Path(asset.file).suffix.lower() not in FORMATS

@@ -11,9 +11,11 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
+from nsjax.math import norm
 from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.coordinates.spatial_vectors import cross
 from nsjax.multibody.joints.joint_kind import Push
-from nsjax.multibody.loads.fluid_drag import axes_of
+from nsjax.multibody.loads.fluid_drag import axes_of, medium_numbers
 from nsjax.multibody.loads.force import refuse_ground
 from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of
 from nsjax.multibody.numbers import Load, Number
@@ -91,19 +93,15 @@ def ellipsoid_drag(
         >>> ellipsoid_drag("water", "fin", (0.2, 0.1, 0.02), density=1000.0).bodies
         ('fin',)
     """
-    if density is None and viscosity is None:
-        raise InputError(f"ellipsoid_drag {name!r}: give a density, a viscosity, or both")
+    medium = medium_numbers("ellipsoid_drag", name, density, viscosity, wind, turned)
     size = number("ellipsoid_drag", name, "semiaxes", semiaxes)
     if np.shape(size) != (3,) or (not is_traced(size) and not np.all(size > 0.0)):
         raise InputError(f"ellipsoid_drag {name!r}: semiaxes = {semiaxes}; give three positive numbers [m]")
     own = Ellipsoid(
         semiaxes=size,
         coefficients=_some("coefficients", name, coefficients, 5),
-        turned=number("ellipsoid_drag", name, "turned", turned),
-        density=number("ellipsoid_drag", name, "density", density, 0.0),
-        viscosity=number("ellipsoid_drag", name, "viscosity", viscosity, 0.0),
-        wind=number("ellipsoid_drag", name, "wind", wind),
         added=None if added is None else _some("added", name, added, 6),
+        **medium,
     )
     who, at = end_of("ellipsoid_drag", name, body)
     refuse_ground("ellipsoid_drag", name, who)
@@ -119,20 +117,9 @@ def _some(what: str, name: str, given: Any, count: int) -> Any:
     return found
 
 
-def _size(x: Array) -> Array:
-    """Norm of a vector, whose derivative at zero is zero."""
-    square = jnp.sum(x * x)
-    return jnp.where(square > 0.0, jnp.sqrt(jnp.where(square > 0.0, square, 1.0)), 0.0)
-
-
 def _or_one(x: Array) -> Array:
     """A denominator; one in place of zero, at rest."""
     return jnp.where(x > 0.0, x, 1.0)
-
-
-def _cross(a: Array, b: Array) -> Array:
-    forth, back = jnp.roll(a, -1) * jnp.roll(b, -2), jnp.roll(a, -2) * jnp.roll(b, -1)
-    return forth - back
 
 
 def _viscous(x: Any, u: Array, w: Array) -> tuple[Array, Array]:
@@ -148,19 +135,19 @@ def _dense(x: Any, u: Array, w: Array) -> tuple[Array, Array]:
     most, product = jnp.max(r), jnp.roll(r, -1) * jnp.roll(r, -2)
     middle = jnp.sum(r) - most - jnp.min(r)
     normal = product**2 * u
-    square, along, speed = jnp.sum(normal * normal), jnp.sum(normal * u), _size(u)
-    area = math.pi * _size(normal) / jnp.sqrt(_or_one(along))
+    square, along, speed = jnp.sum(normal * normal), jnp.sum(normal * u), norm(u)
+    area = math.pi * norm(normal) / jnp.sqrt(_or_one(along))
     lean = along / _or_one(speed * square)
-    push = magnus * 4.0 / 3.0 * math.pi * jnp.prod(r) * _cross(w, u)
-    push = push + kutta * lean * area * _cross(_cross(normal, u), u)
+    push = magnus * 4.0 / 3.0 * math.pi * jnp.prod(r) * cross(w, u)
+    push = push + kutta * lean * area * cross(cross(normal, u), u)
     push = push - speed * (blunt * area + slender * (math.pi * most * middle - area)) * u
     beside = jnp.maximum(jnp.roll(r, -1), jnp.roll(r, -2))
     moments, largest = 8.0 / 15.0 * math.pi * r * beside**4, 8.0 / 15.0 * math.pi * middle * most**4
-    turn = -_size(w * (turning * moments + slender * (largest - moments))) * w
+    turn = -norm(w * (turning * moments + slender * (largest - moments))) * w
     if x.added is not None:
         pushed, turned = x.added[:3] * u, x.added[3:] * w
-        push = push + _cross(pushed, w)
-        turn = turn + _cross(pushed, u) + _cross(turned, w)
+        push = push + cross(pushed, w)
+        turn = turn + cross(pushed, u) + cross(turned, w)
     return x.density * push, x.density * turn
 
 

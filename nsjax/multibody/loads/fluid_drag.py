@@ -80,21 +80,32 @@ def fluid_drag(
         >>> fluid_drag("water", "fin", (0.2, 0.1, 0.02), density=1000.0).bodies
         ('fin',)
     """
-    if density is None and viscosity is None:
-        raise InputError(f"fluid_drag {name!r}: give a density, a viscosity, or both")
+    medium = medium_numbers("fluid_drag", name, density, viscosity, wind, turned)
     edges = number("fluid_drag", name, "box", box)
     if np.shape(edges) != (3,) or (not is_traced(edges) and not np.all(edges > 0.0)):
         raise InputError(f"fluid_drag {name!r}: box = {box}; give three positive edges [m]")
-    own = Fluid(
-        box=edges,
-        turned=number("fluid_drag", name, "turned", turned),
-        density=number("fluid_drag", name, "density", density, 0.0),
-        viscosity=number("fluid_drag", name, "viscosity", viscosity, 0.0),
-        wind=number("fluid_drag", name, "wind", wind),
-    )
+    own = Fluid(box=edges, **medium)
     who, at = end_of("fluid_drag", name, body)
     refuse_ground("fluid_drag", name, who)
     return made("fluid_drag", name, (who,), Load(at=number("fluid_drag", name, "at", at), own=own))
+
+
+def medium_numbers(
+    kind: str, name: str, density: Any, viscosity: Any, wind: Any, turned: Any
+) -> dict[str, Number | None]:
+    """Numbers of a medium and of the rotation of a shape in it, for a load of this kind.
+
+    Raises:
+        InputError: if neither density nor viscosity is given, or one of them is negative.
+    """
+    if density is None and viscosity is None:
+        raise InputError(f"{kind} {name!r}: give a density, a viscosity, or both")
+    return {
+        "turned": number(kind, name, "turned", turned),
+        "density": number(kind, name, "density", density, 0.0),
+        "viscosity": number(kind, name, "viscosity", viscosity, 0.0),
+        "wind": number(kind, name, "wind", wind),
+    }
 
 
 def _resistance(fluid: Fluid, u: Array, w: Array) -> tuple[Array, Array]:
