@@ -41,8 +41,26 @@ def factored_tangent(
         soft: compliances of the rows (m,), or one number.
     """
     first, n, d = problem.ends[0], problem.rough, 1 + problem.nt
-    g, soft, one = problem.delassus, r * soft, np.eye(1 + problem.nt)
+    g, soft = problem.delassus, r * soft
     wt = r[:, None] * g.wt
+    mixed, own = rows_of_contacts(problem, x, r, b, weight, soft)
+    rows = wt[:first].reshape(n, d, -1)
+    rows = functools.reduce(jnp.add, (mixed[:, :, j, None] * rows[:, j, None] for j in range(d)))
+    last = b.use[first:, None]
+    turned = jnp.concatenate([rows.reshape(first, -1), jnp.where(last, wt[first:], 0.0)])
+    alone = jnp.where(last, weight + soft[first:, None], 1.0)
+    near = jnp.concatenate([own.reshape(first, d), jnp.pad(alone, ((0, 0), (0, d - 1)))])
+    return _filled(turned, g.response, near, first)
+
+
+def rows_of_contacts(
+    problem: ContactProblem, x: Array, r: Array, b: Branches, weight: Array, soft: Array
+) -> tuple[Array, Array]:
+    """``T`` and ``K`` (rough, 1 + nt, 1 + nt) of the contacts with all rows: the tangent is
+    ``T r W' M^-1 W + K``. See `factored_tangent`; ``soft`` (m,) are compliances times ``r``.
+    """
+    first, n, d = problem.ends[0], problem.rough, 1 + problem.nt
+    g, one = problem.delassus, np.eye(1 + problem.nt)
     use = b.use[:first].reshape(n, d, 1)
     slope = jnp.concatenate([jnp.zeros((n, 1)), b.slope[:n]], axis=1)
     mixed = jnp.where(use, one, 0.0)
@@ -53,14 +71,7 @@ def factored_tangent(
         moves = (r * product_diagonal(g.wt, g.response) + soft)[:first].reshape(n, d, 1) > 0.0
         turn = jnp.where(moves, turn, 0.0)
         mixed, own = mixed + turn, own - turn
-    own = own + mixed * soft[:first].reshape(n, 1, d)
-    rows = wt[:first].reshape(n, d, -1)
-    rows = functools.reduce(jnp.add, (mixed[:, :, j, None] * rows[:, j, None] for j in range(d)))
-    last = b.use[first:, None]
-    turned = jnp.concatenate([rows.reshape(first, -1), jnp.where(last, wt[first:], 0.0)])
-    alone = jnp.where(last, weight + soft[first:, None], 1.0)
-    near = jnp.concatenate([own.reshape(first, d), jnp.pad(alone, ((0, 0), (0, d - 1)))])
-    return _filled(turned, g.response, near, first)
+    return mixed, own + mixed * soft[:first].reshape(n, 1, d)
 
 
 def _filled(turned: Array, response: Any, near: Array, first: int) -> Array:

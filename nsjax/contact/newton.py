@@ -18,6 +18,7 @@ from jax import lax
 from nsjax.contact.branches import REGULARISATION, branch_residual, branches, per_contact, tangent
 from nsjax.contact.certificate import LARGEST_RATIO, impulse_scale, relative_residual
 from nsjax.contact.factored_rows import factored_tangent, has_rows
+from nsjax.contact.paired_rows import eliminates, paired_answer
 from nsjax.contact.problem import ContactProblem
 from nsjax.core.branches import repeat
 from nsjax.linalg import solve_rows, solve_some_rows
@@ -92,6 +93,8 @@ class ProxRows:
             r = r * _scale(steps)
         b = branches(problem, now.x, now.u, r)
         f = branch_residual(problem, now.x, now.u, r, b)
+        if eliminates(problem):
+            return -paired_answer(problem, now.x, r, b, weight, soft, f)
         some = has_rows(problem)
         if some:
             a = factored_tangent(problem, now.x, r, b, weight, soft)

@@ -11,6 +11,7 @@ import numpy as np
 
 from nsjax.linalg import Blocks, Paired, matmul, matvec, product_diagonal
 from nsjax.linalg.dense import matmul_by_rows, unit_matrix
+from nsjax.linalg.pair_elimination import PairOrder
 from nsjax.math import direction, norm
 from nsjax.types import Array, record
 
@@ -20,16 +21,18 @@ class DelassusFactors:
     """A Delassus operator ``G = wt response`` that is applied without being formed.
 
     Args:
-        wt: ``W'`` (m, nv), an array or `Blocks`.
+        wt: ``W'`` (m, nv), an array, `Blocks` or `Paired`.
         response: ``M^-1 W`` (nv, m), likewise.
+        order: of `Paired` factors, the order in which Newton's method eliminates the bodies; else None.
     """
 
     wt: Any
     response: Any
+    order: PairOrder | None = None
 
     def dense(self) -> Any:
         """``G`` (m, m), an array or `Blocks` as the factors are."""
-        if isinstance(self.response, Blocks | Paired):
+        if isinstance(self.response, Blocks):
             return matmul(self.wt, self.response)
         return matmul_by_rows(self.wt, self.response.T)
 

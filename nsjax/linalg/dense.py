@@ -89,11 +89,7 @@ _with_entry = functools.partial(lax.dynamic_update_index_in_dim, allow_negative_
 
 
 def matmul(a: Any, b: Any) -> Any:
-    """``a @ b`` for matrices (m, k) and (k, n). The product of two `Blocks` is `Blocks`, that of two
-    `Paired` matrices an array.
-    """
-    if isinstance(a, Paired):
-        return a.after(b)
+    """``a @ b`` for matrices (m, k) and (k, n). The product of two `Blocks` is `Blocks`."""
     if isinstance(a, Blocks):
         return a.after(b) if isinstance(b, Blocks) else a.times(b)
     size, terms = a.size * b.shape[1], a.shape[1]

@@ -45,7 +45,7 @@ class BlockInverse:
             inverse = self.inverse.values
             held = jnp.concatenate([inverse, jnp.zeros_like(inverse[:1])])[b.of]
             values = jnp.einsum("nscd,nsrd->nsrc", held, b.values)
-            return dataclasses.replace(b, values=values, inverse=inverse)
+            return dataclasses.replace(b, values=values)
         columns = self.structure.to_blocks(b if b.ndim == 2 else b[:, None])
         x = self.inverse.after(Blocks(values=columns)).values
         return self.structure.from_blocks(x, b.shape[0]).reshape(b.shape)

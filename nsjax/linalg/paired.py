@@ -23,8 +23,6 @@ class Paired:
         of: (n, 2) int, the blocks of a group, two different ones; the index ``blocks`` is the fixed ground.
         blocks: number of blocks.
         across: whether the matrix is the transpose of this one.
-        inverse: (blocks, c, c) blocks of the matrix that has multiplied such a transpose, such as the
-            inverse mass for directions; None: none has.
 
     Example:
         >>> import jax.numpy as jnp
@@ -38,7 +36,6 @@ class Paired:
     of: Array
     blocks: int
     across: bool = False
-    inverse: Array | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -57,33 +54,17 @@ class Paired:
         if not self.across:
             padded = jnp.concatenate([x.reshape(self.blocks, c), jnp.zeros((1, c), x.dtype)])
             return jnp.sum(self.values * padded[self.of][:, :, None, :], axis=(1, 3)).reshape(-1)
-        pushed = jnp.sum(self.values * x.reshape(n, 1, r, 1), axis=2)
-        return self.gathered(pushed)[: self.blocks].reshape(-1)
+        pushed = jnp.sum(self.values * x.reshape(n, 1, r, 1), axis=2).reshape(-1, c)
+        made = jax.ops.segment_sum(pushed, self.of.reshape(-1), num_segments=self.blocks + 1)
+        return made[: self.blocks].reshape(-1)
 
     def taken(self, groups: Array) -> Paired:
         """The rows of the ``groups`` (k,) alone."""
         return dataclasses.replace(self, values=self.values[groups], of=self.of[groups])
 
-    def gathered(self, x: Array) -> Array:
-        """Sums (blocks + 1, ...) of entries (n, 2, ...) over each block, that of the ground last."""
-        flat = x.reshape(-1, *x.shape[2:])
-        return jax.ops.segment_sum(flat, self.of.reshape(-1), num_segments=self.blocks + 1)
-
     def local(self, other: Paired) -> Array:
         """Diagonal blocks (n, r, r) of ``self other``, with ``other`` the transpose of such rows."""
         return jnp.einsum("nsic,nsjc->nij", self.values, other.values)
-
-    def after(self, other: Paired) -> Array:
-        """``self other`` (n r, k r) as an array; ``other`` is the transpose of rows of ``k`` groups."""
-        (n, _, r, c), k = self.values.shape, other.values.shape[0]
-        product = jnp.zeros((n, r, k, r))
-        for one in range(2):
-            for two in range(2):
-                mine = self.of[:, one]
-                same = (mine[:, None] == other.of[:, two]) & (mine[:, None] < self.blocks)
-                parts = self.values[:, one].reshape(n * r, c) @ other.values[:, two].reshape(k * r, c).T
-                product = product + jnp.where(same[:, None, :, None], parts.reshape(n, r, k, r), 0.0)
-        return product.reshape(n * r, k * r)
 
     def dense(self) -> Array:
         """The matrix as an array, for small ones."""

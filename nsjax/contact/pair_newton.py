@@ -1,0 +1,39 @@
+"""Contacts between pairs of bodies by Newton's method, where sweeps do not lead to an answer."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax.numpy as jnp
+
+from nsjax.contact.certificate import LARGEST_RATIO, impulse_scale, natural_residual
+from nsjax.contact.compliant_ways import newton_by_compliance
+from nsjax.contact.newton import beginning
+from nsjax.contact.problem import ContactProblem
+from nsjax.linalg.pair_elimination import PairOrder
+from nsjax.types import Array
+
+
+def pair_newton(
+    problem: ContactProblem, order: PairOrder, x: Array, *, tolerance: Array, cap: Array
+) -> tuple[Array, Array, Array]:
+    """Impulses (m,), Newton steps and certificate of a problem between pairs of bodies, from ``x``.
+
+    The better of ``x`` and the answer is returned. Where no impulses fulfil the laws, the ``x`` of sweeps
+    may be enormous: then the bounded impulses of the compliant contacts are returned.
+
+    Args:
+        problem: whose operator is `DelassusFactors` into `Paired` rows.
+        order: of elimination, a narrow one.
+        x: (m,) impulses to begin with.
+        tolerance: of the relative natural-map residual.
+        cap: () int, plain Newton steps, see `newton_by_compliance`.
+    """
+    ordered = dataclasses.replace(problem, delassus=dataclasses.replace(problem.delassus, order=order))
+    before, scale = natural_residual(problem, x), impulse_scale(problem, problem.scaling())[1]
+    end, _ = newton_by_compliance(
+        ordered, beginning(ordered, x), tolerance=tolerance, max_iterations=cap, unseen=True
+    )
+    huge = jnp.max(jnp.abs(x), initial=0.0) > LARGEST_RATIO * scale
+    better = (end.residual < before) | (jnp.isinf(end.residual) & huge)
+    return jnp.where(better, end.x, x), end.steps, jnp.where(better, end.residual, before)
