@@ -8,13 +8,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Labels, Problem, State, System
 from nsjax.core.arguments import numbers
 from nsjax.linalg import BlockDiagonal
-from nsjax.multibody.contacts.cells import CandidatePairs, listed, near_pairs
+from nsjax.multibody.contacts.cells import ROOM, CandidatePairs, listed, pairs_within
 from nsjax.multibody.contacts.closest_points import lengthened
 from nsjax.multibody.number_checks import number
 from nsjax.types import Array, record
@@ -83,17 +84,35 @@ class Spheres:
     def refresh(self, t: Array, q: Array, p: Numbers) -> Numbers:
         """Parameters with the pairs whose gaps are below ``reach``."""
         n, x = self.count, self._apart(q)[:, :3]
-        first, second, lost = near_pairs(x, 2.0 * jnp.max(p.radius) + p.reach, n)
-        one, other = (jnp.where(first < n, k, 0) for k in (first, second))
-        square = jnp.sum((x[one] - x[other]) ** 2, axis=1)
-        near = (first < n) & (square < (p.radius[one] + p.radius[other] + p.reach) ** 2)
-        height = jnp.sum(x[:, None] * p.normal, axis=2) - p.level - p.radius[:, None]
+        room = max(1, min(ROOM * self.capacity, n * (n - 1) // 2))
+        found = pairs_within(x, 2.0 * jnp.max(p.radius) + p.reach, room)
+        one, other = jnp.minimum(found.first, found.second), jnp.maximum(found.first, found.second)
+        near = found.here & self._near(x, one, other, p)
+        height = self._heights(x, p)
         ball, wall = np.divmod(np.arange(n * self.walls), max(self.walls, 1))
-        found = listed(
+        slots = listed(
             jnp.concatenate([one, ball]), jnp.concatenate([other, n + wall]),
-            jnp.concatenate([near, (height < p.reach).reshape(-1)]), n + self.walls, self.capacity, lost,
+            jnp.concatenate([near, (height < p.reach).reshape(-1)]), n + self.walls, self.capacity,
+            jnp.where(found.count > room, -(-found.count // ROOM), 0),
         )  # fmt: skip
-        return dataclasses.replace(p, near=found)
+        return dataclasses.replace(p, near=slots)
+
+    def _near(self, x: Array, one: Any, other: Any, p: Numbers) -> Array:
+        """Whether the gap of two spheres is below ``reach``."""
+        square = jnp.sum((x[one] - x[other]) ** 2, axis=-1)
+        return square < (p.radius[one] + p.radius[other] + p.reach) ** 2
+
+    def _heights(self, x: Array, p: Numbers) -> Array:
+        """Gaps (n, w) of spheres and walls."""
+        return jnp.sum(x[:, None] * p.normal, axis=2) - p.level - p.radius[:, None]
+
+    def near_counts(self, q: Array, p: Numbers) -> dict[str, Array]:
+        """Capacity () that would hold all pairs near at a position."""
+        assert p.near is not None
+        x, every = self._apart(q)[:, :3], np.arange(self.count)
+        balls = lax.map(lambda k: jnp.sum(self._near(x, k, every, p) & (every > k)), jnp.arange(self.count))
+        count = jnp.sum(balls) + jnp.sum(self._heights(x, p) < p.reach)
+        return {"spheres": jnp.maximum(count, p.near.needed)}
 
     def allowed(self, t: Array, q: Array, p: Numbers) -> Array:
         """Mask (nc,) of the slots that hold a pair."""

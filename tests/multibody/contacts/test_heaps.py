@@ -81,6 +81,8 @@ def test_too_many_for_their_places() -> None:
     problem = absolute(start={"a": (0.0, 0.0, 0.1), "b": (1.0, 0.0, 0.1)}, capacity=1)
     traj = run(problem, 2, 1)
     assert int(traj.status) == status.CANDIDATES_LOST
+    with pytest.raises(nsjax.RunError, match=r"raise capacity.*capacity = 2 of 'x' would have held"):
+        traj.raise_for_status()
 
 
 def test_a_pair_that_changes_its_slot() -> None:
