@@ -70,6 +70,8 @@ def apart(kinds: tuple[str, str], one: Around, other: Around) -> Array:
     if kinds[0] in ROUND and kinds[1] in ROUND:
         here, there = of_segments(*((x.centre, x.axes[:, 0], x.half[0]) for x in (one, other)))
         return jnp.sqrt(jnp.sum(jnp.square(here - there))) - one.thick - other.thick
+    if one.axes is None and other.axes is None:
+        return _from(one, other.centre) - other.radius
     bounds = [_from(one, other.centre) - other.radius, _from(other, one.centre) - one.radius]
     if one.axes is not None and other.axes is not None:
         ways = jnp.concatenate([one.axes, other.axes], axis=1).T

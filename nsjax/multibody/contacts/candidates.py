@@ -18,6 +18,7 @@ from nsjax.multibody.contacts.bounding_volumes import ENDLESS, Around, apart, ar
 from nsjax.multibody.contacts.cells import ROOM, CandidatePairs, listed, pairs_between, pairs_within
 from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.parts import Part
 from nsjax.types import Array, PyTree
 
 DIRECT = 2000
@@ -63,6 +64,11 @@ def pair_counts(
         if meet:
             found[known] = found.get(known, 0) + meet
     return found
+
+
+def pair_template(kinds: tuple[str, str]) -> Part:
+    """A contact of two shapes of these kinds, between bodies ``"first"`` and ``"second"``."""
+    return Part("contact", "pair", ("first", "second"), None, (("shapes", kinds),))
 
 
 def size_classes(radii: np.ndarray) -> tuple[tuple[int, ...], ...]:

@@ -17,7 +17,7 @@ from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.all_pairs import KINDS as PAIRS
 from nsjax.multibody.contacts.bounding_volumes import BOUNDED, ENDLESS, REACH, SOLIDS, radius_of
-from nsjax.multibody.contacts.groups import contacts_alone, known_pair, meeting
+from nsjax.multibody.contacts.groups import contacts_alone, known_pair, meeting, members
 from nsjax.multibody.contacts.turning_friction import coefficients
 from nsjax.multibody.coordinates.frames import ALGEBRA
 from nsjax.multibody.numbers import side_by_side
@@ -151,7 +151,7 @@ def _as_numbers(part: Part, dimension: int) -> Part:
     law = group.law | coefficients(name, group.friction)
     made_of = numbers.ContactGroup(shapes=stacks, reach=reach, **law)
     options = {
-        "capacity": part.option("capacity"), "members": tuple((x.kind, x.body) for x in group.shapes),
+        "capacity": part.option("capacity"), "members": members(group),
         "split": None if group.second is None else len(group.first), "apart": group.exclude,
     }  # fmt: skip
     return dataclasses.replace(part, numbers=made_of, options=tuple(options.items()))

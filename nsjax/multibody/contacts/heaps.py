@@ -19,8 +19,9 @@ from nsjax.linalg import BlockDiagonal
 from nsjax.multibody.contacts import gap_functions, hulls
 from nsjax.multibody.contacts.batches import Batch, BatchMeetings, Places, batched
 from nsjax.multibody.contacts.bounding_volumes import ENDLESS, radius_of
-from nsjax.multibody.contacts.candidates import Candidates, pair_counts, size_classes
+from nsjax.multibody.contacts.candidates import Candidates, pair_counts, pair_template, size_classes
 from nsjax.multibody.contacts.cells import CandidatePairs
+from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.joints import FREE
 from nsjax.multibody.numbers import LAW, side_by_side
@@ -245,9 +246,7 @@ def _moments(arm: Array, ways: Array, turn: Array | None) -> Array:
     """Moments (..., 1 or 3) of unit forces about the mass centre; in space along body axes."""
     if turn is None:
         return (arm[..., 0] * ways[..., 1] - arm[..., 1] * ways[..., 0])[..., None]
-    i, j = np.array([1, 2, 0]), np.array([2, 0, 1])
-    moment = arm[..., i] * ways[..., j] - arm[..., j] * ways[..., i]
-    return jnp.sum(turn * moment[..., :, None], axis=-2)
+    return jnp.sum(turn * space.cross(arm, ways, axis=-1)[..., :, None], axis=-2)
 
 
 def batches_of(
@@ -294,7 +293,7 @@ def _found(part: Part, places: dict[str, int], dimension: int) -> list[Batch]:
             sides=sides,
             banned=tuple((places[a], places[b]) for a, b in banned if a in places and b in places),
         )  # fmt: skip
-        template = Part("contact", "pair", ("first", "second"), None, (("shapes", kinds),))
+        template = pair_template(kinds)
         batches.append(Batch(template, gap_functions.count(template, None, dimension), source=source))
     return batches
 
