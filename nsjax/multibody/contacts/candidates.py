@@ -29,7 +29,7 @@ spheres (2,016 pairs) take 0.2 ms either way, 200 take 2.2 ms pair by pair and 0
 
 UNLIKE = 2.0
 """Largest ratio of the radii around shapes of one search by cells: cells have the size of the largest, and
-a cell of a heap holds up to ``2 UNLIKE^3`` of the smallest.
+a cell of the densest heap holds ``1.4 UNLIKE^3`` of the smallest.
 """
 
 Members = tuple[tuple[str, str], ...]
@@ -39,7 +39,7 @@ Members = tuple[tuple[str, str], ...]
 def pair_counts(
     members: Members, split: int | None, apart: tuple[tuple[str, str], ...]
 ) -> dict[tuple[str, str], int]:
-    """Numbers of pairs of a group, by the kinds of their shapes, in the order of the first pair of each.
+    """Numbers of pairs of a group, by the kinds of their shapes.
 
     Args:
         members: kind and body of each shape.
