@@ -224,7 +224,8 @@ class Trajectory(Views, ByName, RowQuantities):
         lane = int(np.flatnonzero(status.reshape(-1))[0])
         first = jax.tree.map(lambda x: np.asarray(x).reshape(-1)[lane], self.first_failure)
         more = ""
-        if int(first.status) & status_bits.CANDIDATES_LOST and self.system.chosen and not status.ndim:
+        counted = self.system.chosen is not None or self.system.pairs is not None
+        if int(first.status) & status_bits.CANDIDATES_LOST and counted and not status.ndim:
             near = _most_near(self.system, self.params, self.t, self.q)
             named = (f"capacity = {int(n)} of {name!r}" for name, n in near.items())
             more = f" Of the pairs near at the rows saved, {' and '.join(named)} would have held all."
@@ -235,8 +236,15 @@ class Trajectory(Views, ByName, RowQuantities):
 def _most_near(system: System, params: PyTree, t: Array, q: Array) -> dict[str, Array]:
     """Largest number of near pairs of each group in any row."""
     ready = prepared(system, params)
-    near = jax.vmap(lambda t, q: system.chosen.near_counts(refreshed(system, t, q, ready)))(t, q)
-    return {name: jnp.max(x) for name, x in near.items()}
+
+    def at(row: tuple[Array, Array]) -> dict[str, Array]:
+        p = refreshed(system, *row, ready)
+        found: dict[str, Array] = (
+            system.chosen.near_counts(p) if system.pairs is None else system.pairs.near_counts(row[1], p)
+        )
+        return found
+
+    return {name: jnp.max(x) for name, x in lax.map(at, (t, q)).items()}
 
 
 @functools.partial(jax.jit, static_argnames=("system",))

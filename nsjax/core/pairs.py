@@ -33,6 +33,9 @@ class Pairs(Protocol):
     def overflow(self, p: PyTree) -> Array:
         """() bool, whether there were more candidates than slots."""
 
+    def near_counts(self, q: Array, p: PyTree) -> dict[str, Array]:
+        """Capacity () that would hold all pairs near at a position, by the name of what has it."""
+
 
 @record()
 class PairMemory:

@@ -16,8 +16,9 @@ from nsjax.core.errors import check_choice
 from nsjax.multibody.contacts import turning_friction
 from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
 from nsjax.multibody.contacts.capacities import MANY_ROWS, UNASKED, stand_ins, with_candidates
-from nsjax.multibody.contacts.groups import with_groups
+from nsjax.multibody.contacts.groups import LISTED, with_groups
 from nsjax.multibody.contacts.named_contacts import NamedContacts
+from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.coordinates.turn_counts import read_angles
 from nsjax.multibody.flexible.beam_start import beam_start, dependent_beam_rows
 from nsjax.multibody.flexible.beams import with_nodes
@@ -115,7 +116,7 @@ def assemble(
 def assembled(parts: tuple[Part, ...], gravity: Any, coordinates: str, begin: StartArguments) -> Problem:
     """The problem of `assemble` from a start that is no equilibrium."""
     check_choice("assemble: coordinates", coordinates, COORDINATES)
-    parts = with_nodes(with_groups(parts, coordinates))
+    parts = with_nodes(with_groups(parts, coordinates, dimension_of(parts, gravity)))
     check_names(parts)
     gravity = number("assemble", "gravity", "gravity", gravity)
     dimension = dimension_of(parts, gravity)
@@ -155,7 +156,7 @@ def _problem(made: Mechanism, dropped: tuple[str, ...], params: Any, q: Any, v: 
         made = dataclasses.replace(made, presence=dataclasses.replace(made.presence, dropped=dropped))
     problem = Problem(system=made.system(), params=params, state=State(t=0.0, q=q, v=v))
     if problem.system.pairs is None and not problem.system.islands:
-        _tell_rows(made.named)
+        _tell_rows(made.named, made.topology.coordinates == "joint" and Bodies(made.topology).free)
     return problem
 
 
@@ -178,8 +179,10 @@ class RowsWarning(UserWarning):
     """A mechanism has many contacts, so that its steps are slow."""
 
 
-def _tell_rows(contacts: NamedContacts) -> None:
-    """Warn of many contacts of rigid bodies, before anything is compiled."""
+def _tell_rows(contacts: NamedContacts, alone: bool) -> None:
+    """Warn of many contacts of rigid bodies, before anything is compiled; ``alone``: contacts alone join
+    them, which need no names in absolute coordinates.
+    """
     many = contacts.between_bodies
     if many <= MANY_ROWS:
         return
@@ -192,7 +195,12 @@ def _tell_rows(contacts: NamedContacts) -> None:
             f"file; {most} is all. Without self_contact, links of a robot have no contacts with each other"
         )
     elif any(x.part.option("asked") for x in contacts.many):
-        return
+        if not alone or many <= LISTED:
+            return
+        said = (
+            f"each has a name, and a step solves for {contacts.of_step.between_bodies}; free bodies step "
+            'many times faster with coordinates="absolute", where contacts have slots in place of names'
+        )
     else:
         said = (
             "every step solves for all of them, and the first call takes longer; leave out pairs that "

@@ -17,7 +17,8 @@ import numpy as np
 
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions, hulls
-from nsjax.multibody.contacts.candidates import BOUNDED, Candidates
+from nsjax.multibody.contacts.bounding_volumes import BOUNDED
+from nsjax.multibody.contacts.candidates import Candidates
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.coordinates.frames import ALGEBRA, Frame, Scene, ground

@@ -5,6 +5,7 @@ shapes in the form that batches need.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,8 +15,9 @@ import numpy as np
 from nsjax.core import InputError
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions
-from nsjax.multibody.contacts.candidates import BOUNDED, ENDLESS, REACH, SOLIDS, radius_of
-from nsjax.multibody.contacts.groups import contacts_alone, known_pair, meeting
+from nsjax.multibody.contacts.all_pairs import KINDS as PAIRS
+from nsjax.multibody.contacts.bounding_volumes import BOUNDED, ENDLESS, REACH, SOLIDS, radius_of
+from nsjax.multibody.contacts.groups import contacts_alone, known_pair, meeting, members
 from nsjax.multibody.contacts.turning_friction import coefficients
 from nsjax.multibody.coordinates.frames import ALGEBRA
 from nsjax.multibody.numbers import side_by_side
@@ -130,9 +132,15 @@ def _as_numbers(part: Part, dimension: int) -> Part:
                 f"contact_group {name!r}: a {shape.kind} does not work with a capacity; give "
                 f"{', '.join(SOLIDS)}, or leave capacity out"
             )
-    for pair in meeting(group, set()):
-        known_pair(name, pair)
     kinds = dict.fromkeys(x.kind for x in group.shapes)
+    both = itertools.combinations_with_replacement(kinds, 2)
+    odd = {x for pair in both if pair not in PAIRS and pair[::-1] not in PAIRS for x in pair}
+    # only shapes of these kinds are paired, since a group may have very many pairs
+    one, other = (
+        None if x is None else tuple(y for y in x if y.kind in odd) for x in (group.first, group.second)
+    )
+    for pair in meeting(dataclasses.replace(group, first=one or (), second=other), set()):
+        known_pair(name, pair)
     stacks = {
         kind: side_by_side([filled(x.numbers, dimension) for x in group.shapes if x.kind == kind])
         for kind in kinds
@@ -143,7 +151,7 @@ def _as_numbers(part: Part, dimension: int) -> Part:
     law = group.law | coefficients(name, group.friction)
     made_of = numbers.ContactGroup(shapes=stacks, reach=reach, **law)
     options = {
-        "capacity": part.option("capacity"), "members": tuple((x.kind, x.body) for x in group.shapes),
+        "capacity": part.option("capacity"), "members": members(group),
         "split": None if group.second is None else len(group.first), "apart": group.exclude,
     }  # fmt: skip
     return dataclasses.replace(part, numbers=made_of, options=tuple(options.items()))

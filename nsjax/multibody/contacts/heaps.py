@@ -14,10 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact import ContactLaw
+from nsjax.core.checks import is_traced
 from nsjax.linalg import BlockDiagonal
 from nsjax.multibody.contacts import gap_functions, hulls
 from nsjax.multibody.contacts.batches import Batch, BatchMeetings, Places, batched
-from nsjax.multibody.contacts.candidates import Candidates, PairSlots, listed
+from nsjax.multibody.contacts.bounding_volumes import ENDLESS, radius_of
+from nsjax.multibody.contacts.candidates import Candidates, pair_counts, pair_template, size_classes
+from nsjax.multibody.contacts.cells import CandidatePairs
+from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.joints import FREE
 from nsjax.multibody.numbers import LAW, side_by_side
@@ -214,10 +218,10 @@ class Contacts:
         first = sum(x.many * x.rows for x in self.named)
         numbered = [jnp.arange(first)]
         for k, batch in enumerate(self.found, len(self.named)):
-            slots: PairSlots = p[FOUND][k][0]
+            slots: CandidatePairs = p[FOUND][k][0]
             # numbers of empty slots follow those of the pairs, so that the list ascends
             empty = batch.source.many + np.arange(batch.many)  # type: ignore[union-attr]
-            own = jnp.where(slots.used, slots.which, empty)
+            own = jnp.where(slots.used, slots.identity, empty)
             numbered.append(first + (own[:, None] * batch.rows + np.arange(batch.rows)).reshape(-1))
             first += (batch.source.many + batch.many) * batch.rows  # type: ignore[union-attr]
         return jnp.concatenate(numbered)
@@ -227,14 +231,22 @@ class Contacts:
         lost = [p[FOUND][k][0].lost for k in range(len(self.named), len(self.batches))]
         return jnp.any(jnp.stack(lost)) if lost else jnp.asarray(False)
 
+    def near_counts(self, q: Array, p: PyTree) -> dict[str, Array]:
+        """Capacity () that would hold all pairs near at a position, by the name of the group."""
+        frames = self.tree.all_frames(q, None, p)
+        found: dict[str, Array] = {}
+        for batch in self.found:
+            source: Any = batch.source
+            near = source.near_count(self.tree, frames, p)
+            found[source.group] = jnp.maximum(near, found.get(source.group, 0))
+        return found
+
 
 def _moments(arm: Array, ways: Array, turn: Array | None) -> Array:
     """Moments (..., 1 or 3) of unit forces about the mass centre; in space along body axes."""
     if turn is None:
         return (arm[..., 0] * ways[..., 1] - arm[..., 1] * ways[..., 0])[..., None]
-    i, j = np.array([1, 2, 0]), np.array([2, 0, 1])
-    moment = arm[..., i] * ways[..., j] - arm[..., j] * ways[..., i]
-    return jnp.sum(turn * moment[..., :, None], axis=-2)
+    return jnp.sum(turn * space.cross(arm, ways, axis=-1)[..., :, None], axis=-2)
 
 
 def batches_of(
@@ -266,14 +278,29 @@ def _named(parts: tuple[Part, ...], dimension: int) -> tuple[list[Batch], tuple[
 
 def _found(part: Part, places: dict[str, int], dimension: int) -> list[Batch]:
     """Batches of candidate pairs of a group, one for each two kinds of shapes."""
-    members = part.option("members")
-    what, batches = (members, part.option("split"), part.option("apart") or ()), []
-    for kinds, rows in listed(*what).items():
-        own = [tuple(places[body] for kind, body in members if kind == x) for x in kinds]
+    members, split, banned = part.option("members"), part.option("split"), part.option("apart") or ()
+    batches = []
+    for kinds, count in pair_counts(members, split, banned).items():
+        own = [[k for k, (kind, _) in enumerate(members) if kind == x] for x in kinds]
+        bodies = [tuple(places[members[k][1]] for k in rows) for rows in own]
+        sides = None if split is None else tuple(tuple(k >= split for k in rows) for rows in own)
+        classes = [
+            _classes(part, kind, len(rows), dimension) for kind, rows in zip(kinds, own, strict=True)
+        ]
         source = Candidates(
-            group=part.name, kinds=kinds, pairs_of=what, places=(own[0], own[1]),
-            capacity=min(part.option("capacity"), len(rows)), dimension=dimension,
+            group=part.name, kinds=kinds, places=(bodies[0], bodies[1]), classes=(classes[0], classes[1]),
+            capacity=min(part.option("capacity"), count), dimension=dimension,
+            sides=sides,
+            banned=tuple((places[a], places[b]) for a, b in banned if a in places and b in places),
         )  # fmt: skip
-        template = Part("contact", "pair", ("first", "second"), None, (("shapes", kinds),))
+        template = pair_template(kinds)
         batches.append(Batch(template, gap_functions.count(template, None, dimension), source=source))
     return batches
+
+
+def _classes(part: Part, kind: str, count: int, dimension: int) -> tuple[tuple[int, ...], ...]:
+    """Classes of similar size of the shapes of a kind; one class where their sizes are not known yet."""
+    shapes = part.numbers.shapes[kind]
+    if kind in ENDLESS or is_traced(shapes):
+        return (tuple(range(count)),)
+    return size_classes(np.broadcast_to(np.asarray(radius_of(kind, shapes, dimension)), (count,)))

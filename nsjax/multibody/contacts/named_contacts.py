@@ -19,7 +19,8 @@ from nsjax.math import taken
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions, shape_stacks
 from nsjax.multibody.contacts.batches import Batch, scene_of, spread_out
-from nsjax.multibody.contacts.candidates import apart, around, first_of
+from nsjax.multibody.contacts.bounding_volumes import apart, around
+from nsjax.multibody.contacts.candidates import first_of
 from nsjax.multibody.contacts.gap_functions import Meeting
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.coordinates import planar_vectors as plane

@@ -8,14 +8,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Labels, Problem, State, System
 from nsjax.core.arguments import numbers
 from nsjax.linalg import BlockDiagonal
-from nsjax.multibody.contacts.cells import CandidatePairs, listed, near_pairs
+from nsjax.multibody.contacts.cells import ROOM, CandidatePairs, listed, pairs_within
 from nsjax.multibody.contacts.closest_points import lengthened
+from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.number_checks import number
 from nsjax.types import Array, record
 
@@ -83,17 +85,35 @@ class Spheres:
     def refresh(self, t: Array, q: Array, p: Numbers) -> Numbers:
         """Parameters with the pairs whose gaps are below ``reach``."""
         n, x = self.count, self._apart(q)[:, :3]
-        first, second, lost = near_pairs(x, 2.0 * jnp.max(p.radius) + p.reach, n)
-        one, other = (jnp.where(first < n, k, 0) for k in (first, second))
-        square = jnp.sum((x[one] - x[other]) ** 2, axis=1)
-        near = (first < n) & (square < (p.radius[one] + p.radius[other] + p.reach) ** 2)
-        height = jnp.sum(x[:, None] * p.normal, axis=2) - p.level - p.radius[:, None]
+        room = max(1, min(ROOM * self.capacity, n * (n - 1) // 2))
+        found = pairs_within(x, 2.0 * jnp.max(p.radius) + p.reach, room)
+        one, other = jnp.minimum(found.first, found.second), jnp.maximum(found.first, found.second)
+        near = found.here & self._near(x, one, other, p)
+        height = self._heights(x, p)
         ball, wall = np.divmod(np.arange(n * self.walls), max(self.walls, 1))
-        found = listed(
+        slots = listed(
             jnp.concatenate([one, ball]), jnp.concatenate([other, n + wall]),
-            jnp.concatenate([near, (height < p.reach).reshape(-1)]), n + self.walls, self.capacity, lost,
+            jnp.concatenate([near, (height < p.reach).reshape(-1)]), n + self.walls, self.capacity,
+            jnp.where(found.count > room, -(-found.count // ROOM), 0),
         )  # fmt: skip
-        return dataclasses.replace(p, near=found)
+        return dataclasses.replace(p, near=slots)
+
+    def _near(self, x: Array, one: Any, other: Any, p: Numbers) -> Array:
+        """Whether the gap of two spheres is below ``reach``."""
+        square = jnp.sum((x[one] - x[other]) ** 2, axis=-1)
+        return square < (p.radius[one] + p.radius[other] + p.reach) ** 2
+
+    def _heights(self, x: Array, p: Numbers) -> Array:
+        """Gaps (n, w) of spheres and walls."""
+        return jnp.sum(x[:, None] * p.normal, axis=2) - p.level - p.radius[:, None]
+
+    def near_counts(self, q: Array, p: Numbers) -> dict[str, Array]:
+        """Capacity () that would hold all pairs near at a position."""
+        assert p.near is not None
+        x, every = self._apart(q)[:, :3], np.arange(self.count)
+        balls = lax.map(lambda k: jnp.sum(self._near(x, k, every, p) & (every > k)), jnp.arange(self.count))
+        count = jnp.sum(balls) + jnp.sum(self._heights(x, p) < p.reach)
+        return {"spheres": jnp.maximum(count, p.near.needed)}
 
     def allowed(self, t: Array, q: Array, p: Numbers) -> Array:
         """Mask (nc,) of the slots that hold a pair."""
@@ -128,7 +148,7 @@ class Spheres:
         moving = jnp.concatenate([self._apart(v), jnp.zeros((1, 6))])
         one, other = (moving[k] for k in self.bodies(p).T)
         spin = radii[:, :1] * one[:, 3:] + radii[:, 1:] * other[:, 3:]
-        surface = one[:, :3] - other[:, :3] - _cross(spin, normal)
+        surface = one[:, :3] - other[:, :3] - space.cross(spin, normal, axis=1)
         slips = jnp.stack([jnp.sum(t * surface, axis=1) for t in _tangents(normal)], axis=1)
         return jnp.where(p.near.used[:, None], slips, 0.0)
 
@@ -151,7 +171,7 @@ class Spheres:
         for k, sign in ((0, 1.0), (1, -1.0)):
             rows = [jnp.concatenate([sign * normal, jnp.zeros_like(normal)], axis=1)]
             for tangent in _tangents(normal):
-                turn = -radii[:, k : k + 1] * _cross(normal, tangent)
+                turn = -radii[:, k : k + 1] * space.cross(normal, tangent, axis=1)
                 rows.append(jnp.concatenate([sign * tangent, turn], axis=1))
             sides.append(jnp.stack(rows, axis=1))
         return jnp.where(p.near.used[:, None, None, None], jnp.stack(sides, axis=1), 0.0)
@@ -204,22 +224,9 @@ class Spheres:
         )  # fmt: skip
 
 
-def _cross(a: Array, b: Array) -> Array:
-    """Cross product along the last axis."""
-    i, j = np.array([1, 2, 0]), np.array([2, 0, 1])
-    return a[..., i] * b[..., j] - a[..., j] * b[..., i]
-
-
-def _tangents(normal: Array) -> tuple[Array, Array]:
-    """Two unit vectors (k, 3) perpendicular to unit normals, defined for every normal; they jump where the
-    z component of the normal changes its sign.
-    """
-    x, y, z = normal.T
-    side = jnp.where(z < 0.0, -1.0, 1.0)
-    a = -1.0 / (side + z)
-    b = x * y * a
-    one = jnp.stack([1.0 + side * x * x * a, side * b, -side * x], axis=1)
-    return one, jnp.stack([b, side + y * y * a, -y], axis=1)
+def _tangents(normal: Array) -> tuple[Array, ...]:
+    """Two unit vectors (k, 3) perpendicular to unit normals (k, 3)."""
+    return tuple(x.T for x in space.tangents(normal.T))
 
 
 def spheres(
@@ -261,8 +268,9 @@ def spheres(
     grazing or on impacts that move each other. Per-contact rows of a trajectory are those of the pairs in
     the list at the row (`pairs_of`). Heaps are solved to the default ``tolerance`` of the scheme: a step of
     a thousand spheres that collapse takes about 0.15 s by sweeps, and seconds where the sweeps do not
-    converge; a tolerance of 1e-3 costs less. Each sphere is compared with `IN_A_ROW` others in three cells
-    of the size of the largest diameter, so that radii should be within a factor of about 1.3 of each other.
+    converge; a tolerance of 1e-3 costs less. Cells have the size of the largest diameter; the same bit is
+    set where neighbouring cells hold more than eight times ``capacity`` of pairs, as those of spheres of
+    very unequal sizes may: then `contact_group` takes less.
 
     Example:
         >>> import nsjax

@@ -27,8 +27,9 @@ from nsjax.multibody import (
     cylinder,
     plane,
     sphere,
+    spheres,
 )
-from nsjax.multibody.contacts import all_pairs, groups
+from nsjax.multibody.contacts import all_pairs, candidates, groups
 
 
 @pytest.fixture(autouse=True)
@@ -77,10 +78,44 @@ def test_as_all_by_name() -> None:
     np.testing.assert_allclose(found.v, named.v, atol=1e-6)
 
 
+@pytest.mark.slow
+def test_by_cells_as_free_spheres(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirty balls of unequal size that fall between walls, with pairs from cells, move as `spheres`, which
+    have other rows and another list; without friction, as long as impacts do not magnify rounding.
+    """
+    monkeypatch.setattr(candidates, "DIRECT", 0)
+    monkeypatch.setattr(candidates, "ROOM", 4)
+    draw, names = np.random.default_rng(2), [f"b{k}" for k in range(30)]
+    radius = draw.choice([0.04, 0.1], 30)
+    layer, place = np.divmod(np.arange(30), 9)
+    centres = 0.22 * np.stack([place % 3, place // 3, layer + 1.0], axis=1)
+    speed = 0.4 * draw.normal(size=(30, 3))
+    walls = [((0.0, 0.0, 1.0), 0.0), ((1.0, 0.0, 0.0), -0.12), ((0.0, 1.0, 0.0), -0.12)]
+    free = spheres(radius, 1.0, centres, speed, walls=walls)
+    shapes = [sphere(x, radius[k]) for k, x in enumerate(names)]
+    planes = [plane(at=level * np.array(normal), normal=normal) for normal, level in walls]
+    inertia = 0.4 * radius**2
+    found = assemble(
+        *(body(x, mass=1.0, inertia=np.full(3, inertia[k])) for k, x in enumerate(names)),
+        contact_group("all", [*shapes, *planes], capacity=60, reach=0.02), gravity=9.81,
+        coordinates="absolute",
+        start={x: (centres[k], (*speed[k], 0.0, 0.0, 0.0)) for k, x in enumerate(names)},
+    )  # fmt: skip
+    assert not found.system.pairs.found[0].source.direct
+    ours, theirs = (run(x, 250, 25) for x in (found, free))
+    for traj in (ours, theirs):
+        traj.raise_for_status()
+    assert np.sum(theirs.impacts) > 10
+    places = np.asarray(ours.q).reshape(-1, 30, 7)[:, :, :3]
+    np.testing.assert_allclose(places, np.asarray(theirs.q).reshape(-1, 30, 6)[:, :, :3], atol=1e-7)
+
+
 def test_too_many_for_their_places() -> None:
     problem = absolute(start={"a": (0.0, 0.0, 0.1), "b": (1.0, 0.0, 0.1)}, capacity=1)
     traj = run(problem, 2, 1)
     assert int(traj.status) == status.CANDIDATES_LOST
+    with pytest.raises(nsjax.RunError, match=r"raise capacity.*capacity = 2 of 'x' would have held"):
+        traj.raise_for_status()
 
 
 def test_a_pair_that_changes_its_slot() -> None:

@@ -266,6 +266,34 @@ def test_beyond_sixty_contacts_a_step_chooses() -> None:
         assert hit(2, "joint", None).system.chosen is None
 
 
+@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
+def test_thousands_of_contacts_have_no_names(coordinates: str) -> None:
+    """Thirty boxes between five walls have 585 pairs and 4,680 contacts: slots in absolute coordinates,
+    else a warning, also if a capacity is asked.
+    """
+    names = [f"b{k}" for k in range(30)]
+    ways = ((0, 0, 1), (1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0))
+    walls = [plane(at=-9.0 * np.array(way), normal=way) for way in np.array(ways, float)]
+    parts = [
+        *(body(x, mass=1.0, inertia=(4e-3, 5e-3, 6e-3)) for x in names),
+        contact_group("all", [*(box(x, 0.08, 0.08, 0.08) for x in names), *walls], capacity=60),
+    ]
+    start = {x: (0.3 * k - 4.5, 0.0, 0.0) for k, x in enumerate(names)}
+    given: dict[str, Any] = {"gravity": 9.81, "coordinates": coordinates, "start": start}
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", RowsWarning)
+        system = assemble(*parts, **given).system
+    if coordinates == "joint":
+        assert system.nc == 4680
+        (one,) = (str(x.message) for x in said)
+        assert "4680 contacts" in one
+        assert "a step solves for 960; free bodies step many times faster with coordinates=" in one
+    else:
+        assert not said
+        assert system.pairs is not None
+        assert system.nc == 2 * 60 * 8
+
+
 TETRAHEDRON = np.array([[0.0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]])
 
 
