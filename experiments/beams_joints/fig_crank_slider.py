@@ -81,9 +81,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     numbers["soft: largest gap of a joint [m]"] = float(max(np.abs(x).max() for x in gaps))
     t = np.asarray(traj.t)
     rows = [round(x / 5e-4) for x in SHOWN]
-    return shared.finish(
-        "fig_crank_slider", __file__, folder, numbers, {"t": t, "q": q, "work": work}, 6.0,
-        lambda figure: _paint(figure, q, rows, t), quick,
+    return common.finish(
+        __file__, folder, numbers, {"t": t, "q": q, "work": work}, (17.0, 6.0),
+        lambda f: _paint(f, q, rows, t), quick=quick,
     )  # fmt: skip
 
 

@@ -104,10 +104,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         finer = [shared.run(problem, SCHEME, STEP / k, 5.0) for k in (1, 2, 4)]
         numbers["order in time"] = shared.order([shared.poses(x)[-1, :, :3] for x in finer])
     arrays = {"t": t, "q": q, "energy": energy}
-    return shared.finish(
-        "fig_flying_beam", __file__, folder, numbers, arrays, 6.0,
-        lambda figure: _paint(figure, t, q, energy), quick,
-    )  # fmt: skip
+    return common.finish(
+        __file__, folder, numbers, arrays, (17.0, 6.0), lambda f: _paint(f, t, q, energy), quick=quick
+    )
 
 
 if __name__ == "__main__":

@@ -95,10 +95,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         rate = np.asarray(jax.vmap(jax.grad(angle))(jnp.asarray(t)))
         work = shared.work_of_drive(traj, "drive", rate)
         numbers[f"{name}: energy that the drive does not account for"] = shared.imbalance(traj, work)
-    return shared.finish(
-        "fig_four_bar", __file__, folder, numbers, arrays, 6.5,
-        lambda figure: _paint(figure, t, q, errors), quick,
-    )  # fmt: skip
+    return common.finish(
+        __file__, folder, numbers, arrays, (17.0, 6.5), lambda f: _paint(f, t, q, errors), quick=quick
+    )
 
 
 if __name__ == "__main__":

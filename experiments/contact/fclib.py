@@ -363,7 +363,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     data = data_folder()
     names = index(data, QUICK_CONTACTS if quick else None)
     outcomes = run(data, names, METHODS, 0.5 if quick else BUDGET)
-    numbers = write(common.results_folder("contact", folder), outcomes)
+    numbers = write(common.results(__file__, folder).parent, outcomes)
     for method in METHODS:
         print(
             f"{method}: {numbers[f'solved_{method}']:.0f} of {len(names)} to 1e-8 of the natural map, "

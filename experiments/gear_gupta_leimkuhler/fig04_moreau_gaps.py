@@ -111,7 +111,6 @@ def _paint(
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 4; ``quick`` changes nothing, the run is short."""
-    place = common.results_folder("gear_gupta_leimkuhler", folder)
     traj = run(RESTITUTION)
     rates, curvature = gap_rates(traj)
     drift = drift_phase(np.asarray(traj.force_normal)[:, 0], np.asarray(traj.gap)[:, 0])
@@ -122,10 +121,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     )
     numbers["drift / mean prediction"] = numbers["drift of gap [m/s]"] / float(predicted.mean())
     arrays = {"t": traj.t, "gap": traj.gap, "gap_rate": rates}
-    common.save_data(place / "fig04_moreau_gaps", arrays)
-    common.draw(place / "fig04_moreau_gaps", 16.0, 10.0, lambda f: _paint(f, traj, rates, drift, predicted))
-    common.report(common.compare(numbers, common.load_expected(__file__, "fig04_moreau_gaps")))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 10.0), lambda f: _paint(f, traj, rates, drift, predicted)
+    )
 
 
 if __name__ == "__main__":

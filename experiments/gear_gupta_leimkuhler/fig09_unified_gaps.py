@@ -94,16 +94,14 @@ def _paint(figure: Any, traj: nsjax.Trajectory, rates: np.ndarray, shown: slice)
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 9; ``quick`` changes nothing, the run is short."""
-    place = common.results_folder("gear_gupta_leimkuhler", folder)
     traj = run(RESTITUTION, schemes.ggl_unified())
     rates, curvature = gap_rates(traj)
     load = loaded_phase(np.asarray(traj.force_normal)[: DETAIL.stop, 0])  # that of Figure 4
     numbers = _numbers(traj, rates, load, curvature)
     arrays = {"t": traj.t, "gap": traj.gap, "gap_rate": rates}
-    common.save_data(place / "fig09_unified_gaps", arrays)
-    common.draw(place / "fig09_unified_gaps", 16.0, 10.0, lambda f: _paint(f, traj, rates, DETAIL))
-    common.report(common.compare(numbers, common.load_expected(__file__, "fig09_unified_gaps")))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 10.0), lambda f: _paint(f, traj, rates, DETAIL)
+    )
 
 
 if __name__ == "__main__":

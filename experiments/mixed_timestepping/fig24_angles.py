@@ -56,7 +56,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     t = np.asarray(fine_run(names[0]).t)
     drawn = {name: np.asarray(traj.q)[:, :2] for name, traj in bent.items()}
     paint = functools.partial(paint_pair, (r"$\theta_1$ [rad]", r"$\theta_2$ [rad]"))
-    return finish("fig24_angles", folder, numbers, t, series, drawn, (14.0, 10.0), paint, quick)
+    return finish(__file__, folder, numbers, t, series, drawn, (14.0, 10.0), paint, quick)
 
 
 if __name__ == "__main__":

@@ -36,10 +36,12 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.analysis import impulse_steps
+
 from .. import common
 from .driven import FINE, FINE_STEP, FINE_STEPS, at, bent_runs, fine_run, finish, shown
 from .flexible import contact_numbers
-from .rigid import LOOKS, LOWER, NAMES, UPPER, impact_steps, loaded, phases
+from .rigid import LOOKS, LOWER, NAMES, UPPER, loaded, phases
 
 
 def _numbers(name: str) -> common.Numbers:
@@ -50,7 +52,7 @@ def _numbers(name: str) -> common.Numbers:
     return {
         f"{name}: force of corner 1 at 0.05 s [N]": float(force[row, 0]),
         f"{name}: force of corner 2 at 0.05 s [N]": float(force[row, 1]),
-        f"{name}: steps with an impulse": float(impact_steps(traj).sum()),
+        f"{name}: steps with an impulse": float(impulse_steps(traj).sum()),
         f"{name}: interruptions between 9.4 and 17 ms": float(np.sum((lower > 0.0094) & (lower < 0.017))),
         f"{name}: interruptions after 36 ms": float(np.sum(upper > 0.036)),
         f"{name}: largest force [N]": float(force.max()),
@@ -120,7 +122,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     for name, traj in bent.items():
         numbers |= _bent_numbers(traj, name)
     drawn = {name: np.asarray(traj.force_normal) for name, traj in bent.items()}
-    return finish("fig27_normal_force", folder, numbers, t, series, drawn, (14.0, 15.0), _paint, quick)
+    return finish(__file__, folder, numbers, t, series, drawn, (14.0, 15.0), _paint, quick)
 
 
 if __name__ == "__main__":

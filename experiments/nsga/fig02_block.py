@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.analysis import observed_order
+
 from .. import common
 from . import block, published
 
@@ -86,13 +88,14 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         fine = [h for h in errors[kind] if h <= ORDER_FROM]
         if len(fine) > 2:
             for k, what in enumerate(("gap", "rate")):
-                numbers[f"{kind}: order of {what}"] = published.slope(
+                numbers[f"{kind}: order of {what}"] = observed_order(
                     fine, [errors[kind][h][k] for h in fine]
                 )
     arrays = {f"{n} {w}": c[k] for n, c in curves.items() for k, w in enumerate("tzv")}
-    return published.finish(
-        "fig02_block", folder, numbers, arrays, 7.0, lambda f: _paint(f, curves, errors, failed), quick
-    )
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 7.0), lambda f: _paint(f, curves, errors, failed),
+        quick=quick,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.analysis import observed_order
+
 from .. import common
 from . import pendulum, published
 
@@ -75,11 +77,12 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
                 numbers |= {f"{name}, {h:g}: error of y": height, f"{name}, {h:g}: error of dy": rate}
         if len(errors[name]) > 2:
             steps = list(errors[name])
-            numbers[f"{name}: order of y"] = published.slope(steps, [errors[name][h][0] for h in steps])
+            numbers[f"{name}: order of y"] = observed_order(steps, [errors[name][h][0] for h in steps])
     arrays = {f"{name} {w}": c[k] for name, c in curves.items() for k, w in enumerate(("t", "y", "dy"))}
-    return published.finish(
-        "fig07_pendulum", folder, numbers, arrays, 7.0, lambda f: _paint(f, curves, errors, failed), quick
-    )
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 7.0), lambda f: _paint(f, curves, errors, failed),
+        quick=quick,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.analysis import observed_order
+
 from .. import common
 from . import cube, published
 from .fig10_cube_solves import COUPLED
@@ -115,7 +117,7 @@ def _errors(runs: dict[tuple[str, float], published.Run], numbers: common.Number
         centre = np.asarray(r.traj["centre_z"])[after], np.asarray(exact.traj["centre_z"])[at]
         numbers[f"{name}, {h:g}: error of the centroid from contact on"] = published.error(*centre)
     steps = list(found["DS"])
-    numbers["DS: order of the corner"] = published.slope(steps, [found["DS"][h] for h in steps])
+    numbers["DS: order of the corner"] = observed_order(steps, [found["DS"][h] for h in steps])
 
 
 @common.experiment
@@ -144,15 +146,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     }
     solids = [cube.solid(runs[shown[0]].traj, t) for t in SHOWN]
     arrays = {f"{name} {w}": c[k] for name, c in curves.items() for k, w in enumerate(("t", "z", "dz"))}
-    return published.finish(
-        "fig09_cube",
-        folder,
-        numbers,
-        arrays,
-        13.0,
-        lambda f: _paint(f, curves, errors, failed, solids),
-        quick,
-    )
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 13.0),
+        lambda f: _paint(f, curves, errors, failed, solids), quick=quick,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,11 +62,6 @@ def error(values: np.ndarray, exact: np.ndarray) -> float:
     return float(np.abs(values - exact).sum() / np.abs(exact).sum())
 
 
-def slope(steps: list[float], errors: list[float]) -> float:
-    """Least-squares order."""
-    return float(np.polyfit(np.log(steps), np.log(errors), 1)[0])
-
-
 def counts(prefix: str, r: Run) -> common.Numbers:
     """Counts of linear solves of one run, as in the paper."""
     return {
@@ -101,30 +96,15 @@ def _paint_solves(figure: Any, found: dict[str, dict[float, Run]]) -> None:
     axis.legend()
 
 
-def finish(
-    experiment: str,
-    folder: str | Path | None,
-    numbers: common.Numbers,
-    arrays: Mapping[str, Any],
-    height: float,
-    paint: Callable[[Any], None],
-    quick: bool,
-) -> common.Numbers:
-    """Saves, draws (16 cm wide) and compares a figure; a quick one in the numbers that it has."""
-    path = common.results_folder("nsga", folder) / experiment
-    expected = common.load_expected(__file__, experiment)
-    return common.finish(path, numbers, arrays, (16.0, height), paint, expected, computed=not quick)
-
-
 def finish_solves(
-    experiment: str,
+    beside: str,
     folder: str | Path | None,
     numbers: common.Numbers,
     found: dict[str, dict[float, Run]],
     quick: bool,
 ) -> common.Numbers:
-    """`finish` of a figure of solves per step: saved are step size, average, largest number, failure,
-    largest numbers of the subproblems; and the solves of every step.
+    """`common.finish` of a figure of solves per step: saved are step size, average, largest number,
+    failure, largest numbers of the subproblems; and the solves of every step.
     """
     arrays = {
         name: np.array([[h, r.average, r.largest, r.failed, *r.each] for h, r in runs.items()])
@@ -132,4 +112,6 @@ def finish_solves(
     }
     for name, runs in found.items():
         arrays |= {f"{name}, {h:g}, of each step": np.asarray(r.traj.iterations) for h, r in runs.items()}
-    return finish(experiment, folder, numbers, arrays, 7.0, lambda f: _paint_solves(f, found), quick)
+    return common.finish(
+        beside, folder, numbers, arrays, (16.0, 7.0), lambda f: _paint_solves(f, found), quick=quick
+    )

@@ -22,6 +22,7 @@ import numpy as np
 
 import nsjax
 from nsjax import models, schemes
+from nsjax.analysis import observed_order
 
 from .. import common
 from .side_by_side import per_step
@@ -93,7 +94,7 @@ def _one_size(elements: int, rounds: int) -> common.Numbers:
 def _slope(numbers: common.Numbers, name: str, sizes: tuple[int, ...]) -> float:
     """Exponent of the cost over the number of unknowns, by least squares."""
     cost = [numbers[f"{name}, {n} [us/step]"] for n in sizes]
-    return float(np.polyfit(np.log(sizes), np.log(cost), 1)[0])
+    return observed_order(sizes, cost)
 
 
 def _paint(figure: Any, numbers: common.Numbers, sizes: tuple[int, ...]) -> None:
@@ -110,7 +111,6 @@ def _paint(figure: Any, numbers: common.Numbers, sizes: tuple[int, ...]) -> None
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Measures, draws, saves and prints; ``quick`` takes three sizes up to 1000 elements."""
-    place = common.results_folder("performance", folder)
     sizes, rounds = ((100, 300, 1_000), 3) if quick else (SIZES, ROUNDS)
     print(f"load average before: {os.getloadavg()}, {os.cpu_count()} CPUs")
     numbers = _one_size(200, rounds)
@@ -131,9 +131,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     for what, asked, measured in rows:
         print(f"{what:36}  {asked:>8}  {measured:8.3f}")
     print(f"load average after: {os.getloadavg()}")
-    common.save_data(place / "bar", numbers)
-    common.draw(place / "bar", 9.0, 7.0, lambda figure: _paint(figure, numbers, sizes))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, numbers, (9.0, 7.0), lambda f: _paint(f, numbers, sizes), expected={}
+    )
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ COMPILED_LONG = ["fig_flexible_cam", "fig_flexible_stem"]
 def check(name: str, folder: pathlib.Path, quick: bool) -> None:
     module = importlib.import_module(f"experiments.contact.{name}")
     numbers = module.main(quick=quick, folder=folder)
-    expected = common.load_expected(module.__file__, name)
+    expected = common.load_expected(module.__file__)
     rows = common.compare(numbers, {k: x for k, x in expected.items() if not quick or k in numbers})
     assert rows
     assert not [row.name for row in rows if not row.passed]

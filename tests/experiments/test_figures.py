@@ -17,7 +17,7 @@ def test_figure(name: str, tmp_path: pathlib.Path) -> None:
     module = importlib.import_module(f"experiments.{name}")
     experiment = name.split(".")[-1]
     numbers = module.main(quick=True, folder=tmp_path)
-    expected = common.load_expected(module.__file__, experiment)
+    expected = common.load_expected(module.__file__)
     missed = [row for row in common.compare(numbers, expected) if not row.passed]
     assert expected
     assert set(expected) <= set(numbers)

@@ -37,7 +37,7 @@ QUICK = {"fig10_energy": 24, "table_drift": 20}
 def check(name: str, folder: pathlib.Path, quick: bool) -> None:
     module = importlib.import_module(f"experiments.gear_gupta_leimkuhler.{name}")
     numbers = module.main(quick=quick, folder=folder)
-    expected = common.load_expected(module.__file__, name)
+    expected = common.load_expected(module.__file__)
     if quick and name in QUICK:
         expected = {key: entry for key, entry in expected.items() if key in numbers}
         assert len(expected) >= QUICK[name]

@@ -30,7 +30,7 @@ FIGURES = {
 def check(name: str, quick: bool, folder: pathlib.Path) -> None:
     module = importlib.import_module(f"experiments.half_explicit.{name}")
     numbers = module.main(quick=quick, folder=folder)
-    expected = common.load_expected(module.__file__, name)
+    expected = common.load_expected(module.__file__)
     left_out = FIGURES[name] if quick else ""
     asked = {key: entry for key, entry in expected.items() if not (left_out and re.search(left_out, key))}
     assert [row for row in common.compare(numbers, asked) if not row.passed] == []
@@ -97,7 +97,7 @@ def test_recorded_angles_are_those_of_the_event_driven_motion() -> None:
     rubbing = event_driven(Data(), (0.01, 0.02, 0.03, 0.04, 0.05, 0.1)).x[:, 1]
     # six printed digits, of a reference certain to 5e-7
     np.testing.assert_allclose(fig_slider_crank.TABLE_6, rubbing[:5], atol=1e-6)
-    expected = common.load_expected(fig_slider_crank.__file__, "fig_slider_crank")
+    expected = common.load_expected(fig_slider_crank.__file__)
     assert expected["MBSim, 1e-04: theta2(0.1) [rad]"]["value"] == pytest.approx(rubbing[5], abs=1e-8)
     times = (0.05, 0.1, 0.15, 0.2)
     smooth = event_driven(Data(friction=0.0), times).x[:, 1]

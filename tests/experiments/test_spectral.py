@@ -27,7 +27,7 @@ FIGURES = [
 def test_figure(name: str, tmp_path: pathlib.Path) -> None:
     module = importlib.import_module(f"experiments.mixed_timestepping.{name}")
     numbers = module.main(quick=True, folder=tmp_path)
-    expected = spectral.load_expected(name)
+    expected = common.load_expected(module.__file__)
     missed = [row for row in common.compare(numbers, expected) if not row.passed]
     assert expected
     assert missed == []

@@ -24,7 +24,7 @@ LEFT_OUT = {
 def check(name: str, quick: bool, folder: pathlib.Path) -> common.Numbers:
     module = importlib.import_module(f"experiments.sweeps.{name}")
     numbers = module.main(quick=quick, folder=folder)
-    expected = common.load_expected(module.__file__, name)
+    expected = common.load_expected(module.__file__)
     assert len(expected) > 4
     skip = LEFT_OUT[name] if quick else "per second"
     asked = {key: entry for key, entry in expected.items() if not re.search(skip, key)}
@@ -60,7 +60,7 @@ def test_a_lane_loses_the_energy_of_the_event_driven_motion() -> None:
     data = Data()
     end = event_driven(data, (0.05,)).x[-1]
     loss = energy(data, np.array([0.0, 0.0, 150.0, -75.0])) - energy(data, end)
-    expected = common.load_expected(fig_clearance_restitution.__file__, "fig_clearance_restitution")
+    expected = common.load_expected(fig_clearance_restitution.__file__)
     entry = expected["Table 1: energy lost [J]"]
     assert loss == pytest.approx(entry["value"], rel=1e-6)  # the digits that are written there
 
