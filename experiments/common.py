@@ -18,6 +18,7 @@ import contextlib
 import contextvars
 import functools
 import json
+import os
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
@@ -256,6 +257,12 @@ def results(beside: str, folder: str | Path | None) -> Path:
     path = Path("results") / module.parent.name if folder is None else Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     return path / module.stem
+
+
+def reference_data(name: str) -> Path:
+    """Place of data of others: in ``NSJAX_DATA``, or in ``shared/data`` beside the checkout."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    return Path(os.environ.get("NSJAX_DATA", beside)) / name
 
 
 def save_data(path: Path, arrays: Mapping[str, Any]) -> None:

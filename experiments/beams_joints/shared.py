@@ -32,9 +32,9 @@ def order(values: list[np.ndarray]) -> float:
     return float(np.log2(coarse / fine))
 
 
-def work_of_drive(traj: nsjax.Trajectory, joint: str, rate: np.ndarray) -> np.ndarray:
-    """Work of a driven hinge about z at every row, by the trapezoidal rule [J]."""
-    power = np.asarray(traj.joint(joint).torque)[:, 2] * rate
+def work_of_drive(traj: nsjax.Trajectory, rate: np.ndarray) -> np.ndarray:
+    """Work of the hinge ``drive`` about z at every row, by the trapezoidal rule [J]."""
+    power = np.asarray(traj.joint("drive").torque)[:, 2] * rate
     steps = np.diff(np.asarray(traj.t))
     return np.concatenate([[0.0], np.cumsum(0.5 * steps * (power[1:] + power[:-1]))])
 

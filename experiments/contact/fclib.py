@@ -15,7 +15,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import functools
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -98,13 +97,12 @@ class Outcome:
 
 
 def data_folder() -> Path:
-    """Folder ``fclib`` of the reference data: ``NSJAX_DATA``, else ``shared/data`` beside the checkout.
+    """Folder ``fclib`` of the reference data, see `common.reference_data`.
 
     Raises:
         FileNotFoundError: if it is absent.
     """
-    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    folder = Path(os.environ.get("NSJAX_DATA", beside)) / "fclib"
+    folder = common.reference_data("fclib")
     if not folder.is_dir():
         raise FileNotFoundError(f"no contact problems in {folder}; set NSJAX_DATA to the folder above it")
     return folder

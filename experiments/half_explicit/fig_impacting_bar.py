@@ -67,7 +67,7 @@ def _loudest(dt: float, steps: int) -> float:
     return float(np.abs(traj.v).max())
 
 
-def _measure(traj: nsjax.Trajectory, dt: float) -> common.Numbers:
+def _measure(traj: nsjax.Trajectory) -> common.Numbers:
     """Impact, contact force and what is left of momentum and energy."""
     t, force = np.asarray(traj.t), np.asarray(traj.force_normal)[:, 0]
     impulse = np.asarray(traj.impulse_normal)[:, 0]
@@ -117,10 +117,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         if quick and name.startswith(IMPLICIT):
             continue
         runs[name] = common.run(bar(damping), make(), dt, round(DURATION / dt))
-        numbers.update({f"{name}: {what}": value for what, value in _measure(runs[name], dt).items()})
+        numbers.update({f"{name}: {what}": value for what, value in _measure(runs[name]).items()})
     for name in () if quick else OTHERS:
         dt = 5e-7 if schemes.REGISTRY[name].stability_limit else 2e-6
-        found = _measure(common.run(bar(), schemes.REGISTRY[name].factory(), dt, round(DURATION / dt)), dt)
+        found = _measure(common.run(bar(), schemes.REGISTRY[name].factory(), dt, round(DURATION / dt)))
         numbers.update({f"{name}: {what}": found[what] for what in SUMS})
     arrays = {name: np.asarray(traj.force_normal)[:, 0] for name, traj in runs.items()}
     return common.finish(

@@ -41,7 +41,7 @@ def _differences(kept: nsjax.Trajectory, dropped: nsjax.Trajectory) -> float:
     return float(np.abs(kept.q - dropped.q).max())
 
 
-def _common(traj: nsjax.Trajectory, dt: float) -> common.Numbers:
+def _common(traj: nsjax.Trajectory) -> common.Numbers:
     return {
         "impulse steps": float(len(impulse_steps(traj))),
         "gap_min [m]": float(np.asarray(traj.gap).min()),
@@ -62,14 +62,14 @@ def mbsim_numbers(quick: bool) -> common.Numbers:
             numbers[f"{name}: theta2(0.1) [rad]"] = float(angle[-1])
             if not quick:
                 numbers[f"{name}: keep - drop"] = _differences(kept, mbsim(dt, "drop"))
-            numbers.update({f"{name}: {what}": value for what, value in _common(kept, dt).items()})
+            numbers.update({f"{name}: {what}": value for what, value in _common(kept).items()})
     return numbers
 
 
 def siconos_numbers(kept: nsjax.Trajectory, quick: bool) -> common.Numbers:
     """Angles, counts, and the largest rise of the energy in 1e-4 s."""
     rise = np.diff(np.asarray(kept["energy"])[::10]).max()
-    numbers = {"largest rise of energy [J]": float(rise), **_common(kept, 1e-5)}
+    numbers = {"largest rise of energy [J]": float(rise), **_common(kept)}
     if not quick:
         numbers["keep - drop"] = _differences(kept, siconos("drop"))
     for row in (5000, 10_000, 15_000, 20_000):

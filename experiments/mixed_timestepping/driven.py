@@ -103,8 +103,7 @@ def paint_pair(labels: tuple[str, str], figure: Any, t: np.ndarray, series: dict
         axis.set_ylabel(labels[k])
         axis.set_xlim(0.0, t[-1])
     axes[1].set_xlabel("time $t$ [s]")
-    handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=2)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.align_ylabels()
 
 

@@ -37,8 +37,7 @@ def _paint(figure: Any, arrays: dict[str, np.ndarray]) -> None:
         axes[0, mass].set_title(f"mass {mass + 1}")
     for axis, label in zip(axes[:, 0], labels, strict=True):
         axis.set_ylabel(label)
-    handles, names = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=3)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     figure.align_ylabels()
 
 

@@ -46,8 +46,7 @@ def _paint(figure: Any, arrays: dict[str, np.ndarray]) -> None:
             axes[1, column].set_ylim(-0.05, 0.3)
     for axis, label in zip(axes[:, 0], labels, strict=True):
         axis.set_ylabel(label)
-    handles, names = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=4)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
 
 
 def _numbers(name: str, level: str, start: str, x: tuple[np.ndarray, ...]) -> common.Numbers:

@@ -41,8 +41,7 @@ def _paint(figure: Any, arrays: dict[str, np.ndarray]) -> None:
         axes[1, column].set(xlabel="time $t$ [s]", xlim=(0.0, t[-1]), ylim=(1e-5, 20.0))
     axes[0, 0].set_ylabel(r"$\lambda$ [N]")
     axes[1, 0].set_ylabel(r"$|\Delta\lambda|$ [N]")
-    handles, names = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=4)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
 
 
 @common.experiment

@@ -109,7 +109,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     runs = {f"n = {n}": free_run(Rod(elements=n), STEPS) for n in (COUNTS[:2] if quick else COUNTS)}
     numbers: common.Numbers = {}
     for name, traj in runs.items():
-        numbers |= angles(traj, STEP, (0.05,), name) | contact_numbers(traj, STEP, name)
+        numbers |= angles(traj, STEP, (0.05,), name) | contact_numbers(traj, name)
     if not quick:
         numbers |= positions({n: np.asarray(runs[f"n = {n}"]["y"])[1 : LATE + 1] for n in COUNTS})
         numbers |= other_schemes(COUNTS)

@@ -67,7 +67,7 @@ def openings(on: np.ndarray) -> tuple[int, int]:
 
 def _bent_numbers(traj: Any, name: str) -> common.Numbers:
     """Numbers with the flexible rod; the mean force of a corner is that of all its impulses."""
-    numbers = contact_numbers(traj, FINE_STEP, name)
+    numbers = contact_numbers(traj, name)
     around = slice(at(traj, 0.046) + 1, at(traj, 0.054) + 1)
     mean = np.asarray(traj.impulse_normal)[around].sum(axis=0) / (8e-3)
     late = loaded(traj, FINE_STEP, UPPER)[np.asarray(traj.t) > 0.04]
@@ -103,8 +103,7 @@ def _paint(figure: Any, t: np.ndarray, series: dict[str, np.ndarray]) -> None:
         parts[name].set_xlabel("time $t$ [ms]")
     for name in ("all", "closure"):
         parts[name].set_ylabel("normal force [N]")
-    handles, names = parts["all"].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=2)
+    figure.legend(*parts["all"].get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
 
 @common.experiment

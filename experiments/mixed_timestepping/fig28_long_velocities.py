@@ -55,7 +55,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     bent = bent_runs(LONG, LONG_STEP, LONG_STEPS, quick)
     for name, traj in bent.items():
         q = np.asarray(traj.q)[:, :1]
-        numbers |= instants({name: q}, rows, ("theta1",)) | contact_numbers(traj, LONG_STEP, name)
+        numbers |= instants({name: q}, rows, ("theta1",)) | contact_numbers(traj, name)
     drawn = {name: np.asarray(traj.v)[:, :2] for name, traj in bent.items()}
     paint = functools.partial(paint_pair, (r"$\omega_1$ [rad/s]", r"$\omega_2$ [rad/s]"))
     return finish(__file__, folder, numbers, t, series, drawn, (16.0, 10.0), paint, quick)

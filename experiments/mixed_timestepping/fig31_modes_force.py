@@ -62,7 +62,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     runs["20 elements"] = driven_run(Rod(), "Bathe", STEP, STEPS)
     numbers: common.Numbers = {}
     for name, traj in runs.items():
-        numbers |= contact_numbers(traj, STEP, name)
+        numbers |= contact_numbers(traj, name)
         impulse = np.asarray(traj.impulse_normal)[:, 2:].sum()
         numbers[f"{name}: impulse of the lower wall up to 0.02 s [N s]"] = float(impulse)
     series = {name: wall_forces(traj)[1][:, None] for name, traj in runs.items()}

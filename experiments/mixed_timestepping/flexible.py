@@ -93,7 +93,7 @@ def angles(traj: nsjax.Trajectory, dt: float, instants: tuple[float, ...], name:
     }
 
 
-def contact_numbers(traj: nsjax.Trajectory, dt: float, name: str) -> common.Numbers:
+def contact_numbers(traj: nsjax.Trajectory, name: str) -> common.Numbers:
     """Impulses, forces and the energy of the vibrations of a run."""
     struck = impulse_steps(traj)
     return {
@@ -140,26 +140,23 @@ def paint_paths(figure: Any, runs: Mapping[str, nsjax.Trajectory], zoom: tuple[f
     heights = 1e3 * np.concatenate(window)
     margin = 0.05 * np.ptp(heights)
     parts["zoom"].set(xlim=zoom, ylim=(heights.min() - margin, heights.max() + margin))
-    handles, names = parts["all"].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=3)
+    figure.legend(*parts["all"].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 
 def paint_series(figure: Any, t: np.ndarray, series: Mapping[str, np.ndarray], labels: tuple[str, ...],
-                 zoom: tuple[float, float] | None = None) -> None:  # fmt: skip
+                 zoom: tuple[float, float]) -> None:  # fmt: skip
     """Columns of every series over time [s], one above the other; at the right a part of the time."""
-    axes = figure.subplots(len(labels), 1 if zoom is None else 2, squeeze=False)
+    axes = figure.subplots(len(labels), 2, squeeze=False)
     for row, label in enumerate(labels):
         for axis in axes[row]:
             for (name, x), colour in zip(series.items(), COLOURS, strict=False):
                 axis.plot(1e3 * t, x[:, row], color=colour, label=NAMES.get(name, name), linewidth=0.7)
             axis.set_xlabel("time $t$ [ms]" if row == len(labels) - 1 else "")
         axes[row, 0].set(ylabel=label, xlim=(0.0, 1e3 * t[-1]))
-        if zoom is not None:
-            inside = (1e3 * t >= zoom[0]) & (1e3 * t <= zoom[1])
-            values = np.concatenate([x[inside, row] for x in series.values()])
-            axes[row, 1].set(xlim=zoom, ylim=(values.min(), values.max()))
-    handles, names = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=3)
+        inside = (1e3 * t >= zoom[0]) & (1e3 * t <= zoom[1])
+        values = np.concatenate([x[inside, row] for x in series.values()])
+        axes[row, 1].set(xlim=zoom, ylim=(values.min(), values.max()))
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 
 def paint_pattern(axis: Any, kinds: np.ndarray, names: list[str], title: str) -> None:

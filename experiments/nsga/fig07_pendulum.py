@@ -18,29 +18,11 @@ SHOWN = 1e-4
 
 
 def _paint(
-    figure: Any,
-    curves: dict[str, Any],
-    errors: dict[str, dict[float, tuple[float, float]]],
-    failed: dict[str, list[float]],
+    figure: Any, curves: dict[str, Any], errors: published.Errors, failed: dict[str, list[float]]
 ) -> None:
     left, right = figure.subplots(1, 2)
-    second = left.twinx()
-    for name, (t, y, dy) in curves.items():
-        left.plot(t, y, color=published.COLOURS[name], label=name)
-        second.plot(t, dy, "--", color=published.COLOURS[name])
-    left.set_xlabel("time $t$ [s]")
-    left.set_ylabel("height of the tip [m]")
-    second.set_ylabel("its rate [m/s], dashed")
-    left.legend()
-    for name, by_step in errors.items():
-        for k, mark in enumerate(("o-", "s--")):
-            values = [e[k] for e in by_step.values()]
-            label = name if not k else None
-            right.loglog(list(by_step), values, mark, color=published.COLOURS[name], ms=3, label=label)
-    published.mark_failures(right, failed)
-    right.set_xlabel(r"time step $h$ [s]")
-    right.set_ylabel("relative error of height (o) and rate")
-    right.legend()
+    published.paint_motion(left, curves, "height of the tip")
+    published.paint_errors(right, errors, failed, "height")
 
 
 def _of_reference() -> common.Numbers:
@@ -59,7 +41,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     """Computes, saves, draws and compares; ``quick`` runs two step sizes, decoupled, without errors."""
     kinds = ("DS",) if quick else ("DS", "DSn", "CS")
     numbers: common.Numbers = {} if quick else _of_reference()
-    errors: dict[str, dict[float, tuple[float, float]]] = {kind: {} for kind in kinds}
+    errors: published.Errors = {kind: {} for kind in kinds}
     failed: dict[str, list[float]] = {kind: [] for kind in kinds}
     curves: dict[str, Any] = {}
     for name in kinds:

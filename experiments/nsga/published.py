@@ -82,6 +82,37 @@ def mark_failures(axis: Any, failed: Mapping[str, list[float]]) -> None:
     common.mark_failures(axis, {name: (COLOURS[name.split(",")[0]], x) for name, x in failed.items()})
 
 
+Errors = dict[str, dict[float, tuple[float, float]]]
+"""Relative errors of a position and its rate, by scheme and step size."""
+
+
+def paint_motion(axis: Any, curves: Mapping[str, Any], what: str) -> None:
+    """A position ``what`` over time and, dashed, its rate: times, positions and rates by scheme."""
+    rates = axis.twinx()
+    for name, (t, x, dx) in curves.items():
+        colour = COLOURS.get(name.split(",")[0], "black")
+        axis.plot(t, x, color=colour, label=name)
+        rates.plot(t, dx, "--", color=colour)
+    axis.set(xlabel="time $t$ [s]", ylabel=f"{what} [m]")
+    rates.set_ylabel("its rate [m/s], dashed")
+    axis.legend()
+
+
+def paint_errors(axis: Any, errors: Errors, failed: Mapping[str, list[float]], what: str) -> None:
+    """Errors of a position ``what`` and of its rate against the step size; crosses: failures."""
+    for name, by_step in errors.items():
+        colour = COLOURS[name.split(",")[0]]
+        for k, mark in enumerate(("o-", "s--")):
+            axis.loglog(
+                list(by_step), [both[k] for both in by_step.values()], mark, color=colour, ms=3,
+                mfc="none" if name.endswith("(c)") else colour, label=None if k else name,
+            )  # fmt: skip
+    axis.set(xlabel=r"time step $h$ [s]", ylabel=f"relative error of {what} (o) and rate")
+    if errors:
+        mark_failures(axis, failed)
+        axis.legend()
+
+
 def _paint_solves(figure: Any, found: dict[str, dict[float, Run]]) -> None:
     """Average and largest number of linear solves per step against the step size; crosses: failures."""
     for axis, what in zip(figure.subplots(1, 2), ("average", "largest"), strict=True):

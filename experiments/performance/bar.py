@@ -12,7 +12,6 @@ the time of a step is proportional to the unknowns.
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +25,7 @@ from nsjax.analysis import observed_order
 
 from .. import common
 from .side_by_side import per_step
+from .steps import numba_loop
 
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 SCHEMES: dict[str, Any] = {"generalized-alpha": schemes.generalized_alpha(0.8), "Moreau": schemes.moreau()}
@@ -56,22 +56,10 @@ def simulate(scheme: Any, bar: nsjax.Problem, steps: int) -> nsjax.Trajectory:
     return traj
 
 
-def numba_loop() -> Any:
-    """The module of the numba peer.
-
-    Raises:
-        ImportError: naming the extra, if numba is not installed.
-    """
-    try:
-        return importlib.import_module(f"{__package__}.bar_loop")
-    except ImportError as error:
-        raise ImportError("the numba row needs numba: pip install 'nsjax[bench]'") from error
-
-
 def run_numba(bar: nsjax.Problem, steps: int) -> Any:
     """``q, v`` of the peer at the end, and how many steps ended closed."""
     parameters = SCHEMES["generalized-alpha"].coef.parameters()
-    return numba_loop().run(bar, parameters, step_size(bar.system.nv - 1), steps)
+    return numba_loop("bar_loop").run(bar, parameters, step_size(bar.system.nv - 1), steps)
 
 
 def _one_size(elements: int, rounds: int) -> common.Numbers:
@@ -81,7 +69,7 @@ def _one_size(elements: int, rounds: int) -> common.Numbers:
         for name, scheme in SCHEMES.items()
     }
     try:
-        numba_loop()
+        numba_loop("bar_loop")
     except ImportError as missing:
         print(f"skipped: {missing}")
     else:
