@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import pathlib
 
 import numpy as np
@@ -19,6 +18,7 @@ from experiments.beams_joints import (
     table_chain,
     table_scaling,
 )
+from tests.experiments.results import check
 
 FIGURES = [
     "fig_ball_joint",
@@ -40,12 +40,7 @@ FIGURES = [
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_full(name: str, tmp_path: pathlib.Path) -> None:
-    module = importlib.import_module(f"experiments.beams_joints.{name}")
-    numbers = module.main(folder=tmp_path)
-    expected = common.load_expected(module.__file__)
-    assert [row for row in common.compare(numbers, expected) if not row.passed] == []
-    for suffix, size in ((".png", 10_000), (".npz", 400)):
-        assert (tmp_path / name).with_suffix(suffix).stat().st_size > size
+    check(f"beams_joints.{name}", tmp_path, False, sizes={".png": 10_000, ".npz": 400})
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from scipy.integrate import solve_ivp
 from experiments import common
 from experiments.mixed_timestepping import chain, fig05_transition, rigid, table6_unilateral
 from nsjax import analysis, schemes
+from tests.experiments.results import check, missed
 from tests.references.slider_crank import AT_REST, TABLE_2, Data, event_driven
 
 QUICK = [
@@ -38,7 +39,7 @@ SHORTENED = {
 COSTS = ["table3_cost_bilateral", "table5_cost_unilateral"]
 
 
-load_expected = functools.partial(common.load_expected, rigid.__file__, file="expected_rigid.json")
+load_expected = functools.partial(common.load_expected, rigid.__file__)
 
 
 def run(name: str, folder: pathlib.Path, quick: bool) -> common.Numbers:
@@ -46,19 +47,11 @@ def run(name: str, folder: pathlib.Path, quick: bool) -> common.Numbers:
     return dict(numbers)
 
 
-def missed(numbers, expected):
-    return [row for row in common.compare(numbers, expected) if not row.passed]
-
-
 def check_figure(name: str, folder: pathlib.Path, quick: bool, without: str | None) -> None:
-    numbers = run(name, folder, quick)
-    expected = load_expected(name, without=without)
-    assert expected
-    assert missed(numbers, expected) == []
-    for suffix in (".png", ".npz"):
-        assert (folder / name).with_suffix(suffix).stat().st_size > 5_000
-    with np.load(folder / f"{name}.npz") as data:
-        assert all(np.all(np.isfinite(data[key])) for key in data.files)
+    check(
+        f"mixed_timestepping.{name}", folder, quick, file="expected_rigid.json", without=without,
+        sizes={".png": 5_000, ".npz": 5_000}, finite=True,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -7,11 +7,8 @@ import pytest
 
 from experiments import common
 from experiments.mixed_timestepping import fig22_convergence, table4_bilateral
+from tests.experiments.results import missed
 from tests.references.slider_crank import Data, bilateral
-
-
-def missed(numbers, expected):
-    return [row for row in common.compare(numbers, expected) if not row.passed]
 
 
 def test_table4(tmp_path, capsys):
