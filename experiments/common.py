@@ -18,14 +18,18 @@ import contextlib
 import contextvars
 import functools
 import json
+import os
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from nsjax import Trajectory
 
 Numbers = dict[str, float]
 
@@ -62,17 +66,19 @@ class Row:
 
 
 def load_expected(
-    beside: str, experiment: str, *, file: str = "expected.json", without: str | None = None
+    beside: str | Path, experiment: str = "", *, file: str = "expected*.json", without: str | None = None
 ) -> dict[str, dict[str, Any]]:
     """Expected numbers of one experiment; those that a paper prints have ``print``.
 
     Args:
-        beside: path of a module in the folder of the file.
-        experiment: name of the experiment's module.
-        file: name of the file.
+        beside: path of the experiment's module, or of one in its folder.
+        experiment: name of the experiment's module; that of ``beside`` if not given.
+        file: name or pattern of the files in the folder.
         without: text; numbers whose names contain it are left out.
     """
-    found = dict(json.loads((Path(beside).parent / file).read_text(encoding="utf-8"))[experiment])
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted(Path(beside).parent.glob(file)):
+        found |= json.loads(path.read_text(encoding="utf-8")).get(experiment or Path(beside).stem, {})
     return {name: entry for name, entry in found.items() if without is None or without not in name}
 
 
@@ -162,28 +168,43 @@ def report(rows: list[Row]) -> str:
 
 
 def finish(
-    path: Path,
+    beside: str,
+    folder: str | Path | None,
     numbers: Numbers,
-    arrays: Mapping[str, Any],
-    size: tuple[float, float],
-    paint: Callable[[Any], None],
-    expected: Mapping[str, Mapping[str, Any]],
-    computed: bool = True,
+    arrays: Mapping[str, Any] | None = None,
+    size: tuple[float, float] = (16.0, 7.0),
+    paint: Callable[[Any], None] | None = None,
+    *,
+    table: str = "",
+    expected: Mapping[str, Mapping[str, Any]] | None = None,
+    quick: bool = False,
 ) -> Numbers:
-    """Saves, draws and compares a figure; returns its numbers.
+    """Saves, draws, prints and compares the results of an experiment; returns its numbers.
 
     Args:
-        path: path of the results, without suffix.
+        beside: path of the experiment's module, which names the results.
+        folder: folder for the results; None for ``results/<paper>``.
         numbers, arrays: computed numbers and arrays.
         size: width and height of the figure [cm].
-        paint: function that draws on an empty figure.
-        expected: expected numbers.
-        computed: whether all numbers were computed; otherwise only the computed ones are compared.
+        paint: function that draws on an empty figure; None for none.
+        table: text that is printed and saved.
+        expected: expected numbers; those of `load_expected` if not given.
+        quick: whether the quick form may have left out numbers: only the computed ones are compared.
     """
-    save_data(path, arrays)
-    draw(path, *size, paint)
-    asked = {name: entry for name, entry in expected.items() if computed or name in numbers}
-    report(compare(numbers, asked))
+    path = results(beside, folder)
+    if arrays is not None:
+        save_data(path, arrays)
+    if paint is not None:
+        draw(path, *size, paint)
+    if table:
+        print(table)
+        path.with_suffix(".txt").write_text(table + "\n", encoding="utf-8")
+    asked = load_expected(beside) if expected is None else expected
+    if expected is None and not asked:
+        raise KeyError(f"{path.name}: no expected numbers beside {beside}")
+    asked = {name: entry for name, entry in asked.items() if not quick or name in numbers}
+    if asked:
+        report(compare(numbers, asked))
     return numbers
 
 
@@ -214,11 +235,34 @@ def experiment(main: Main) -> Main:
     return run
 
 
-def results_folder(paper: str, folder: str | Path | None) -> Path:
-    """The folder for results, made if missing: ``results/<paper>`` below the current directory."""
-    path = Path("results") / paper if folder is None else Path(folder)
+def run(problem: Any, scheme: Any, dt: float, steps: int, every: int = 1, **options: Any) -> Trajectory:
+    """A run in which all steps went well; ``options`` are further ones of `nsjax.simulate`.
+
+    Raises:
+        RunError: if a step failed.
+    """
+    from nsjax import simulate
+
+    system, params, state = problem
+    traj = simulate(system, params, state, scheme, dt=dt, steps=steps, every=every, **options)
+    traj.raise_for_status()
+    return traj
+
+
+def results(beside: str, folder: str | Path | None) -> Path:
+    """Path of the results of an experiment, without suffix: the name of its module, in the given folder or
+    in ``results/<paper>`` below the current one, which is made if missing.
+    """
+    module = Path(beside)
+    path = Path("results") / module.parent.name if folder is None else Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    return path
+    return path / module.stem
+
+
+def reference_data(name: str) -> Path:
+    """Place of data of others: in ``NSJAX_DATA``, or in ``shared/data`` beside the checkout."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    return Path(os.environ.get("NSJAX_DATA", beside)) / name
 
 
 def save_data(path: Path, arrays: Mapping[str, Any]) -> None:

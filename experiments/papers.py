@@ -110,12 +110,10 @@ def first_line(file: pathlib.Path) -> str:
 
 def evidence(name: str) -> str:
     """Counts of compared numbers of an experiment by kind, from the strongest to the weakest."""
-    folder, _, experiment = name.partition("/")
     counts: collections.Counter[str] = collections.Counter()
-    for file in sorted((pathlib.Path(__file__).parent / folder).glob("expected*.json")):
-        for entry in json.loads(file.read_text(encoding="utf-8")).get(experiment, {}).values():
-            counts[entry["kind"]] += 1
-            counts["print"] += "factor" in entry
+    for entry in common.load_expected(pathlib.Path(__file__).with_name(name)).values():
+        counts[entry["kind"]] += 1
+        counts["print"] += "factor" in entry
     return ", ".join(f"{counts[kind]} {kind}" for kind in common.KINDS if counts[kind]) or "none"
 
 

@@ -30,7 +30,7 @@ from nsjax.analysis.secants import (
 )
 from nsjax.contact.criteria import criteria_of
 from nsjax.core import InputError, checks
-from nsjax.core.keys import Key, find, parse_parameter, put
+from nsjax.core.keys import Key, number_at, parse_parameter, put
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, contact_names
 from nsjax.notes import SERIOUS, describe
@@ -188,7 +188,9 @@ def check_gradient(
     if samples < 2 * DEGREE or samples % 2 == 0:
         raise InputError(f"samples = {samples}; it must be odd and at least {2 * DEGREE + 1}")
     keys = tuple(parse_parameter(name, "check_gradient") for name in parameters)
-    at = np.array([_value(problem, key, name) for key, name in zip(keys, parameters, strict=True)])
+    base = _base(problem)
+    named = zip(keys, parameters, strict=True)
+    at = np.array([number_at(base, key, "check_gradient", name) for key, name in named])
     names, read = reader(problem, outputs)
     plan = _Plan(
         keys=keys, read=read, steps=steps, every=every or steps, events=events,
@@ -234,14 +236,6 @@ class _Plan:
 def _base(problem: Problem) -> dict[str, Any]:
     """The numbers of a problem by the roots of their names."""
     return {"params": problem.params, "state": problem.state}
-
-
-def _value(problem: Problem, key: Key, name: str) -> float:
-    """The number behind a name."""
-    value = np.asarray(find(_base(problem), key, "check_gradient"), float)
-    if key.index is None and value.ndim:
-        raise InputError(f"check_gradient: {name!r} has shape {value.shape}; name one entry: '{name}[0]'")
-    return float(value if key.index is None else value[key.index])
 
 
 def _changed(problem: Problem, keys: tuple[Key, ...], x: Any) -> Problem:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jax import lax
 
-from nsjax.core.arguments import check_is
+from nsjax.core.arguments import check_is, check_one_run
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, check_whole
 from nsjax.core.operators import prepared, refreshed
@@ -140,10 +140,7 @@ def _check(problem: Problem, traj: Trajectory, frames: int, who: str) -> None:
         check_is(who, name, value, cls)
     if is_traced((traj.t, traj.q)):
         raise InputError(f"{who}: draws the numbers of a finished run; call it outside transformations")
-    if np.ndim(traj.t) != 1:
-        raise InputError(f"{who}: t has shape {np.shape(traj.t)}; pass one run, not a batch")
-    if traj.system != problem.system:
-        raise InputError(f"{who}: traj is not a run of this problem's system; pass the problem it ran")
+    check_one_run(who, traj, problem)
     if problem.system.shapes is None:
         raise InputError(
             f"{who}: the system {problem.system.name or 'without a name'} has no shapes; give "

@@ -245,9 +245,7 @@ def largest_step(scheme: Scheme, modes: FastestModes, dt: float) -> float | None
     return float(steps[max(0, int(np.argmin(stable)) - 1)])
 
 
-def warn_of_step(
-    system: System, params: PyTree, state: State, scheme: Scheme, dt: Any, *, stacklevel: int = 3
-) -> bool:
+def warn_of_step(system: System, params: PyTree, state: State, scheme: Scheme, dt: Any) -> bool:
     """Warns before a run or a sweep if its step is above the largest stable one.
 
     The limit is an estimate at one state with open contacts. It may change during the motion of a nonlinear
@@ -256,7 +254,6 @@ def warn_of_step(
     Args:
         system, params, state, scheme: the run.
         dt: step size [s], or (lanes,) of a sweep.
-        stacklevel: as in `warnings.warn`.
 
     Returns:
         Whether it has warned.
@@ -282,7 +279,7 @@ def warn_of_step(
         f"(estimated {where}: {why}); a run diverges wherever this motion is excited. Take a smaller dt, "
         f"{_stable_at(system, params, state, scheme, largest)}or an implicit scheme, "
         "schemes.generalized_alpha() for instance",
-        stacklevel=stacklevel,
+        stacklevel=3,
     )
     return True
 

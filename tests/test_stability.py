@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import nsjax
 from nsjax import State, System, models, schemes, stability, status
+from tests.points import unit_mass
 
 MASSES = 6
 STIFFNESS = np.array([1.0, 1.0, 1e4, 1.0, 1e6, 1.0])  # of the springs, from the wall on
@@ -28,10 +28,6 @@ def _matrix(k):
 
 
 MATRIX = _matrix(STIFFNESS)
-
-
-def unit_mass(q, p):
-    return jnp.eye(q.shape[0])
 
 
 def pull(t, q, v, p):

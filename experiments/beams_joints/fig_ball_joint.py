@@ -103,9 +103,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     }
     if not quick:
         numbers["order in time"] = shared.order([x[-1] for x in tips])
-    return shared.finish(
-        "fig_ball_joint", __file__, folder, numbers, {"t": times, "tip": tips[-1], "rigid": wanted}, 6.0,
-        lambda figure: _paint(figure, times, tips[-1], wanted), quick,
+    return common.finish(
+        __file__, folder, numbers, {"t": times, "tip": tips[-1], "rigid": wanted}, (17.0, 6.0),
+        lambda f: _paint(f, times, tips[-1], wanted), quick=quick,
     )  # fmt: skip
 
 

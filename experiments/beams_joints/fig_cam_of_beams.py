@@ -132,10 +132,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             "steel: median relative error of the force": float(np.median(np.abs(means))),
         }
     arrays = {"theta": theta, "off": off[-1], "force": force, "wanted": wanted}
-    return shared.finish(
-        "fig_cam_of_beams", __file__, folder, numbers, arrays, 6.0,
-        lambda figure: _paint(figure, theta, off, force), quick,
-    )  # fmt: skip
+    return common.finish(
+        __file__, folder, numbers, arrays, (17.0, 6.0), lambda f: _paint(f, theta, off, force), quick=quick
+    )
 
 
 if __name__ == "__main__":

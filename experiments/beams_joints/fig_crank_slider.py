@@ -72,7 +72,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         numbers[f"stiff: slider at {instant} s [m]"] = float(q[round(instant / 1e-3), -1, 0])
     soft = mechanism(E=2e8, side=0.01)
     traj = shared.run(soft, SCHEME, 5e-4, 0.5)
-    work = shared.work_of_drive(traj, "drive", np.full(len(traj.t), SPEED))
+    work = shared.work_of_drive(traj, np.full(len(traj.t), SPEED))
     numbers["soft: energy that the drive does not account for"] = shared.imbalance(traj, work)
     q = shared.poses(traj)
     off = np.linalg.norm(q[:, 5, :2] - 0.5 * (q[:, 3, :2] + q[:, 7, :2]), axis=1)
@@ -81,9 +81,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     numbers["soft: largest gap of a joint [m]"] = float(max(np.abs(x).max() for x in gaps))
     t = np.asarray(traj.t)
     rows = [round(x / 5e-4) for x in SHOWN]
-    return shared.finish(
-        "fig_crank_slider", __file__, folder, numbers, {"t": t, "q": q, "work": work}, 6.0,
-        lambda figure: _paint(figure, q, rows, t), quick,
+    return common.finish(
+        __file__, folder, numbers, {"t": t, "q": q, "work": work}, (17.0, 6.0),
+        lambda f: _paint(f, q, rows, t), quick=quick,
     )  # fmt: skip
 
 

@@ -57,7 +57,7 @@ def momenta(problem: Problem, traj: Any) -> tuple[np.ndarray, np.ndarray]:
     return found[:, :, :3].sum(axis=1), spin
 
 
-def work(problem: Problem, traj: Any) -> np.ndarray:
+def work(traj: Any) -> np.ndarray:
     """The work of force and moment at every row, by the trapezoidal rule [J]."""
     t, q = np.asarray(traj.t), shared.poses(traj)[:, 0]
     v = np.asarray(traj.v).reshape(len(t), -1, 6)[:, 0]
@@ -89,7 +89,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     linear, spin = momenta(problem, traj)
     mass = np.where(np.isin(np.arange(ELEMENTS + 1), (0, ELEMENTS)), 0.5, 1.0) / ELEMENTS
     centre, energy = np.einsum("n,tni->ti", mass, q[:, :, :3]), np.asarray(traj["energy"])
-    late, given = energy[five:], work(problem, traj)
+    late, given = energy[five:], work(traj)
     numbers = {
         "error of the momentum from 5 s on": float(np.abs(linear[five:] - [50.0, 0.0, 0.0]).max()),
         "centre at 5 s [m]": float(centre[five, 0]), "centre at 10 s [m]": float(centre[-1, 0]),
@@ -104,10 +104,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         finer = [shared.run(problem, SCHEME, STEP / k, 5.0) for k in (1, 2, 4)]
         numbers["order in time"] = shared.order([shared.poses(x)[-1, :, :3] for x in finer])
     arrays = {"t": t, "q": q, "energy": energy}
-    return shared.finish(
-        "fig_flying_beam", __file__, folder, numbers, arrays, 6.0,
-        lambda figure: _paint(figure, t, q, energy), quick,
-    )  # fmt: skip
+    return common.finish(
+        __file__, folder, numbers, arrays, (17.0, 6.0), lambda f: _paint(f, t, q, energy), quick=quick
+    )
 
 
 if __name__ == "__main__":

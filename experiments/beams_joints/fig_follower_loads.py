@@ -127,9 +127,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         numbers["flutter, extrapolated, of EI/L^2"] = last[1] + (last[1] - last[0]) / 3.0
         numbers["order in time"] = shared.order(fine)
     arrays = {"t": times, "centre": centres[-1], "wanted": wanted, "loads": np.array(list(loads.values()))}
-    return shared.finish(
-        "fig_follower_loads", __file__, folder, numbers, arrays, 6.0,
-        lambda figure: _paint(figure, centres[-1], wanted, loads), quick,
+    return common.finish(
+        __file__, folder, numbers, arrays, (17.0, 6.0), lambda f: _paint(f, centres[-1], wanted, loads),
+        quick=quick,
     )  # fmt: skip
 
 

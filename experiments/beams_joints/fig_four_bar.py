@@ -93,12 +93,11 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         gaps = [q[:, n, :3] - q[:, n + 1, :3], q[:, 2 * n + 1, :3] - q[:, 2 * n + 2, :3]]
         numbers[f"{name}: largest gap of a joint [m]"] = float(max(np.abs(x).max() for x in gaps))
         rate = np.asarray(jax.vmap(jax.grad(angle))(jnp.asarray(t)))
-        work = shared.work_of_drive(traj, "drive", rate)
+        work = shared.work_of_drive(traj, rate)
         numbers[f"{name}: energy that the drive does not account for"] = shared.imbalance(traj, work)
-    return shared.finish(
-        "fig_four_bar", __file__, folder, numbers, arrays, 6.5,
-        lambda figure: _paint(figure, t, q, errors), quick,
-    )  # fmt: skip
+    return common.finish(
+        __file__, folder, numbers, arrays, (17.0, 6.5), lambda f: _paint(f, t, q, errors), quick=quick
+    )
 
 
 if __name__ == "__main__":

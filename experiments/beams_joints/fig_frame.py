@@ -104,9 +104,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         coarse, middle, fine = limits
         numbers["order in the mesh"] = float(np.log2((coarse - middle) / (middle - fine)))
         numbers["limit load, extrapolated"] = fine + (fine - middle) / 3.0
-    return shared.finish(
-        "fig_frame", __file__, folder, numbers, {"q": q, **arrays}, 7.0,
-        lambda figure: _paint(figure, curves, q), quick,
+    return common.finish(
+        __file__, folder, numbers, {"q": q, **arrays}, (17.0, 7.0), lambda f: _paint(f, curves, q),
+        quick=quick,
     )  # fmt: skip
 
 

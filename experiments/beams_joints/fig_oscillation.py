@@ -142,9 +142,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         numbers[f"{WEAK}: {what}, of Newmark's"] = numbers[f"{WEAK}: {what}"] / numbers[f"Newmark: {what}"]
     t = STEP * np.arange(len(force))
     arrays = {f"{name}, {what}": both[k] for name, both in curves.items() for k, what in enumerate("fa")}
-    return shared.finish(
-        "fig_oscillation", __file__, folder, numbers, {"t": t, **arrays}, 9.0,
-        lambda figure: _paint(figure, t, curves), quick,
+    return common.finish(
+        __file__, folder, numbers, {"t": t, **arrays}, (17.0, 9.0), lambda f: _paint(f, t, curves),
+        quick=quick,
     )  # fmt: skip
 
 

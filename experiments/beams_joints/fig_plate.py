@@ -106,8 +106,8 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         first = float(traj.t[closes[0]]) if len(closes) else float("nan")
         numbers[f"{name}: first touch, of that of linear modes"] = first / touch
     arrays = {f"{name} tip": curve[1] for name, curve in curves.items()} | {"q": q}
-    return shared.finish(
-        "fig_plate", __file__, folder, numbers, arrays, 7.0, lambda figure: _paint(figure, curves, q), quick
+    return common.finish(
+        __file__, folder, numbers, arrays, (17.0, 7.0), lambda f: _paint(f, curves, q), quick=quick
     )
 
 

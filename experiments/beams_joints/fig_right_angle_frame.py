@@ -75,10 +75,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     numbers["energy: order of its spread to 4 s"] = float(np.log2(np.ptp(late[1]) / np.ptp(late[2])))
     numbers["order in time"] = shared.order([shared.poses(x)[-1, :, :3] for x in finer])
     arrays = {"t": t, "q": q, "energy": energy}
-    return shared.finish(
-        "fig_right_angle_frame", __file__, folder, numbers, arrays, 8.0,
-        lambda figure: _paint(figure, t, q, energy), quick,
-    )  # fmt: skip
+    return common.finish(
+        __file__, folder, numbers, arrays, (17.0, 8.0), lambda f: _paint(f, t, q, energy), quick=quick
+    )
 
 
 if __name__ == "__main__":

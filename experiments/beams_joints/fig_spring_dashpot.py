@@ -100,10 +100,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     if not quick:
         numbers["order in time"] = shared.order([x[-1] for x in tips])
     both = np.stack([energy, energy[0] - taken])
-    return shared.finish(
-        "fig_spring_dashpot", __file__, folder, numbers,
-        {"t": times, "end": tips[-1], "rigid": wanted, "energy": energy, "taken": taken}, 6.0,
-        lambda figure: _paint(figure, times, tips[-1], wanted, both), quick,
+    return common.finish(
+        __file__, folder, numbers,
+        {"t": times, "end": tips[-1], "rigid": wanted, "energy": energy, "taken": taken}, (17.0, 6.0),
+        lambda f: _paint(f, times, tips[-1], wanted, both), quick=quick,
     )  # fmt: skip
 
 

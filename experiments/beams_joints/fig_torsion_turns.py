@@ -93,10 +93,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     }
     if not quick:
         numbers["order in time"] = float(np.log2(error[1] / error[2]))
-    return shared.finish(
-        "fig_torsion_turns", __file__, folder, numbers,
-        {"t": times, "angle": ends[-1], "wanted": wanted}, 6.0,
-        lambda figure: _paint(figure, times, ends[-1], wanted), quick,
+    return common.finish(
+        __file__, folder, numbers, {"t": times, "angle": ends[-1], "wanted": wanted}, (17.0, 6.0),
+        lambda f: _paint(f, times, ends[-1], wanted), quick=quick,
     )  # fmt: skip
 
 

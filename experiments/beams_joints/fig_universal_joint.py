@@ -82,9 +82,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         near = ratio[low] + (k - low) * (ratio[low + 1] - ratio[low])
         numbers[f"ratio at {degrees} degrees"] = float(near)
     arrays = {"theta": theta, "angle": turned, "ratio": ratio}
-    return shared.finish(
-        "fig_universal_joint", __file__, folder, numbers, arrays, 6.0,
-        lambda figure: _paint(figure, theta, error, ratio), quick,
+    return common.finish(
+        __file__, folder, numbers, arrays, (17.0, 6.0), lambda f: _paint(f, theta, error, ratio),
+        quick=quick,
     )  # fmt: skip
 
 

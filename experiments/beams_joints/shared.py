@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,15 +11,11 @@ import nsjax
 from .. import common
 
 Z = (0.0, 0.0, 1.0)
-PAPER = "beams_joints"
 
 
 def run(problem: Any, scheme: Any, dt: float, time: float, every: int = 1) -> nsjax.Trajectory:
-    """A run; raises an error if a step failed."""
-    system, params, state = problem
-    traj = nsjax.simulate(system, params, state, scheme, dt=dt, steps=round(time / dt), every=every)
-    traj.raise_for_status()
-    return traj
+    """`common.run` for so many seconds."""
+    return common.run(problem, scheme, dt, round(time / dt), every)
 
 
 def poses(traj: nsjax.Trajectory) -> np.ndarray:
@@ -38,9 +32,9 @@ def order(values: list[np.ndarray]) -> float:
     return float(np.log2(coarse / fine))
 
 
-def work_of_drive(traj: nsjax.Trajectory, joint: str, rate: np.ndarray) -> np.ndarray:
-    """Work of a driven hinge about z at every row, by the trapezoidal rule [J]."""
-    power = np.asarray(traj.joint(joint).torque)[:, 2] * rate
+def work_of_drive(traj: nsjax.Trajectory, rate: np.ndarray) -> np.ndarray:
+    """Work of the hinge ``drive`` about z at every row, by the trapezoidal rule [J]."""
+    power = np.asarray(traj.joint("drive").torque)[:, 2] * rate
     steps = np.diff(np.asarray(traj.t))
     return np.concatenate([[0.0], np.cumsum(0.5 * steps * (power[1:] + power[:-1]))])
 
@@ -51,13 +45,3 @@ def imbalance(traj: nsjax.Trajectory, work: np.ndarray) -> float:
     gained = energy - energy[1]  # the first row has no multipliers
     given = work - work[1]
     return float(np.max(np.abs(gained - given)[1:]) / np.max(np.abs(np.asarray(traj["kinetic"]))))
-
-
-def finish(
-    name: str, beside: str, folder: str | Path | None, numbers: common.Numbers, arrays: dict[str, Any],
-    height: float, paint: Callable[[Any], None], quick: bool,
-) -> common.Numbers:  # fmt: skip
-    """Saves, draws and compares the results of an experiment."""
-    path = common.results_folder(PAPER, folder) / name
-    expected = common.load_expected(beside, name)
-    return common.finish(path, numbers, arrays, (17.0, height), paint, expected, computed=not quick)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from nsjax import schemes
+from nsjax.analysis import observed_order
 from nsjax.core import Problem
 from nsjax.multibody import assemble, beam, circular, fixed
 
@@ -65,11 +66,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     if not quick:
         links = fig_four_bar.mechanism(1.0, LINK)
         numbers["four-bar: CPU time of a step [us]"] = 1e6 * cost(links, fig_four_bar.SCHEME, 1e-3)[0]
-    slope = float(np.polyfit(np.log(counts), np.log(seconds), 1)[0])
-    numbers["slope"] = slope
-    return shared.finish(
-        "table_chain", __file__, folder, numbers, {"elements": counts, "seconds": seconds}, 7.0,
-        lambda figure: _paint(figure, counts, seconds), quick,
+    numbers["slope"] = observed_order(counts, seconds)
+    return common.finish(
+        __file__, folder, numbers, {"elements": counts, "seconds": seconds}, (17.0, 7.0),
+        lambda f: _paint(f, counts, seconds), quick=quick,
     )  # fmt: skip
 
 

@@ -160,9 +160,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             numbers[f"package: iterations, rows times {scale:.3g}"] = count
         numbers["package: difference of the iterations"] = max(counts) - min(counts)
         numbers["package: largest difference of the motion"] = off
-    return shared.finish(
-        "table_scaling", __file__, folder, numbers, {"dt": STEPS, **conditions}, 7.0,
-        lambda figure: _paint(figure, conditions), quick,
+    return common.finish(
+        __file__, folder, numbers, {"dt": STEPS, **conditions}, (17.0, 7.0),
+        lambda f: _paint(f, conditions), quick=quick,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import nsjax
 from nsjax import schemes
 from nsjax.multibody import assemble, body, contact, hinge, joint_spring, plane, profile, slide, sphere
 
-from . import shared
+from .. import common
 
 RADIUS, ECCENTRICITY, ROLLER = 0.04, 0.012, 0.01
 MASS, STIFFNESS, PRELOAD, GRAVITY = 0.5, 2000.0, 20.0, 9.81
@@ -86,7 +86,7 @@ def turning(problem: Any, height: Any, speed: float, turns: float = 1.0) -> nsja
     start = float(height(np.array(-np.pi / 2)))
     problem = problem.replace(initial_q=[0.0, start], initial_v=[speed, ECCENTRICITY * speed])
     dt = 2.0 * np.pi / speed / STEPS
-    return shared.run(problem, schemes.nsga_decoupled(), dt, round(turns * STEPS))
+    return common.run(problem, schemes.nsga_decoupled(), dt, round(turns * STEPS))
 
 
 def angle(traj: nsjax.Trajectory) -> np.ndarray:

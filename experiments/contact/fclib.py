@@ -15,7 +15,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import functools
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -98,13 +97,12 @@ class Outcome:
 
 
 def data_folder() -> Path:
-    """Folder ``fclib`` of the reference data: ``NSJAX_DATA``, else ``shared/data`` beside the checkout.
+    """Folder ``fclib`` of the reference data, see `common.reference_data`.
 
     Raises:
         FileNotFoundError: if it is absent.
     """
-    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    folder = Path(os.environ.get("NSJAX_DATA", beside)) / "fclib"
+    folder = common.reference_data("fclib")
     if not folder.is_dir():
         raise FileNotFoundError(f"no contact problems in {folder}; set NSJAX_DATA to the folder above it")
     return folder
@@ -363,7 +361,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     data = data_folder()
     names = index(data, QUICK_CONTACTS if quick else None)
     outcomes = run(data, names, METHODS, 0.5 if quick else BUDGET)
-    numbers = write(common.results_folder("contact", folder), outcomes)
+    numbers = write(common.results(__file__, folder).parent, outcomes)
     for method in METHODS:
         print(
             f"{method}: {numbers[f'solved_{method}']:.0f} of {len(names)} to 1e-8 of the natural map, "

@@ -11,7 +11,6 @@ from nsjax import schemes
 from nsjax.multibody import assemble, body, box, contact, plane
 
 from .. import common
-from . import shared
 
 COUNT, HALF, MASS, GRAVITY, FRICTION = 10, 0.05, 1.0, 9.81, 0.5
 DT, STEPS = 1e-3, 100_000
@@ -33,7 +32,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     """Computes, saves, draws and compares; ``quick`` runs three boxes for a hundredth of the steps."""
     steps, count = (STEPS // 100, 3) if quick else (STEPS, COUNT)
     problem = stack(count)
-    traj = shared.run(problem, schemes.moreau(), DT, steps, every=steps // 100)
+    traj = common.run(problem, schemes.moreau(), DT, steps, every=steps // 100)
     moved = np.max(np.abs(np.asarray(traj.q) - np.asarray(problem.state.q)), axis=1)
     weights = MASS * GRAVITY * np.arange(count, 0, -1)
     forces = [np.asarray(traj.contact(f"on{k}").force)[1:] for k in range(count)]
@@ -58,7 +57,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         other.set(xlabel="t [s]", ylabel="largest error of a load [N]")
 
     arrays = {"t": np.asarray(traj.t), "moved": moved, "loads": loads}
-    return shared.finish("fig_box_stack", __file__, folder, numbers, arrays, paint, quick)
+    return common.finish(__file__, folder, numbers, arrays, (14.0, 6.0), paint, quick=quick)
 
 
 if __name__ == "__main__":

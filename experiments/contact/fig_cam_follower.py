@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import common
-from . import cam, shared
+from . import cam
 
 SLOW, FAST = 50.0, 120.0
 BRACKET, HALVINGS = 0.03, 12
@@ -78,7 +78,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         path.set(xlabel="angle of the cam [deg]", ylabel=f"lift at {FAST:g} rad/s [mm]")
         load.legend()
 
-    return shared.finish("fig_cam_follower", __file__, folder, numbers, arrays, paint, quick)
+    return common.finish(__file__, folder, numbers, arrays, (14.0, 6.0), paint, quick=quick)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from nsjax import schemes
 from nsjax.multibody import assemble, beam, body, capsule, circular, contact, tube
 
 from .. import common
-from . import shared
 
 RADIUS, HALF, SPEED, ASIDE = 0.02, 0.25, 1.0, 0.15
 MASSES = (1.0, 2.0)
@@ -66,7 +65,7 @@ def beams(aside: float) -> Any:
 def of_beams(aside: float) -> dict[str, float]:
     """Numbers of the beams: momentum of both centres, and the gap before the impact."""
     steps = round(TIME / FINE)
-    traj = shared.run(beams(aside), schemes.moreau(), FINE, steps, every=steps // 500)
+    traj = common.run(beams(aside), schemes.moreau(), FINE, steps, every=steps // 500)
     shares = np.full(ELEMENTS + 1, 1.0 / ELEMENTS)
     shares[[0, -1]] *= 0.5
 
@@ -93,7 +92,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     numbers: common.Numbers = {}
     arrays: dict[str, Any] = {}
     for name, aside in (("central", 0.0), ("aside", ASIDE)):
-        traj = shared.run(crossed(aside), schemes.moreau(), DT, round(TIME / DT))
+        traj = common.run(crossed(aside), schemes.moreau(), DT, round(TIME / DT))
         upper, lower = (np.asarray(traj.body(x).velocity) for x in ("upper", "lower"))
         push = impulse(aside)
         momentum = MASSES[0] * upper + MASSES[1] * lower - [0.0, 0.0, -MASSES[0] * SPEED]
@@ -120,7 +119,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             axes.set(title=name, xlabel="t [s]", ylabel="velocity of the centre [m/s]")
             axes.legend()
 
-    return shared.finish("fig_crossed_cylinders", __file__, folder, numbers, arrays, paint, quick)
+    return common.finish(__file__, folder, numbers, arrays, (14.0, 6.0), paint, quick=quick)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from nsjax import schemes
 from nsjax.multibody import assemble, body, box, contact, plane, points
 
 from .. import common
-from . import shared
 
 HEIGHT, WIDTH, PITCH, MASS, GRAVITY = 0.048, 0.0075, 0.024, 0.01, 9.81
 FLOOR, FACES = 0.5, 0.2
@@ -64,7 +63,7 @@ def passed(traj: Any, count: int) -> np.ndarray:
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` lets three of them fall in large steps."""
     count, steps, time = (3, STEPS[2:3], 0.25) if quick else (COUNT, STEPS, TIME)
-    runs = [shared.run(row(count), schemes.moreau(), dt, round(time / dt)) for dt in steps]
+    runs = [common.run(row(count), schemes.moreau(), dt, round(time / dt)) for dt in steps]
     times = np.array([passed(traj, count) for traj in runs])
     speeds = (count - 2) * PITCH / (times[:, -1] - times[:, 1])
     numbers = {
@@ -91,7 +90,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         speed.set(xlabel="time step [s]", ylabel="speed of the wave [m/s]")
 
     arrays = {"dt": steps, "times": times, "speeds": speeds}
-    return shared.finish("fig_dominoes", __file__, folder, numbers, arrays, paint, quick)
+    return common.finish(__file__, folder, numbers, arrays, (14.0, 6.0), paint, quick=quick)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import numpy as np
 
 import nsjax
 from nsjax import schemes
+from nsjax.analysis import observed_order
 from nsjax.multibody import (
     assemble,
     beam,
@@ -27,7 +28,7 @@ from nsjax.multibody import (
 )
 
 from .. import common
-from . import cam, shared
+from . import cam
 
 ELEMENTS, SPOKES, WALL = 16, 4, 0.005
 """Elements of the ring; nodes that the hub holds; radius of the ring's section [m]."""
@@ -70,7 +71,7 @@ def turned(modulus: float, speed: float) -> nsjax.Trajectory:
         *parts(modulus), gravity=(0.0, -cam.GRAVITY, 0.0), coordinates="absolute",
         start={"hub": (still, spin), "ring": (still, spin), "follower": ((0.0, height, 0.0), up)},
     )  # fmt: skip
-    return shared.run(problem, schemes.nsga_decoupled(), 2.0 * np.pi / speed / STEPS, STEPS)
+    return common.run(problem, schemes.nsga_decoupled(), 2.0 * np.pi / speed / STEPS, STEPS)
 
 
 def seen(traj: nsjax.Trajectory) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -95,9 +96,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     wanted = cam.axial(cam.lift, arrays["theta_0"], SLOW)
     window = np.full(5, 0.2)
     means = np.convolve(arrays[f"force_{len(moduli) - 1}"][1:], window, "valid")
-    numbers["order of the distance from the rigid lift"] = -float(
-        np.polyfit(np.log(moduli), np.log(off), 1)[0]
-    )
+    numbers["order of the distance from the rigid lift"] = -observed_order(moduli, off)
     if not quick:
         numbers["steel: distance from the rigid lift [m]"] = off[-1]
         relative = means / np.convolve(wanted[1:], window, "valid") - 1.0
@@ -125,7 +124,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         load.plot(np.degrees(arrays["theta_0"][1:]), wanted[1:], "--", color="0.6")
         load.set(xlabel="angle of the cam [deg]", ylabel=f"force at {SLOW:g} rad/s [N]")
 
-    return shared.finish("fig_flexible_cam", __file__, folder, numbers, arrays, paint, quick)
+    return common.finish(__file__, folder, numbers, arrays, (14.0, 6.0), paint, quick=quick)
 
 
 if __name__ == "__main__":

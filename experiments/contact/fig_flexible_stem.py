@@ -31,7 +31,7 @@ from nsjax.multibody import (
 )
 
 from .. import common
-from . import cam, shared
+from . import cam
 
 LENGTH, WIDTH, ELEMENTS, STEEL, DENSITY = 0.1, 0.01, 3, 2e11, 7800.0
 SLOW, NEAR = 50.0, 0.01
@@ -102,7 +102,7 @@ def turned(speed: float, at_rest: bool = True) -> nsjax.Trajectory:
         q = np.asarray(problem.state.q).reshape(-1, 7).copy()
         q[1:] = strained(speed)
         problem = problem.replace(initial_q=q.ravel())
-    return shared.run(problem, schemes.bathe(), 2.0 * np.pi / speed / STEPS, STEPS)
+    return common.run(problem, schemes.bathe(), 2.0 * np.pi / speed / STEPS, STEPS)
 
 
 @common.experiment
@@ -153,7 +153,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             )
             axes.legend()
 
-    return shared.finish("fig_flexible_stem", __file__, folder, numbers, arrays, paint, quick)
+    return common.finish(__file__, folder, numbers, arrays, (14.0, 6.0), paint, quick=quick)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from nsjax import schemes
 from nsjax.multibody import assemble, body, contact, hole, sphere
 
 from .. import common
-from . import shared
 
 RADIUS, CLEARANCE, MASS, INERTIA, FRICTION, GRAVITY = 0.01, 1e-4, 1.0, 2e-3, 0.2, 9.81
 SPIN, DT, TIME = 100.0, 1e-4, 1.0
@@ -41,7 +40,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     # turning clockwise it climbs towards +x, as a wheel would roll
     rows = {}
     for name, lean in (("balanced", LEAN), ("from the bottom", 0.0)):
-        rows[name] = shared.run(bearing(lean), schemes.moreau(), DT, round(time / DT))
+        rows[name] = common.run(bearing(lean), schemes.moreau(), DT, round(time / DT))
     traj = rows["balanced"]
     t, shaft = np.asarray(traj.t), traj.body("shaft")
     place, spin = np.asarray(shaft.position), np.asarray(shaft.spin)
@@ -76,7 +75,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         rate.legend()
 
     arrays = {"t": t, "spin": spin, **{name.replace(" ", "_"): x for name, x in places.items()}}
-    return shared.finish("fig_journal_bearing", __file__, folder, numbers, arrays, paint, quick)
+    return common.finish(__file__, folder, numbers, arrays, (14.0, 6.0), paint, quick=quick)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from nsjax import schemes
 from nsjax.multibody import assemble, body, contact, plane, sphere
 
 from .. import common
-from . import shared
 
 RADIUS, MASS, SPEED, FRICTION, GRAVITY = 0.1, 2.0, 5.0, 0.3, 9.81
 DT, TIME = 2e-3, 1.0
@@ -44,7 +43,7 @@ def exact(t: np.ndarray) -> np.ndarray:
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` moves in a plane."""
-    traj = shared.run(ball(not quick), schemes.moreau(), DT, round(TIME / DT))
+    traj = common.run(ball(not quick), schemes.moreau(), DT, round(TIME / DT))
     t, found = np.asarray(traj.t), traj.body("ball")
     speed, spin = (np.asarray(x).reshape(len(t), -1) for x in (found.velocity, found.spin))
     speed, rate = np.linalg.norm(speed, axis=1), np.linalg.norm(spin, axis=1)
@@ -63,7 +62,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         axes.legend()
 
     arrays = {"t": t, "speed": speed, "spin": rate}
-    return shared.finish("fig_rolling_sphere", __file__, folder, numbers, arrays, paint, quick)
+    return common.finish(__file__, folder, numbers, arrays, (14.0, 6.0), paint, quick=quick)
 
 
 if __name__ == "__main__":

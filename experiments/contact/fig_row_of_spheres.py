@@ -12,7 +12,6 @@ from nsjax import schemes
 from nsjax.multibody import assemble, body, contact, slide, sphere
 
 from .. import common
-from . import shared
 
 NAMES, PLACES, SPEED = "abcd", np.array([0.0, 0.35, 0.68, 1.03]), 2.0
 RADIUS, DT, TIME = 0.1, 1e-4, 1.0
@@ -56,7 +55,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     arrays: dict[str, Any] = {}
     losses: list[float] = []
     for e in RESTITUTIONS:
-        traj = shared.run(row(e), schemes.moreau(), dt, round(TIME / dt), every=10)
+        traj = common.run(row(e), schemes.moreau(), dt, round(TIME / dt), every=10)
         v = np.asarray(traj.v)
         wanted = np.full(4, SPEED / 4.0)  # plastic: all together
         if e > 0.0:
@@ -72,7 +71,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             axes.plot(arrays["t"], arrays[f"v_{e:g}"])
             axes.set(title=f"e = {e:g}", xlabel="t [s]")
 
-    return shared.finish("fig_row_of_spheres", __file__, folder, numbers, arrays, paint, quick)
+    return common.finish(__file__, folder, numbers, arrays, (14.0, 6.0), paint, quick=quick)
 
 
 if __name__ == "__main__":

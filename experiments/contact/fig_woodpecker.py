@@ -11,9 +11,10 @@ import numpy as np
 
 import nsjax
 from nsjax import schemes
+from nsjax.analysis import observed_order
 
 from .. import common
-from . import shared, woodpecker
+from . import woodpecker
 
 DT, STEPS, EVERY = 2e-5, 60_000, 5
 SCALES = (1 / 4, 1 / 16, 1 / 64, 1 / 256)
@@ -27,13 +28,7 @@ NAMES = ("beak", "lower edge", "upper edge")
 
 def fallen(problem: Any, scale: float) -> nsjax.Trajectory:
     """Eight strokes of the beak, with the same number of steps at every scale."""
-    system, params, state = problem
-    traj = nsjax.simulate(
-        system, params, state, schemes.moreau(), dt=DT * np.sqrt(scale), steps=STEPS, every=EVERY,
-        events=200,
-    )  # fmt: skip
-    traj.raise_for_status()
-    return traj
+    return common.run(problem, schemes.moreau(), DT * np.sqrt(scale), STEPS, EVERY, events=200)
 
 
 def strokes(traj: nsjax.Trajectory, scale: float) -> tuple[float, list[int]]:
@@ -62,9 +57,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         "by hand: period [s]": period,
         "by hand: spread of the strokes over the period": float(np.ptp(spread)) / period,
         "by hand: impacts per stroke": float(len(sequence)),
-        "small angles: order of the error of the period": float(
-            np.polyfit(np.log(scales), np.log(errors), 1)[0]
-        ),
+        "small angles: order of the error of the period": observed_order(scales, errors),
         "smallest angles: error of the period": float(errors[-1]),
         "smallest angles: impacts per stroke other than by hand": float(not as_by_hand[-1]),
         "finite angles: impacts per stroke": float(len(fewer)),
@@ -90,7 +83,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             axes.set(xlabel=f"angle of the {name} [rad]", ylabel="angular velocity [rad/s]")
         axes.legend(markerscale=8)
 
-    return shared.finish("fig_woodpecker", __file__, folder, numbers, arrays, paint, quick)
+    return common.finish(__file__, folder, numbers, arrays, (14.0, 6.0), paint, quick=quick)
 
 
 if __name__ == "__main__":

@@ -149,12 +149,12 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     """The table for ratios 0 to 1.2; ``quick`` looks at fewer of them."""
     ratios = [round(float(x), 10) for x in np.linspace(0.0, 1.2, 7 if quick else 25)]
     rows = [run_one(ratio, direction) for direction in (1, -1) for ratio in ratios]
-    place = common.results_folder("contact", folder)
-    with open(place / "iterations.csv", "w", newline="", encoding="utf-8") as file:
+    path = common.results(__file__, folder)
+    with open(path.with_suffix(".csv"), "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow([field.name for field in dataclasses.fields(Row)])
         writer.writerows(dataclasses.astuple(row) for row in rows)
-    common.draw(place / "iterations", 16.0, 7.0, lambda figure: _paint(figure, rows))
+    common.draw(path, 16.0, 7.0, lambda figure: _paint(figure, rows))
     print(
         f"{'ratio':>6} {'slip':>4} {'exact':>6} {'simplified':>10} {'predicted':>9} {'auto':>5} {'rate':>8}"
     )

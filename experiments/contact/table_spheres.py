@@ -18,6 +18,7 @@ import numpy as np
 
 import nsjax
 from nsjax import schemes
+from nsjax.analysis import observed_order
 from nsjax.loop import LoopProgram, begin_run
 from nsjax.multibody import spheres
 from nsjax.simulate import _advance, _chunk_rows
@@ -71,11 +72,6 @@ def memory(problem: Any, scheme: Any) -> float:
     return float(analysis.temp_size_in_bytes)
 
 
-def slope(x: list[float], y: list[float]) -> float:
-    """The slope of ``log y`` over ``log x``, fitted."""
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
-
-
 def measure(count: int, fall: int, measured: int) -> tuple[common.Numbers, dict[str, float]]:
     """Runs one box; its numbers, and what a step of the heap costs."""
     problem, scheme = box(count), schemes.moreau(tolerance=TOLERANCE)
@@ -117,9 +113,8 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         print(count, {name: round(x, 3) for name, x in (cost | found).items()}, flush=True)
     table = {name: np.array([cost[name] for cost in costs]) for name in costs[0]}
     if not quick:
-        contacts = list(table["contacts"])
-        numbers["slope of the time of a step"] = slope(contacts, list(table["ms"]))
-        numbers["slope of the memory"] = slope(contacts, list(table["MB"]))
+        numbers["slope of the time of a step"] = observed_order(table["contacts"], table["ms"])
+        numbers["slope of the memory"] = observed_order(table["contacts"], table["MB"])
 
     def paint(figure: Any) -> None:
         for k, name in enumerate(("ms", "MB"), 1):
@@ -128,9 +123,8 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             axes.set_xlabel("contacts under load")
             axes.set_ylabel({"ms": "CPU time of a step [ms]", "MB": "memory [MB]"}[name])
 
-    path = common.results_folder("contact", folder) / "table_spheres"
-    expected = common.load_expected(__file__, "table_spheres")
-    return common.finish(path, numbers, {"size": sizes, **table}, (14.0, 6.0), paint, expected, not quick)
+    arrays = {"size": sizes, **table}
+    return common.finish(__file__, folder, numbers, arrays, (14.0, 6.0), paint, quick=quick)
 
 
 if __name__ == "__main__":

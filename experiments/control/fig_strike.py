@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.analysis import observed_order
 from nsjax.startup.once import compiled_once
 
 from .. import common
@@ -94,7 +95,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     }
     if not quick:
         for k, what in enumerate(("time", "speed", "first derivatives", "second derivatives")):
-            numbers[f"order of the {what}"] = float(np.polyfit(np.log(STEPS), -np.log(apart[:, k]), 1)[0])
+            numbers[f"order of the {what}"] = -observed_order(STEPS, apart[:, k])
     lines = [(gaps(x), label) for x, label in ((np.zeros(2), "no torque"), (found, "found"))]
 
     def paint(figure: Any) -> None:
@@ -109,15 +110,11 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         search.set(xscale="symlog", xlabel="Hessians, gradients", ylabel="cost above the least")
         search.legend()
 
-    place = common.results_folder("control", folder)
     arrays = {
         "numbers": found, "newton": costs, "gradients": sizes, "adam": tried, "errors": apart,
         "seconds": seconds,
     }  # fmt: skip
-    expected = common.load_expected(__file__, "fig_strike")
-    return common.finish(
-        place / "fig_strike", numbers, arrays, (16, 6), paint, expected, computed=not quick
-    )
+    return common.finish(__file__, folder, numbers, arrays, (16.0, 6.0), paint, quick=quick)
 
 
 if __name__ == "__main__":

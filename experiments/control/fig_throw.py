@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.analysis import observed_order
+
 from .. import common
 from . import throw
 from .search import Aim, adam, curved, newton
@@ -74,7 +76,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     }
     if not quick:
         for k, what in enumerate(("end", "first derivatives", "second derivatives")):
-            numbers[f"order of the {what}"] = float(np.polyfit(np.log(STEPS), -np.log(apart[:, k]), 1)[0])
+            numbers[f"order of the {what}"] = -observed_order(STEPS, apart[:, k])
         end = np.asarray(throw.motion_end(jnp.asarray(found)))
         numbers["the motion's distance from the cup [m]"] = float(np.linalg.norm(end - CUP))
     links, ball = paths(found, steps)
@@ -96,7 +98,6 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         search.set(xscale="symlog", xlabel="Hessians, gradients", ylabel="cost above the least")
         search.legend()
 
-    place = common.results_folder("control", folder)
     arrays = {
         "numbers": found,
         "newton": costs,
@@ -105,8 +106,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         "errors": apart,
         "ball": ball,
     }
-    expected = common.load_expected(__file__, "fig_throw")
-    return common.finish(place / "fig_throw", numbers, arrays, (16, 6), paint, expected, computed=not quick)
+    return common.finish(__file__, folder, numbers, arrays, (16.0, 6.0), paint, quick=quick)
 
 
 if __name__ == "__main__":

@@ -33,11 +33,8 @@ def run(restitution: float, scheme: Any = None) -> nsjax.Trajectory:
     """The frictionless mechanism of Table 1 for 0.2 s, every step saved; by Moreau's rule, if not by
     another ``scheme``.
     """
-    system, params, state = models.slider_crank(restitution=restitution, friction=0.0, clearance=CLEARANCE)
-    scheme = schemes.moreau() if scheme is None else scheme
-    traj = nsjax.simulate(system, params, state, scheme, dt=STEP, steps=20_000, every=1)
-    traj.raise_for_status()
-    return traj
+    problem = models.slider_crank(restitution=restitution, friction=0.0, clearance=CLEARANCE)
+    return common.run(problem, schemes.moreau() if scheme is None else scheme, STEP, 20_000)
 
 
 def paint(figure: Any, time: np.ndarray, path: Path2, scheme: str = "Moreau") -> None:
@@ -60,7 +57,6 @@ def paint(figure: Any, time: np.ndarray, path: Path2, scheme: str = "Moreau") ->
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 3; ``quick`` changes nothing, the run is short."""
-    place = common.results_folder("gear_gupta_leimkuhler", folder)
     numbers: common.Numbers = {}
     path: Path2 = {}
     time = np.zeros(0)
@@ -74,10 +70,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     arrays = {
         f"{name}_{e}": values for e, xy in path.items() for name, values in zip("xy", xy, strict=True)
     }
-    common.save_data(place / "fig03_moreau_path", {"t": time, **arrays})
-    common.draw(place / "fig03_moreau_path", 16.0, 17.0, lambda f: paint(f, time, path))
-    common.report(common.compare(numbers, common.load_expected(__file__, "fig03_moreau_path")))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, {"t": time, **arrays}, (16.0, 17.0), lambda f: paint(f, time, path)
+    )
 
 
 if __name__ == "__main__":

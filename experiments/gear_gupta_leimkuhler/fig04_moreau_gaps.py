@@ -80,9 +80,12 @@ def _numbers(traj: nsjax.Trajectory, rates: np.ndarray, drift: slice) -> common.
     }
 
 
-def _paint(
-    figure: Any, traj: nsjax.Trajectory, rates: np.ndarray, drift: slice, predicted: np.ndarray
-) -> None:
+SHOWN = (0.039, 0.056)
+"""Ends of the detail [s]."""
+
+
+def paint_gaps(figure: Any, traj: nsjax.Trajectory, rates: np.ndarray) -> Any:
+    """Gaps and their rates over time, and those of the upper corners between two instants; the axes."""
     time, gap = np.asarray(traj.t), np.asarray(traj.gap)
     axes = figure.subplots(2, 2, sharex="col")
     names = ("$k = 1, 2$", "$k = 3, 4$")
@@ -91,27 +94,33 @@ def _paint(
         axes[1, 0].plot(time, rates[:, 2 * pair], color=colour, linewidth=0.5)
     axes[0, 1].plot(time, 1e6 * gap[:, 0], color=COLOURS[0])
     axes[1, 1].plot(time, 1e3 * rates[:, 0], color=COLOURS[0], label="computed")
-    axes[1, 1].plot(time[drift], 1e3 * predicted, "k:", linewidth=1.4, label="closed form")
-    axes[1, 1].legend(loc="upper left", bbox_to_anchor=(0.12, 1.0))
     for axis in axes.ravel():
         axis.axhline(0.0, color="0.55", linewidth=0.6, linestyle=(0, (5, 3)), zorder=0)
     axes[0, 0].set(ylabel="gap $g_k$ [mm]", ylim=(-0.15, 2.7), xlim=(0.0, time[-1]))
     axes[0, 0].legend(loc="upper center", ncols=2)
     axes[1, 0].set(ylabel=r"gap rate $\dot g_k$ [m/s]", xlabel="time $t$ [s]")
     axes[0, 1].set(ylabel=r"detail: $g_{1,2}$ [$\mu$m]", ylim=(-50.0, 25.0))
-    axes[0, 1].set_xlim(0.039, 0.056)
+    axes[0, 1].set_xlim(SHOWN)
     axes[1, 0].set_xticks(np.linspace(0.0, 0.2, 5), ["0", "0.05", "0.1", "0.15", "0.2"])
     axes[1, 1].set_xticks([0.04, 0.045, 0.05, 0.055], ["0.04", "0.045", "0.05", "0.055"])
     axes[1, 1].set(ylabel=r"detail: $\dot g_{1,2}$ [mm/s]", xlabel="time $t$ [s]", ylim=(-12.0, 12.0))
     for axis, letter in zip(axes.ravel(), "abcd", strict=True):
         axis.set_title(f"({letter})", loc="left")
     figure.align_ylabels()
+    return axes
+
+
+def _paint(
+    figure: Any, traj: nsjax.Trajectory, rates: np.ndarray, drift: slice, predicted: np.ndarray
+) -> None:
+    detail = paint_gaps(figure, traj, rates)[1, 1]
+    detail.plot(np.asarray(traj.t)[drift], 1e3 * predicted, "k:", linewidth=1.4, label="closed form")
+    detail.legend(loc="upper left", bbox_to_anchor=(0.12, 1.0))
 
 
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 4; ``quick`` changes nothing, the run is short."""
-    place = common.results_folder("gear_gupta_leimkuhler", folder)
     traj = run(RESTITUTION)
     rates, curvature = gap_rates(traj)
     drift = drift_phase(np.asarray(traj.force_normal)[:, 0], np.asarray(traj.gap)[:, 0])
@@ -122,10 +131,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     )
     numbers["drift / mean prediction"] = numbers["drift of gap [m/s]"] / float(predicted.mean())
     arrays = {"t": traj.t, "gap": traj.gap, "gap_rate": rates}
-    common.save_data(place / "fig04_moreau_gaps", arrays)
-    common.draw(place / "fig04_moreau_gaps", 16.0, 10.0, lambda f: _paint(f, traj, rates, drift, predicted))
-    common.report(common.compare(numbers, common.load_expected(__file__, "fig04_moreau_gaps")))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 10.0), lambda f: _paint(f, traj, rates, drift, predicted)
+    )
 
 
 if __name__ == "__main__":

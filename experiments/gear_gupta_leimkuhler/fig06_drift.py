@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-import nsjax
 from nsjax import models, schemes
+from nsjax.analysis import observed_order
 
 from .. import common
 from . import looks, reduced
@@ -38,11 +38,8 @@ SCHEMES: dict[str, Any] = {
 
 def height(scheme: Any, step: float, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Time and height of the slider, which the guide should keep at zero."""
-    system, params, state = models.slider_crank_bilateral()
-    traj = nsjax.simulate(
-        system, params, state, scheme, dt=step, time=DURATION, every=every, save=["constraint_force"]
-    )
-    traj.raise_for_status()
+    problem, steps = models.slider_crank_bilateral(), round(DURATION / step)
+    traj = common.run(problem, scheme, step, steps, every, save=["constraint_force"])
     return np.asarray(traj.t), np.asarray(traj["y"])
 
 
@@ -50,7 +47,7 @@ def power(time: np.ndarray, y: np.ndarray, begin: float, end: float) -> float:
     """Exponent ``n`` of ``|y| = t^n``, fitted to the largest value so far."""
     part = (time >= begin) & (time <= end)
     envelope = np.maximum.accumulate(np.abs(y))
-    return float(np.polyfit(np.log(time[part]), np.log(envelope[part]), 1)[0])
+    return observed_order(time[part], envelope[part])
 
 
 def linearity(time: np.ndarray, y: np.ndarray) -> tuple[float, float]:
@@ -129,15 +126,14 @@ def _paint(figure: Any, found: dict[str, tuple[np.ndarray, np.ndarray]]) -> None
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 6; ``quick`` changes nothing, the run is short."""
-    place = common.results_folder("gear_gupta_leimkuhler", folder)
     found = {name: height(scheme, STEP) for name, scheme in SCHEMES.items()}
     found |= {f"Runge-Kutta 4, {level}": reduced.height(level, STEP, DURATION) for level in LEVELS}
     numbers = _numbers(found)
     arrays = {name: y for name, (_, y) in found.items()}
-    common.save_data(place / "fig06_drift", {"t": found["Moreau, index 1"][0], **arrays})
-    common.draw(place / "fig06_drift", 19.0, 7.0, lambda f: _paint(f, found))
-    common.report(common.compare(numbers, common.load_expected(__file__, "fig06_drift")))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, {"t": found["Moreau, index 1"][0], **arrays}, (19.0, 7.0),
+        lambda f: _paint(f, found),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ from .fig03_moreau_path import CLEARANCE, RESTITUTIONS, Path2, paint, run
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 8; ``quick`` changes nothing, the run is short."""
-    place = common.results_folder("gear_gupta_leimkuhler", folder)
     numbers: common.Numbers = {}
     path: Path2 = {}
     time = np.zeros(0)
@@ -35,10 +34,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     arrays = {
         f"{name}_{e}": values for e, xy in path.items() for name, values in zip("xy", xy, strict=True)
     }
-    common.save_data(place / "fig08_unified_path", {"t": time, **arrays})
-    common.draw(place / "fig08_unified_path", 16.0, 17.0, lambda f: paint(f, time, path, "unified"))
-    common.report(common.compare(numbers, common.load_expected(__file__, "fig08_unified_path")))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, {"t": time, **arrays}, (16.0, 17.0),
+        lambda f: paint(f, time, path, "unified"),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

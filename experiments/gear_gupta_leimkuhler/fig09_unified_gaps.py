@@ -11,7 +11,6 @@ A penetration is left only by steps that do not see the contact yet: up to ``dt/
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,9 +19,10 @@ from nsjax import schemes
 
 from .. import common
 from .fig03_moreau_path import CLEARANCE, run
-from .fig04_moreau_gaps import COLOURS, RESTITUTION, drift_rate, gap_rates
+from .fig04_moreau_gaps import RESTITUTION, drift_rate, gap_rates, paint_gaps
 
-DETAIL = slice(3900, 5600)
+LOADED = 5600
+"""Steps up to the end of the first long load, of which Figure 4 shows the drift."""
 ROUNDING = 1e-12
 """Penetration up to which the walls count as kept [m]."""
 
@@ -67,43 +67,17 @@ def _numbers(
     }
 
 
-def _paint(figure: Any, traj: nsjax.Trajectory, rates: np.ndarray, shown: slice) -> None:
-    time, gap = np.asarray(traj.t), np.asarray(traj.gap)
-    axes = figure.subplots(2, 2, sharex="col")
-    names = ("$k = 1, 2$", "$k = 3, 4$")
-    for pair, (colour, name) in enumerate(zip(COLOURS, names, strict=True)):
-        axes[0, 0].plot(time, 1e3 * gap[:, 2 * pair], color=colour, label=name)
-        axes[1, 0].plot(time, rates[:, 2 * pair], color=colour, linewidth=0.5)
-    axes[0, 1].plot(time, 1e6 * gap[:, 0], color=COLOURS[0])
-    axes[1, 1].plot(time, 1e3 * rates[:, 0], color=COLOURS[0])
-    for axis in axes.ravel():
-        axis.axhline(0.0, color="0.55", linewidth=0.6, linestyle=(0, (5, 3)), zorder=0)
-    axes[0, 0].set(ylabel="gap $g_k$ [mm]", ylim=(-0.15, 2.7), xlim=(0.0, time[-1]))
-    axes[0, 0].legend(loc="upper center", ncols=2)
-    axes[1, 0].set(ylabel=r"gap rate $\dot g_k$ [m/s]", xlabel="time $t$ [s]")
-    axes[0, 1].set(ylabel=r"detail: $g_{1,2}$ [$\mu$m]", ylim=(-50.0, 25.0))
-    axes[0, 1].set_xlim(time[shown.start], time[shown.stop])
-    axes[1, 0].set_xticks(np.linspace(0.0, 0.2, 5), ["0", "0.05", "0.1", "0.15", "0.2"])
-    axes[1, 1].set_xticks([0.04, 0.045, 0.05, 0.055], ["0.04", "0.045", "0.05", "0.055"])
-    axes[1, 1].set(ylabel=r"detail: $\dot g_{1,2}$ [mm/s]", xlabel="time $t$ [s]", ylim=(-12.0, 12.0))
-    for axis, letter in zip(axes.ravel(), "abcd", strict=True):
-        axis.set_title(f"({letter})", loc="left")
-    figure.align_ylabels()
-
-
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 9; ``quick`` changes nothing, the run is short."""
-    place = common.results_folder("gear_gupta_leimkuhler", folder)
     traj = run(RESTITUTION, schemes.ggl_unified())
     rates, curvature = gap_rates(traj)
-    load = loaded_phase(np.asarray(traj.force_normal)[: DETAIL.stop, 0])  # that of Figure 4
+    load = loaded_phase(np.asarray(traj.force_normal)[:LOADED, 0])
     numbers = _numbers(traj, rates, load, curvature)
     arrays = {"t": traj.t, "gap": traj.gap, "gap_rate": rates}
-    common.save_data(place / "fig09_unified_gaps", arrays)
-    common.draw(place / "fig09_unified_gaps", 16.0, 10.0, lambda f: _paint(f, traj, rates, DETAIL))
-    common.report(common.compare(numbers, common.load_expected(__file__, "fig09_unified_gaps")))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 10.0), lambda f: paint_gaps(f, traj, rates)
+    )
 
 
 if __name__ == "__main__":

@@ -31,7 +31,6 @@ from typing import Any
 
 import numpy as np
 
-import nsjax
 from nsjax import models, schemes
 
 from .. import common
@@ -62,10 +61,8 @@ COLOURS = {**looks.COLOURS, "Moreau, forecast": "0.7", "unified, kinetic": "#6f9
 
 def energy(scheme: Any, per_row: int, duration: float) -> np.ndarray:
     """Energy at rows ``ROW`` apart [J], by ``per_row`` steps a row."""
-    system, params, state = models.slider_crank(restitution=RESTITUTION, friction=0.0)
-    steps = round(duration / ROW) * per_row
-    traj = nsjax.simulate(system, params, state, scheme, dt=ROW / per_row, steps=steps, every=per_row)
-    traj.raise_for_status()
+    problem = models.slider_crank(restitution=RESTITUTION, friction=0.0)
+    traj = common.run(problem, scheme, ROW / per_row, round(duration / ROW) * per_row, per_row)
     return np.asarray(traj["energy"])
 
 
@@ -139,7 +136,6 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     """Computes, saves, draws and compares Figure 10; ``quick`` stops after 1 s and leaves out the
     runs beside the paper's.
     """
-    place = common.results_folder("gear_gupta_leimkuhler", folder)
     duration = 1.0 if quick else 4.0
     found = {name: energy(scheme, 10, duration) for name, scheme in SCHEMES.items()}
     coarse = {name: energy(scheme, 1, duration) for name, scheme in SCHEMES.items()}
@@ -149,12 +145,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         further = {name: energy(scheme, 10, duration) for name, scheme in FURTHER.items()}
         numbers |= _tolerant(duration)
         numbers |= _beside({**found, **further}, energy(MOTION, 100, duration))
-    common.save_data(place / "fig10_energy", {"row": np.array(ROW), **found, **further})
-    common.draw(place / "fig10_energy", 16.0, 7.0, lambda f: _paint(f, found, further))
-    expected = common.load_expected(__file__, "fig10_energy")
-    expected = {name: entry for name, entry in expected.items() if not quick or name in numbers}
-    common.report(common.compare(numbers, expected))
-    return numbers
+    arrays = {"row": np.array(ROW), **found, **further}
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 7.0), lambda f: _paint(f, found, further), quick=quick
+    )
 
 
 if __name__ == "__main__":

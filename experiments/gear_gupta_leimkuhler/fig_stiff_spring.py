@@ -187,7 +187,6 @@ def _paint(figure: Any, omega_dt: np.ndarray, found: dict[str, dict[str, np.ndar
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` changes nothing, the runs are short."""
-    place = common.results_folder("gear_gupta_leimkuhler", folder)
     exact, impacts = reference()
     omega_dt = OMEGA * DURATION / np.array(COUNTS)
     found: dict[str, dict[str, np.ndarray]] = {}
@@ -196,10 +195,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         found[name] = {key: np.array([row[key] for row in rows]) for key in rows[0]}
     numbers = {"impacts of the motion": float(len(impacts)), **_numbers(omega_dt, found)}
     arrays = {f"{what}, {name}": x for name, columns in found.items() for what, x in columns.items()}
-    common.save_data(place / "fig_stiff_spring", {"omega_dt": omega_dt, **arrays})
-    common.draw(place / "fig_stiff_spring", 16.0, 7.0, lambda f: _paint(f, omega_dt, found))
-    common.report(common.compare(numbers, common.load_expected(__file__, "fig_stiff_spring")))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, {"omega_dt": omega_dt, **arrays}, (16.0, 7.0),
+        lambda f: _paint(f, omega_dt, found),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

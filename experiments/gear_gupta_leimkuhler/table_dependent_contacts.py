@@ -119,9 +119,7 @@ def table(numbers: dict[str, common.Numbers]) -> str:
     for name, found in numbers.items():
         cells = "".join(f"{found[c]:15.3g}" if c in found else f"{'-':>15}" for c in columns)
         lines.append(f"{name:34}{cells}")
-    text = "\n".join(lines)
-    print(text)
-    return text
+    return "\n".join(lines)
 
 
 def summary(found: dict[str, common.Numbers]) -> common.Numbers:
@@ -150,7 +148,6 @@ def summary(found: dict[str, common.Numbers]) -> common.Numbers:
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves and compares the table; ``quick`` keeps the three smallest clearances."""
-    place = common.results_folder("gear_gupta_leimkuhler", folder)
     ideal = ideal_guide()
     found: dict[str, common.Numbers] = {}
     for name, scheme in SCHEMES.items():
@@ -162,13 +159,8 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
                 if name == "unified":
                     count = passes(traj, scheme, clearance, friction)
                     found[key] |= {"passes, mean": float(count.mean()), "passes, most": float(count.max())}
-    text = table(found)
-    (place / "table_dependent_contacts.txt").write_text(text + "\n", encoding="utf-8")
     arrays = {f"{key}: {what}": np.array(x) for key, row in found.items() for what, x in row.items()}
-    common.save_data(place / "table_dependent_contacts", arrays)
-    numbers = summary(found)
-    common.report(common.compare(numbers, common.load_expected(__file__, "table_dependent_contacts")))
-    return numbers
+    return common.finish(__file__, folder, summary(found), arrays, table=table(found))
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ def _orders(all_schemes: dict[str, Any], found: dict[str, Drift]) -> common.Numb
 
 
 def table(numbers: common.Numbers, names: list[str]) -> str:
-    """Prints one line per scheme and level."""
+    """One line per scheme and level."""
     columns = [*(f"|g| to {x:g} s" for x in INSTANTS), "|dg/dt|", "|E - E0|"]
     lines = [f"{'scheme, level':40}" + "".join(f"{c:>15}" for c in columns)]
     for name in names:
@@ -129,9 +129,7 @@ def table(numbers: common.Numbers, names: list[str]) -> str:
             lines.append(f"{name:40}   unsolved from {numbers[f'{name}: unsolved from [s]']:.3f} s on")
         else:
             lines.append(f"{name:40}" + "".join(f"{numbers[f'{name}: {c}']:15.2e}" for c in columns))
-    text = "\n".join(lines)
-    print(text)
-    return text
+    return "\n".join(lines)
 
 
 def _paint(figure: Any, found: dict[str, Drift]) -> None:
@@ -161,19 +159,15 @@ def _paint(figure: Any, found: dict[str, Drift]) -> None:
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares the table; ``quick`` keeps two families of schemes."""
-    place = common.results_folder("gear_gupta_leimkuhler", folder)
     all_schemes = runs(QUICK if quick else tuple(FAMILIES))
     found = {name: drift(scheme) for name, scheme in all_schemes.items()}
     numbers = _numbers(found)
     numbers |= _orders(all_schemes, found)
-    text = table(numbers, list(found))
-    (place / "table_drift.txt").write_text(text + "\n", encoding="utf-8")
-    common.save_data(place / "table_drift", {name: run.g for name, run in found.items()})
-    common.draw(place / "table_drift", 16.0, 11.0, lambda f: _paint(f, found))
-    expected = common.load_expected(__file__, "table_drift")
-    expected = {name: entry for name, entry in expected.items() if not quick or name in numbers}
-    common.report(common.compare(numbers, expected))
-    return numbers
+    arrays = {name: run.g for name, run in found.items()}
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 11.0), lambda f: _paint(f, found),
+        table=table(numbers, list(found)), quick=quick,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

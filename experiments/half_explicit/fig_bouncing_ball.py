@@ -15,9 +15,10 @@ import numpy as np
 
 import nsjax
 from nsjax import models, schemes
+from nsjax.analysis import observed_order
 
 from .. import common
-from .impulses import impulse_steps, run
+from .impulses import impulse_steps
 
 GRAVITY, HEIGHT, RESTITUTION, DURATION = 9.81, 1.0, 0.5, 2.0
 STEPS = (1e-2, 1e-3, 1e-4, 1e-5)
@@ -41,7 +42,7 @@ def exact(t: np.ndarray) -> np.ndarray:
 def ball(dt: float, impact_step: str = "keep") -> nsjax.Trajectory:
     """The run at one step size, every step saved."""
     problem = models.bouncing_ball(height=HEIGHT, radius=0.0, restitution=RESTITUTION, gravity=GRAVITY)
-    return run(problem, schemes.half_explicit(impact_step=impact_step), dt, round(DURATION / dt))
+    return common.run(problem, schemes.half_explicit(impact_step=impact_step), dt, round(DURATION / dt))
 
 
 def _numbers(traj: nsjax.Trajectory, dt: float) -> common.Numbers:
@@ -93,7 +94,6 @@ def _paint(figure: Any, runs: dict[float, nsjax.Trajectory], steps: np.ndarray, 
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` changes nothing, the runs are short."""
-    place = common.results_folder("half_explicit", folder)
     numbers: common.Numbers = {}
     runs = {dt: ball(dt) for dt in STEPS}
     for dt, traj in runs.items():
@@ -101,12 +101,12 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         dropped = ball(dt, "drop")
         numbers[f"{dt:.0e}: keep - drop [m]"] = float(np.abs(traj.q - dropped.q).max())
     steps, errors = convergence()
-    numbers["order"] = float(np.polyfit(np.log(steps), np.log(errors), 1)[0])
+    numbers["order"] = observed_order(steps, errors)
     arrays = {f"q, {dt:.0e}": np.asarray(traj.q)[:, 0] for dt, traj in runs.items()}
-    common.save_data(place / "fig_bouncing_ball", {"dt": steps, "error": errors, **arrays})
-    common.draw(place / "fig_bouncing_ball", 16.0, 6.5, lambda f: _paint(f, runs, steps, errors))
-    common.report(common.compare(numbers, common.load_expected(__file__, "fig_bouncing_ball")))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, {"dt": steps, "error": errors, **arrays}, (16.0, 6.5),
+        lambda f: _paint(f, runs, steps, errors),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

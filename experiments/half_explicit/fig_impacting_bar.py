@@ -25,7 +25,7 @@ from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import jacobian
 
 from .. import common
-from .impulses import impulse_steps, run
+from .impulses import impulse_steps
 
 DURATION, SPEED, TOUCH = 1.5e-3, 0.1, 5e-4
 STEEL = dict(models.STEEL_BAR)
@@ -67,7 +67,7 @@ def _loudest(dt: float, steps: int) -> float:
     return float(np.abs(traj.v).max())
 
 
-def _measure(traj: nsjax.Trajectory, dt: float) -> common.Numbers:
+def _measure(traj: nsjax.Trajectory) -> common.Numbers:
     """Impact, contact force and what is left of momentum and energy."""
     t, force = np.asarray(traj.t), np.asarray(traj.force_normal)[:, 0]
     impulse = np.asarray(traj.impulse_normal)[:, 0]
@@ -107,7 +107,6 @@ def _paint(figure: Any, runs: dict[str, nsjax.Trajectory]) -> None:
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` leaves out the implicit schemes."""
-    place = common.results_folder("half_explicit", folder)
     numbers: common.Numbers = {
         "limit of the step size [s]": 2.0 / largest_frequency(bar()),
         "largest velocity, 1.0e-06 [m/s]": _loudest(1e-6, 1500),
@@ -117,22 +116,16 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     for name, (make, dt, damping) in RUNS.items():
         if quick and name.startswith(IMPLICIT):
             continue
-        runs[name] = run(bar(damping), make(), dt, round(DURATION / dt))
-        numbers.update({f"{name}: {what}": value for what, value in _measure(runs[name], dt).items()})
+        runs[name] = common.run(bar(damping), make(), dt, round(DURATION / dt))
+        numbers.update({f"{name}: {what}": value for what, value in _measure(runs[name]).items()})
     for name in () if quick else OTHERS:
         dt = 5e-7 if schemes.REGISTRY[name].stability_limit else 2e-6
-        found = _measure(run(bar(), schemes.REGISTRY[name].factory(), dt, round(DURATION / dt)), dt)
+        found = _measure(common.run(bar(), schemes.REGISTRY[name].factory(), dt, round(DURATION / dt)))
         numbers.update({f"{name}: {what}": found[what] for what in SUMS})
     arrays = {name: np.asarray(traj.force_normal)[:, 0] for name, traj in runs.items()}
-    common.save_data(place / "fig_impacting_bar", arrays)
-    common.draw(place / "fig_impacting_bar", 16.0, 10.0, lambda f: _paint(f, runs))
-    expected = common.load_expected(__file__, "fig_impacting_bar")
-    if quick:
-        expected = {
-            name: entry for name, entry in expected.items() if not name.startswith((*IMPLICIT, *OTHERS))
-        }
-    common.report(common.compare(numbers, expected))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 10.0), lambda f: _paint(f, runs), quick=quick
+    )
 
 
 if __name__ == "__main__":

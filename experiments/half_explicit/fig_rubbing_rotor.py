@@ -17,10 +17,9 @@ import numpy as np
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.analysis import energy_books
+from nsjax.analysis import energy_books, observed_order
 
 from .. import common
-from .impulses import run
 
 MASS, STIFFNESS, DAMPING, ECCENTRICITY = 1.0, 4e4, 20.0, 1e-4
 RADIUS, INERTIA = 0.05, 1.25e-3
@@ -45,13 +44,8 @@ def whirl(speed: float, dt: float) -> complex:
     loss = DAMPING * abs(amplitude(speed)) ** 2 * speed  # what the motor must give
     problem = models.rubbing_rotor(gravity=0.0, speed=speed, torque=loss, clearance=1.0)
     steps = round(4.0 / dt)
-    x, y, phi = np.asarray(run(problem, SCHEME, dt, steps, every=steps).q)[-1]
+    x, y, phi = np.asarray(common.run(problem, SCHEME, dt, steps, every=steps).q)[-1]
     return complex((x + 1j * y) * np.exp(-1j * phi))
-
-
-def slope(steps: np.ndarray, values: list[float]) -> float:
-    """Least-squares slope in logarithmic axes."""
-    return float(np.polyfit(np.log(steps), np.log(values), 1)[0])
 
 
 def without_contact() -> common.Numbers:
@@ -62,7 +56,7 @@ def without_contact() -> common.Numbers:
         exact = amplitude(ratio * CRITICAL)
         errors = [abs(whirl(ratio * CRITICAL, dt) / exact - 1.0) for dt in steps]
         numbers[f"error of the whirl, {ratio} critical"] = float(errors[1])
-        numbers[f"order of the whirl, {ratio} critical"] = slope(steps, errors)
+        numbers[f"order of the whirl, {ratio} critical"] = observed_order(steps, errors)
     return numbers
 
 
@@ -71,22 +65,24 @@ def with_contact() -> common.Numbers:
     counts, depths = np.array([1009, 1423, 2003, 2903, 4201]), []
     for count in counts:
         problem = models.rubbing_rotor(**RUB, initial_q=(3e-3, 0.0, 0.0), initial_v=(0.0, -1.0, 100.0))
-        depths.append(float(-run(problem, SCHEME, 0.05 / count, int(count)).gap.min()))
+        depths.append(float(-common.run(problem, SCHEME, 0.05 / count, int(count)).gap.min()))
     numbers = {
-        "order of the penetration on the ring": slope(0.05 / counts, depths),
+        "order of the penetration on the ring": observed_order(0.05 / counts, depths),
         "penetration on the ring [m]": depths[-1],
     }
-    traj = run(models.rubbing_rotor(), SCHEME, 1e-5, 100_000)
+    traj = common.run(models.rubbing_rotor(), SCHEME, 1e-5, 100_000)
     step = 1e-5 * float(np.hypot(traj.v[:, 0], traj.v[:, 1]).max())
     numbers["deepest penetration at an impact, in steps"] = float(-np.asarray(traj.gap).min()) / step
     for name, (given, duration) in BALANCE.items():
         steps, left = duration / np.array([1009, 2003, 4001]), []
         for dt in steps:
-            books = energy_books(run(models.rubbing_rotor(**given), SCHEME, dt, round(duration / dt)))
+            books = energy_books(
+                common.run(models.rubbing_rotor(**given), SCHEME, dt, round(duration / dt))
+            )
             contact = sum(x.sum() for source, x in books.work.items() if source != "force")
             left.append(float(abs(books.residual.sum()) / abs(contact)))
         numbers[f"energy left over, {name}"] = left[-1]
-        numbers[f"order of the energy left over, {name}"] = slope(steps, left)
+        numbers[f"order of the energy left over, {name}"] = observed_order(steps, left)
     return numbers
 
 
@@ -94,7 +90,7 @@ def knock(approach: float) -> nsjax.Trajectory:
     """A rotor without motor, damping and unbalance that is thrown at the ring from the centre."""
     quiet = {"gravity": 0.0, "damping": 0.0, "drive": 0.0, "eccentricity": 0.0}
     problem = models.rubbing_rotor(**RUB, **quiet, initial_v=(approach, 0.0, 300.0))
-    return run(problem, SCHEME, 1e-6, 40_000, every=10)
+    return common.run(problem, SCHEME, 1e-6, 40_000, every=10)
 
 
 def _paint(figure: Any, rub: nsjax.Trajectory, whirls: dict[str, nsjax.Trajectory]) -> None:
@@ -125,7 +121,6 @@ def _paint(figure: Any, rub: nsjax.Trajectory, whirls: dict[str, nsjax.Trajector
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` changes nothing, the runs are short."""
-    place = common.results_folder("half_explicit", folder)
     numbers = {**without_contact(), **with_contact()}
     # on its way out the shaft slows the disc down; friction turns mu times the rest into backward whirl
     held = CRITICAL * RUB["clearance"]
@@ -138,13 +133,11 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     numbers["contact after the hard knock"] = float(np.asarray(caught.impulse_normal)[-1, 0] > 0)
     numbers["speed at the end of the hard knock [rad/s]"] = float(caught["omega"][-1])
     numbers["whirl at the end of the hard knock [rad/s]"] = float(caught["whirl"][-1])
-    rub = run(models.rubbing_rotor(), SCHEME, 1e-5, 100_000, every=10)
-    common.save_data(
-        place / "fig_rubbing_rotor", {"t": rub.t, "q": rub.q, "v": rub.v, "whirl": caught["whirl"]}
-    )
-    common.draw(place / "fig_rubbing_rotor", 17.0, 6.0, lambda f: _paint(f, rub, whirls))
-    common.report(common.compare(numbers, common.load_expected(__file__, "fig_rubbing_rotor")))
-    return numbers
+    rub = common.run(models.rubbing_rotor(), SCHEME, 1e-5, 100_000, every=10)
+    return common.finish(
+        __file__, folder, numbers, {"t": rub.t, "q": rub.q, "v": rub.v, "whirl": caught["whirl"]},
+        (17.0, 6.0), lambda f: _paint(f, rub, whirls),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ forces (``"keep"``) and without (``"drop"``). (For the ideal guide see ``mixed_t
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -18,33 +17,31 @@ import nsjax
 from nsjax import models, schemes
 
 from .. import common
-from .impulses import impulse_steps, run
+from .impulses import impulse_steps
 
 CLEARANCE = 1e-3
 TABLE_6 = np.array([-0.414624, -0.519905, -0.285720, 0.367654, 0.525471])
 """theta2 at 0.01, ..., 0.05 s of the fine reference [P] [rad]."""
 STEPS = (1e-4, 1e-5, 1e-6)
-LONG = re.compile("1e-06|keep - drop")
-"""Numbers that the quick mode leaves out."""
 
 
 def mbsim(dt: float, impact_step: str = "keep", duration: float = 0.1) -> nsjax.Trajectory:
     """Friction 0.01."""
     problem = models.slider_crank(friction=0.01, restitution=0.4, clearance=CLEARANCE)
-    return run(problem, schemes.half_explicit(impact_step=impact_step), dt, round(duration / dt))
+    return common.run(problem, schemes.half_explicit(impact_step=impact_step), dt, round(duration / dt))
 
 
 def siconos(impact_step: str = "keep") -> nsjax.Trajectory:
     """Frictionless, 0.2 s, dt = 1e-5 s."""
     problem = models.slider_crank(friction=0.0, restitution=0.4, clearance=CLEARANCE)
-    return run(problem, schemes.half_explicit(impact_step=impact_step), 1e-5, 20_000)
+    return common.run(problem, schemes.half_explicit(impact_step=impact_step), 1e-5, 20_000)
 
 
 def _differences(kept: nsjax.Trajectory, dropped: nsjax.Trajectory) -> float:
     return float(np.abs(kept.q - dropped.q).max())
 
 
-def _common(traj: nsjax.Trajectory, dt: float) -> common.Numbers:
+def _common(traj: nsjax.Trajectory) -> common.Numbers:
     return {
         "impulse steps": float(len(impulse_steps(traj))),
         "gap_min [m]": float(np.asarray(traj.gap).min()),
@@ -65,14 +62,14 @@ def mbsim_numbers(quick: bool) -> common.Numbers:
             numbers[f"{name}: theta2(0.1) [rad]"] = float(angle[-1])
             if not quick:
                 numbers[f"{name}: keep - drop"] = _differences(kept, mbsim(dt, "drop"))
-            numbers.update({f"{name}: {what}": value for what, value in _common(kept, dt).items()})
+            numbers.update({f"{name}: {what}": value for what, value in _common(kept).items()})
     return numbers
 
 
 def siconos_numbers(kept: nsjax.Trajectory, quick: bool) -> common.Numbers:
     """Angles, counts, and the largest rise of the energy in 1e-4 s."""
     rise = np.diff(np.asarray(kept["energy"])[::10]).max()
-    numbers = {"largest rise of energy [J]": float(rise), **_common(kept, 1e-5)}
+    numbers = {"largest rise of energy [J]": float(rise), **_common(kept)}
     if not quick:
         numbers["keep - drop"] = _differences(kept, siconos("drop"))
     for row in (5000, 10_000, 15_000, 20_000):
@@ -95,7 +92,6 @@ def _paint(figure: Any, runs: dict[str, nsjax.Trajectory]) -> None:
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` leaves out dt = 1e-6 s and the second kind of step."""
-    place = common.results_folder("half_explicit", folder)
     frictionless = siconos()
     numbers = {**mbsim_numbers(quick), **siconos_numbers(frictionless, quick)}
     rubbing = mbsim(1e-4)
@@ -104,13 +100,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         r"frictionless, $\Delta t = 10^{-5}$ s": frictionless,
     }
     arrays = {"t MBSim": rubbing.t, "y MBSim": rubbing["y"], "y Siconos": frictionless["y"]}
-    common.save_data(place / "fig_slider_crank", arrays)
-    common.draw(place / "fig_slider_crank", 16.0, 9.0, lambda f: _paint(f, runs))
-    expected = common.load_expected(__file__, "fig_slider_crank")
-    if quick:
-        expected = {name: entry for name, entry in expected.items() if not LONG.search(name)}
-    common.report(common.compare(numbers, expected))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 9.0), lambda f: _paint(f, runs), quick=quick
+    )
 
 
 if __name__ == "__main__":

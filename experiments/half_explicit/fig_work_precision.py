@@ -162,7 +162,7 @@ def _paint(figure: Any, tables: dict[str, nsjax.WorkPrecision]) -> None:
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves table and figure, compares; ``quick``: two schemes, five step sizes."""
-    place = common.results_folder("half_explicit", folder)
+    path = common.results(__file__, folder)
     tables: dict[str, nsjax.WorkPrecision] = {}
     numbers: common.Numbers = {}
     references: dict[str, Any] = {}
@@ -173,21 +173,13 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         named = {n: x for n, x in SCHEMES.items() if not quick or n in QUICK}
         tables[name] = nsjax.sweep_time_step(problem, named, repeats=1 if quick else 3, **given)
         references[f"{name}: reference"] = np.hstack(given["reference"])
-        tables[name].save(place / f"fig_work_precision_{name}.csv")
+        tables[name].save(path.with_name(f"{path.name}_{name}.csv"))
         numbers |= _numbers(name, tables[name])
-    text = table(numbers, tuple(tables))
-    print(text)
-    (place / "fig_work_precision.txt").write_text(text + "\n", encoding="utf-8")
-    arrays = {f"{n}: table": t.csv() for n, t in tables.items()}
-    common.save_data(place / "fig_work_precision", arrays | references)
-    common.draw(place / "fig_work_precision", 16.0, 7.0, lambda f: _paint(f, tables))
-    expected = common.load_expected(__file__, "fig_work_precision")
-    if quick:  # two schemes
-        expected = {
-            name: entry for name, entry in expected.items() if any(f", {x}:" in name for x in QUICK)
-        }
-    common.report(common.compare(numbers, expected))
-    return numbers
+    arrays = references | {f"{n}: table": t.csv() for n, t in tables.items()}
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 7.0), lambda f: _paint(f, tables),
+        table=table(numbers, tuple(tables)), quick=quick,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import nsjax
 from nsjax import analysis
-
-
-def run(problem: Any, scheme: Any, dt: float, steps: int, every: int = 1) -> nsjax.Trajectory:
-    """A run in which all steps went well."""
-    system, params, state = problem
-    traj = nsjax.simulate(system, params, state, scheme, dt=dt, steps=steps, every=every)
-    traj.raise_for_status()
-    return traj
 
 
 def impulse_steps(traj: nsjax.Trajectory) -> np.ndarray:

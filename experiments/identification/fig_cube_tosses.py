@@ -308,7 +308,6 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     if data is None:
         print("cube tosses: no data; set NSJAX_DATA to the folder that holds cube_toss")
         return {}
-    place = common.results_folder("identification", folder)
     measured, nominal = tosses.read(data), cube.Toss(**tosses.nominal(data))
     used = measured[:112:7] if quick else measured
     points, samples, sets = (96, SHORT, 4) if quick else (POINTS, LONG, SETS)
@@ -319,11 +318,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     arrays = {"nominal": found.before, "predicted": found.predicted}
     for label, one in zip("AB", found.halves, strict=True):
         arrays |= {f"{label} values": one.values, f"{label} half": one.half}
-    common.save_data(place / "fig_cube_tosses", arrays)
-    common.draw(place / "fig_cube_tosses", 20.0, 7.0, lambda f: _paint(f, found))
-    if not quick:
-        common.report(common.compare(numbers, common.load_expected(__file__, "fig_cube_tosses")))
-    return numbers
+    expected: dict[str, Any] | None = {} if quick else None  # few tosses have other numbers
+    return common.finish(
+        __file__, folder, numbers, arrays, (20.0, 7.0), lambda f: _paint(f, found), expected=expected
+    )
 
 
 if __name__ == "__main__":

@@ -296,7 +296,6 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     if data is None:
         print("elbow tosses: no data; set NSJAX_DATA to the folder that holds elbow_toss")
         return {}
-    place = common.results_folder("identification", folder)
     measured = elbow.read(data)
     found = study(data, measured[::10] if quick else measured, QUICK if quick else POINTS)
     numbers = _numbers(found, None if quick else coverage(found, SETS))
@@ -305,11 +304,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     print(f"rule that predicts: {found.nested.rule}")
     arrays = {"before": found.before, "after": predicted(found), "values": found.values, "half": found.half,
               "best": numbers_at(found.z[found.nested.best])}  # fmt: skip
-    common.save_data(place / "fig_elbow_tosses", arrays)
-    common.draw(place / "fig_elbow_tosses", 24.0, 6.0, lambda f: _paint(f, found))
-    if not quick:
-        common.report(common.compare(numbers, common.load_expected(__file__, "fig_elbow_tosses")))
-    return numbers
+    expected: dict[str, Any] | None = {} if quick else None  # few tosses have other numbers
+    return common.finish(
+        __file__, folder, numbers, arrays, (24.0, 6.0), lambda f: _paint(f, found), expected=expected
+    )
 
 
 if __name__ == "__main__":

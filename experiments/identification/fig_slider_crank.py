@@ -177,7 +177,6 @@ def _paint(figure: Any, found: dict[str, Study]) -> None:
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Fits, compares, draws; ``quick`` takes two seeds and no discrete gradient."""
-    place = common.results_folder("identification", folder)
     begin = time.process_time()
     fit(0)
     seconds = time.process_time() - begin
@@ -187,13 +186,12 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     numbers = _numbers(found, seconds)
     arrays = {f"{label} {field}": getattr(one, field) for label, one in found.items()
               for field in ("values", "deviation", "interval", "calls")}  # fmt: skip
-    common.save_data(place / "fig_slider_crank", {"truth": TRUTH, **arrays})
-    common.draw(place / "fig_slider_crank", 16.0, 9.0, lambda f: _paint(f, found))
-    expected = common.load_expected(__file__, "fig_slider_crank")
-    if quick:  # two seeds make no statistics
-        expected = {k: x for k, x in expected.items() if not k.startswith("saltation")}
-    common.report(common.compare(numbers, expected))
-    return numbers
+    # two seeds make no statistics
+    expected = common.load_expected(__file__, without="saltation" if quick else None)
+    return common.finish(
+        __file__, folder, numbers, {"truth": TRUTH, **arrays}, (16.0, 9.0), lambda f: _paint(f, found),
+        expected=expected,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

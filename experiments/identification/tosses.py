@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,8 @@ import numpy as np
 
 from nsjax import State
 from nsjax.math import rotations
+
+from .. import common
 
 HALF = 0.0524
 """Half side of the cube, the unit of length of the data [m]."""
@@ -49,9 +50,8 @@ class Measured:
 
 
 def folder(name: str = "cube_toss", file: str = "cube_tosses.npz") -> Path | None:
-    """Folder of the data: in ``NSJAX_DATA``, or beside the checkout; None if they are absent."""
-    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    place = Path(os.environ.get("NSJAX_DATA", beside)) / name
+    """Folder of the data, see `common.reference_data`; None if they are absent."""
+    place = common.reference_data(name)
     return place if (place / file).is_file() else None
 
 

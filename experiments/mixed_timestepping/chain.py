@@ -21,6 +21,8 @@ import numpy as np
 import nsjax
 from nsjax import models, schemes
 
+from .. import common
+
 GRAVITY = 9.81
 DURATION = 10.0
 SUPPORT_STIFFNESS = 1e7
@@ -69,11 +71,7 @@ def exact_force(t: Any) -> np.ndarray:
 
 
 def _run(problem: Any, made: Any, dt: float, save: list[str]) -> nsjax.Trajectory:
-    system, params, state = problem
-    steps = round(DURATION / dt)
-    traj = nsjax.simulate(system, params, state, made, dt=dt, steps=steps, save=save)
-    traj.raise_for_status()
-    return traj
+    return common.run(problem, made, dt, round(DURATION / dt), save=save)
 
 
 @functools.cache

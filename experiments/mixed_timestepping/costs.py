@@ -7,15 +7,14 @@ to carry over.
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
-import nsjax
 from nsjax import schemes
 
 from .. import common
 from ..performance.side_by_side import interleaved
-from .rigid import PAPER, load_expected
 
 STEP = 1e-5
 SCHEMES = {
@@ -29,16 +28,11 @@ SCHEMES = {
 
 def measure(problem: Any, save: list[str], steps: int, rounds: int) -> common.Numbers:
     """Microseconds of CPU time per step."""
-    system, params, state = problem
-
-    def timed(scheme: Any) -> Any:
-        def call() -> None:
-            traj = nsjax.simulate(system, params, state, scheme, dt=STEP, steps=steps, every=100, save=save)
-            traj.raise_for_status()
-
-        return call
-
-    return interleaved({name: (timed(scheme), steps) for name, scheme in SCHEMES.items()}, rounds)
+    calls = {
+        name: (functools.partial(common.run, problem, scheme, STEP, steps, every=100, save=save), steps)
+        for name, scheme in SCHEMES.items()
+    }
+    return interleaved(calls, rounds)
 
 
 def remark(ratios: dict[str, float]) -> str:
@@ -58,20 +52,19 @@ takes about two passes with one tangent, and both stages of ED-alpha are one pro
 
 
 def reproduce(
-    experiment: str, problem: Any, save: list[str], quick: bool, folder: str | Path | None
+    beside: str, problem: Any, save: list[str], quick: bool, folder: str | Path | None
 ) -> common.Numbers:
     """Measures, prints the paper's ratios beside ours, and checks their order.
 
     Args:
-        experiment: name of the table's module.
+        beside: path of the table's module.
         problem: the mechanism.
         save: saved row quantities of a run.
         quick: few steps and rounds, rough numbers.
         folder: folder of the results.
     """
-    place = common.results_folder(PAPER, folder)
     found = measure(problem, save, 5_000 if quick else 100_000, 3 if quick else 9)
-    expected = load_expected(experiment)
+    expected = common.load_expected(beside)
     numbers: common.Numbers = {f"{name}: us per step": value for name, value in found.items()}
     lines = [f"{'scheme':12}{'us/step':>10}{'ratio':>8}{'paper':>8}{'ours / paper':>14}"]
     names, ratios = list(SCHEMES), {}
@@ -85,7 +78,4 @@ def reproduce(
             ratios[name] = ratio / paper
         lines.append(f"{name:12}{found[name]:>10.3f}{ratio:>8.2f}{paper:>8.2f}{ratio / paper:>14.2f}")
     table = "\n".join([*lines, remark(ratios)])
-    print(table)
-    (place / f"{experiment}.txt").write_text(table + "\n", encoding="utf-8")
-    common.report(common.compare(numbers, expected))
-    return numbers
+    return common.finish(beside, folder, numbers, table=table)

@@ -19,7 +19,7 @@ import nsjax
 
 from .. import common
 from . import flexible
-from .rigid import LOOKS, LOWER, NAMES, PAPER, RIGID, UPPER, load_expected, run, table2
+from .rigid import LOOKS, LOWER, NAMES, RIGID, UPPER, run, table2
 
 FINE_STEP, FINE_STEPS = 1e-5, 8000
 LONG_STEP, LONG_STEPS = 1e-4, 5000
@@ -54,7 +54,7 @@ def bent_runs(names: tuple[str, ...], dt: float, steps: int, quick: bool) -> dic
 
 
 def finish(
-    experiment: str,
+    beside: str,
     folder: str | Path | None,
     numbers: common.Numbers,
     t: np.ndarray,
@@ -67,7 +67,7 @@ def finish(
     """Saves, draws and compares a figure.
 
     Args:
-        experiment: name of the module.
+        beside: path of the module.
         folder: for the results.
         numbers: computed numbers.
         t: times of the series [s].
@@ -76,14 +76,10 @@ def finish(
         paint: draws series over time on an empty figure.
         quick: whether the flexible rod and `LEFT_OUT` are missing.
     """
-    place = common.results_folder(PAPER, folder)
-    common.save_data(place / experiment, {"t": t, **rigid, **bent})
-    common.draw(place / experiment, *size, lambda figure: paint(figure, t, bent or rigid))
-    expected = load_expected(experiment, without=LEFT_OUT if quick else None)
-    if not quick:
-        expected |= flexible.load_expected(experiment)
-    common.report(common.compare(numbers, expected))
-    return numbers
+    arrays = {"t": t, **rigid, **bent}
+    return common.finish(
+        beside, folder, numbers, arrays, size, lambda f: paint(f, t, bent or rigid), quick=quick
+    )
 
 
 def at(traj: nsjax.Trajectory, time: float) -> int:
@@ -107,8 +103,7 @@ def paint_pair(labels: tuple[str, str], figure: Any, t: np.ndarray, series: dict
         axis.set_ylabel(labels[k])
         axis.set_xlim(0.0, t[-1])
     axes[1].set_xlabel("time $t$ [s]")
-    handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=2)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.align_ylabels()
 
 

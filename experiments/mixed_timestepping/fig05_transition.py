@@ -17,9 +17,10 @@ import numpy as np
 
 import nsjax
 from nsjax import schemes
+from nsjax.analysis import impulse_steps
 
 from .. import common
-from .rigid import PAPER, UPPER, impact_steps, jumps, load_expected, loaded, phases, run, table1
+from .rigid import UPPER, jumps, loaded, phases, run, table1
 
 STEP = 1e-5
 STEPS = 1600
@@ -60,7 +61,7 @@ def _paint(figure: Any, arrays: dict[str, np.ndarray]) -> None:
 
 
 def _numbers(traj: nsjax.Trajectory, arrays: dict[str, np.ndarray]) -> common.Numbers:
-    t, struck = arrays["t"], np.flatnonzero(impact_steps(traj))
+    t, struck = arrays["t"], np.flatnonzero(impulse_steps(traj))
     stretches = phases(loaded(traj, STEP, UPPER))
     first, behind = stretches[np.argmax(stretches[:, 1] - stretches[:, 0])]
     rest = slice(first, behind - 1)  # the wall lets go within the last loaded step
@@ -81,7 +82,6 @@ def _numbers(traj: nsjax.Trajectory, arrays: dict[str, np.ndarray]) -> common.Nu
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 5; ``quick`` changes nothing, the run is short."""
-    place = common.results_folder(PAPER, folder)
     traj = run(table1(), schemes.generalized_alpha(0.8), STEP, STEPS)
     gap, rate = gap_and_rate(traj)
     struck = jumps(traj, STEP)
@@ -93,10 +93,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         "force impulse": (np.asarray(traj.impulse_normal) - struck)[:, UPPER].sum(axis=1),
     }
     numbers = _numbers(traj, arrays)
-    common.save_data(place / "fig05_transition", arrays)
-    common.draw(place / "fig05_transition", 16.0, 11.0, lambda f: _paint(f, arrays))
-    common.report(common.compare(numbers, load_expected("fig05_transition")))
-    return numbers
+    return common.finish(__file__, folder, numbers, arrays, (16.0, 11.0), lambda f: _paint(f, arrays))
 
 
 if __name__ == "__main__":

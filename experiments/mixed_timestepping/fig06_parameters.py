@@ -20,7 +20,6 @@ from nsjax import schemes
 from nsjax.analysis import amplification_matrix, spectral_radius
 
 from .. import common
-from .spectral import PAPER, load_expected
 
 POINTS = {"A": (-1.0, 0.5), "B": (-1.0, 0.0), "C": (-1.0, -0.5), "D": (0.5, 0.5), "E": (0.0, 1 / 3)}
 FAR = 2.0e4 * np.pi
@@ -97,14 +96,12 @@ def _paint(figure: Any, m: np.ndarray, f: np.ndarray, largest: np.ndarray, far: 
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 6; ``quick``: a coarser grid."""
-    place = common.results_folder(PAPER, folder)
     m, f, largest, far = stability(quick)
     numbers = _numbers(m, f, largest)
     arrays = {"alpha_m": m, "alpha_f": f, "largest_radius": largest, "radius_far": far}
-    common.save_data(place / "fig06_parameters", arrays)
-    common.draw(place / "fig06_parameters", 13.0, 10.0, lambda x: _paint(x, m, f, largest, far))
-    common.report(common.compare(numbers, load_expected("fig06_parameters")))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, arrays, (13.0, 10.0), lambda x: _paint(x, m, f, largest, far)
+    )
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def _cusps() -> common.Numbers:
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 7; ``quick``: a tenth of the points of a curve."""
-    return reproduce("fig07_hht", CURVES, quick, folder, more=_cusps)
+    return reproduce(__file__, CURVES, quick, folder, more=_cusps)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ CURVES = tuple(
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 8; ``quick``: a tenth of the points of a curve."""
-    return reproduce("fig08_generalized_alpha", CURVES, quick, folder)
+    return reproduce(__file__, CURVES, quick, folder)
 
 
 if __name__ == "__main__":

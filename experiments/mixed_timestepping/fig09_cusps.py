@@ -27,7 +27,7 @@ CURVES = (
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 9; ``quick``: a tenth of the points of a curve."""
-    return reproduce("fig09_cusps", CURVES, quick, folder)
+    return reproduce(__file__, CURVES, quick, folder)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def _best() -> common.Numbers:
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 11; ``quick``: a tenth of the points of a curve."""
-    return reproduce("fig11_ed_alpha_ar", CURVES, quick, folder, more=_best, limit=0.3)
+    return reproduce(__file__, CURVES, quick, folder, more=_best, limit=0.3)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ CURVES = tuple(
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 12; ``quick``: a tenth of the points of a curve."""
-    return reproduce("fig12_ed_alpha_rho", CURVES, quick, folder)
+    return reproduce(__file__, CURVES, quick, folder)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ on them.
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -158,26 +156,6 @@ def time_line(axis: Any, marks: dict[float, str], height: float) -> None:
         axis.text(x, height - 0.1, label, ha="center", va="top")
 
 
-load_expected = functools.partial(common.load_expected, __file__, file="expected_drawings.json")
-"""Expected numbers of an experiment."""
-
-
-def finish(
-    experiment: str,
-    folder: str | Path | None,
-    numbers: common.Numbers,
-    arrays: dict[str, Any],
-    size: tuple[float, float],
-    paint: Callable[[Any], None],
-) -> common.Numbers:
-    """Saves, draws and compares a drawing."""
-    place = common.results_folder("mixed_timestepping", folder)
-    common.save_data(place / experiment, arrays)
-    common.draw(place / experiment, *size, paint)
-    common.report(common.compare(numbers, load_expected(experiment)))
-    return numbers
-
-
 def _paint_stages(axis: Any, found: Grid) -> None:
     j, last = found.stages
     x = np.linspace(-0.05, 1.05, 100)
@@ -246,9 +224,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     arrays = {f"{name}: force": [stage.abscissa for stage in one.stages] for name, one in found.items()}
     arrays |= {f"{name}: gap": list(one.tested) for name, one in found.items()}
     arrays["ed_alpha: v"] = [ed.start.v, *(stage.v for stage in ed.stages), ed.end.v]
-    return finish(
-        "fig13_time_grids", folder, numbers, arrays, (17.0, 7.5), lambda figure: _paint(figure, found)
-    )
+    return common.finish(__file__, folder, numbers, arrays, (17.0, 7.5), lambda f: _paint(f, found))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import common
 from .chain import STIFF_SPRING, accelerations, exact, stiff_run, stiffness
-from .rigid import LOOKS, NAMES, PAPER, load_expected
+from .rigid import LOOKS, NAMES
 
 SHOWN = ("gen-alpha 0.8", "gen-alpha 0", "Bathe", "ED-alpha 0")
 MATRIX = stiffness(STIFF_SPRING, held=False)
@@ -37,15 +37,13 @@ def _paint(figure: Any, arrays: dict[str, np.ndarray]) -> None:
         axes[0, mass].set_title(f"mass {mass + 1}")
     for axis, label in zip(axes[:, 0], labels, strict=True):
         axis.set_ylabel(label)
-    handles, names = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=3)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     figure.align_ylabels()
 
 
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 15; ``quick`` changes nothing, the run is short."""
-    place = common.results_folder(PAPER, folder)
     t = np.asarray(stiff_run(SHOWN[0]).t)
     reference = exact(t, MATRIX)
     squares = np.linalg.eigvalsh(MATRIX)
@@ -56,10 +54,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         found = np.asarray(traj.q), np.asarray(traj.v), accelerations(traj)
         arrays |= {f"{quantity}, {name}": x for quantity, x in zip("qva", found, strict=True)}
         numbers[f"{name}: error of q1, q2"] = float(np.abs(found[0] - reference[0])[:, :2].max())
-    common.save_data(place / "fig15_soft_masses", arrays)
-    common.draw(place / "fig15_soft_masses", 16.0, 17.0, lambda f: _paint(f, arrays))
-    common.report(common.compare(numbers, load_expected("fig15_soft_masses")))
-    return numbers
+    return common.finish(__file__, folder, numbers, arrays, (16.0, 17.0), lambda f: _paint(f, arrays))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import common
 from .chain import GRAVITY, STIFF_SPRING, exact, stiff_run, stiffness
-from .rigid import LOOKS, NAMES, PAPER, load_expected
+from .rigid import LOOKS, NAMES
 
 SHOWN = ("gen-alpha 1", "gen-alpha 0.8", "gen-alpha 0", "Bathe", "ED-alpha 0")
 DRAWN = 61
@@ -56,7 +56,6 @@ def _paint(figure: Any, fine: np.ndarray, arrays: dict[str, np.ndarray]) -> None
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 16; ``quick`` changes nothing, the run is short."""
-    place = common.results_folder(PAPER, folder)
     t = np.asarray(stiff_run(SHOWN[0]).t)
     slow, amplitude = slow_part(t)
     numbers: common.Numbers = {"amplitude": amplitude}
@@ -68,11 +67,8 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             numbers[f"{name}: fast part / amplitude, {span}"] = float(fast)
     shifted = np.abs(arrays["gen-alpha 0.8"] - arrays["exact"])[:16].max() / amplitude
     numbers["gen-alpha 0.8: error / amplitude, steps 1 to 15"] = float(shifted)
-    common.save_data(place / "fig16_stiff_mass", arrays)
     fine = 1e-4 * np.arange(601)
-    common.draw(place / "fig16_stiff_mass", 16.0, 12.0, lambda f: _paint(f, fine, arrays))
-    common.report(common.compare(numbers, load_expected("fig16_stiff_mass")))
-    return numbers
+    return common.finish(__file__, folder, numbers, arrays, (16.0, 12.0), lambda f: _paint(f, fine, arrays))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import common
 from .chain import HELD_SPRING, LEVELS, NAMES, accelerations, exact, held_run, stiffness
-from .rigid import LOOKS, PAPER, load_expected
+from .rigid import LOOKS
 from .rigid import NAMES as TITLES
 
 DRAWN = 61
@@ -46,8 +46,7 @@ def _paint(figure: Any, arrays: dict[str, np.ndarray]) -> None:
             axes[1, column].set_ylim(-0.05, 0.3)
     for axis, label in zip(axes[:, 0], labels, strict=True):
         axis.set_ylabel(label)
-    handles, names = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=4)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
 
 
 def _numbers(name: str, level: str, start: str, x: tuple[np.ndarray, ...]) -> common.Numbers:
@@ -73,7 +72,6 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     """Computes, saves, draws and compares Figure 17; ``quick`` leaves out the consistent start on
     acceleration level, which is clean.
     """
-    place = common.results_folder(PAPER, folder)
     t = np.asarray(held_run(NAMES[0], True).t)
     matrix = stiffness(HELD_SPRING, held=True)
     highest = float(np.sqrt(np.linalg.eigvalsh(matrix)[-1]) / (2 * np.pi))
@@ -92,12 +90,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
                     found[2][0, 2] = 0.0  # the first row has no force yet
                 arrays |= {f"{k}, {name}, {level}, {start}": x for k, x in zip("qva", found, strict=True)}
                 numbers |= _numbers(name, level, start, found)
-    common.save_data(place / "fig17_constraint", arrays)
-    common.draw(place / "fig17_constraint", 19.0, 13.0, lambda f: _paint(f, arrays))
-    common.report(
-        common.compare(numbers, load_expected("fig17_constraint", without=LEFT_OUT if quick else None))
+    return common.finish(
+        __file__, folder, numbers, arrays, (19.0, 13.0), lambda f: _paint(f, arrays), quick=quick
     )
-    return numbers
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import common
 from .chain import NAMES, SETTLED, exact_force, force_error, held_run
-from .rigid import LOOKS, PAPER, load_expected
+from .rigid import LOOKS
 from .rigid import NAMES as TITLES
 
 DRAWN = 101
@@ -41,14 +41,12 @@ def _paint(figure: Any, arrays: dict[str, np.ndarray]) -> None:
         axes[1, column].set(xlabel="time $t$ [s]", xlim=(0.0, t[-1]), ylim=(1e-5, 20.0))
     axes[0, 0].set_ylabel(r"$\lambda$ [N]")
     axes[1, 0].set_ylabel(r"$|\Delta\lambda|$ [N]")
-    handles, names = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=4)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
 
 
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 18; ``quick`` changes nothing, the run is short."""
-    place = common.results_folder(PAPER, folder)
     t = np.asarray(held_run(NAMES[0], True).t)
     numbers: common.Numbers = {}
     arrays = {"t": t, "exact": exact_force(t)}
@@ -60,10 +58,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             numbers[f"{name}, {case}: force error, first 5 steps"] = float(early)
             first = SETTLED if case.startswith("velocity") and not consistent else 1
             numbers[f"{name}, {case}: force error after the transient"] = force_error(traj, first)
-    common.save_data(place / "fig18_constraint_force", arrays)
-    common.draw(place / "fig18_constraint_force", 19.0, 12.0, lambda f: _paint(f, arrays))
-    common.report(common.compare(numbers, load_expected("fig18_constraint_force")))
-    return numbers
+    return common.finish(__file__, folder, numbers, arrays, (19.0, 12.0), lambda f: _paint(f, arrays))
 
 
 if __name__ == "__main__":

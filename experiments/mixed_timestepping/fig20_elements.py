@@ -28,7 +28,6 @@ from .. import common
 from .flexible import STEP, Rod, angles, contact_numbers, finish_paths, free_run
 from .literal import Setting, run
 from .literal_crank import bent, met_mass, rigid
-from .rigid import PAPER
 
 COUNTS, STEPS = (1, 2, 5, 10, 20), 5000
 BEFORE, GROUP, LATE = 269, 400, 3000
@@ -106,20 +105,18 @@ def side_by_side(numbers: common.Numbers) -> str:
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 20; ``quick``: one and two elements, angles alone."""
+    table = ""
     runs = {f"n = {n}": free_run(Rod(elements=n), STEPS) for n in (COUNTS[:2] if quick else COUNTS)}
     numbers: common.Numbers = {}
     for name, traj in runs.items():
-        numbers |= angles(traj, STEP, (0.05,), name) | contact_numbers(traj, STEP, name)
+        numbers |= angles(traj, STEP, (0.05,), name) | contact_numbers(traj, name)
     if not quick:
         numbers |= positions({n: np.asarray(runs[f"n = {n}"]["y"])[1 : LATE + 1] for n in COUNTS})
         numbers |= other_schemes(COUNTS)
         for n in (5, 10):
             numbers[f"n = {n}: half the step moves y to 30 ms [mm]"] = halved(n)
         table = side_by_side(numbers)
-        print(table)
-        place = common.results_folder(PAPER, folder)
-        (place / "fig20_elements.txt").write_text(table + "\n", encoding="utf-8")
-    return finish_paths("fig20_elements", folder, numbers, runs, (2.0, 10.0), computed=not quick)
+    return finish_paths(__file__, folder, numbers, runs, (2.0, 10.0), quick, table)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from nsjax import schemes
 from .. import common
 from . import flexible
 from .literal_crank import bent, met_mass, rigid
-from .rigid import PAPER, RIGID, UPPER, load_expected, loaded, run, table1
+from .rigid import RIGID, UPPER, loaded, run, table1
 
 STEP = 1e-5
 STEPS = 5000
@@ -86,7 +86,6 @@ def heights(arrays: dict[str, np.ndarray], restitution: float) -> common.Numbers
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 21; ``quick``: the rigid mechanism alone."""
-    place = common.results_folder(PAPER, folder)
     traj = run(table1(), schemes.bathe(), STEP, STEPS)
     q = np.asarray(traj.q)
     numbers: common.Numbers = {}
@@ -96,17 +95,14 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     numbers["first impact [s]"] = float(traj.t[np.flatnonzero(loaded(traj, STEP, UPPER))[0]])
     numbers["largest |theta3|"] = float(np.abs(q[:, 2]).max())
     arrays = {"t": np.asarray(traj.t), "x": np.asarray(traj["x"]), "y": np.asarray(traj["y"])}
-    expected = load_expected("fig21_rigid_limit")
     if not quick:
         stiff = flexible.free_run(STIFF, STEPS)
         arrays |= {"stiff x": np.asarray(stiff["x"]), "stiff y": np.asarray(stiff["y"])}
         numbers |= flexible.angles(stiff, STEP, INSTANTS, "E = 1e15")
         numbers |= heights(arrays, matched_restitution())
-        expected |= flexible.load_expected("fig21_rigid_limit")
-    common.save_data(place / "fig21_rigid_limit", arrays)
-    common.draw(place / "fig21_rigid_limit", 16.0, 7.5, lambda f: _paint(f, arrays))
-    common.report(common.compare(numbers, expected))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 7.5), lambda f: _paint(f, arrays), quick=quick
+    )
 
 
 if __name__ == "__main__":

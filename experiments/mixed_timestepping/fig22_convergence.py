@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.analysis import observed_order
+
 from .. import common
 from . import rigid
-from .table4_bilateral import DURATION, SCHEMES, errors, load_expected, reference
+from .table4_bilateral import DURATION, SCHEMES, errors, reference
 
 INSTANTS = 50
 PER_INSTANT = (10, 14, 19, 27, 37, 53, 73, 103, 139, 193, 271, 383, 541, 761)
@@ -33,11 +35,6 @@ LOOKS: dict[str, dict[str, Any]] = {
         for name, mark in zip(("gen-alpha 0.8", "gen-alpha 0", "Bathe", "ED-alpha 0"), "ovDx", strict=True)
     },
 }
-
-
-def slope(steps: np.ndarray, values: np.ndarray) -> float:
-    """Least-squares slope in logarithmic axes."""
-    return float(np.polyfit(np.log(steps), np.log(values), 1)[0])
 
 
 def _paint(figure: Any, steps: np.ndarray, found: dict[str, dict[str, np.ndarray]]) -> None:
@@ -64,7 +61,6 @@ def _paint(figure: Any, steps: np.ndarray, found: dict[str, dict[str, np.ndarray
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 22; ``quick`` changes nothing, the run is short."""
-    place = common.results_folder("mixed_timestepping", folder)
     exact = reference(INSTANTS)
     steps = DURATION / (INSTANTS * np.array(PER_INSTANT))
     found: dict[str, dict[str, np.ndarray]] = {}
@@ -73,12 +69,11 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         rows = [errors(make(), INSTANTS * per, exact) for per in PER_INSTANT]
         found[name] = {quantity: np.array([row[quantity] for row in rows]) for quantity in QUANTITIES}
         for quantity, values in found[name].items():
-            numbers[f"order of {quantity}, {name}"] = slope(steps[-FITTED:], values[-FITTED:])
+            numbers[f"order of {quantity}, {name}"] = observed_order(steps[-FITTED:], values[-FITTED:])
     arrays = {f"{q}, {name}": values for name, all_ in found.items() for q, values in all_.items()}
-    common.save_data(place / "fig22_convergence", {"dt": steps, **arrays})
-    common.draw(place / "fig22_convergence", 17.0, 8.0, lambda f: _paint(f, steps, found))
-    common.report(common.compare(numbers, load_expected("fig22_convergence")))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, {"dt": steps, **arrays}, (17.0, 8.0), lambda f: _paint(f, steps, found)
+    )
 
 
 if __name__ == "__main__":

@@ -50,13 +50,13 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         numbers[f"{name}: energy - work before it [J]"] = float(np.abs(energy - work)[before].max())
     bent = bent_runs(FINE, FINE_STEP, FINE_STEPS, quick)
     for name, traj in bent.items():
-        numbers |= angles(traj, FINE_STEP, INSTANTS, name) | contact_numbers(traj, FINE_STEP, name)
+        numbers |= angles(traj, FINE_STEP, INSTANTS, name) | contact_numbers(traj, name)
         left = np.asarray(traj["energy"]) - traj.params.torque * np.asarray(traj["theta1"])
         numbers[f"{name}: energy - work before the impact [J]"] = float(np.abs(left[: BEFORE + 1]).max())
     t = np.asarray(fine_run(names[0]).t)
     drawn = {name: np.asarray(traj.q)[:, :2] for name, traj in bent.items()}
     paint = functools.partial(paint_pair, (r"$\theta_1$ [rad]", r"$\theta_2$ [rad]"))
-    return finish("fig24_angles", folder, numbers, t, series, drawn, (14.0, 10.0), paint, quick)
+    return finish(__file__, folder, numbers, t, series, drawn, (14.0, 10.0), paint, quick)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         numbers[f"{name}: omega1(0.08)"] = float(traj.v[-1, 0])
     drawn = {name: np.asarray(traj.v)[:, :2] for name, traj in bent.items()}
     paint = functools.partial(paint_pair, (r"$\omega_1$ [rad/s]", r"$\omega_2$ [rad/s]"))
-    return finish("fig25_angular_velocities", folder, numbers, t, series, drawn, (14.0, 10.0), paint, quick)
+    return finish(__file__, folder, numbers, t, series, drawn, (14.0, 10.0), paint, quick)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import common
 from .driven import FINE, FINE_STEP, FINE_STEPS
-from .flexible import Rod, driven_run, finish, paint_series, roughness
+from .flexible import Rod, driven_run, paint_series, roughness
 
 
 @common.experiment
@@ -43,10 +43,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         numbers["Bathe: inertia of the section at 6 ms [N m]"] = turning(10)
         around = float(moment[row - 50 : row + 51].mean())
         numbers["Bathe: moment over inertia, mean of 1 ms"] = around / turning(50)
-    return finish(
-        "fig26_root_moment", folder, numbers, {"t": t, **series}, (16.0, 8.0),
+    return common.finish(
+        __file__, folder, numbers, {"t": t, **series}, (16.0, 8.0),
         lambda f: paint_series(f, t, series, ("moment at the root [N m]",), (5.0, 12.0)),
-        computed=not quick,
+        quick=quick,
     )  # fmt: skip
 
 

@@ -36,10 +36,12 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.analysis import impulse_steps
+
 from .. import common
 from .driven import FINE, FINE_STEP, FINE_STEPS, at, bent_runs, fine_run, finish, shown
 from .flexible import contact_numbers
-from .rigid import LOOKS, LOWER, NAMES, UPPER, impact_steps, loaded, phases
+from .rigid import LOOKS, LOWER, NAMES, UPPER, loaded, phases
 
 
 def _numbers(name: str) -> common.Numbers:
@@ -50,7 +52,7 @@ def _numbers(name: str) -> common.Numbers:
     return {
         f"{name}: force of corner 1 at 0.05 s [N]": float(force[row, 0]),
         f"{name}: force of corner 2 at 0.05 s [N]": float(force[row, 1]),
-        f"{name}: steps with an impulse": float(impact_steps(traj).sum()),
+        f"{name}: steps with an impulse": float(impulse_steps(traj).sum()),
         f"{name}: interruptions between 9.4 and 17 ms": float(np.sum((lower > 0.0094) & (lower < 0.017))),
         f"{name}: interruptions after 36 ms": float(np.sum(upper > 0.036)),
         f"{name}: largest force [N]": float(force.max()),
@@ -65,7 +67,7 @@ def openings(on: np.ndarray) -> tuple[int, int]:
 
 def _bent_numbers(traj: Any, name: str) -> common.Numbers:
     """Numbers with the flexible rod; the mean force of a corner is that of all its impulses."""
-    numbers = contact_numbers(traj, FINE_STEP, name)
+    numbers = contact_numbers(traj, name)
     around = slice(at(traj, 0.046) + 1, at(traj, 0.054) + 1)
     mean = np.asarray(traj.impulse_normal)[around].sum(axis=0) / (8e-3)
     late = loaded(traj, FINE_STEP, UPPER)[np.asarray(traj.t) > 0.04]
@@ -101,8 +103,7 @@ def _paint(figure: Any, t: np.ndarray, series: dict[str, np.ndarray]) -> None:
         parts[name].set_xlabel("time $t$ [ms]")
     for name in ("all", "closure"):
         parts[name].set_ylabel("normal force [N]")
-    handles, names = parts["all"].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=2)
+    figure.legend(*parts["all"].get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
 
 @common.experiment
@@ -120,7 +121,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     for name, traj in bent.items():
         numbers |= _bent_numbers(traj, name)
     drawn = {name: np.asarray(traj.force_normal) for name, traj in bent.items()}
-    return finish("fig27_normal_force", folder, numbers, t, series, drawn, (14.0, 15.0), _paint, quick)
+    return finish(__file__, folder, numbers, t, series, drawn, (14.0, 15.0), _paint, quick)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from nsjax.analysis import impulse_steps
+
 from .. import common
 from .driven import (
     LONG,
@@ -27,7 +29,6 @@ from .driven import (
     shown,
 )
 from .flexible import contact_numbers
-from .rigid import impact_steps
 
 INSTANTS = (0.2, 0.3, 0.5)
 
@@ -44,7 +45,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     numbers = instants(angles, rows, ("theta1",))
     for name in names:
         traj = long_run(name)
-        numbers[f"{name}: steps with an impulse"] = float(impact_steps(traj).sum())
+        numbers[f"{name}: steps with an impulse"] = float(impulse_steps(traj).sum())
         numbers[f"{name}: largest |theta3|"] = float(np.abs(np.asarray(traj.q)[:, 2]).max())
         numbers[f"{name}: least gap [m]"] = float(np.min(np.asarray(traj.gap_min)))
     if not quick:
@@ -54,10 +55,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     bent = bent_runs(LONG, LONG_STEP, LONG_STEPS, quick)
     for name, traj in bent.items():
         q = np.asarray(traj.q)[:, :1]
-        numbers |= instants({name: q}, rows, ("theta1",)) | contact_numbers(traj, LONG_STEP, name)
+        numbers |= instants({name: q}, rows, ("theta1",)) | contact_numbers(traj, name)
     drawn = {name: np.asarray(traj.v)[:, :2] for name, traj in bent.items()}
     paint = functools.partial(paint_pair, (r"$\omega_1$ [rad/s]", r"$\omega_2$ [rad/s]"))
-    return finish("fig28_long_velocities", folder, numbers, t, series, drawn, (16.0, 10.0), paint, quick)
+    return finish(__file__, folder, numbers, t, series, drawn, (16.0, 10.0), paint, quick)
 
 
 if __name__ == "__main__":

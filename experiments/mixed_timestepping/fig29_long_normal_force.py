@@ -49,7 +49,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         drawn[name] = np.stack(wall_forces(traj), axis=1)
         for k, wall in enumerate(("upper", "lower")):
             numbers[f"{name}: largest force of the {wall} wall [N]"] = float(drawn[name][:, k].max())
-    return finish("fig29_long_normal_force", folder, numbers, t, series, drawn, (16.0, 15.0), _paint, quick)
+    return finish(__file__, folder, numbers, t, series, drawn, (16.0, 15.0), _paint, quick)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     for name, traj in runs.items():
         numbers |= deviations(traj, full, name)
     shown = {**runs, "20 elements": full}
-    return finish_paths("fig30_modes_path", folder, numbers, shown, (7.6, 14.0), computed=not quick)
+    return finish_paths(__file__, folder, numbers, shown, (7.6, 14.0), quick)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import numpy as np
 from .. import common
 from .driven import wall_forces
 from .fig30_modes_path import STEPS, effective, numbers_of_modes
-from .flexible import ELEMENTS, STEP, Rod, contact_numbers, driven_run, finish, modal
+from .flexible import ELEMENTS, STEP, Rod, contact_numbers, driven_run, modal
 
 LANDING = (7.4e-3, 9e-3)
 """The landing of the slider on the lower wall, before it has come back [s]."""
@@ -62,15 +62,15 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     runs["20 elements"] = driven_run(Rod(), "Bathe", STEP, STEPS)
     numbers: common.Numbers = {}
     for name, traj in runs.items():
-        numbers |= contact_numbers(traj, STEP, name)
+        numbers |= contact_numbers(traj, name)
         impulse = np.asarray(traj.impulse_normal)[:, 2:].sum()
         numbers[f"{name}: impulse of the lower wall up to 0.02 s [N s]"] = float(impulse)
     series = {name: wall_forces(traj)[1][:, None] for name, traj in runs.items()}
     t = np.asarray(runs["20 elements"].t)
     numbers |= _agreement(t, series)
-    return finish(
-        "fig31_modes_force", folder, numbers, {"t": t, **series}, (16.0, 2.0 + 2.4 * len(series)),
-        lambda f: _paint(f, t, series), computed=not quick,
+    return common.finish(
+        __file__, folder, numbers, {"t": t, **series}, (16.0, 2.0 + 2.4 * len(series)),
+        lambda f: _paint(f, t, series), quick=quick,
     )  # fmt: skip
 
 

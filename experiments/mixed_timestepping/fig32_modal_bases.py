@@ -25,9 +25,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     for name, traj in runs.items():
         numbers |= deviations(traj, full, name)
         numbers[f"{name}: theta1(0.02)"] = float(traj.q[STEPS, 0])
-        numbers |= {k: v for k, v in contact_numbers(traj, STEP, name).items() if "first" in k}
+        numbers |= {k: v for k, v in contact_numbers(traj, name).items() if "first" in k}
     shown = {**runs, "20 elements": full}
-    return finish_paths("fig32_modal_bases", folder, numbers, shown, (7.6, 14.0), computed=not quick)
+    return finish_paths(__file__, folder, numbers, shown, (7.6, 14.0), quick)
 
 
 if __name__ == "__main__":

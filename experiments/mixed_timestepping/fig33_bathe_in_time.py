@@ -23,7 +23,6 @@ from .fig13_time_grids import (
     STEP,
     Grid,
     exact_velocity,
-    finish,
     grid,
     time_line,
 )
@@ -99,9 +98,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         "v": [p.v for p in points],
         "q": [p.q for p in points],
     }
-    return finish(
-        "fig33_bathe_in_time", folder, numbers, arrays, (11.0, 7.5), lambda figure: _paint(figure, found)
-    )
+    return common.finish(__file__, folder, numbers, arrays, (11.0, 7.5), lambda f: _paint(f, found))
 
 
 if __name__ == "__main__":

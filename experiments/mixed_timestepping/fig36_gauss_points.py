@@ -10,7 +10,6 @@ import numpy as np
 from nsjax import fem
 
 from .. import common
-from .flexible import finish
 
 
 def _exactness(points: int) -> tuple[int, float]:
@@ -49,7 +48,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         numbers[f"{points} points: exact degree"] = float(degree)
         numbers[f"{points} points: error of the next degree"] = error
     arrays = {"points": x, "weights": w}
-    return finish("fig36_gauss_points", folder, numbers, arrays, (12.0, 5.0), _paint)
+    return common.finish(__file__, folder, numbers, arrays, (12.0, 5.0), _paint)
 
 
 if __name__ == "__main__":

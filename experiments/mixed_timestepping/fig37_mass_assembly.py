@@ -14,7 +14,7 @@ import numpy as np
 from nsjax import fem, models
 
 from .. import common
-from .flexible import coordinate_names, element_masses, finish, origins, paint_pattern
+from .flexible import coordinate_names, element_masses, origins, paint_pattern
 
 ANGLE = 0.4
 BENT = 1e-2 * np.array([0.1, 0.2, 3.0, 0.4, -0.5, -2.0, -0.3, 0.6, 1.0])
@@ -43,7 +43,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         "smallest eigenvalue, nodal part [kg]": float(np.linalg.eigvalsh(total[3:, 3:])[0]),
     }
     arrays = {"first": parts[0], "second": parts[1], "total": total}
-    return finish("fig37_mass_assembly", folder, numbers, arrays, (11.0, 11.5), lambda f: _paint(f, kinds))
+    return common.finish(__file__, folder, numbers, arrays, (11.0, 11.5), lambda f: _paint(f, kinds))
 
 
 if __name__ == "__main__":

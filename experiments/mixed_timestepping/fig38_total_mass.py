@@ -16,7 +16,7 @@ from nsjax import fem, models
 
 from .. import common
 from .fig37_mass_assembly import BENT
-from .flexible import coordinate_names, element_masses, finish, paint_pattern
+from .flexible import coordinate_names, element_masses, paint_pattern
 
 ANGLES = (0.7, -0.3, 0.1)
 ELEMENTS = 2
@@ -71,7 +71,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         "deformation block, bent - straight": float(np.abs(mass - straight)[3:, 3:].max()),
     }
     arrays = {"mass": mass, "straight": straight, "by_hand": other}
-    return finish("fig38_total_mass", folder, numbers, arrays, (10.0, 10.5), lambda f: _paint(f, mass))
+    return common.finish(__file__, folder, numbers, arrays, (10.0, 10.5), lambda f: _paint(f, mass))
 
 
 if __name__ == "__main__":

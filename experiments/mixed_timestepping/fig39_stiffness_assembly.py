@@ -11,7 +11,7 @@ from nsjax import fem, models
 from nsjax.models.slider_crank_flexible import rod_data
 
 from .. import common
-from .flexible import coordinate_names, finish, origins, paint_pattern
+from .flexible import coordinate_names, origins, paint_pattern
 
 
 def element_stiffnesses(length: float, axial: float, bending: float) -> np.ndarray:
@@ -52,9 +52,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         "EI [N m^2]": float(data.bending),
     }
     arrays = {"first": parts[0], "second": parts[1], "total": total}
-    return finish(
-        "fig39_stiffness_assembly", folder, numbers, arrays, (10.0, 10.5), lambda f: _paint(f, kinds)
-    )
+    return common.finish(__file__, folder, numbers, arrays, (10.0, 10.5), lambda f: _paint(f, kinds))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import numpy as np
 from nsjax import Problem, models
 
 from .. import common
-from .fig13_time_grids import GREY, RED, finish
+from .fig13_time_grids import GREY, RED
 
 CRANK_ANGLE = 0.9
 CLEARANCE = 0.012
@@ -189,8 +189,8 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     numbers["jam angle with the clearance of Table 1"] = float(find(table1, (2, 3)).q[2])
     arrays: dict[str, Any] = {f"{name}: corners": found.corners for name, found in poses.items()}
     arrays |= {f"{name}: gaps": found.gaps for name, found in poses.items()}
-    return finish(
-        "fig40_corner_scenarios", folder, numbers, arrays, (16.0, 9.5), lambda f: _paint(f, problem, poses)
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 9.5), lambda f: _paint(f, problem, poses)
     )
 
 

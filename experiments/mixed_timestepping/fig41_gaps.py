@@ -18,7 +18,7 @@ import numpy as np
 from nsjax import Problem
 
 from .. import common
-from .fig13_time_grids import BLUE, RED, finish
+from .fig13_time_grids import BLUE, RED
 from .fig40_corner_scenarios import (
     Pose,
     draw_notch,
@@ -116,7 +116,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     numbers["third column of W_N - (179)"] = float(np.abs(turning - printed).max())
     numbers["least gap"] = float(np.min(drawn_distances(problem, found)))
     arrays = {"corners": found.corners, "gaps": found.gaps, "q": found.q, "arrows": arrows}
-    return finish("fig41_gaps", folder, numbers, arrays, (16.0, 7.0), lambda f: _paint(f, problem, found))
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 7.0), lambda f: _paint(f, problem, found)
+    )
 
 
 if __name__ == "__main__":

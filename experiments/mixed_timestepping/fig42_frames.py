@@ -16,7 +16,7 @@ import numpy as np
 from nsjax import fem
 
 from .. import common
-from .flexible import COLOURS, ELEMENTS, finish
+from .flexible import COLOURS, ELEMENTS
 
 DRAWN = 0.5
 """Load of the drawing: a sixth of the length at the end."""
@@ -70,8 +70,8 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             np.abs(shapes["pinned"] - shapes["tangential"] + x / 3.0).max()
         ),
     }
-    return finish(
-        "fig42_frames", folder, numbers, {"x": x, **shapes}, (16.0, 4.8), lambda f: _paint(f, x, shapes)
+    return common.finish(
+        __file__, folder, numbers, {"x": x, **shapes}, (16.0, 4.8), lambda f: _paint(f, x, shapes)
     )
 
 

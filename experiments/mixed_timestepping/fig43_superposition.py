@@ -14,7 +14,7 @@ import numpy as np
 from nsjax import fem
 
 from .. import common
-from .flexible import ELEMENTS, finish, paint_shapes
+from .flexible import ELEMENTS, paint_shapes
 
 SHOWN = 3
 
@@ -44,9 +44,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     }
     numbers["1 - share of all modes"] = float(1.0 - shares.sum())
     arrays = {"shapes": shapes[:, :SHOWN], "shares": shares}
-    return finish(
-        "fig43_superposition", folder, numbers, arrays, (16.0, 7.0), lambda f: _paint(f, shapes, parts)
-    )
+    return common.finish(__file__, folder, numbers, arrays, (16.0, 7.0), lambda f: _paint(f, shapes, parts))
 
 
 if __name__ == "__main__":

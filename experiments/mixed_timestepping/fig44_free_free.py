@@ -15,18 +15,18 @@ from nsjax import fem, models
 from nsjax.models.slider_crank_flexible import rod_data
 
 from .. import common
-from .flexible import ELEMENTS, finish, paint_shapes
+from .flexible import ELEMENTS, paint_shapes
 
 SHOWN = 3
 
 
 def reproduce(
-    experiment: str, conditions: str, about: float, origin: str, folder: str | Path | None
+    beside: str, conditions: str, about: float, origin: str, folder: str | Path | None
 ) -> common.Numbers:
     """Frequencies of two modes [Hz], their coupling to the frame, masses 1, and the first bending shapes.
 
     Args:
-        experiment: name of the module.
+        beside: path of the module.
         conditions: of the modes.
         about: origin of the frame, 0 at the crank to 1 at the slider.
         origin: its name.
@@ -48,13 +48,13 @@ def reproduce(
         axis.plot(0.0, 0.0, "ko", markersize=4)
         axis.set(xlabel=f"position from the {origin} [m]")
 
-    return finish(experiment, folder, numbers, {"shapes": bending}, (12.0, 7.0), paint)
+    return common.finish(beside, folder, numbers, {"shapes": bending}, (12.0, 7.0), paint)
 
 
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 44; ``quick`` changes nothing."""
-    return reproduce("fig44_free_free", "free_free", 0.5, "centre of mass", folder)
+    return reproduce(__file__, "free_free", 0.5, "centre of mass", folder)
 
 
 if __name__ == "__main__":

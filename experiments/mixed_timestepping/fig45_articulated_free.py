@@ -15,7 +15,7 @@ from .fig44_free_free import reproduce
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 45; ``quick`` changes nothing."""
-    return reproduce("fig45_articulated_free", "articulated_free", 0.0, "crank", folder)
+    return reproduce(__file__, "articulated_free", 0.0, "crank", folder)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ import numpy as np
 
 import nsjax
 from nsjax import fem, models
+from nsjax.analysis import impulse_steps
 
 from .. import common
-from .rigid import NAMES, PAPER, RIGID, impact_steps, run
+from .rigid import NAMES, RIGID, run
 
 ELEMENTS = 20
 STEP = 1e-5
@@ -61,48 +62,21 @@ def driven_run(rod: Rod, name: str, dt: float, steps: int) -> nsjax.Trajectory:
     return run(rod.model(**models.TABLE_2), RIGID[name], dt, steps)
 
 
-load_expected = functools.partial(common.load_expected, __file__, file="expected_flexible.json")
-"""Expected numbers of an experiment."""
-
-
-def finish(
-    experiment: str,
-    folder: str | Path | None,
-    numbers: common.Numbers,
-    arrays: Mapping[str, Any],
-    size: tuple[float, float],
-    paint: Callable[[Any], None],
-    computed: bool = True,
-) -> common.Numbers:
-    """Saves, draws and compares a figure.
-
-    Args:
-        experiment: name of the module.
-        folder: for the results.
-        numbers, arrays: what was computed.
-        size: width and height [cm].
-        paint: draws on an empty figure.
-        computed: whether all numbers were computed; otherwise those that are there are compared.
-    """
-    place = common.results_folder(PAPER, folder)
-    expected = load_expected(experiment)
-    return common.finish(place / experiment, numbers, arrays, size, paint, expected, computed)
-
-
 def finish_paths(
-    experiment: str,
+    beside: str,
     folder: str | Path | None,
     numbers: common.Numbers,
     runs: Mapping[str, nsjax.Trajectory],
     zoom: tuple[float, float],
-    computed: bool,
+    quick: bool,
+    table: str = "",
 ) -> common.Numbers:
-    """`finish` of a figure of paths: the height of the slider is saved, `paint_paths` draws."""
+    """`common.finish` of a figure of paths: the height of the slider is saved, `paint_paths` draws."""
     arrays = {f"{name}: y": np.asarray(traj["y"]) for name, traj in runs.items()}
     arrays["t"] = np.asarray(next(iter(runs.values())).t)
-    return finish(
-        experiment, folder, numbers, arrays, (16.0, 12.0),
-        lambda figure: paint_paths(figure, runs, zoom), computed,
+    return common.finish(
+        beside, folder, numbers, arrays, (16.0, 12.0), lambda f: paint_paths(f, runs, zoom),
+        table=table, quick=quick,
     )  # fmt: skip
 
 
@@ -119,9 +93,9 @@ def angles(traj: nsjax.Trajectory, dt: float, instants: tuple[float, ...], name:
     }
 
 
-def contact_numbers(traj: nsjax.Trajectory, dt: float, name: str) -> common.Numbers:
+def contact_numbers(traj: nsjax.Trajectory, name: str) -> common.Numbers:
     """Impulses, forces and the energy of the vibrations of a run."""
-    struck = impact_steps(traj)
+    struck = impulse_steps(traj)
     return {
         f"{name}: first impact [s]": float(traj.t[np.flatnonzero(struck)[0]]),
         f"{name}: steps with an impulse": float(struck.sum()),
@@ -166,26 +140,23 @@ def paint_paths(figure: Any, runs: Mapping[str, nsjax.Trajectory], zoom: tuple[f
     heights = 1e3 * np.concatenate(window)
     margin = 0.05 * np.ptp(heights)
     parts["zoom"].set(xlim=zoom, ylim=(heights.min() - margin, heights.max() + margin))
-    handles, names = parts["all"].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=3)
+    figure.legend(*parts["all"].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 
 def paint_series(figure: Any, t: np.ndarray, series: Mapping[str, np.ndarray], labels: tuple[str, ...],
-                 zoom: tuple[float, float] | None = None) -> None:  # fmt: skip
+                 zoom: tuple[float, float]) -> None:  # fmt: skip
     """Columns of every series over time [s], one above the other; at the right a part of the time."""
-    axes = figure.subplots(len(labels), 1 if zoom is None else 2, squeeze=False)
+    axes = figure.subplots(len(labels), 2, squeeze=False)
     for row, label in enumerate(labels):
         for axis in axes[row]:
             for (name, x), colour in zip(series.items(), COLOURS, strict=False):
                 axis.plot(1e3 * t, x[:, row], color=colour, label=NAMES.get(name, name), linewidth=0.7)
             axis.set_xlabel("time $t$ [ms]" if row == len(labels) - 1 else "")
         axes[row, 0].set(ylabel=label, xlim=(0.0, 1e3 * t[-1]))
-        if zoom is not None:
-            inside = (1e3 * t >= zoom[0]) & (1e3 * t <= zoom[1])
-            values = np.concatenate([x[inside, row] for x in series.values()])
-            axes[row, 1].set(xlim=zoom, ylim=(values.min(), values.max()))
-    handles, names = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=3)
+        inside = (1e3 * t >= zoom[0]) & (1e3 * t <= zoom[1])
+        values = np.concatenate([x[inside, row] for x in series.values()])
+        axes[row, 1].set(xlim=zoom, ylim=(values.min(), values.max()))
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 
 def paint_pattern(axis: Any, kinds: np.ndarray, names: list[str], title: str) -> None:

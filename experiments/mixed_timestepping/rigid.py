@@ -8,7 +8,6 @@ remember no acceleration.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,6 @@ from nsjax import analysis, models, schemes
 
 from .. import common
 
-PAPER = "mixed_timestepping"
 ROWS = ["gap_min", "force_normal", "impulse_normal", "closed_time"]
 """What every run of the mechanism saves: one selection, so that a scheme compiles once."""
 
@@ -69,15 +67,8 @@ def table2() -> Any:
 
 
 def run(problem: Any, scheme: Any, dt: float, steps: int, every: int = 1) -> nsjax.Trajectory:
-    """A run with `ROWS` saved.
-
-    Raises:
-        RunError: if a step failed.
-    """
-    system, params, state = problem
-    traj = nsjax.simulate(system, params, state, scheme, dt=dt, steps=steps, every=every, save=ROWS)
-    traj.raise_for_status()
-    return traj
+    """`common.run` with `ROWS` saved."""
+    return common.run(problem, scheme, dt, steps, every, save=ROWS)
 
 
 def jumps(traj: nsjax.Trajectory, dt: float) -> np.ndarray:
@@ -86,12 +77,7 @@ def jumps(traj: nsjax.Trajectory, dt: float) -> np.ndarray:
     every step saved.
     """
     jump = np.asarray(traj.impulse_normal) - dt * np.asarray(traj.force_normal)
-    return np.where(impact_steps(traj)[:, None], jump, 0.0)
-
-
-def impact_steps(traj: nsjax.Trajectory) -> np.ndarray:
-    """Rows (rows,) bool whose step ends with an impulse."""
-    return analysis.impulse_steps(traj)
+    return np.where(analysis.impulse_steps(traj)[:, None], jump, 0.0)
 
 
 def phases(on: np.ndarray, bridge: int = 0) -> np.ndarray:
@@ -145,7 +131,3 @@ def events(traj: nsjax.Trajectory, dt: float) -> Events:
         upper=float(t[above[0]]),
         visits=len(below),
     )
-
-
-load_expected = functools.partial(common.load_expected, __file__, file="expected_rigid.json")
-"""Expected numbers of an experiment."""

@@ -12,7 +12,6 @@ ends where all roots become real, at the cusps of HHT 1/2 and of point A.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,6 @@ from nsjax.analysis import relative_period_error, spectral_radius
 
 from .. import common
 
-PAPER = "mixed_timestepping"
 RATIOS = (0.01, 0.1, 0.3, 1.0, 10.0, 1e4)
 PERIOD_RATIO = 0.1
 COLOURS = ("#1f4e9c", "#c8501e", "#1d7a4a", "#8a2f8f", "#b8860b", "#444444")
@@ -41,10 +39,6 @@ class Curve:
     scheme: nsjax.Scheme
     style: int
     dashes: int | None = None
-
-
-load_expected = functools.partial(common.load_expected, __file__, file="expected_spectral.json")
-"""Expected numbers of an experiment."""
 
 
 def ratios(quick: bool) -> np.ndarray:
@@ -104,7 +98,7 @@ def _paint(
 
 
 def reproduce(
-    experiment: str,
+    beside: str,
     curves: tuple[Curve, ...],
     quick: bool,
     folder: str | Path | None,
@@ -114,20 +108,19 @@ def reproduce(
     """Computes, saves, draws and compares one figure of curves.
 
     Args:
-        experiment: name of the figure's module.
+        beside: path of the figure's module.
         curves: what is drawn, in this order.
         quick: a tenth of the points per curve, the same numbers.
         folder: for the results.
         more: numbers beside those of the curves.
         limit: upper end of the axis of the period error.
     """
-    place = common.results_folder(PAPER, folder)
     numbers: common.Numbers = {}
     for curve in curves:
         numbers |= curve_numbers(curve)
     numbers |= more()
     x, arrays = compute(curves, quick)
-    common.save_data(place / experiment, {"dt/T": x, **arrays})
-    common.draw(place / experiment, 16.0, 12.5, lambda f: _paint(f, curves, x, arrays, limit))
-    common.report(common.compare(numbers, load_expected(experiment)))
-    return numbers
+    return common.finish(
+        beside, folder, numbers, {"dt/T": x, **arrays}, (16.0, 12.5),
+        lambda f: _paint(f, curves, x, arrays, limit),
+    )  # fmt: skip

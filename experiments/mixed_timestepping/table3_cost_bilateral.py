@@ -14,7 +14,7 @@ from .costs import reproduce
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Measures Table 3; ``quick``: fewer steps and rounds, rough numbers."""
     problem = models.slider_crank_bilateral()
-    return reproduce("table3_cost_bilateral", problem, ["constraint_force"], quick, folder)
+    return reproduce(__file__, problem, ["constraint_force"], quick, folder)
 
 
 if __name__ == "__main__":

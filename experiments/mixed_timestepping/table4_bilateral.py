@@ -9,7 +9,6 @@ rule, 50 those of the other schemes (tried in [P]); its 1.6e-5 for Bathe and ED-
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-import nsjax
 from nsjax import models, schemes
 
 from .. import common
@@ -103,12 +101,8 @@ def reference(samples: int = SAMPLES) -> Reference:
 def errors(scheme: Any, steps: int, exact: Reference) -> common.Numbers:
     """All error measures of the table for one scheme and number of steps."""
     every = steps // len(exact.t)
-    system, params, state = models.slider_crank_bilateral()
-    traj = nsjax.simulate(
-        system, params, state, scheme, dt=DURATION / steps, steps=steps, every=every,
-        save=["constraint_force"],
-    )  # fmt: skip
-    traj.raise_for_status()
+    problem = models.slider_crank_bilateral()
+    traj = common.run(problem, scheme, DURATION / steps, steps, every, save=["constraint_force"])
     q, v = np.asarray(traj.q)[1:], np.asarray(traj.v)[1:]
     force = np.asarray(traj.constraint_force)[1:, 0]
     late = exact.t >= TRANSIENT * (1 - 1e-9)
@@ -122,12 +116,8 @@ def errors(scheme: Any, steps: int, exact: Reference) -> common.Numbers:
     }
 
 
-load_expected = functools.partial(common.load_expected, __file__, file="expected_table4.json")
-"""Expected numbers of an experiment."""
-
-
 def side_by_side(numbers: common.Numbers, expected: dict[str, dict[str, Any]]) -> str:
-    """Prints the paper's norm, the computed columns and ours, each as computed / ours."""
+    """The paper's norm, the computed columns and ours, each as computed / ours."""
     head = "".join(f"{name:>22}" for name in QUANTITIES)
     lines = [f"{'scheme':14}{'dt [s]':>8}{'paper':>9}{head}"]
     for name in SCHEMES:
@@ -139,28 +129,21 @@ def side_by_side(numbers: common.Numbers, expected: dict[str, dict[str, Any]]) -
             printed = f"{prints[0]:.1e}" if prints else "-"
             cells = "".join(f"{expected[k]['value']:>11.2e} /{numbers[k]:9.2e}" for k in keys)
             lines.append(f"{name:14}{DURATION / steps:>8.0e}{printed:>9}{cells}")
-    table = "\n".join(lines)
-    print(table)
-    return table
+    return "\n".join(lines)
 
 
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes and compares Table 4; ``quick`` leaves out the smallest step."""
-    place = common.results_folder("mixed_timestepping", folder)
     exact = reference()
     numbers: common.Numbers = {}
     for name, make in SCHEMES.items():
         for steps in STEPS[:2] if quick else STEPS:
             for quantity, value in errors(make(), steps, exact).items():
                 numbers[f"{name}, {DURATION / steps:.0e}: {quantity}"] = value
-    expected = load_expected("table4_bilateral")
-    if quick:
-        expected = {name: entry for name, entry in expected.items() if ", 1e-06:" not in name}
+    expected = common.load_expected(__file__, without=", 1e-06:" if quick else None)
     table = side_by_side(numbers, expected)
-    (place / "table4_bilateral.txt").write_text(table + "\n", encoding="utf-8")
-    common.report(common.compare(numbers, expected))
-    return numbers
+    return common.finish(__file__, folder, numbers, table=table, expected=expected)
 
 
 if __name__ == "__main__":

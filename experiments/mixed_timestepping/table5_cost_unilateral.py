@@ -12,7 +12,7 @@ from .rigid import ROWS, table1
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Measures Table 5; ``quick``: fewer steps and rounds, rough numbers."""
-    return reproduce("table5_cost_unilateral", table1(), ROWS, quick, folder)
+    return reproduce(__file__, table1(), ROWS, quick, folder)
 
 
 if __name__ == "__main__":

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from nsjax import schemes
-from nsjax.analysis import paper_error
+from nsjax.analysis import impulse_steps, paper_error
 
 from .. import common
-from .rigid import PAPER, impact_steps, load_expected, run, table1
+from .rigid import run, table1
 
 DURATION = 0.05
 SAMPLES = 500
@@ -66,7 +66,7 @@ def reference() -> tuple[np.ndarray, int]:
     traj = run(table1(), schemes.ed_alpha(0.0), dt, REFERENCE_STEPS)
     rows = slice(None, None, REFERENCE_STEPS // SAMPLES)
     x = np.concatenate([np.asarray(traj.q)[rows, :2], np.asarray(traj.v)[rows, :2]], axis=1)
-    return x, int(impact_steps(traj).sum())
+    return x, int(impulse_steps(traj).sum())
 
 
 def errors(scheme: Any, steps: int, exact: np.ndarray) -> common.Numbers:
@@ -110,7 +110,7 @@ def _later(names: tuple[str, ...]) -> common.Numbers:
         traj = run(table1(), SCHEMES[name], 1e-5, 10_000)
         numbers[f"{name}: theta2(0.1)"] = float(traj.q[-1, 1])
         if name != "Moreau":  # whose impulses cannot be told from its forces
-            numbers[f"{name}: impulses to 0.1 s"] = float(impact_steps(traj).sum())
+            numbers[f"{name}: impulses to 0.1 s"] = float(impulse_steps(traj).sum())
             numbers[f"{name}: least gap to 0.1 s"] = float(np.min(np.asarray(traj.gap_min)))
     return numbers
 
@@ -147,7 +147,7 @@ lies at {0.5 * low:.2f} to {0.5 * high:.2f} of the print: a factor of about two 
 
 
 def side_by_side(numbers: common.Numbers, expected: dict[str, dict[str, Any]]) -> str:
-    """Prints the paper's error, the computed ones of the specification and ours."""
+    """The paper's error, the computed ones of the specification and ours."""
     head = "".join(f"{f'{name}: asked / ours':>26}" for name in QUANTITIES)
     lines = [f"{'scheme':24}{'dt [s]':>8}{'paper':>9}{'ours/paper':>12}{head}"]
     for name in SCHEMES:
@@ -159,9 +159,7 @@ def side_by_side(numbers: common.Numbers, expected: dict[str, dict[str, Any]]) -
             cells = "".join(f"{_printed(expected, key, 'value'):>15} /{numbers[key]:9.2e}" for key in keys)
             ratio = "-" if paper == "-" else f"{numbers[keys[0]] / expected[keys[0]]['print']:.1f}"
             lines.append(f"{name:24}{DURATION / steps:>8.0e}{paper:>9}{ratio:>12}{cells}")
-    table = "\n".join([*lines, remark(numbers, expected)])
-    print(table)
-    return table
+    return "\n".join([*lines, remark(numbers, expected)])
 
 
 @common.experiment
@@ -169,7 +167,6 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     """Computes and compares Table 6; ``quick`` leaves out Bathe with the paper's memory rule, whose
     program nothing else needs.
     """
-    place = common.results_folder(PAPER, folder)
     exact, impulses = reference()
     numbers = _reference_numbers(exact, impulses)
     names = QUICK if quick else tuple(SCHEMES)
@@ -182,11 +179,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     if not quick:
         apart = states(SCHEMES["Bathe keep"], REFERENCE_STEPS)[:, 1] - exact[:, 1]
         numbers["reference: theta2, largest difference to Bathe keep"] = float(np.abs(apart).max())
-    expected = load_expected("table6_unilateral", without="Bathe keep" if quick else None)
+    expected = common.load_expected(__file__, without="Bathe keep" if quick else None)
     table = side_by_side(numbers, expected)
-    (place / "table6_unilateral.txt").write_text(table + "\n", encoding="utf-8")
-    common.report(common.compare(numbers, expected))
-    return numbers
+    return common.finish(__file__, folder, numbers, table=table, expected=expected)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,6 @@ from nsjax import models
 from .. import common
 from .literal import Run, Setting, Solver, gauss_newton, run
 from .literal_crank import Mechanism, bent, rigid
-from .rigid import PAPER
 
 STEP, DURATION = 1e-5, 0.07
 ELEMENTS = 5
@@ -214,16 +213,11 @@ def table() -> tuple[common.Numbers, list[str]]:
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, prints and compares; ``quick``: the first impact alone."""
     numbers, lines = impact_numbers()
-    print("\n".join(lines))
     if not quick:
         more, table_lines = table()
         numbers |= more
         lines += ["", *table_lines]
-    place = common.results_folder(PAPER, folder)
-    (place / "table_literal_solver.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    expected = common.load_expected(__file__, "table_literal_solver", file="expected_literal.json")
-    common.report(common.compare(numbers, {k: x for k, x in expected.items() if not quick or k in numbers}))
-    return numbers
+    return common.finish(__file__, folder, numbers, table="\n".join(lines), quick=quick)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-import nsjax
 from nsjax import models, schemes
 
+from .. import common
 from . import published
 
 TIME, MASS, DISTANCE = 1.5, 10.0, 5.005
@@ -33,11 +33,8 @@ def run(name: str, dt: float) -> published.Run:
 def reference() -> dict[str, np.ndarray]:
     """Decoupled scheme with a small step and tight tolerances, at all of its rows."""
     scheme: Any = schemes.nsga_decoupled(rho_inf=0.8, tolerance=1e-8, force_tolerance=1e-3, mass_scale=MASS)
-    system, params, state = models.elastic_bar()
-    traj = nsjax.simulate(
-        system, params, state, scheme, dt=REFERENCE_STEP, time=TIME, every=REFERENCE_EVERY, save=()
-    )
-    traj.raise_for_status()
+    steps = round(TIME / REFERENCE_STEP)
+    traj = common.run(models.elastic_bar(), scheme, REFERENCE_STEP, steps, REFERENCE_EVERY, save=())
     return {what: np.asarray(getattr(traj, part))[:, k] for what, (part, k) in WATCHED.items()}
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.analysis import observed_order
+
 from .. import common
 from . import block, published
 
@@ -20,32 +22,13 @@ ORDER_FROM = 2.5e-3
 
 
 def _paint(
-    figure: Any,
-    curves: dict[str, Any],
-    errors: dict[str, dict[float, tuple[float, float]]],
-    failed: dict[str, list[float]],
+    figure: Any, curves: dict[str, Any], errors: published.Errors, failed: dict[str, list[float]]
 ) -> None:
     left, right = figure.subplots(1, 2)
-    second = left.twinx()
-    for name, (t, z, dz) in curves.items():
-        left.plot(t, z, color=published.COLOURS.get(name, "black"), label=name)
-        second.plot(t, dz, "--", color=published.COLOURS.get(name, "black"))
-    left.set_xlabel("time $t$ [s]")
-    left.set_ylabel("gap of the corner [m]")
-    second.set_ylabel("its rate [m/s], dashed")
-    left.legend()
-    for name, by_step in errors.items():
-        h = list(by_step)
-        colour = published.COLOURS[name.split(" ")[1]]
-        for k, mark in enumerate(("o-", "s--")):
-            fill = colour if name.startswith("a") else "none"
-            label = f"({name[0]}) {name[2:]}" if not k else None
-            errors_k = [by_step[x][k] for x in h]
-            right.loglog(h, errors_k, mark, color=colour, mfc=fill, ms=3, label=label)
-    published.mark_failures(right, {f"{k[2:]}, ({k[0]})": steps for k, steps in failed.items()})
-    right.set_xlabel(r"time step $h$ [s]")
-    right.set_ylabel("relative error of gap (o) and rate")
-    right.legend()
+    published.paint_motion(left, curves, "gap of the corner")
+    names = {kind: f"{kind[2:]}, ({kind[0]})" for kind in errors}
+    named = {names[kind]: x for kind, x in errors.items()}
+    published.paint_errors(right, named, {names[kind]: x for kind, x in failed.items()}, "gap")
 
 
 @common.experiment
@@ -63,7 +46,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         "impacts": float(len(impacts)),
         "corner at 0.69 s [m]": float(z[-1]),
     }
-    errors: dict[str, dict[float, tuple[float, float]]] = {kind: {} for kind in kinds}
+    errors: published.Errors = {kind: {} for kind in kinds}
     failed: dict[str, list[float]] = {kind: [] for kind in kinds}
     curves: dict[str, Any] = {"resolved": (1e-3 * np.arange(len(z)), z, dz)}
     for kind in kinds:
@@ -86,13 +69,14 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         fine = [h for h in errors[kind] if h <= ORDER_FROM]
         if len(fine) > 2:
             for k, what in enumerate(("gap", "rate")):
-                numbers[f"{kind}: order of {what}"] = published.slope(
+                numbers[f"{kind}: order of {what}"] = observed_order(
                     fine, [errors[kind][h][k] for h in fine]
                 )
     arrays = {f"{n} {w}": c[k] for n, c in curves.items() for k, w in enumerate("tzv")}
-    return published.finish(
-        "fig02_block", folder, numbers, arrays, 7.0, lambda f: _paint(f, curves, errors, failed), quick
-    )
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 7.0), lambda f: _paint(f, curves, errors, failed),
+        quick=quick,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

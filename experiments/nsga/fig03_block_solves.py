@@ -29,7 +29,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
                 numbers |= published.largest(f"{kind}, {h:g}", r)
         if form in ("a", "c"):
             found[f"{name}, ({form})"] = runs
-    return published.finish_solves("fig03_block_solves", folder, numbers, found, quick)
+    return published.finish_solves(__file__, folder, numbers, found, quick)
 
 
 if __name__ == "__main__":

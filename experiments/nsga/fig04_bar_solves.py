@@ -40,7 +40,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             numbers |= published.counts(f"{name}, {h:g}", r)
             if name in ("DS", "DSn"):
                 numbers[f"{name}, {h:g}: most solves of one subproblem"] = float(max(r.each))
-    return published.finish_solves("fig04_bar_solves", folder, numbers, found, quick)
+    return published.finish_solves(__file__, folder, numbers, found, quick)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.analysis import observed_order
+
 from .. import common
 from . import bar, published
 
@@ -48,14 +50,14 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             numbers |= {f"{name}, {h:g}: error of {what}": x for what, x in found[name][h].items()}
         for what in ("u_tip", "u_0.45"):
             values = [errors[what] for errors in found[name].values()]
-            numbers[f"{name}: order of {what}"] = published.slope(list(found[name]), values)
+            numbers[f"{name}: order of {what}"] = observed_order(list(found[name]), values)
     arrays = {
         f"{n} {w}": np.array([[h, e[w]] for h, e in x.items()])
         for n, x in found.items()
         for w in bar.WATCHED
     }
-    return published.finish(
-        "fig05_bar_errors", folder, numbers, arrays, 7.5, lambda f: _paint(f, found, failed), quick
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 7.5), lambda f: _paint(f, found, failed), quick=quick
     )
 
 

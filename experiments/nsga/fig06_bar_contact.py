@@ -70,8 +70,8 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         f"{n} {h:g}": np.asarray(r.traj.force_normal)[:, 0] for n, x in found.items() for h, r in x.items()
     }
     shown = {name: found[name] for name in ("DS", "DSn")}
-    return published.finish(
-        "fig06_bar_contact", folder, numbers, arrays, 11.0, lambda f: _paint(f, shown), quick
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 11.0), lambda f: _paint(f, shown), quick=quick
     )
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.analysis import observed_order
+
 from .. import common
 from . import pendulum, published
 
@@ -16,29 +18,11 @@ SHOWN = 1e-4
 
 
 def _paint(
-    figure: Any,
-    curves: dict[str, Any],
-    errors: dict[str, dict[float, tuple[float, float]]],
-    failed: dict[str, list[float]],
+    figure: Any, curves: dict[str, Any], errors: published.Errors, failed: dict[str, list[float]]
 ) -> None:
     left, right = figure.subplots(1, 2)
-    second = left.twinx()
-    for name, (t, y, dy) in curves.items():
-        left.plot(t, y, color=published.COLOURS[name], label=name)
-        second.plot(t, dy, "--", color=published.COLOURS[name])
-    left.set_xlabel("time $t$ [s]")
-    left.set_ylabel("height of the tip [m]")
-    second.set_ylabel("its rate [m/s], dashed")
-    left.legend()
-    for name, by_step in errors.items():
-        for k, mark in enumerate(("o-", "s--")):
-            values = [e[k] for e in by_step.values()]
-            label = name if not k else None
-            right.loglog(list(by_step), values, mark, color=published.COLOURS[name], ms=3, label=label)
-    published.mark_failures(right, failed)
-    right.set_xlabel(r"time step $h$ [s]")
-    right.set_ylabel("relative error of height (o) and rate")
-    right.legend()
+    published.paint_motion(left, curves, "height of the tip")
+    published.paint_errors(right, errors, failed, "height")
 
 
 def _of_reference() -> common.Numbers:
@@ -57,7 +41,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     """Computes, saves, draws and compares; ``quick`` runs two step sizes, decoupled, without errors."""
     kinds = ("DS",) if quick else ("DS", "DSn", "CS")
     numbers: common.Numbers = {} if quick else _of_reference()
-    errors: dict[str, dict[float, tuple[float, float]]] = {kind: {} for kind in kinds}
+    errors: published.Errors = {kind: {} for kind in kinds}
     failed: dict[str, list[float]] = {kind: [] for kind in kinds}
     curves: dict[str, Any] = {}
     for name in kinds:
@@ -75,11 +59,12 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
                 numbers |= {f"{name}, {h:g}: error of y": height, f"{name}, {h:g}: error of dy": rate}
         if len(errors[name]) > 2:
             steps = list(errors[name])
-            numbers[f"{name}: order of y"] = published.slope(steps, [errors[name][h][0] for h in steps])
+            numbers[f"{name}: order of y"] = observed_order(steps, [errors[name][h][0] for h in steps])
     arrays = {f"{name} {w}": c[k] for name, c in curves.items() for k, w in enumerate(("t", "y", "dy"))}
-    return published.finish(
-        "fig07_pendulum", folder, numbers, arrays, 7.0, lambda f: _paint(f, curves, errors, failed), quick
-    )
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 7.0), lambda f: _paint(f, curves, errors, failed),
+        quick=quick,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.analysis import observed_order
+
 from .. import common
 from . import cube, published
 from .fig10_cube_solves import COUPLED
-
-Errors = dict[str, dict[float, tuple[float, float]]]
-"""Relative errors of height and rate, by solver and step."""
 
 RUNS = (("DS", 3e-3), ("DS", 1e-3), ("DSn", 1e-3), ("DS", 3e-4), ("DS", 1e-4), ("DS", 3e-5), ("CS", 1e-4),
         ("CS", 3e-5))  # fmt: skip
@@ -48,40 +47,29 @@ def _paint_solid(axis: Any, places: np.ndarray, stress: np.ndarray, top: float, 
 
 
 def _paint(
-    figure: Any, found: dict[str, Any], errors: Errors, failed: dict[str, list[float]], solids: Any
+    figure: Any,
+    found: dict[str, Any],
+    errors: published.Errors,
+    failed: dict[str, list[float]],
+    solids: Any,
 ) -> None:
     upper, lower = figure.subfigures(2, 1)
     left, right = upper.subplots(1, 2)
-    second = left.twinx()
-    for name, (t, z, dz) in found.items():
-        colour = published.COLOURS[name.split(",")[0]]
-        left.plot(t, z, color=colour, label=name)
-        second.plot(t, dz, "--", color=colour)
-    left.set_xlabel("time $t$ [s]")
-    left.set_ylabel("height of the corner [m]")
-    second.set_ylabel("its rate [m/s], dashed")
-    left.legend(loc="lower left", fontsize=6)
-    for name, by_step in errors.items():
-        for k, mark in enumerate(("o-", "s--")):
-            values = [both[k] for both in by_step.values()]
-            label = name if not k else None
-            right.loglog(list(by_step), values, mark, color=published.COLOURS[name], ms=3, label=label)
-    right.set_xlabel(r"time step $h$ [s]")
-    right.set_ylabel("relative error of height (o) and rate")
-    if errors:
-        published.mark_failures(right, failed)
-        right.legend()
+    published.paint_motion(left, found, "height of the corner")
+    published.paint_errors(right, errors, failed, "height")
     top = max(stress.max() for _, _, stress in solids)
     for k, (t, places, stress) in enumerate(solids):
         title = f"{1e3 * t:.0f} ms, up to {stress.max():.0f} N/m$^2$"
         _paint_solid(lower.add_subplot(1, 3, 1 + k, projection="3d"), places, stress, top, title)
 
 
-def _beside_coupled(runs: dict[tuple[str, float], published.Run], numbers: common.Numbers) -> Errors:
+def _beside_coupled(
+    runs: dict[tuple[str, float], published.Run], numbers: common.Numbers
+) -> published.Errors:
     """Errors of height and rate of the corner beside `FINE`, at common instants; also into ``numbers``."""
     unit = 1e-5
     fine = round(FINE[1] / unit)
-    found: Errors = {}
+    found: published.Errors = {}
     for name, h in [key for key in runs if key != FINE]:
         step = round(h / unit)
         every = math.lcm(fine, step)
@@ -115,7 +103,7 @@ def _errors(runs: dict[tuple[str, float], published.Run], numbers: common.Number
         centre = np.asarray(r.traj["centre_z"])[after], np.asarray(exact.traj["centre_z"])[at]
         numbers[f"{name}, {h:g}: error of the centroid from contact on"] = published.error(*centre)
     steps = list(found["DS"])
-    numbers["DS: order of the corner"] = published.slope(steps, [found["DS"][h] for h in steps])
+    numbers["DS: order of the corner"] = observed_order(steps, [found["DS"][h] for h in steps])
 
 
 @common.experiment
@@ -125,7 +113,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     runs = {key: cube.run(*key) for key in (QUICK if quick else RUNS)}
     for (name, h), r in runs.items():
         numbers |= {f"{name}, {h:g}: {what}": x for what, x in cube.bounce(r).items()}
-    errors: Errors = {}
+    errors: published.Errors = {}
     failed: dict[str, list[float]] = {}
     if not quick:
         _errors(runs, numbers)
@@ -144,15 +132,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     }
     solids = [cube.solid(runs[shown[0]].traj, t) for t in SHOWN]
     arrays = {f"{name} {w}": c[k] for name, c in curves.items() for k, w in enumerate(("t", "z", "dz"))}
-    return published.finish(
-        "fig09_cube",
-        folder,
-        numbers,
-        arrays,
-        13.0,
-        lambda f: _paint(f, curves, errors, failed, solids),
-        quick,
-    )
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 13.0),
+        lambda f: _paint(f, curves, errors, failed, solids), quick=quick,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             numbers |= published.counts(f"{name}, {h:g}", r)
             if name == "DS":
                 numbers |= published.largest(f"{name}, {h:g}", r)
-    return published.finish_solves("fig10_cube_solves", folder, numbers, found, quick)
+    return published.finish_solves(__file__, folder, numbers, found, quick)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-import nsjax
 from nsjax import models, schemes
 
+from .. import common
 from . import published
 
 TIME, MASS = 0.35, 0.78
@@ -31,19 +31,10 @@ def reference() -> dict[str, Any]:
     As tight as rounding of the stiff forces (1e-7 N) allows.
     """
     scheme: Any = schemes.nsga_decoupled(rho_inf=0.8, tolerance=1e-7, force_tolerance=1e-3, mass_scale=MASS)
-    system, params, state = models.flexible_pendulum()
-    traj = nsjax.simulate(
-        system,
-        params,
-        state,
-        scheme,
-        dt=REFERENCE_STEP,
-        steps=round(TIME / REFERENCE_STEP),
-        every=REFERENCE_EVERY,
-        save=("impulse_normal",),
-        events=4,
-    )
-    traj.raise_for_status()
+    traj = common.run(
+        models.flexible_pendulum(), scheme, REFERENCE_STEP, round(TIME / REFERENCE_STEP), REFERENCE_EVERY,
+        save=("impulse_normal",), events=4,
+    )  # fmt: skip
     q, v, energy = np.asarray(traj.q), np.asarray(traj.v), np.asarray(traj["energy"])
     return {
         "y": q[:, TIP_Y],

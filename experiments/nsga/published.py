@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,11 +62,6 @@ def error(values: np.ndarray, exact: np.ndarray) -> float:
     return float(np.abs(values - exact).sum() / np.abs(exact).sum())
 
 
-def slope(steps: list[float], errors: list[float]) -> float:
-    """Least-squares order."""
-    return float(np.polyfit(np.log(steps), np.log(errors), 1)[0])
-
-
 def counts(prefix: str, r: Run) -> common.Numbers:
     """Counts of linear solves of one run, as in the paper."""
     return {
@@ -87,6 +82,37 @@ def mark_failures(axis: Any, failed: Mapping[str, list[float]]) -> None:
     common.mark_failures(axis, {name: (COLOURS[name.split(",")[0]], x) for name, x in failed.items()})
 
 
+Errors = dict[str, dict[float, tuple[float, float]]]
+"""Relative errors of a position and its rate, by scheme and step size."""
+
+
+def paint_motion(axis: Any, curves: Mapping[str, Any], what: str) -> None:
+    """A position ``what`` over time and, dashed, its rate: times, positions and rates by scheme."""
+    rates = axis.twinx()
+    for name, (t, x, dx) in curves.items():
+        colour = COLOURS.get(name.split(",")[0], "black")
+        axis.plot(t, x, color=colour, label=name)
+        rates.plot(t, dx, "--", color=colour)
+    axis.set(xlabel="time $t$ [s]", ylabel=f"{what} [m]")
+    rates.set_ylabel("its rate [m/s], dashed")
+    axis.legend()
+
+
+def paint_errors(axis: Any, errors: Errors, failed: Mapping[str, list[float]], what: str) -> None:
+    """Errors of a position ``what`` and of its rate against the step size; crosses: failures."""
+    for name, by_step in errors.items():
+        colour = COLOURS[name.split(",")[0]]
+        for k, mark in enumerate(("o-", "s--")):
+            axis.loglog(
+                list(by_step), [both[k] for both in by_step.values()], mark, color=colour, ms=3,
+                mfc="none" if name.endswith("(c)") else colour, label=None if k else name,
+            )  # fmt: skip
+    axis.set(xlabel=r"time step $h$ [s]", ylabel=f"relative error of {what} (o) and rate")
+    if errors:
+        mark_failures(axis, failed)
+        axis.legend()
+
+
 def _paint_solves(figure: Any, found: dict[str, dict[float, Run]]) -> None:
     """Average and largest number of linear solves per step against the step size; crosses: failures."""
     for axis, what in zip(figure.subplots(1, 2), ("average", "largest"), strict=True):
@@ -101,30 +127,15 @@ def _paint_solves(figure: Any, found: dict[str, dict[float, Run]]) -> None:
     axis.legend()
 
 
-def finish(
-    experiment: str,
-    folder: str | Path | None,
-    numbers: common.Numbers,
-    arrays: Mapping[str, Any],
-    height: float,
-    paint: Callable[[Any], None],
-    quick: bool,
-) -> common.Numbers:
-    """Saves, draws (16 cm wide) and compares a figure; a quick one in the numbers that it has."""
-    path = common.results_folder("nsga", folder) / experiment
-    expected = common.load_expected(__file__, experiment)
-    return common.finish(path, numbers, arrays, (16.0, height), paint, expected, computed=not quick)
-
-
 def finish_solves(
-    experiment: str,
+    beside: str,
     folder: str | Path | None,
     numbers: common.Numbers,
     found: dict[str, dict[float, Run]],
     quick: bool,
 ) -> common.Numbers:
-    """`finish` of a figure of solves per step: saved are step size, average, largest number, failure,
-    largest numbers of the subproblems; and the solves of every step.
+    """`common.finish` of a figure of solves per step: saved are step size, average, largest number,
+    failure, largest numbers of the subproblems; and the solves of every step.
     """
     arrays = {
         name: np.array([[h, r.average, r.largest, r.failed, *r.each] for h, r in runs.items()])
@@ -132,4 +143,6 @@ def finish_solves(
     }
     for name, runs in found.items():
         arrays |= {f"{name}, {h:g}, of each step": np.asarray(r.traj.iterations) for h, r in runs.items()}
-    return finish(experiment, folder, numbers, arrays, 7.0, lambda f: _paint_solves(f, found), quick)
+    return common.finish(
+        beside, folder, numbers, arrays, (16.0, 7.0), lambda f: _paint_solves(f, found), quick=quick
+    )

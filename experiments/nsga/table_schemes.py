@@ -194,8 +194,8 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             numbers |= {f"cube, {name}, {h:g}: {what}": x for what, x in bounce(name, h).items()}
     print(table(numbers))
     arrays = {name: np.array(x) for name, x in numbers.items()}
-    return published.finish(
-        "table_schemes", folder, numbers, arrays, 9.0, lambda f: _paint(f, numbers), quick
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 9.0), lambda f: _paint(f, numbers), quick=quick
     )
 
 

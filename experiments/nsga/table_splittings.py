@@ -27,6 +27,7 @@ import numpy as np
 
 import nsjax
 from nsjax import models, schemes
+from nsjax.analysis import observed_order
 
 from .. import common
 from . import bar, block, fig06_bar_contact, published
@@ -57,10 +58,7 @@ def run(name: str, body: str, dt: float) -> nsjax.Trajectory:
     if body == "block":
         problem = models.block(formulation=block.FORMS["a"], **models.SPINNING_BLOCK)
     scheme = make(rho_inf=0.8, tolerance=1e-5, force_tolerance=1e-5, mass_scale=mass, smooth=smooth)
-    system, params, state = problem
-    traj = nsjax.simulate(system, params, state, scheme, dt=dt, steps=round(time / dt))
-    traj.raise_for_status()
-    return traj
+    return common.run(problem, scheme, dt, round(time / dt))
 
 
 def errors(body: str, traj: nsjax.Trajectory, dt: float) -> tuple[float, float]:
@@ -116,12 +114,12 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             for h, row in zip(sizes, rows, strict=True):
                 numbers |= {f"{body}, {name}, {h:g}: {what}": x for what, x in row.items()}
             for what in COLUMNS[:2]:
-                order = published.slope(list(sizes), [row[what] for row in rows])
+                order = observed_order(list(sizes), [row[what] for row in rows])
                 numbers[f"{body}, {name}: order, {what}"] = order
     print(table(numbers))
     arrays = {key: np.array(x) for key, x in numbers.items()}
-    return published.finish(
-        "table_splittings", folder, numbers, arrays, 7.0, lambda f: _paint(f, numbers, steps), quick
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 7.0), lambda f: _paint(f, numbers, steps), quick=quick
     )
 
 

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from ..common import Numbers, results_folder
+from ..common import Numbers, results
 from . import breadth, crank, drawing, heap, lanes, last, peers, robots, scaling
 from .side_by_side import Row, shown
 
@@ -101,7 +101,7 @@ def main(
         folder: where results are kept; None: ``results/performance``.
     """
     numbers: Numbers = {}
-    kept = None if quick else results_folder("performance", folder)
+    kept = None if quick else results(__file__, folder).parent
     before = last.read(kept) if kept else {}
     seen: list[tuple[str, Row]] = []
     for name, rows in sections(quick, names, mjx).items():

@@ -12,7 +12,6 @@ the time of a step is proportional to the unknowns.
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -22,9 +21,11 @@ import numpy as np
 
 import nsjax
 from nsjax import models, schemes
+from nsjax.analysis import observed_order
 
 from .. import common
 from .side_by_side import per_step
+from .steps import numba_loop
 
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 SCHEMES: dict[str, Any] = {"generalized-alpha": schemes.generalized_alpha(0.8), "Moreau": schemes.moreau()}
@@ -55,22 +56,10 @@ def simulate(scheme: Any, bar: nsjax.Problem, steps: int) -> nsjax.Trajectory:
     return traj
 
 
-def numba_loop() -> Any:
-    """The module of the numba peer.
-
-    Raises:
-        ImportError: naming the extra, if numba is not installed.
-    """
-    try:
-        return importlib.import_module(f"{__package__}.bar_loop")
-    except ImportError as error:
-        raise ImportError("the numba row needs numba: pip install 'nsjax[bench]'") from error
-
-
 def run_numba(bar: nsjax.Problem, steps: int) -> Any:
     """``q, v`` of the peer at the end, and how many steps ended closed."""
     parameters = SCHEMES["generalized-alpha"].coef.parameters()
-    return numba_loop().run(bar, parameters, step_size(bar.system.nv - 1), steps)
+    return numba_loop("bar_loop").run(bar, parameters, step_size(bar.system.nv - 1), steps)
 
 
 def _one_size(elements: int, rounds: int) -> common.Numbers:
@@ -80,7 +69,7 @@ def _one_size(elements: int, rounds: int) -> common.Numbers:
         for name, scheme in SCHEMES.items()
     }
     try:
-        numba_loop()
+        numba_loop("bar_loop")
     except ImportError as missing:
         print(f"skipped: {missing}")
     else:
@@ -93,7 +82,7 @@ def _one_size(elements: int, rounds: int) -> common.Numbers:
 def _slope(numbers: common.Numbers, name: str, sizes: tuple[int, ...]) -> float:
     """Exponent of the cost over the number of unknowns, by least squares."""
     cost = [numbers[f"{name}, {n} [us/step]"] for n in sizes]
-    return float(np.polyfit(np.log(sizes), np.log(cost), 1)[0])
+    return observed_order(sizes, cost)
 
 
 def _paint(figure: Any, numbers: common.Numbers, sizes: tuple[int, ...]) -> None:
@@ -110,7 +99,6 @@ def _paint(figure: Any, numbers: common.Numbers, sizes: tuple[int, ...]) -> None
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Measures, draws, saves and prints; ``quick`` takes three sizes up to 1000 elements."""
-    place = common.results_folder("performance", folder)
     sizes, rounds = ((100, 300, 1_000), 3) if quick else (SIZES, ROUNDS)
     print(f"load average before: {os.getloadavg()}, {os.cpu_count()} CPUs")
     numbers = _one_size(200, rounds)
@@ -131,9 +119,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     for what, asked, measured in rows:
         print(f"{what:36}  {asked:>8}  {measured:8.3f}")
     print(f"load average after: {os.getloadavg()}")
-    common.save_data(place / "bar", numbers)
-    common.draw(place / "bar", 9.0, 7.0, lambda figure: _paint(figure, numbers, sizes))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, numbers, (9.0, 7.0), lambda f: _paint(f, numbers, sizes), expected={}
+    )
 
 
 if __name__ == "__main__":

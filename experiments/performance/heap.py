@@ -16,6 +16,7 @@ import numpy as np
 
 import nsjax
 from nsjax import Problem, schemes
+from nsjax.analysis import observed_order
 
 from ..contact.table_spheres import DT, FRICTION, box
 from .side_by_side import Row
@@ -103,5 +104,5 @@ def heap(quick: bool) -> Iterator[Row]:
         note = f"{spent:.3g} over {theirs:.3g} ms, {loaded:.0f} and {touching} contacts"
         yield Row(f"{count} spheres: moreau over mj_step", spent / theirs, OVER_MUJOCO, note=note)
     if not quick:
-        found = float(np.polyfit(np.log(sizes), np.log(cost), 1)[0])
+        found = observed_order(sizes, cost)
         yield Row("exponent of the cost of a step", found, SLOPE)

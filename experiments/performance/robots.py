@@ -8,7 +8,6 @@ functions that end in ``_of`` are measured in a process of their own (`child`).
 from __future__ import annotations
 
 import functools
-import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +20,7 @@ import numpy as np
 import nsjax
 from nsjax import Problem, schemes
 
+from .. import common
 from ..common import Numbers
 from . import child, program_size
 from .side_by_side import Row, interleaved
@@ -51,8 +51,7 @@ def file_of(name: str) -> Path:
     """Path of the file of a robot; a name that ends with ``.xml`` is itself the path."""
     if name.endswith(".xml"):
         return Path(name)
-    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    return Path(os.environ.get("NSJAX_DATA", beside)) / "robots" / f"{name}.xml"
+    return common.reference_data("robots") / f"{name}.xml"
 
 
 def why_not(name: str) -> str:

@@ -14,10 +14,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 import nsjax
 from nsjax import models, multibody, schemes
+from nsjax.analysis import observed_order
 
 from ..common import Numbers
 from . import bar, child, gradients, steps
@@ -103,11 +103,6 @@ def long_gradients(quick: bool) -> Iterator[Row]:
         yield Row(what, seconds / short, note=f"{seconds:.1f} and {short:.1f} CPU s")
 
 
-def slope(sizes: tuple[int, ...], cost: list[float]) -> float:
-    """Exponent of cost over size, by least squares."""
-    return float(np.polyfit(np.log(sizes), np.log(cost), 1)[0])
-
-
 def rod_problem() -> nsjax.Problem:
     """The slider-crank whose rod has ten modes."""
     return models.slider_crank_flexible(**models.TABLE_2, modes=10)
@@ -123,7 +118,7 @@ def unknowns(quick: bool) -> Iterator[Row]:
         cost.append(per_step(call, long // 10 if quick else long, 3)["bar"])
         yield Row(f"bar of {elements:,} elements [us/step]", cost[-1])
     if not quick:
-        yield Row("bar: exponent of the cost", slope(BARS, cost), SLOPE)
+        yield Row("bar: exponent of the cost", observed_order(BARS, cost), SLOPE)
         problem = rod_problem()
 
         def run(count: int) -> Any:
@@ -147,7 +142,7 @@ def contacts(quick: bool) -> Iterator[Row]:
         cost.append(per_step({"balls": run}, 500 if quick else 20_000 // balls, 3)["balls"])
         yield Row(f"moreau, {balls} balls at rest on each other [us/step]", cost[-1])
     if not quick:
-        yield Row("exponent of the cost", slope(CONTACTS, cost), CONTACT_SLOPE)
+        yield Row("exponent of the cost", observed_order(CONTACTS, cost), CONTACT_SLOPE)
 
 
 LENGTH, INERTIA = 0.5, (0.001, 0.02, 0.02)
@@ -190,7 +185,7 @@ def bodies(quick: bool) -> Iterator[Row]:
             f"moreau, chain of {links} rods [us/step]", cost[-1], note=f"first call {first:.1f} CPU s"
         )
     if not quick:
-        yield Row("exponent of the cost", slope(BODIES, cost))
+        yield Row("exponent of the cost", observed_order(BODIES, cost))
 
 
 def export(path: str) -> Numbers:

@@ -24,6 +24,7 @@ import numpy as np
 
 import nsjax
 from nsjax import Problem, models, schemes
+from nsjax.analysis import observed_order
 
 from .. import common
 
@@ -94,7 +95,7 @@ def slope(numbers: common.Numbers, sizes: tuple[int, ...]) -> float:
     unknowns, taken = (
         [numbers[f"beam, {n}: {what}"] for n in sizes] for what in ("unknowns", "CPU time [ms/step]")
     )
-    return float(np.polyfit(np.log(unknowns), np.log(taken), 1)[0])
+    return observed_order(unknowns, taken)
 
 
 def _paint(figure: Any, numbers: common.Numbers, beams: tuple[int, ...], cubes: tuple[int, ...]) -> None:
@@ -131,10 +132,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     if 20 in cubes:
         print(f"{'cube, 20: ms/step':36}  {'<= 1000':>8}  {numbers['cube, 20: CPU time [ms/step]']:8.1f}")
     print(f"load average after: {os.getloadavg()}")
-    place = common.results_folder("performance", folder)
-    common.save_data(place / "solids", numbers)
-    common.draw(place / "solids", 14.0, 7.0, lambda figure: _paint(figure, numbers, beams, cubes))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, numbers, (14.0, 7.0), lambda f: _paint(f, numbers, beams, cubes),
+        expected={},
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

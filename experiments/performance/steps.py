@@ -35,14 +35,14 @@ NUMPY_STEPS = 20_000
 LANE_STEPS = 400
 
 
-def numba_loop() -> Any:
-    """The module of the numba peer.
+def numba_loop(name: str = "numba_loop") -> Any:
+    """A module of numba peers.
 
     Raises:
         ImportError: naming the extra, if numba is not installed.
     """
     try:
-        return importlib.import_module(f"{__package__}.numba_loop")
+        return importlib.import_module(f"{__package__}.{name}")
     except ImportError as error:
         raise ImportError("the numba row needs numba: pip install 'nsjax[bench]'") from error
 

@@ -157,7 +157,6 @@ def _paint(figure: Any, found: nsjax.SweepResult, exponent: np.ndarray | None) -
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, draws and compares; ``quick``: 64 lanes, no exponents, no plain batch."""
-    place = common.results_folder("sweeps", folder)
     print(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     found, numbers = costs(*((8, 4, 0) if quick else (100, 64, 256)))
     numbers |= _physics(found)
@@ -177,13 +176,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             np.mean(exponent * 2 * np.pi * RADIAN > np.log(10.0))
         )
     print(f"load average after: {os.getloadavg()[0]:.1f}")
-    common.save_data(place / "fig_clearance_restitution", arrays)
-    common.draw(
-        place / "fig_clearance_restitution", 16.0, 7.5, lambda figure: _paint(figure, found, exponent)
-    )
     print("\n".join(f"{name}: {x:.6g}" for name, x in numbers.items()))
-    common.report(common.compare(numbers, common.load_expected(__file__, "fig_clearance_restitution")))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 7.5), lambda f: _paint(f, found, exponent)
+    )
 
 
 if __name__ == "__main__":

@@ -181,7 +181,6 @@ def _paint(figure: Any, ratios: np.ndarray, run: nsjax.SweepResult, rates: np.nd
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, draws and compares; ``quick``: fewer lanes, longer steps, no exponents."""
-    place = common.results_folder("sweeps", folder)
     steps, number = (200, 45) if quick else (STEPS, 700)
     ratios = np.linspace(0.8, 6.0 if not quick else 1.7, number)
     run = diagram(ratios, 200, steps)
@@ -195,12 +194,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         np.abs(np.sort(mine) - np.sort(sections))[same].max()  # the two halves of period two may be swapped
     )
     arrays = {"ratio": ratios, "section": run["section"][..., 0], "exponent": rates}
-    common.save_data(place / "fig_vibrating_table", arrays)
-    common.draw(
-        place / "fig_vibrating_table", 16.0, 12.0, lambda f: _paint(f, ratios, run, rates, (few, sections))
-    )
-    common.report(common.compare(numbers, common.load_expected(__file__, "fig_vibrating_table")))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, arrays, (16.0, 12.0),
+        lambda f: _paint(f, ratios, run, rates, (few, sections)),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

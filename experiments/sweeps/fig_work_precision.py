@@ -125,17 +125,16 @@ def _paint(figure: Any, tables: dict[str, nsjax.WorkPrecision]) -> None:
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves tables and figure, compares the orders; ``quick``: one scheme, fewer step sizes."""
-    place = common.results_folder("sweeps", folder)
+    path = common.results(__file__, folder)
     tables = {name: table(name, quick) for name in PROBLEMS}
     numbers: common.Numbers = {}
     for name, found in tables.items():
-        found.save(place / f"fig_work_precision_{name}.csv")
+        found.save(path.with_name(f"{path.name}_{name}.csv"))
         numbers |= _numbers(name, found)
     text = json.dumps({name: found.csv() for name, found in tables.items()})
-    common.save_data(place / "fig_work_precision", {"tables": text})
-    common.draw(place / "fig_work_precision", 16.0, 18.0, lambda f: _paint(f, tables))
-    common.report(common.compare(numbers, common.load_expected(__file__, "fig_work_precision")))
-    return numbers
+    return common.finish(
+        __file__, folder, numbers, {"tables": text}, (16.0, 18.0), lambda f: _paint(f, tables)
+    )
 
 
 if __name__ == "__main__":

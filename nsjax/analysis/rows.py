@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.core.arguments import check_one_run
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
 from nsjax.core.operators import gap_rows, prepared, refreshed, touching
@@ -40,8 +41,7 @@ def check_run(
         raise InputError(f"{who}: got {type(traj).__name__}; pass the Trajectory of one run")
     if is_traced(traj):
         raise InputError(f"{who}: works on the numbers of a finished run; call it outside transformations")
-    if np.ndim(traj.t) != 1:
-        raise InputError(f"{who}: t has shape {np.shape(traj.t)}; pass one run, not a batch")
+    check_one_run(who, traj)
     if len(traj.t) < 2:
         raise InputError(f"{who}: the run has {len(traj.t)} row; at least one step is needed")
     missing = [name for name in needed if getattr(traj, name) is None]

@@ -52,6 +52,18 @@ def check_is(who: str, name: str, value: Any, kind: type[Any]) -> None:
         raise InputError(f"{who}: {name} = {value!r}; it must be an nsjax.{kind.__name__}")
 
 
+def check_one_run(who: str, traj: Any, problem: Any = None) -> None:
+    """Refuses a batch of runs and, where a problem is given, a run of another one.
+
+    Raises:
+        InputError: names the function.
+    """
+    if np.ndim(traj.t) != 1:
+        raise InputError(f"{who}: t has shape {np.shape(traj.t)}; pass one run, not a batch")
+    if problem is not None and traj.system != problem.system:
+        raise InputError(f"{who}: traj is not a run of this problem's system; pass the problem it ran")
+
+
 def check_switches(who: str, **values: Any) -> None:
     """Refuses values that are not True or False: the word ``"false"`` would count as true.
 

@@ -12,7 +12,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.errors import InputError, nearest
-from nsjax.core.keys import START, Key, child, dotted, is_group, names, parse_parameter, put, refuse_twice
+from nsjax.core.keys import (
+    START,
+    Key,
+    child,
+    dotted,
+    is_group,
+    is_number,
+    names,
+    parse_parameter,
+    put,
+    refuse_twice,
+)
 from nsjax.types import PyTree
 
 WHO = "replace"
@@ -122,7 +133,7 @@ def _hint(base: Mapping[str, PyTree], text: str) -> str:
 def _fitting(node: Any, value: Any, place: str) -> Any:
     """``value`` in the form of the ``node`` that it replaces: a group needs exactly the same names."""
     if not is_group(node):
-        if is_group(value) and (hasattr(node, "dtype") or isinstance(node, int | float)):
+        if is_group(value) and is_number(node):
             raise InputError(f"{WHO}: {place} = {value!r}; it is one number or array, give another one")
         return as_number(value)
     if not isinstance(value, Mapping) and type(value) is type(node):

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.errors import InputError, check_whole, nearest
+from nsjax.core.keys import is_number
 from nsjax.core.overshoot import overshoot
 from nsjax.core.probe import probed
 from nsjax.core.promises import check_promises
@@ -73,7 +74,7 @@ def canonical(tree: PyTree, what: str) -> PyTree:
 
     def convert(path: Any, leaf: Any) -> Any:
         name = what + jax.tree_util.keystr(path)
-        if isinstance(leaf, str) or (not hasattr(leaf, "dtype") and not isinstance(leaf, int | float)):
+        if isinstance(leaf, str) or not is_number(leaf):
             raise InputError(f"{name} = {leaf!r}; numbers and arrays of numbers only")
         dtype = np.dtype(getattr(leaf, "dtype", type(leaf)))
         if dtype in (np.float32, np.float16) or dtype.name == "bfloat16":
@@ -206,7 +207,7 @@ def _check_law_shapes(system: System, law: Any, params: PyTree) -> None:
             none = "".join(f"; params{x} is None: give a number" for x in nones(params))
             kind = "an array" if hasattr(law, "shape") else type(law).__name__
             raise InputError(f"law returns {kind} without {name}; return a ContactLaw{none}")
-        if not hasattr(value, "dtype") and not isinstance(value, int | float):
+        if not is_number(value):
             raise InputError(f"law: {name} = {value!r}; give one number or one per contact ({system.nc},)")
         if jnp.shape(value) not in ((), (system.nc,)):
             raise InputError(

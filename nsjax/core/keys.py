@@ -106,6 +106,11 @@ def is_group(node: PyTree) -> bool:
     return isinstance(node, Mapping) or record or hasattr(node, "_fields")
 
 
+def is_number(node: PyTree) -> bool:
+    """Whether a node is a number or an array."""
+    return hasattr(node, "dtype") or isinstance(node, int | float)
+
+
 def dotted(node: PyTree) -> list[str]:
     """Names of all numbers below a node that are not None, through groups at any depth: ``friction``,
     ``rod.mass``.
@@ -161,7 +166,7 @@ def find(base: Mapping[str, PyTree], key: Key, who: str) -> Any:
     if node is None:
         given = ", ".join(x for x in names(above) if child(above, x) is not None)
         raise InputError(f"{who}: {key.text} is not set in this problem; what is set beside it: {given}")
-    if names(node) or not (hasattr(node, "dtype") or isinstance(node, int | float)):
+    if names(node) or not is_number(node):
         parts = dotted(node) or names(node)
         raise InputError(
             f"{who}: {key.text} is not a number; choose one of {', '.join(parts) or 'its parts'}"
@@ -173,6 +178,18 @@ def find(base: Mapping[str, PyTree], key: Key, who: str) -> Any:
                 f"{who}: {key.text}: {'.'.join(key.path)} has shape {shape}; there is no such entry"
             )
     return node
+
+
+def number_at(base: Mapping[str, PyTree], key: Key, who: str, name: str) -> float:
+    """The one number that a key names; the user wrote it as ``name``.
+
+    Raises:
+        InputError: as `find`, and for an array.
+    """
+    value = np.asarray(find(base, key, who), float)
+    if key.index is None and value.ndim:
+        raise InputError(f"{who}: {name!r} has shape {value.shape}; name one entry: '{name}[0]'")
+    return float(value if key.index is None else value[key.index])
 
 
 def _hint(node: PyTree, path: tuple[str, ...]) -> str:

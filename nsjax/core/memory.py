@@ -121,10 +121,10 @@ def check_rows(
         )
 
 
-def check_events(events: int, nt: int, *, limit: float | None = None) -> None:
+def check_events(events: int, nt: int) -> None:
     """Refuses an impact list that does not fit into memory; each step of a run reads all of it.
 
     Raises:
         InputError: for a list that does not fit.
     """
-    refuse_more(f"events = {events}", 8.0 * events * (5 + nt), "ask for fewer, or for none", limit=limit)
+    refuse_more(f"events = {events}", 8.0 * events * (5 + nt), "ask for fewer, or for none")

@@ -13,7 +13,8 @@ import numpy as np
 
 from nsjax import models
 from nsjax.core import InputError, Problem, Scheme, System, nearest
-from nsjax.core.arguments import check_is
+from nsjax.core.arguments import check_is, check_one_run
+from nsjax.core.checks import is_traced
 from nsjax.io.codec import describe, rebuild, record_types
 from nsjax.io.continuation import as_run, continuation
 from nsjax.io.files import PathLike, replacing
@@ -257,10 +258,9 @@ def _check(problem: Problem, traj: Trajectory, scheme: Scheme | None) -> None:
         )
     if scheme is not None:
         check_is("save", "scheme", scheme, Scheme)
-    if traj.system != problem.system:
-        raise InputError("save: traj is not a run of this problem's system; pass the problem it ran")
+    check_one_run("save", traj, problem)
     ours, theirs = jax.tree.leaves(problem.params), jax.tree.leaves(traj.params)
-    if any(isinstance(x, jax.core.Tracer) for x in (*ours, *theirs)):
+    if is_traced((ours, theirs)):
         raise InputError("save: params are traced; save outside jit, vmap and grad")
     if len(ours) != len(theirs) or not all(map(np.array_equal, ours, theirs)):
         raise InputError("save: traj ran with other parameters; pass the problem it ran")

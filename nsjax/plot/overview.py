@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsjax.core import InputError, Problem
+from nsjax.core.arguments import check_one_run
 from nsjax.figures import new_figure
 from nsjax.plot import panels, style
 from nsjax.plot.panels import Panel
@@ -74,10 +75,7 @@ def overview(problem: Problem, traj: Trajectory, path: str | os.PathLike[str] | 
     style.require_matplotlib()
     if path is not None:
         style.check_format(path)
-    if np.ndim(traj.t) != 1:
-        raise InputError(f"overview: t has shape {np.shape(traj.t)}; pass one run, not a batch")
-    if traj.system != problem.system:
-        raise InputError("overview: traj is not a run of this problem's system; pass the problem it ran")
+    check_one_run("overview", traj, problem)
     from matplotlib import rc_context
 
     with rc_context(style.RC):
@@ -110,8 +108,7 @@ def named(traj: Trajectory, names: Sequence[str]) -> Figure:
         ['$y$ (m)', 'energy (J)']
     """
     style.require_matplotlib()
-    if np.ndim(traj.t) != 1:
-        raise InputError(f"plot: t has shape {np.shape(traj.t)}; pass one run, not a batch")
+    check_one_run("plot", traj)
     columns = [(name, traj.unit(whole), x) for whole in names for name, x in _components(traj, whole)]
     chosen = []
     for unit in dict.fromkeys(of for _, of, _ in columns):

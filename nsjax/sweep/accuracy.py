@@ -15,7 +15,7 @@ from nsjax.analysis.events import Table
 from nsjax.analysis.last_values import Outputs, reader
 from nsjax.core import checks
 from nsjax.core.errors import InputError
-from nsjax.core.keys import Key, find, parse_parameter
+from nsjax.core.keys import Key, number_at, parse_parameter
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
 from nsjax.sweep import program
@@ -210,9 +210,7 @@ def _rows(names: Sequence[str], parameter: str, values: np.ndarray) -> list[Accu
 def _key(problem: Problem, name: str) -> Key:
     """Key of a scalar parameter."""
     key = parse_parameter(name, "check_accuracy")
-    value = np.asarray(find({"params": problem.params, "state": problem.state}, key, "check_accuracy"))
-    if key.index is None and value.ndim:
-        raise InputError(f"check_accuracy: {name!r} has shape {value.shape}; name one entry: '{name}[0]'")
+    number_at({"params": problem.params, "state": problem.state}, key, "check_accuracy", name)
     return dataclasses.replace(
         key, text=".".join(key.path) + ("" if key.index is None else f"[{key.index}]")
     )
@@ -237,8 +235,7 @@ def _plan(
     base = {"params": problem.params, "state": problem.state}
     over: dict[str, Any] = {"dt": sizes}
     for key in keys:
-        value = np.asarray(find(base, key, "check_accuracy"), float)
-        over[key.text] = np.full(len(sizes), value if key.index is None else value[key.index])
+        over[key.text] = np.full(len(sizes), number_at(base, key, "check_accuracy", key.text))
     length = float(sizes[0]) * counts[0]
     plan = make_plan(
         problem, scheme, over, "zip", _RunOutputs(read), None, None, length, None, 1, 0

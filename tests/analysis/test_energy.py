@@ -16,6 +16,7 @@ from nsjax import ContactLaw, State, System, models, schemes
 from nsjax.analysis import energy_books, observed_order
 from nsjax.core import InputError
 from nsjax.math import rotations
+from tests.points import unit_mass
 from tests.references.slider_crank import Data, _Mechanism
 
 G = 9.81
@@ -266,10 +267,6 @@ def test_sliding_block_closes_and_friction_work_is_the_closed_form(scheme: str) 
 # ------------------------------------------------------------------------ explicit time
 
 
-def _unit(q, p):
-    return np.eye(1)
-
-
 def _spring(t, q, v, p):
     return -(2.0 + jnp.sin(3.0 * t)) * q
 
@@ -279,7 +276,7 @@ def _spring_energy(t, q, p):
 
 
 def test_a_spring_that_stiffens_gains_energy_by_itself() -> None:
-    system = System(nq=1, nv=1, mass=_unit, force=_spring, potential=_spring_energy)
+    system = System(nq=1, nv=1, mass=unit_mass, force=_spring, potential=_spring_energy)
     state = State(t=0.0, q=np.ones(1), v=np.zeros(1))
 
     def rate(t, y):
@@ -308,7 +305,9 @@ def _lift(t, q, p):
 
 @pytest.mark.parametrize("scheme", ["newmark", "moreau"])
 def test_a_moving_constraint_does_the_work_of_a_hoist(scheme: str) -> None:
-    system = System(nq=1, nv=1, nb=1, mass=_unit, force=_weight, potential=_weight_energy, constraint=_lift)
+    system = System(
+        nq=1, nv=1, nb=1, mass=unit_mass, force=_weight, potential=_weight_energy, constraint=_lift
+    )
     state = State(t=0.0, q=np.zeros(1), v=np.ones(1))
     orders = {"newmark": 2, "moreau": 1}
     time = 0.4

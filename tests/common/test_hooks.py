@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import ContactLaw, InputError, State, System, schemes
+from nsjax import InputError, State, System, schemes
 from nsjax.linalg import Dense
 from tests.common.own import OWN
+from tests.points import bouncing, unit_mass
 
 SCHEMES = {**schemes.REGISTRY, **OWN}
 QUICK = ("moreau", "nsga_decoupled")
@@ -21,16 +22,8 @@ LOCALIZED = pytest.param("localized", marks=pytest.mark.slow)
 RADIUS = 1.0
 
 
-def mass(q, p):
-    return jnp.eye(2)
-
-
 def force(t, q, v, p):
     return jnp.stack([0.0 * v[0], -p["gravity"]])
-
-
-def law(p):
-    return ContactLaw(restitution=p["restitution"])
 
 
 def round_gap(t, q, p):
@@ -47,8 +40,10 @@ def flat_gap(t, q, p):
     return (jnp.sum(p["normal"] * q) - RADIUS)[None]
 
 
-HILL = System(nq=2, nv=2, nc=1, mass=mass, force=force, gap=round_gap, law=law)
-TANGENT = System(nq=2, nv=2, nc=1, mass=mass, force=force, gap=flat_gap, law=law, refresh=normal_of_hill)
+HILL = System(nq=2, nv=2, nc=1, mass=unit_mass, force=force, gap=round_gap, law=bouncing)
+TANGENT = System(
+    nq=2, nv=2, nc=1, mass=unit_mass, force=force, gap=flat_gap, law=bouncing, refresh=normal_of_hill
+)
 PARAMS = {"gravity": 9.81, "restitution": 0.6}
 
 
@@ -114,7 +109,7 @@ def on_the_table(t, q, p):
     return (q[0] < 1.0)[None]
 
 
-TABLE = System(nq=2, nv=2, nc=1, mass=mass, force=force, gap=floor, law=law, allowed=on_the_table)
+TABLE = System(nq=2, nv=2, nc=1, mass=unit_mass, force=force, gap=floor, law=bouncing, allowed=on_the_table)
 BARE = dataclasses.replace(TABLE, allowed=None)
 
 
@@ -140,7 +135,7 @@ def test_a_ball_falls_off_the_table(name: str) -> None:
 
 def test_contradictions_are_refused() -> None:
     with pytest.raises(InputError, match="allowed is given but never used with nc = 0"):
-        System(nq=2, nv=2, mass=mass, force=force, allowed=on_the_table)
+        System(nq=2, nv=2, mass=unit_mass, force=force, allowed=on_the_table)
     with pytest.raises(InputError, match="refresh with a structure that promises to be constant"):
         dataclasses.replace(TANGENT, structure=Dense(constant=True))
     numbers = dataclasses.replace(TABLE, allowed=floor)

@@ -15,6 +15,7 @@ from nsjax import ContactLaw, State, System, schemes
 from nsjax.contact import ContactProblem, GivenNormals, natural_residual, solve
 from nsjax.contact.compact import gathers
 from nsjax.core import InputError, Problem
+from tests.points import bouncing
 
 SLOW = pytest.mark.slow
 
@@ -184,16 +185,12 @@ def ball_gap(t, q, p):
     return q[:1] - 0.1
 
 
-def smooth(p):
-    return ContactLaw(restitution=p["restitution"])
-
-
 def spinning(t, q, v, p):
     return v[1:]
 
 
 BALL = System(
-    nq=2, nv=2, nc=1, nd=1, mass=ball_mass, force=ball_force, gap=ball_gap, law=smooth, drag=spinning,
+    nq=2, nv=2, nc=1, nd=1, mass=ball_mass, force=ball_force, gap=ball_gap, law=bouncing, drag=spinning,
     drag_bound=arm, drag_contact=(0,), name="ball",
 )  # fmt: skip
 

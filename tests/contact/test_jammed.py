@@ -10,6 +10,7 @@ import nsjax
 from nsjax import Labels, State, System, schemes, status
 from nsjax.contact import ContactProblem, solve
 from nsjax.contact.law import ContactLaw
+from tests.points import no_force, unit_mass
 
 ALONG = np.array([np.cos(0.3), np.sin(0.3)])
 """Normal of the left wall of a wedge that narrows downwards; the right one is its mirror image."""
@@ -41,14 +42,6 @@ def test_a_drive_into_a_wedge_has_no_answer(friction: float) -> None:
     np.testing.assert_allclose(held.x[0] * ALONG[1] + held.x[1] * ALONG[0], 0.5, atol=1e-9)
 
 
-def mass(q, p):
-    return jnp.eye(2)
-
-
-def force(t, q, v, p):
-    return jnp.zeros(2)
-
-
 def gap(t, q, p):
     return jnp.stack([ALONG[0] * q[0] + ALONG[1] * q[1], -ALONG[0] * q[0] + ALONG[1] * q[1]]) + p["room"]
 
@@ -68,7 +61,7 @@ def driven(t, q, p):
 def test_a_run_names_the_jam() -> None:
     """Down with 1 m/s, the walls meet after 1 / sin(0.3) times the room of 5 mm: 17 ms."""
     system = System(
-        nq=2, nv=2, nc=2, nt=1, nb=1, mass=mass, force=force, gap=gap, slip=slip, law=law,
+        nq=2, nv=2, nc=2, nt=1, nb=1, mass=unit_mass, force=no_force, gap=gap, slip=slip, law=law,
         constraint=driven, labels=Labels(contacts=("left wall", "right wall")),
     )  # fmt: skip
     start = State(t=0.0, q=np.zeros(2), v=np.array([0.0, -1.0]))

@@ -11,19 +11,12 @@ from nsjax import State, System
 from nsjax.contact import saltation
 from nsjax.core.step import Formed, SystemState
 from tests.gradients import balls, particle
+from tests.points import no_force, unit_mass
 
 RNG = np.random.default_rng(5)
 
 
-def mass(q, p):
-    return jnp.eye(q.shape[0])
-
-
-def force(t, q, v, p):
-    return jnp.zeros_like(v)
-
-
-PLANE = System(nq=2, nv=2, mass=mass, force=force)
+PLANE = System(nq=2, nv=2, mass=unit_mass, force=no_force)
 
 
 def turn(q, xi):
@@ -31,7 +24,7 @@ def turn(q, xi):
     return jnp.exp(xi[0]) * jnp.stack([q[0] + q[1] * xi[1], q[1] - jnp.sin(xi[1]) * q[0]])
 
 
-CURVED = System(nq=2, nv=2, mass=mass, force=force, retract=turn)
+CURVED = System(nq=2, nv=2, mass=unit_mass, force=no_force, retract=turn)
 
 
 def saltation_matrix(reset, before, after, normal, rate):

@@ -8,10 +8,7 @@ import pytest
 
 import nsjax
 from nsjax import InputError, State, System, schemes
-
-
-def mass(q, p):
-    return jnp.eye(1)
+from tests.points import spring, unit_mass
 
 
 def sine(t, q, v, p):
@@ -38,10 +35,6 @@ def loop(t, q, v, p):
 
 def three(t, q, v):
     return q
-
-
-def spring(t, q, v, p):
-    return -p["k"] * q
 
 
 def field(t, q, v, p):
@@ -79,7 +72,7 @@ def refusing(t, q, v, p):
     ],
 )
 def test_forces(force, params, sentence) -> None:
-    system = System(nq=1, nv=1, mass=mass, force=force)
+    system = System(nq=1, nv=1, mass=unit_mass, force=force)
     state = State(t=0.0, q=np.ones(1), v=np.zeros(1))
     with pytest.raises(InputError, match=sentence) as caught:
         nsjax.simulate(system, params, state, schemes.moreau(), dt=1e-3, steps=1)
@@ -98,11 +91,11 @@ def not_named(t, q, v, output, p):
 
 def test_other_functions() -> None:
     state = State(t=0.0, q=np.ones(1), v=np.zeros(1))
-    system = System(nq=1, nv=1, mass=mass, force=spring, prepare=asks)
+    system = System(nq=1, nv=1, mass=unit_mass, force=spring, prepare=asks)
     with pytest.raises(InputError, match=r"prepare \(asks, .*\): KeyError: 'missing'; params has k"):
         nsjax.simulate(system, {"k": 1.0}, state, schemes.moreau(), dt=1e-3, steps=1)
     labels = nsjax.Labels(observables=("e [J]",))
-    system = System(nq=1, nv=1, mass=mass, force=spring, observe=not_named, labels=labels)
+    system = System(nq=1, nv=1, mass=unit_mass, force=spring, observe=not_named, labels=labels)
     traj = nsjax.simulate(system, {"k": 1.0}, state, schemes.moreau(), dt=1e-3, steps=1)
     with pytest.raises(InputError, match="it must return a dict of named quantities"):
         traj["e"]

@@ -13,6 +13,7 @@ import pytest
 import nsjax
 from nsjax import InputError, models, schemes
 from nsjax.core import checks
+from tests.points import no_force, unit_mass
 
 BALL = models.bouncing_ball()
 
@@ -144,21 +145,13 @@ def single(t, q, v, p):
     return jnp.zeros(2, jnp.float32)
 
 
-def unit(q, p):
-    return jnp.eye(2)
-
-
-def none(t, q, v, p):
-    return jnp.zeros(2)
-
-
 @pytest.mark.parametrize(
     ("functions", "sentence"),
     [
-        ({"mass": unit, "force": flat}, r"force returns shape \(3,\); the system needs shape \(2,\)"),
-        ({"mass": unit, "force": single}, r"force returns type float32; it must return float64"),
+        ({"mass": unit_mass, "force": flat}, r"force returns shape \(3,\); the system needs shape \(2,\)"),
+        ({"mass": unit_mass, "force": single}, r"force returns type float32; it must return float64"),
         (
-            {"mass": skew, "force": none},
+            {"mass": skew, "force": no_force},
             r"mass is not symmetric at the start: .*; return a symmetric matrix",
         ),
     ],
@@ -183,7 +176,7 @@ def test_what_model_functions_return(functions, sentence) -> None:
     ],
 )
 def test_what_a_start_is_made_of(state, sentence) -> None:
-    system = nsjax.System(nq=2, nv=2, mass=unit, force=none)
+    system = nsjax.System(nq=2, nv=2, mass=unit_mass, force=no_force)
     with pytest.raises(InputError, match=sentence):
         nsjax.simulate(system, {}, state, schemes.moreau(), dt=1e-3, steps=1)
 
@@ -202,7 +195,16 @@ def speed(t, q, v, p):
 
 def test_slip_must_be_affine() -> None:
     state = nsjax.State(t=0.0, q=np.ones(2), v=np.zeros(2))
-    parts = {"nq": 2, "nv": 2, "nc": 1, "nt": 1, "mass": unit, "force": none, "gap": height, "law": elastic}
+    parts = {
+        "nq": 2,
+        "nv": 2,
+        "nc": 1,
+        "nt": 1,
+        "mass": unit_mass,
+        "force": no_force,
+        "gap": height,
+        "law": elastic,
+    }
     with pytest.raises(
         InputError, match=r"slip is not affine in v: .* is [12] of its size; return velocities"
     ):
@@ -216,24 +218,30 @@ def test_slip_must_be_affine() -> None:
     ("arguments", "sentence"),
     [
         ({}, r"give mass or inertia"),
-        ({"mass": unit, "nc": 1}, r"gap is missing with nc = 1"),
-        ({"mass": unit, "gap": flat}, r"gap is given but never used with nc = 0"),
-        ({"mass": unit, "nt": 3}, r"nt = 3; a contact has 0, 1 or 2 tangents"),
-        ({"mass": unit, "nb": -1}, r"nb = -1; it must be a whole number"),
-        ({"mass": unit, "choices": (("a", []),)}, r"unhashable type"),
+        ({"mass": unit_mass, "nc": 1}, r"gap is missing with nc = 1"),
+        ({"mass": unit_mass, "gap": flat}, r"gap is given but never used with nc = 0"),
+        ({"mass": unit_mass, "nt": 3}, r"nt = 3; a contact has 0, 1 or 2 tangents"),
+        ({"mass": unit_mass, "nb": -1}, r"nb = -1; it must be a whole number"),
+        ({"mass": unit_mass, "choices": (("a", []),)}, r"unhashable type"),
         ({"mass": np.eye(2)}, r"System: mass = ndarray; it must be a function"),
-        ({"mass": unit, "force": 3}, r"System: force = 3; it must be a function"),
-        ({"mass": unit, "nq": 3}, r"nq = 3 and nv = 2 without retract and difference; give both"),
-        ({"mass": unit, "labels": ("a", "b")}, r"labels = \('a', 'b'\); it must be an nsjax\.Labels"),
-        ({"mass": unit, "labels": nsjax.Labels(q="ab")}, r"Labels: q = 'ab'; give a tuple of names"),
-        ({"mass": unit, "labels": nsjax.Labels(q=("a",))}, r"Labels: q has 1 names; the system has nq = 2"),
-        ({"mass": unit, "labels": nsjax.Labels(contacts=("a",))}, r"contacts has 1 names; .* nc = 0"),
-        ({"mass": unit, "labels": nsjax.Labels(q=("a [m]", "a"))}, r"'a' is the name of two quantities"),
+        ({"mass": unit_mass, "force": 3}, r"System: force = 3; it must be a function"),
+        ({"mass": unit_mass, "nq": 3}, r"nq = 3 and nv = 2 without retract and difference; give both"),
+        ({"mass": unit_mass, "labels": ("a", "b")}, r"labels = \('a', 'b'\); it must be an nsjax\.Labels"),
+        ({"mass": unit_mass, "labels": nsjax.Labels(q="ab")}, r"Labels: q = 'ab'; give a tuple of names"),
+        (
+            {"mass": unit_mass, "labels": nsjax.Labels(q=("a",))},
+            r"Labels: q has 1 names; the system has nq = 2",
+        ),
+        ({"mass": unit_mass, "labels": nsjax.Labels(contacts=("a",))}, r"contacts has 1 names; .* nc = 0"),
+        (
+            {"mass": unit_mass, "labels": nsjax.Labels(q=("a [m]", "a"))},
+            r"'a' is the name of two quantities",
+        ),
     ],
 )
 def test_contradictory_systems(arguments, sentence) -> None:
     with pytest.raises(InputError, match=sentence):
-        nsjax.System(**{"nq": 2, "nv": 2, "force": none, **arguments})
+        nsjax.System(**{"nq": 2, "nv": 2, "force": no_force, **arguments})
 
 
 def test_single_precision_is_refused_in_a_sentence() -> None:
@@ -278,10 +286,6 @@ def nan_mass(q, p):
     return jnp.where(q[0] < 1.0, 1.0, jnp.nan) * jnp.eye(1)
 
 
-def one(q, p):
-    return jnp.eye(1)
-
-
 def pull(t, q, v, p):
     return -jnp.ones(1)
 
@@ -297,14 +301,14 @@ def elastic(p):
 @pytest.mark.parametrize(
     ("functions", "sentence"),
     [
-        ({"mass": one, "force": blow_up}, r"step 51, t = 0\.51 s: the force function returned"),
+        ({"mass": unit_mass, "force": blow_up}, r"step 51, t = 0\.51 s: the force function returned"),
         ({"mass": fading, "force": push}, r"step 142, t = 1\.42 s: the mass matrix is singular"),
         (
             {"mass": nan_mass, "force": push},
             r"step 142, t = 1\.42 s: the mass matrix has an entry",
         ),
         (
-            {"mass": one, "force": pull, "nc": 1, "gap": hole, "law": elastic},
+            {"mass": unit_mass, "force": pull, "nc": 1, "gap": hole, "law": elastic},
             r"step 101, t = 1\.01 s: the gap function returned",
         ),
     ],
@@ -328,7 +332,9 @@ def two_walls(t, q, p):
 def test_an_unsolved_contact_problem_is_named_with_its_contact() -> None:
     """No impulse acts on the second gap, which closes at t = 0.055: first tested negative at 0.0555."""
     labels = nsjax.Labels(contacts=("floor", "press"))
-    system = nsjax.System(nq=1, nv=1, nc=2, mass=one, force=pull, gap=two_walls, law=elastic, labels=labels)
+    system = nsjax.System(
+        nq=1, nv=1, nc=2, mass=unit_mass, force=pull, gap=two_walls, law=elastic, labels=labels
+    )
     state = nsjax.State(t=0.0, q=np.zeros(1), v=np.zeros(1))
     traj = nsjax.simulate(system, {}, state, schemes.moreau(), dt=1e-3, steps=100)
     where = r"step 56, t = 0\.056 s: no impulses fulfil the contact laws"

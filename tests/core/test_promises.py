@@ -13,6 +13,7 @@ from nsjax import InputError, State, System, models, schemes
 from nsjax.core.checks import check_values
 from nsjax.linalg import BlockDiagonal, BlockTridiagonal, Dense
 from nsjax.multibody import assemble, body
+from tests.points import unit_mass
 
 N = 6
 
@@ -100,10 +101,6 @@ def test_a_dense_matrix_ends_at_2000_unknowns() -> None:
         dataclasses.replace(models.elastic_bar(elements=2400).system, structure=Dense())
     with pytest.raises(InputError, match="give inertia"):
         System(nq=2, nv=2, mass=unit_mass, force=spring, structure=BlockTridiagonal(1))
-
-
-def unit_mass(q, p):
-    return jnp.eye(2)
 
 
 def test_contacts_that_are_not_without_friction() -> None:

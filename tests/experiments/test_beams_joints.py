@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import pathlib
 
 import numpy as np
@@ -19,6 +18,7 @@ from experiments.beams_joints import (
     table_chain,
     table_scaling,
 )
+from tests.experiments.results import check
 
 FIGURES = [
     "fig_ball_joint",
@@ -40,12 +40,7 @@ FIGURES = [
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_full(name: str, tmp_path: pathlib.Path) -> None:
-    module = importlib.import_module(f"experiments.beams_joints.{name}")
-    numbers = module.main(folder=tmp_path)
-    expected = common.load_expected(module.__file__, name)
-    assert [row for row in common.compare(numbers, expected) if not row.passed] == []
-    for suffix, size in ((".png", 10_000), (".npz", 400)):
-        assert (tmp_path / name).with_suffix(suffix).stat().st_size > size
+    check(f"beams_joints.{name}", tmp_path, False, sizes={".png": 10_000, ".npz": 400})
 
 
 @pytest.mark.slow
@@ -62,7 +57,7 @@ def test_quick_universal_joint(tmp_path: pathlib.Path) -> None:
 def test_tip_on_a_plate(tmp_path: pathlib.Path) -> None:
     """The quick form: twenty elements, one scheme."""
     numbers = fig_plate.main(quick=True, folder=tmp_path)
-    expected = common.load_expected(fig_plate.__file__, "fig_plate")
+    expected = common.load_expected(fig_plate.__file__)
     expected = {name: entry for name, entry in expected.items() if name in numbers}
     assert len(expected) == 3
     assert [row for row in common.compare(numbers, expected) if not row.passed] == []
@@ -72,14 +67,14 @@ def test_tip_on_a_plate(tmp_path: pathlib.Path) -> None:
 def test_cost_of_short_beams(tmp_path: pathlib.Path) -> None:
     """The quick form: no more than in proportion to the elements."""
     numbers = table_chain.main(quick=True, folder=tmp_path)
-    expected = common.load_expected(table_chain.__file__, "table_chain")
+    expected = common.load_expected(table_chain.__file__)
     assert [row for row in common.compare(numbers, expected) if not row.passed] == []
 
 
 def test_multipliers_need_no_scaling(tmp_path: pathlib.Path) -> None:
     """The quick form: conditions and iterations of the dense step, without runs."""
     numbers = table_scaling.main(quick=True, folder=tmp_path)
-    expected = common.load_expected(table_scaling.__file__, "table_scaling", without="package")
+    expected = common.load_expected(table_scaling.__file__, without="package")
     assert [row for row in common.compare(numbers, expected) if not row.passed] == []
 
 

@@ -91,7 +91,7 @@ def test_boxes_of_spheres(tmp_path) -> None:
 
 def check_spheres(folder, quick: bool) -> None:
     numbers = table_spheres.main(quick=quick, folder=folder)
-    expected = common.load_expected(table_spheres.__file__, "table_spheres")
+    expected = common.load_expected(table_spheres.__file__)
     asked = {name: entry for name, entry in expected.items() if not quick or name in numbers}
     assert len(asked) >= 3
     missed = [row.name for row in common.compare(numbers, asked) if not row.passed]

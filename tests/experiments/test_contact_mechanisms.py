@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import pathlib
 
 import numpy as np
 import pytest
 
-from experiments import common
 from experiments.contact import cam, fig_crossed_cylinders, fig_journal_bearing, fig_row_of_spheres
+from tests.experiments.results import check
 
 FIGURES = [
     "fig_box_stack", "fig_cam_follower", "fig_crossed_cylinders", "fig_dominoes", "fig_journal_bearing",
@@ -20,26 +19,18 @@ COMPILED_LONG = ["fig_flexible_cam", "fig_flexible_stem"]
 """Whose programs compile for minutes."""
 
 
-def check(name: str, folder: pathlib.Path, quick: bool) -> None:
-    module = importlib.import_module(f"experiments.contact.{name}")
-    numbers = module.main(quick=quick, folder=folder)
-    expected = common.load_expected(module.__file__, name)
-    rows = common.compare(numbers, {k: x for k, x in expected.items() if not quick or k in numbers})
-    assert rows
-    assert not [row.name for row in rows if not row.passed]
-    for suffix, size in ((".png", 8_000), (".npz", 400)):
-        assert (folder / name).with_suffix(suffix).stat().st_size > size
+SIZES = {".png": 8_000, ".npz": 400}
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_quick(name: str, tmp_path: pathlib.Path) -> None:
-    check(name, tmp_path, quick=True)
+    check(f"contact.{name}", tmp_path, True, some=True, sizes=SIZES)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES + COMPILED_LONG)
 def test_full(name: str, tmp_path: pathlib.Path) -> None:
-    check(name, tmp_path, quick=False)
+    check(f"contact.{name}", tmp_path, False, sizes=SIZES)
 
 
 def test_closed_forms() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
 import pathlib
 
@@ -18,20 +17,14 @@ from experiments.mixed_timestepping import (
     fig41_gaps,
 )
 from nsjax import schemes
+from tests.experiments.results import check
 
 FIGURES = ["fig13_time_grids", "fig33_bathe_in_time", "fig40_corner_scenarios", "fig41_gaps"]
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_drawing(name, tmp_path):
-    module = importlib.import_module(f"experiments.mixed_timestepping.{name}")
-    numbers = module.main(quick=True, folder=tmp_path)
-    expected = fig13_time_grids.load_expected(name)
-    assert set(expected) <= set(numbers)
-    assert [row for row in common.compare(numbers, expected) if not row.passed] == []
-    assert (tmp_path / name).with_suffix(".png").stat().st_size > 20_000
-    with np.load((tmp_path / name).with_suffix(".npz")) as data:
-        assert all(np.all(np.isfinite(data[key])) for key in data.files)
+    check(f"mixed_timestepping.{name}", tmp_path, True, sizes={".png": 20_000}, finite=True)
 
 
 def test_every_experiment_has_its_numbers():
@@ -41,7 +34,7 @@ def test_every_experiment_has_its_numbers():
 
 
 def test_every_scheme_of_the_paper_has_its_grid():
-    expected = fig13_time_grids.load_expected("fig13_time_grids")
+    expected = common.load_expected(fig13_time_grids.__file__)
     for name in ("generalized_alpha", "bathe", "ed_alpha", "half_explicit", "moreau"):
         assert f"{name}: stages" in expected
 

@@ -123,7 +123,7 @@ def test_without_data_it_says_so(monkeypatch, tmp_path, capsys):
 
 def test_numbers_found_stand_inside_what_is_expected():
     """Predictions of other tosses take the numbers that the expected file states."""
-    expected = common.load_expected(fig_elbow_tosses.__file__, "fig_elbow_tosses")
+    expected = common.load_expected(fig_elbow_tosses.__file__)
     for name, value in zip(fig_elbow_tosses.NAMES, fig_elbow_tosses.FOUND, strict=True):
         low, high = expected[f"{name}, for predictions"]["range"]
         assert value == pytest.approx(0.5 * (low + high), rel=1e-4)  # five digits
@@ -143,7 +143,7 @@ MISSED = {ROTATION, "simulated: intervals with the truth [%]"}
 @pytest.mark.slow
 def test_elbow_tosses(folder, tmp_path):
     numbers = fig_elbow_tosses.main(folder=tmp_path)
-    expected = common.load_expected(fig_elbow_tosses.__file__, "fig_elbow_tosses")
+    expected = common.load_expected(fig_elbow_tosses.__file__)
     bad = {row.name for row in common.compare(numbers, expected) if not row.passed}
     assert bad <= MISSED
     assert numbers[ROTATION] < 1.0  # better than the nominal numbers all the same

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import pathlib
 
 import pytest
 
 from experiments import common
+from tests.experiments.results import check
 
 FIGURES = ["gear_gupta_leimkuhler.fig03_moreau_path", "gear_gupta_leimkuhler.fig04_moreau_gaps"]
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_figure(name: str, tmp_path: pathlib.Path) -> None:
-    module = importlib.import_module(f"experiments.{name}")
-    experiment = name.split(".")[-1]
-    numbers = module.main(quick=True, folder=tmp_path)
-    expected = common.load_expected(module.__file__, experiment)
-    missed = [row for row in common.compare(numbers, expected) if not row.passed]
-    assert expected
-    assert set(expected) <= set(numbers)
-    assert missed == []
-    for suffix in (".png", ".npz"):
-        assert (tmp_path / experiment).with_suffix(suffix).stat().st_size > 10_000
+    check(name, tmp_path, True, sizes={".png": 10_000, ".npz": 10_000})
 
 
 def test_comparison(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import pathlib
 
@@ -13,6 +12,7 @@ from experiments import common
 from experiments.mixed_timestepping import fig30_modes_path, fig38_total_mass, flexible
 from experiments.references.slider_crank import AT_REST, TABLE_2, event_driven
 from nsjax import models
+from tests.experiments.results import check
 
 DRAWN = [
     "fig36_gauss_points",
@@ -39,20 +39,14 @@ RUN = [
 ]
 
 
-def check(name: str, folder: pathlib.Path) -> None:
-    module = importlib.import_module(f"experiments.mixed_timestepping.{name}")
-    numbers = module.main(quick=False, folder=folder)
-    expected = flexible.load_expected(name)
-    assert expected
-    assert [row for row in common.compare(numbers, expected) if not row.passed] == []
-    assert (folder / name).with_suffix(".png").stat().st_size > 10_000
-    with np.load((folder / name).with_suffix(".npz")) as data:
-        assert all(np.all(np.isfinite(data[key])) for key in data.files)
+def check_full(name: str, folder: pathlib.Path) -> None:
+    full = {"file": "expected_flexible.json", "sizes": {".png": 10_000}, "finite": True}
+    check(f"mixed_timestepping.{name}", folder, False, **full)
 
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_drawing(name, tmp_path):
-    check(name, tmp_path)
+    check_full(name, tmp_path)
 
 
 def test_bound_of_the_vibrations_of_figure_27() -> None:
@@ -63,7 +57,7 @@ def test_bound_of_the_vibrations_of_figure_27() -> None:
         first = next(e for e in found if e.kind == "impact" and e.wall == wall)
         mass = first.impulse / (1.1 * abs(first.before))
         energies.append(0.5 * mass * first.before**2)
-    entry = flexible.load_expected("fig27_normal_force")[
+    entry = common.load_expected(flexible.__file__, "fig27_normal_force")[
         "flexible, gen-alpha 0.8: largest elastic energy [J]"
     ]
     assert entry["range"][1] == pytest.approx(sum(energies), rel=3e-3)  # three printed digits
@@ -79,7 +73,7 @@ def test_modes_that_have_an_effect() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
 def test_run(name, tmp_path):
-    check(name, tmp_path)
+    check_full(name, tmp_path)
 
 
 def test_every_experiment_has_its_numbers():

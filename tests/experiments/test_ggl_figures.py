@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import pathlib
 
 import numpy as np
 import pytest
 
 import nsjax
-from experiments import common
 from experiments.gear_gupta_leimkuhler import (
     fig06_drift,
     fig09_unified_gaps,
@@ -20,6 +18,7 @@ from experiments.gear_gupta_leimkuhler import (
 )
 from experiments.references.slider_crank import Data, _Mechanism
 from nsjax import models
+from tests.experiments.results import check
 
 FIGURES = [
     "fig06_drift",
@@ -34,30 +33,24 @@ QUICK = {"fig10_energy": 24, "table_drift": 20}
 """Experiments whose quick form computes fewer numbers, and how many at least."""
 
 
-def check(name: str, folder: pathlib.Path, quick: bool) -> None:
-    module = importlib.import_module(f"experiments.gear_gupta_leimkuhler.{name}")
-    numbers = module.main(quick=quick, folder=folder)
-    expected = common.load_expected(module.__file__, name)
-    if quick and name in QUICK:
-        expected = {key: entry for key, entry in expected.items() if key in numbers}
-        assert len(expected) >= QUICK[name]
-    missed = [row for row in common.compare(numbers, expected) if not row.passed]
-    assert expected
-    assert missed == []
-    assert (folder / name).with_suffix(".npz").stat().st_size > 2_000
+def check_figure(name: str, folder: pathlib.Path, quick: bool) -> None:
+    fewer = quick and name in QUICK
     picture = ".txt" if name == "table_dependent_contacts" else ".png"
-    assert (folder / name).with_suffix(picture).stat().st_size > 2_000
+    check(
+        f"gear_gupta_leimkuhler.{name}", folder, quick, some=fewer, least=QUICK[name] if fewer else 1,
+        sizes={".npz": 2_000, picture: 2_000},
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_figure(name: str, tmp_path: pathlib.Path) -> None:
-    check(name, tmp_path, quick=True)
+    check_figure(name, tmp_path, quick=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["fig10_energy", "table_drift", "table_dependent_contacts"])
 def test_full_size(name: str, tmp_path: pathlib.Path) -> None:
-    check(name, tmp_path, quick=False)
+    check_figure(name, tmp_path, quick=False)
 
 
 def test_runge_kutta_of_figure_6() -> None:

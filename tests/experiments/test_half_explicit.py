@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import pathlib
-import re
 
 import numpy as np
 import pytest
@@ -15,6 +13,7 @@ from experiments.half_explicit import fig_bouncing_ball, fig_impacting_bar, fig_
 from experiments.references import one_contact
 from nsjax import models
 from nsjax.core.inertia import mass_matrix
+from tests.experiments.results import check
 from tests.references.slider_crank import Data, event_driven
 
 # What the quick mode of each leaves out.
@@ -27,15 +26,7 @@ FIGURES = {
 }
 
 
-def check(name: str, quick: bool, folder: pathlib.Path) -> None:
-    module = importlib.import_module(f"experiments.half_explicit.{name}")
-    numbers = module.main(quick=quick, folder=folder)
-    expected = common.load_expected(module.__file__, name)
-    left_out = FIGURES[name] if quick else ""
-    asked = {key: entry for key, entry in expected.items() if not (left_out and re.search(left_out, key))}
-    assert [row for row in common.compare(numbers, asked) if not row.passed] == []
-    for suffix in (".png", ".npz"):
-        assert (folder / name).with_suffix(suffix).stat().st_size > 5_000
+SIZES = {".png": 5_000, ".npz": 5_000}
 
 
 @pytest.mark.parametrize(
@@ -47,14 +38,14 @@ def check(name: str, quick: bool, folder: pathlib.Path) -> None:
     ],
 )
 def test_quick(name: str, tmp_path: pathlib.Path) -> None:
-    check(name, True, tmp_path)
+    check(f"half_explicit.{name}", tmp_path, True, without=FIGURES[name] or None, sizes=SIZES)
 
 
 # The quick tests of the rotor are those of its model.
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, rest in FIGURES.items() if rest or "rotor" in name])
 def test_full(name: str, tmp_path: pathlib.Path) -> None:
-    check(name, False, tmp_path)
+    check(f"half_explicit.{name}", tmp_path, False, sizes=SIZES)
 
 
 def test_exact_ball_bounces_where_it_should() -> None:
@@ -97,7 +88,7 @@ def test_recorded_angles_are_those_of_the_event_driven_motion() -> None:
     rubbing = event_driven(Data(), (0.01, 0.02, 0.03, 0.04, 0.05, 0.1)).x[:, 1]
     # six printed digits, of a reference certain to 5e-7
     np.testing.assert_allclose(fig_slider_crank.TABLE_6, rubbing[:5], atol=1e-6)
-    expected = common.load_expected(fig_slider_crank.__file__, "fig_slider_crank")
+    expected = common.load_expected(fig_slider_crank.__file__)
     assert expected["MBSim, 1e-04: theta2(0.1) [rad]"]["value"] == pytest.approx(rubbing[5], abs=1e-8)
     times = (0.05, 0.1, 0.15, 0.2)
     smooth = event_driven(Data(friction=0.0), times).x[:, 1]

@@ -10,7 +10,7 @@ from experiments.identification import cube, design, fig_cube_tosses, fig_slider
 
 
 def missed(module, name, numbers):
-    expected = common.load_expected(module.__file__, name)
+    expected = common.load_expected(module.__file__)
     rows = common.compare(numbers, {k: x for k, x in expected.items() if k in numbers})
     return rows, [row for row in rows if not row.passed]
 

@@ -87,8 +87,7 @@ def test_first_impact_with_both_slopes():
 
 def test_table(tmp_path, capsys):
     numbers = table_literal_solver.main(quick=True, folder=tmp_path)
-    file = table_literal_solver.__file__
-    expected = common.load_expected(file, "table_literal_solver", file="expected_literal.json")
+    expected = common.load_expected(table_literal_solver.__file__)
     rows = common.compare(numbers, {k: x for k, x in expected.items() if k in numbers})
     assert len(rows) == 5
     assert [row for row in rows if not row.passed] == []
@@ -100,6 +99,5 @@ def test_table(tmp_path, capsys):
 @pytest.mark.slow
 def test_table_in_full(tmp_path):
     numbers = table_literal_solver.main(quick=False, folder=tmp_path)
-    file = table_literal_solver.__file__
-    expected = common.load_expected(file, "table_literal_solver", file="expected_literal.json")
+    expected = common.load_expected(table_literal_solver.__file__)
     assert [row for row in common.compare(numbers, expected) if not row.passed] == []

@@ -11,15 +11,7 @@ import nsjax
 from experiments.examples import rho_infinity_bathe as example
 from nsjax import State, System, models
 from nsjax.models.slider_crank import slider_crank_bilateral
-
-
-def unit_mass(q, p):
-    return np.eye(1)
-
-
-def spring(t, q, v, p):
-    return -p["k"] * q
-
+from tests.points import spring, unit_mass
 
 OSCILLATOR = System(nq=1, nv=1, mass=unit_mass, force=spring)
 

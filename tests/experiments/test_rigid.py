@@ -4,6 +4,7 @@ the files that the commands leave, and what the experiments compute against othe
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import pathlib
@@ -14,7 +15,8 @@ from scipy.integrate import solve_ivp
 
 from experiments import common
 from experiments.mixed_timestepping import chain, fig05_transition, rigid, table6_unilateral
-from nsjax import schemes
+from nsjax import analysis, schemes
+from tests.experiments.results import check, missed
 from tests.references.slider_crank import AT_REST, TABLE_2, Data, event_driven
 
 QUICK = [
@@ -37,24 +39,19 @@ SHORTENED = {
 COSTS = ["table3_cost_bilateral", "table5_cost_unilateral"]
 
 
+load_expected = functools.partial(common.load_expected, rigid.__file__)
+
+
 def run(name: str, folder: pathlib.Path, quick: bool) -> common.Numbers:
     numbers = importlib.import_module(f"experiments.mixed_timestepping.{name}").main(quick, folder)
     return dict(numbers)
 
 
-def missed(numbers, expected):
-    return [row for row in common.compare(numbers, expected) if not row.passed]
-
-
 def check_figure(name: str, folder: pathlib.Path, quick: bool, without: str | None) -> None:
-    numbers = run(name, folder, quick)
-    expected = rigid.load_expected(name, without=without)
-    assert expected
-    assert missed(numbers, expected) == []
-    for suffix in (".png", ".npz"):
-        assert (folder / name).with_suffix(suffix).stat().st_size > 5_000
-    with np.load(folder / f"{name}.npz") as data:
-        assert all(np.all(np.isfinite(data[key])) for key in data.files)
+    check(
+        f"mixed_timestepping.{name}", folder, quick, file="expected_rigid.json", without=without,
+        sizes={".png": 5_000, ".npz": 5_000}, finite=True,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -75,7 +72,7 @@ def test_shortened_figure_in_full(name, tmp_path):
 
 def test_table6(tmp_path, capsys):
     numbers = run("table6_unilateral", tmp_path, quick=True)
-    expected = rigid.load_expected("table6_unilateral", without="Bathe keep")
+    expected = load_expected("table6_unilateral", without="Bathe keep")
     assert missed(numbers, expected) == []
     table = (tmp_path / "table6_unilateral.txt").read_text()
     assert table.count("\n") == 1 + 3 * len(table6_unilateral.QUICK) + 4
@@ -91,12 +88,12 @@ def test_table6(tmp_path, capsys):
 @pytest.mark.slow
 def test_table6_in_full(tmp_path):
     numbers = run("table6_unilateral", tmp_path, quick=False)
-    assert missed(numbers, rigid.load_expected("table6_unilateral")) == []
+    assert missed(numbers, load_expected("table6_unilateral")) == []
 
 
 def expected_ratio(name, scheme):
     """What the paper prints, relative to Moreau's rule."""
-    (found,) = [e["print"] for k, e in rigid.load_expected(name).items() if k.startswith(f"{scheme} / ")]
+    (found,) = [e["print"] for k, e in load_expected(name).items() if k.startswith(f"{scheme} / ")]
     return found
 
 
@@ -104,7 +101,7 @@ def expected_ratio(name, scheme):
 def test_costs(name, tmp_path):
     # Timings are never tests: the table is complete, and that is all.
     numbers = run(name, tmp_path, quick=True)
-    assert set(rigid.load_expected(name)) <= set(numbers)
+    assert set(load_expected(name)) <= set(numbers)
     assert all(np.isfinite(value) and value > 0 for value in numbers.values())
     table = (tmp_path / f"{name}.txt").read_text()
     for scheme in ("HETS", "gen-alpha", "Bathe", "ED-alpha"):
@@ -150,7 +147,7 @@ def test_long_run_converges():
 def test_transition():
     # Impulses of the bounces are of first order in dt; infinitely many exact ones end at the accumulation.
     traj = rigid.run(rigid.table1(), schemes.generalized_alpha(0.8), 1e-6, 9200)
-    struck = np.flatnonzero(rigid.impact_steps(traj))
+    struck = np.flatnonzero(analysis.impulse_steps(traj))
     found = rigid.jumps(traj, 1e-6)[struck].sum(axis=1)
     exact = [e for e in event_driven(Data(), (0.0155,)).events if e.kind == "impact"][: len(struck)]
     assert len(struck) >= 8

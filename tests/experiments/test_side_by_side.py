@@ -138,7 +138,6 @@ def test_sections_on_scaling_name_their_figures(monkeypatch: pytest.MonkeyPatch)
     found = main(["contacts", "bodies"], quick=True)
     assert found[f"contacts: moreau, {scaling.CONTACTS[0]} balls at rest on each other [us/step]"] > 0.0
     assert found[f"bodies: moreau, chain of {scaling.BODIES[0]} rods [us/step]"] > 0.0
-    assert scaling.slope((1, 2, 4), [3.0, 12.0, 48.0]) == pytest.approx(2.0)
     for name in ("exudyn", "siconos"):
         monkeypatch.setitem(sys.modules, name, None)
     rows = list(peers.peers(True))

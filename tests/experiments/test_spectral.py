@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import pathlib
 
 import numpy as np
 import pytest
 
-from experiments import common
 from experiments.mixed_timestepping import spectral
+from tests.experiments.results import check
 
 FIGURES = [
     "fig06_parameters",
@@ -25,14 +24,7 @@ FIGURES = [
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_figure(name: str, tmp_path: pathlib.Path) -> None:
-    module = importlib.import_module(f"experiments.mixed_timestepping.{name}")
-    numbers = module.main(quick=True, folder=tmp_path)
-    expected = spectral.load_expected(name)
-    missed = [row for row in common.compare(numbers, expected) if not row.passed]
-    assert expected
-    assert missed == []
-    for suffix in (".png", ".npz"):
-        assert (tmp_path / name).with_suffix(suffix).stat().st_size > 4_000
+    check(f"mixed_timestepping.{name}", tmp_path, True, sizes={".png": 4_000, ".npz": 4_000})
     with np.load(tmp_path / f"{name}.npz") as data:
         for key in data.files:
             # beyond the cusps all roots are real and there is no period

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import pathlib
-import re
 
 import numpy as np
 import pytest
 
 from experiments import common
 from experiments.sweeps import fig_clearance_restitution, fig_vibrating_table
+from tests.experiments.results import check
 from tests.references.slider_crank import Data, event_driven
 
 # What the quick mode of each leaves out or computes too roughly; speed is no test on a busy machine.
@@ -21,28 +20,20 @@ LEFT_OUT = {
 }
 
 
-def check(name: str, quick: bool, folder: pathlib.Path) -> common.Numbers:
-    module = importlib.import_module(f"experiments.sweeps.{name}")
-    numbers = module.main(quick=quick, folder=folder)
-    expected = common.load_expected(module.__file__, name)
-    assert len(expected) > 4
-    skip = LEFT_OUT[name] if quick else "per second"
-    asked = {key: entry for key, entry in expected.items() if not re.search(skip, key)}
-    assert [row for row in common.compare(numbers, asked) if not row.passed] == []
-    for suffix in (".png", ".npz"):
-        assert (folder / name).with_suffix(suffix).stat().st_size > 1_000
-    return numbers
+def check_sweep(name: str, quick: bool, folder: pathlib.Path) -> common.Numbers:
+    without, sizes = LEFT_OUT[name] if quick else "per second", {".png": 1_000, ".npz": 1_000}
+    return check(f"sweeps.{name}", folder, quick, without=without, sizes=sizes)
 
 
 @pytest.mark.parametrize("name", list(LEFT_OUT))
 def test_quick(name: str, tmp_path: pathlib.Path) -> None:
-    check(name, True, tmp_path)
+    check_sweep(name, True, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(LEFT_OUT))
 def test_full(name: str, tmp_path: pathlib.Path) -> None:
-    check(name, False, tmp_path)
+    check_sweep(name, False, tmp_path)
 
 
 def energy(d: Data, x: np.ndarray) -> float:
@@ -60,7 +51,7 @@ def test_a_lane_loses_the_energy_of_the_event_driven_motion() -> None:
     data = Data()
     end = event_driven(data, (0.05,)).x[-1]
     loss = energy(data, np.array([0.0, 0.0, 150.0, -75.0])) - energy(data, end)
-    expected = common.load_expected(fig_clearance_restitution.__file__, "fig_clearance_restitution")
+    expected = common.load_expected(fig_clearance_restitution.__file__)
     entry = expected["Table 1: energy lost [J]"]
     assert loss == pytest.approx(entry["value"], rel=1e-6)  # the digits that are written there
 

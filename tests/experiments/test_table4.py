@@ -7,16 +7,13 @@ import pytest
 
 from experiments import common
 from experiments.mixed_timestepping import fig22_convergence, table4_bilateral
+from tests.experiments.results import missed
 from tests.references.slider_crank import Data, bilateral
-
-
-def missed(numbers, expected):
-    return [row for row in common.compare(numbers, expected) if not row.passed]
 
 
 def test_table4(tmp_path, capsys):
     numbers = table4_bilateral.main(quick=True, folder=tmp_path)
-    expected = table4_bilateral.load_expected("table4_bilateral")
+    expected = common.load_expected(table4_bilateral.__file__)
     coarse = {name: entry for name, entry in expected.items() if ", 1e-06:" not in name}
     assert len(coarse) == 6 * 2 * 5
     assert missed(numbers, coarse) == []
@@ -28,12 +25,12 @@ def test_table4(tmp_path, capsys):
 @pytest.mark.slow
 def test_table4_with_the_smallest_step(tmp_path):
     numbers = table4_bilateral.main(folder=tmp_path)
-    assert missed(numbers, table4_bilateral.load_expected("table4_bilateral")) == []
+    assert missed(numbers, common.load_expected(table4_bilateral.__file__)) == []
 
 
 def test_fig22(tmp_path):
     numbers = fig22_convergence.main(quick=True, folder=tmp_path)
-    expected = table4_bilateral.load_expected("fig22_convergence")
+    expected = common.load_expected(fig22_convergence.__file__)
     assert set(numbers) == set(expected)
     assert missed(numbers, expected) == []
     for suffix in (".png", ".npz"):

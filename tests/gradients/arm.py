@@ -15,7 +15,7 @@ from scipy.integrate import solve_ivp
 
 from nsjax import State, System
 from nsjax.contact import ContactLaw
-from tests.gradients.hybrid import MOST
+from tests.gradients.hybrid import MOST, secants
 
 NAMES = ("tip", "length", "floor", "stop", "mu", "rebound", "torque", "omega", "stiffness", "a0", "b0")
 GRAVITY, DAMPING = 9.81, 0.6
@@ -272,14 +272,7 @@ def motion(p, end: float) -> tuple[np.ndarray, list[tuple[float, str]]]:
 
 def reference(p, end: float, width: float = 1e-5) -> np.ndarray:
     """Sensitivities (4, parameters) by secants of two widths, extrapolated."""
-    columns = []
-    for i in range(len(p)):
-        h = width * max(abs(p[i]), 0.1) * (np.arange(len(p)) == i)
-        near, far = (
-            (motion(p + c * h, end)[0] - motion(p - c * h, end)[0]) / (2 * c * h[i]) for c in (1, 2)
-        )
-        columns.append((4.0 * near - far) / 3.0)
-    return np.array(columns).T
+    return secants(lambda x: motion(x, end)[0], p, width=width)
 
 
 def draw(seed: int) -> tuple[np.ndarray, float, list[tuple[float, str]]]:

@@ -12,6 +12,7 @@ import numpy as np
 from nsjax import State, System
 from nsjax.contact import ContactLaw
 from nsjax.types import Array, record
+from tests.points import position
 
 NAMES = ("z1", "z2", "v1", "v2", "restitution", "gravity")
 
@@ -34,17 +35,12 @@ def force(t, q, v, p):
     return -p.gravity * np.array([1.0, 3.0])
 
 
-def gap(t, q, p):
-    """Heights."""
-    return q
-
-
 def law(p):
     """Newton's law."""
     return ContactLaw(restitution=p.restitution)
 
 
-SYSTEM = System(nq=2, nv=2, nc=2, nt=0, mass=mass, force=force, gap=gap, law=law)
+SYSTEM = System(nq=2, nv=2, nc=2, nt=0, mass=mass, force=force, gap=position, law=law)
 
 
 def build(p: Array) -> tuple[Params, State]:

@@ -15,6 +15,7 @@ from scipy.optimize import brentq
 
 from nsjax import State, System
 from nsjax.contact import ContactLaw
+from tests.gradients.hybrid import secants
 
 NAMES = ("m", "k", "mu", "b0", "b1", "om", "x0", "v0")
 GRAVITY = 9.81
@@ -144,14 +145,7 @@ def motion(p, end: float) -> tuple[np.ndarray, list[tuple[float, str]]]:
 
 def reference(p, end: float, width: float = 1e-6) -> np.ndarray:
     """Sensitivities (2, 8) by secants of two widths, extrapolated."""
-    columns = []
-    for i in range(len(NAMES)):
-        h = width * max(abs(p[i]), 0.1) * (np.arange(len(NAMES)) == i)
-        near, far = (
-            (motion(p + c * h, end)[0] - motion(p - c * h, end)[0]) / (2 * c * h[i]) for c in (1, 2)
-        )
-        columns.append((4.0 * near - far) / 3.0)
-    return np.array(columns).T
+    return secants(lambda x: motion(x, end)[0], p, width=width)
 
 
 def draw(seed: int) -> tuple[np.ndarray, float, list[str]]:

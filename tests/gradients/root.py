@@ -6,10 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax import Labels, Problem, State, System
-
-
-def mass(q, p):
-    return jnp.eye(1)
+from tests.points import unit_mass
 
 
 def force(t, q, v, p):
@@ -19,7 +16,7 @@ def force(t, q, v, p):
 
 ROOT = Problem(
     system=System(
-        nq=1, nv=1, mass=mass, force=force, labels=Labels(q=("x [m]",), v=("vx [m/s]",))
+        nq=1, nv=1, mass=unit_mass, force=force, labels=Labels(q=("x [m]",), v=("vx [m/s]",))
     ),
     params={"k": 1.0, "idle": 0.5}, state=State(t=2.0, q=np.array([1.0]), v=np.array([-2.0])),
 )  # fmt: skip

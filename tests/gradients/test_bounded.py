@@ -16,6 +16,7 @@ from tests.gradients import particle
 from tests.gradients.cases import DEG, case
 from tests.gradients.convergence import SCHEMES, answer
 from tests.gradients.program import Answer
+from tests.points import no_force, unit_mass
 
 STEPS = np.unique(np.round(np.geomspace(60, 6000, 50)).astype(int))
 QUICK = ["moreau", "generalized_alpha(1)"]
@@ -105,14 +106,6 @@ class Cradle:
     restitution: Array | float
 
 
-def mass(q, p):
-    return jnp.eye(2)
-
-
-def force(t, q, v, p):
-    return jnp.zeros(2)
-
-
 def gap(t, q, p):
     """The balls from each other, the right one from a wall at 1 m."""
     return jnp.stack([q[1] - q[0] - 0.1, 1.0 - q[1]])
@@ -122,7 +115,7 @@ def law(p):
     return ContactLaw(restitution=p.restitution)
 
 
-CRADLE = System(nq=2, nv=2, nc=2, nt=0, mass=mass, force=force, gap=gap, law=law)
+CRADLE = System(nq=2, nv=2, nc=2, nt=0, mass=unit_mass, force=no_force, gap=gap, law=law)
 
 
 @pytest.mark.parametrize("scheme", [QUICK[0], pytest.param(QUICK[1], marks=pytest.mark.slow)])

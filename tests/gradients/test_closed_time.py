@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import ContactLaw, State, System, models, schemes
+from nsjax import State, System, models, schemes
+from tests.points import bouncing, position, unit_mass
 from tests.references.bar import Bar
 
 SLOW = pytest.mark.slow
@@ -24,24 +25,12 @@ def marked(*quick: str):
 COUNTS = (159, 639, 2499)
 
 
-def mass(q, p):
-    return jnp.eye(1)
-
-
 def push(t, q, v, p):
     """Towards the wall, less and less, then away; the second part grows with the distance."""
     return (p["slope"] * t - p["push"])[None] + p["away"] * q
 
 
-def gap(t, q, p):
-    return q
-
-
-def law(p):
-    return ContactLaw(restitution=p["restitution"])
-
-
-SYSTEM = System(nq=1, nv=1, nc=1, mass=mass, force=push, gap=gap, law=law)
+SYSTEM = System(nq=1, nv=1, nc=1, mass=unit_mass, force=push, gap=position, law=bouncing)
 
 
 def closed(scheme, steps: int, time, height, rows: int = 1, **numbers):

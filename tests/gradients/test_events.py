@@ -12,6 +12,7 @@ from nsjax import State, System, models, notes, schemes
 from nsjax.contact import ContactLaw
 from tests.gradients import cases, mechanism, particle, spatial
 from tests.gradients.program import primes_near, sensitivity, slope
+from tests.points import no_force, unit_mass
 
 GRID = primes_near(709, 5, 10)
 """Step counts from 700 to 22 000, ten primes per octave: dt below 1e-3 s."""
@@ -90,14 +91,6 @@ def test_localized_at_both_corners_of_a_wall() -> None:
     assert errors[0] / errors[-1] > 8.0
 
 
-def mass(q, p):
-    return jnp.eye(q.shape[0])
-
-
-def no_force(t, q, v, p):
-    return jnp.zeros_like(v)
-
-
 def spring(t, q, v, p):
     """Natural frequency p["w"]."""
     return -(p["w"] ** 2) * q
@@ -116,8 +109,8 @@ def bounce(p):
     return ContactLaw(restitution=1.0)
 
 
-ROW = System(nq=3, nv=3, nc=2, nt=0, mass=mass, force=no_force, gap=between, law=bounce)
-OSCILLATOR = System(nq=1, nv=1, nc=1, nt=0, mass=mass, force=spring, gap=before_wall, law=bounce)
+ROW = System(nq=3, nv=3, nc=2, nt=0, mass=unit_mass, force=no_force, gap=between, law=bounce)
+OSCILLATOR = System(nq=1, nv=1, nc=1, nt=0, mass=unit_mass, force=spring, gap=before_wall, law=bounce)
 
 
 @marked(("moreau", "generalized_alpha"))

@@ -9,29 +9,22 @@ import pytest
 
 import nsjax
 from nsjax import ContactLaw, State, System, schemes
+from tests.points import position, unit_mass
 
 COUNTS = (131, 499, 2003)
 QUICK = ("ed_alpha",)
 X = np.array([3.0, 0.5, 0.4, 3.0, 0.5])  # rate, offset, height and approach at the start, end
 
 
-def mass(q, p):
-    return jnp.eye(1)
-
-
 def force(t, q, v, p):
     return p["rate"] ** 2 * (q + p["offset"])
-
-
-def gap(t, q, p):
-    return q
 
 
 def law(p):
     return ContactLaw(restitution=0.0)
 
 
-SYSTEM = System(nq=1, nv=1, nc=1, mass=mass, force=force, gap=gap, law=law)
+SYSTEM = System(nq=1, nv=1, nc=1, mass=unit_mass, force=force, gap=position, law=law)
 
 
 def exact(x):

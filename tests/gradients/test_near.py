@@ -10,16 +10,13 @@ import pytest
 from nsjax import State, System, notes, schemes
 from nsjax.contact import ContactLaw
 from tests.gradients.program import off, primes_near, sensitivity
+from tests.points import unit_mass
 
 COUNTS = primes_near(101, 4, 5).ravel()
 """Twenty step counts."""
 
 END = 1.2
 LOCATED = "localized"
-
-
-def _mass(q, p):
-    return jnp.eye(1)
 
 
 def _spring(t, q, v, p):
@@ -39,8 +36,8 @@ def _law(p):
     return ContactLaw(restitution=p["e"])
 
 
-ALONE = System(nq=1, nv=1, nc=1, nt=0, mass=_mass, force=_spring, gap=_gap, law=_law)
-BESIDE = System(nq=1, nv=1, nc=2, nt=0, mass=_mass, force=_spring, gap=_both, law=_law)
+ALONE = System(nq=1, nv=1, nc=1, nt=0, mass=unit_mass, force=_spring, gap=_gap, law=_law)
+BESIDE = System(nq=1, nv=1, nc=2, nt=0, mass=unit_mass, force=_spring, gap=_both, law=_law)
 
 
 def build(p):

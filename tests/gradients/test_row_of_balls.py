@@ -10,6 +10,7 @@ import pytest
 from nsjax import State, System, notes, schemes
 from nsjax.contact import ContactLaw
 from tests.gradients.program import off, primes_near, sensitivity
+from tests.points import no_force
 
 COUNTS = primes_near(101, 4, 5).ravel()
 """Twenty step counts."""
@@ -19,10 +20,6 @@ END = 0.7
 
 def _mass(q, p):
     return jnp.diag(p["m"])
-
-
-def _force(t, q, v, p):
-    return jnp.zeros_like(v)
 
 
 def _gap(t, q, p):
@@ -38,8 +35,8 @@ def _law(p):
     return ContactLaw(restitution=p["e"])
 
 
-ALONE = System(nq=3, nv=3, nc=2, nt=0, mass=_mass, force=_force, gap=_gap, law=_law)
-BESIDE = System(nq=3, nv=3, nc=4, nt=0, mass=_mass, force=_force, gap=_walls, law=_law)
+ALONE = System(nq=3, nv=3, nc=2, nt=0, mass=_mass, force=no_force, gap=_gap, law=_law)
+BESIDE = System(nq=3, nv=3, nc=4, nt=0, mass=_mass, force=no_force, gap=_walls, law=_law)
 
 
 def build(p):

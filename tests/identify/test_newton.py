@@ -15,6 +15,7 @@ from nsjax.identify.newton import trusted_step
 from nsjax.identify.objective import Objective
 from nsjax.identify.plan import make_plan
 from tests.identify.balls import DT, HEIGHT, PROBLEM, RADIUS, SCHEME, TIMES, recording, stepped
+from tests.points import unit_mass
 
 TRAIN = {
     "restitution": transforms.interval(0.0, 1.0), "gravity": transforms.positive(),
@@ -133,10 +134,6 @@ LENGTH, RATE, NOISE = 0.3, 2.0, 0.3
 TURNED = np.linspace(0.1, 0.8, 8)
 
 
-def _mass(q, p):
-    return jnp.eye(1)
-
-
 def _still(t, q, v, p):
     return jnp.zeros(1)
 
@@ -147,7 +144,7 @@ def _look(t, q, v, output, p):
 
 
 TABLE = nsjax.System(
-    nq=1, nv=1, mass=_mass, force=_still, observe=_look,
+    nq=1, nv=1, mass=unit_mass, force=_still, observe=_look,
     labels=nsjax.Labels(q=("turn [rad]",), observables=("x", "y")),
 )  # fmt: skip
 

@@ -16,6 +16,7 @@ from nsjax import InputError, Problem, State, System, io, models, schemes
 from nsjax.trajectory import ROWS
 from nsjax.types import record
 from tests.io.runs import CRANK, SCHEME, assert_same, crank
+from tests.points import spring, unit_mass
 
 BALLS = models.bouncing_ball(
     balls=2, dimension=2, friction=0.3, height=[0.02, 0.01], restitution=[0.5, 0.6, 0.7]
@@ -74,14 +75,6 @@ def test_whatever_a_scheme_remembers_comes_back(tmp_path: pathlib.Path) -> None:
     traj = dataclasses.replace(traj, carry=dataclasses.replace(traj.carry, carry=carry))
     io.save(tmp_path / "run.npz", CRANK, traj)
     assert_same(io.load(tmp_path / "run.npz").traj, traj)
-
-
-def unit_mass(q, p):
-    return jnp.eye(1)
-
-
-def spring(t, q, v, p):
-    return -p["k"] * q
 
 
 OSCILLATOR = Problem(

@@ -11,6 +11,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from nsjax.math import direction, norm, rotations
+from tests.references.rigid_box import scipy_rotation
 
 EPS = np.finfo(float).eps  # one ulp of 1
 
@@ -19,11 +20,6 @@ between = jax.jit(jax.vmap(rotations.rotation_between))
 exponential = jax.jit(jax.vmap(rotations.exponential))
 product = jax.jit(jax.vmap(rotations.multiply))
 matrices = jax.jit(jax.vmap(rotations.matrix))
-
-
-def scipy_rotation(p) -> Rotation:
-    """Quaternions ``wxyz`` as scipy's rotations, which count ``xyzw``."""
-    return Rotation.from_quat(np.asarray(p)[..., [1, 2, 3, 0]])
 
 
 def wxyz(r: Rotation) -> np.ndarray:

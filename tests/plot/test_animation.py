@@ -19,6 +19,7 @@ from nsjax.plot import scenes
 from nsjax.plot.animation import PACE
 from tests.plot.browser import browser, missing
 from tests.plot.coasting import coasting, stretched
+from tests.points import unit_mass
 
 pytest.importorskip("plotly", reason="animations need plotly (extra plot)")
 
@@ -142,10 +143,6 @@ def test_a_shape_of_two_contacts_is_drawn_once_and_rows_that_are_not_finite_neve
     traj = coasting(ball, rows=10)
     traj.q[6:] = np.nan
     assert len(motion(ball, traj).t) == 6
-
-
-def unit_mass(q, p):
-    return jnp.eye(2)
 
 
 def weight(t, q, v, p):

@@ -7,7 +7,6 @@ import pathlib
 import struct
 import sys
 
-import jax.numpy as jnp
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ import nsjax
 from nsjax import InputError, Problem, State, System, models, plot, schemes
 from nsjax.plot import panels, style
 from nsjax.trajectory import ROWS
+from tests.points import unit_mass
 
 CRANK = models.slider_crank()
 
@@ -174,10 +174,6 @@ def test_only_the_busiest_of_many_contacts_are_drawn(crank) -> None:
     axes = panel(plot.overview(balls, traj), "impulses")
     assert "(6 of 15)" in axes.get_title(loc="left")
     assert legend(axes) == list(balls.system.labels.contacts[9:])
-
-
-def unit_mass(q, p):
-    return jnp.eye(2)
 
 
 def spring(t, q, v, p):

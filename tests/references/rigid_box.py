@@ -23,6 +23,7 @@ SIGNS = {d: np.array(list(itertools.product([1.0, -1.0], repeat=d))) for d in (2
 
 
 def scipy_rotation(p) -> Rotation:
+    """Quaternions ``wxyz`` as scipy's rotations, which count ``xyzw``."""
     return Rotation.from_quat(np.asarray(p)[..., [1, 2, 3, 0]])
 
 

@@ -17,6 +17,7 @@ from nsjax.core import InputError
 from nsjax.core.operators import row_rates
 from nsjax.math import rotations
 from tests.references import slope
+from tests.references.rigid_box import scipy_rotation
 from tests.references.slider_crank import Data, bilateral
 from tests.schemes.small_systems import LIFT, G, run
 
@@ -191,7 +192,7 @@ def test_free_body_keeps_its_energy():
             FREE, {"inertia": inertia}, start[:4], spin, dt, 25 * every, every=every,
             scheme=schemes.ggl_unified(stage_tolerance=1e-16),
         )  # fmt: skip
-        attitude = (turn(traj.q[1:]).inv() * turn(exact[:, :4])).magnitude().max()
+        attitude = (scipy_rotation(traj.q[1:]).inv() * scipy_rotation(exact[:, :4])).magnitude().max()
         errors.append([attitude, np.abs(traj.v[1:] - exact[:, 4:]).max()])
         energy = (inertia * np.asarray(traj.v) ** 2).sum(axis=1)
         assert np.abs(energy / energy[0] - 1).max() < 2e-14
@@ -225,17 +226,15 @@ TOP = System(
 )  # fmt: skip
 
 
-def turn(p) -> Rotation:
-    return Rotation.from_quat(np.asarray(p)[..., [1, 2, 3, 0]])
-
-
 @functools.cache
 def top_reference(times: tuple[float, ...]) -> tuple[Rotation, np.ndarray, np.ndarray]:
     """Attitude, angular velocity and force at the tip by the motion about the fixed point."""
     fixed = INERTIA + MASS * np.array([1.0, 0.0, 1.0])
 
     def change(p, w):
-        return (np.cross(ARM, turn(p).inv().apply([0, 0, -MASS * G])) - np.cross(w, fixed * w)) / fixed
+        return (
+            np.cross(ARM, scipy_rotation(p).inv().apply([0, 0, -MASS * G])) - np.cross(w, fixed * w)
+        ) / fixed
 
     def rate(t, y):
         p, w = y[:4], y[4:]
@@ -243,7 +242,7 @@ def top_reference(times: tuple[float, ...]) -> tuple[Rotation, np.ndarray, np.nd
 
     start = np.concatenate([[1.0, 0, 0, 0], SPIN])
     y = solve_ivp(rate, (0, times[-1]), start, method="DOP853", rtol=1e-13, atol=1e-14, t_eval=times).y.T
-    attitude, w = turn(y[:, :4]), y[:, 4:]
+    attitude, w = scipy_rotation(y[:, :4]), y[:, 4:]
     dw = np.array([change(p, s) for p, s in zip(y[:, :4], w, strict=True)])
     acceleration = attitude.apply(np.cross(dw, ARM) + np.cross(w, np.cross(w, ARM)))
     return attitude, w, MASS * (acceleration + np.array([0, 0, G]))
@@ -284,7 +283,7 @@ def test_levels_on_the_constrained_top(form):
         every = round(1e-3 / dt)
         traj = top_run(scheme, dt, 250 * every, 1)
         rows = slice(every, None, every)
-        angle = (turn(traj.q[rows, 3:]).inv() * exact).magnitude().max()
+        angle = (scipy_rotation(traj.q[rows, 3:]).inv() * exact).magnitude().max()
         error = np.abs(traj.constraint_force[rows] - force).max(axis=1)
         first = top_reference(tuple(dt * np.arange(1, 21)))[2]
         begin = np.abs(traj.constraint_force[1:21] - first).max()
@@ -292,7 +291,7 @@ def test_levels_on_the_constrained_top(form):
         np.testing.assert_allclose(
             [angle, error[125:].max(), begin], [attitude[k], late[k], early[k]], rtol=0.04
         )
-        g = np.abs(traj.q[:, :3] - turn(traj.q[:, 3:]).apply(ARM)).max()
+        g = np.abs(traj.q[:, :3] - scipy_rotation(traj.q[:, 3:]).apply(ARM)).max()
         assert g == pytest.approx(violation / 16**k, rel=0.05, abs=1e-12)
 
 
@@ -316,10 +315,11 @@ def test_midpoint_schemes_on_the_constrained_top(name):
         traj = top_run(scheme, dt, 40 * every, every)
         force = top_reference(tuple(times - dt / 2))[2]
         errors.append([
-            (turn(traj.q[1:, 3:]).inv() * exact).magnitude().max(), np.abs(traj.v[1:, 3:] - w).max(),
+            (scipy_rotation(traj.q[1:, 3:]).inv() * exact).magnitude().max(),
+            np.abs(traj.v[1:, 3:] - w).max(),
             np.abs(traj.constraint_force[1:] - force).max(),
         ])  # fmt: skip
-        g = np.abs(traj.q[:, :3] - turn(traj.q[:, 3:]).apply(ARM)).max()
+        g = np.abs(traj.q[:, :3] - scipy_rotation(traj.q[:, 3:]).apply(ARM)).max()
     assert errors[1][0] == pytest.approx(asked, rel=0.04)
     np.testing.assert_allclose(np.log2(np.divide(*errors)), orders, atol=0.02)
     assert g == pytest.approx(violation, rel=0.2, abs=1e-14)

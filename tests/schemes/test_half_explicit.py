@@ -12,21 +12,12 @@ import nsjax
 from nsjax import State, System, models, schemes, status
 from nsjax.analysis import impulse_steps
 from nsjax.io.scheme import describe_scheme, rebuild_scheme
+from tests.points import unit_mass
 from tests.references import slope
 from tests.references.slider_crank import Data, bilateral
+from tests.schemes.mixed_runs import run
 
 G = 9.81
-
-
-def run(problem, scheme, dt, steps, **options) -> nsjax.Trajectory:
-    system, params, state = problem
-    traj = nsjax.simulate(system, params, state, scheme, dt=dt, steps=steps, **options)
-    traj.raise_for_status()
-    return traj
-
-
-def unit_mass(q, p):
-    return np.eye(q.shape[0])
 
 
 @pytest.mark.parametrize(("damping", "limit"), [(0.0, 2.0), (0.05, 1.91), (0.2, 1.76), (0.5, 2.0)])

@@ -12,9 +12,10 @@ import pytest
 from scipy.optimize import brentq
 
 import nsjax
-from nsjax import ContactLaw, InputError, Problem, State, System, notes, schemes
+from nsjax import InputError, Problem, State, System, notes, schemes
 from nsjax.analysis import spectral_radius
 from nsjax.linalg import BlockTridiagonal
+from tests.points import bouncing, position
 from tests.references import slope
 from tests.schemes.small_systems import G, run
 
@@ -97,16 +98,8 @@ def ball_damping(t, q, v, p):
     return p["drag"] * jnp.ones(1)
 
 
-def ball_gap(t, q, p):
-    return q
-
-
-def ball_law(p):
-    return ContactLaw(restitution=p["restitution"])
-
-
 FALL = System(nq=1, nv=1, mass=ball_mass, force=ball_force, damping=ball_damping)
-BALL = dataclasses.replace(FALL, nc=1, gap=ball_gap, law=ball_law)
+BALL = dataclasses.replace(FALL, nc=1, gap=position, law=bouncing)
 NUMBERS = {"mass": 2.0, "drag": 1.0, "restitution": 0.7}
 
 

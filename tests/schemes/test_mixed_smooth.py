@@ -11,6 +11,7 @@ from scipy.integrate import solve_ivp
 
 from nsjax import State, System, schemes
 from nsjax.math import rotations
+from tests.points import unit_mass
 from tests.references import slope
 from tests.schemes.mixed_runs import MAKE, G, run
 
@@ -75,10 +76,6 @@ def test_order_two_on_smooth_motion(name):
 def test_newmark_is_of_second_order_for_gamma_one_half_alone(gamma):
     errors = arms_errors(schemes.newmark(0.3025, gamma), DIVISIONS)
     assert slope(1 / DIVISIONS, errors[:, 0]) == pytest.approx(2 if gamma == 0.5 else 1, abs=0.05)
-
-
-def unit_mass(q, p):
-    return np.eye(q.shape[0])
 
 
 FALL = System(nq=1, nv=1, mass=unit_mass, force=lambda t, q, v, p: jnp.full(1, -G))

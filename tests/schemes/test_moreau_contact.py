@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import ContactLaw, System, schemes
+from nsjax import System, schemes
+from tests.points import bouncing
 from tests.references import slope
 from tests.schemes.small_systems import BLOCK, TWICE, G, block, floor_law, run, unit_mass
 
@@ -152,11 +153,7 @@ def wall_gaps(t, q, p):
     return jnp.stack([q[0] - p["left"] - p["speed"] * t, p["right"] - q[0]])
 
 
-def wall_law(p):
-    return ContactLaw(restitution=p["restitution"])
-
-
-WALLS = System(nq=1, nv=1, nc=2, mass=unit_mass, force=no_force, gap=wall_gaps, law=wall_law)
+WALLS = System(nq=1, nv=1, nc=2, mass=unit_mass, force=no_force, gap=wall_gaps, law=bouncing)
 
 
 def test_restitution_of_each_wall():

@@ -12,6 +12,7 @@ import pytest
 import nsjax
 from nsjax import ContactLaw, InputError, State, System, models, schemes
 from nsjax.core.operators import row_rates
+from tests.points import unit_mass
 from tests.references import slope
 
 G = 9.81
@@ -172,10 +173,6 @@ def test_frictionless_contact_is_that_without_tangents():
 # ------------------------------------------------------------------- a pendulum with a constraint
 
 
-def pendulum_mass(q, p):
-    return np.eye(2)
-
-
 def pendulum_force(t, q, v, p):
     return jnp.stack([0.0 * q[0], 0.0 * q[0] - G])
 
@@ -185,7 +182,7 @@ def pendulum_rod(t, q, p):
 
 
 PENDULUM = System(
-    nq=2, nv=2, nb=1, mass=pendulum_mass, force=pendulum_force, constraint=pendulum_rod
+    nq=2, nv=2, nb=1, mass=unit_mass, force=pendulum_force, constraint=pendulum_rod
 )  # fmt: skip
 START = State(t=0.0, q=np.array([1.0, 0.0]), v=np.array([0.0, 0.0]))
 

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-import nsjax
 from nsjax import State, System, models, schemes
 from nsjax.contact import ContactLaw
+from tests.points import unit_mass
 from tests.references import slope
+from tests.schemes.mixed_runs import run
 
 G = 9.81
 QUICK = ("half_explicit", "generalized_alpha", "generalized_alpha 0", "generalized_alpha 1")
@@ -48,12 +49,6 @@ def orders(name: str, *, rows: bool) -> tuple[int, int, int]:
 
 def chosen(names, quick=QUICK):
     return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in names]
-
-
-def run(problem, scheme, dt: float, steps: int) -> nsjax.Trajectory:
-    traj = nsjax.simulate(*problem, scheme, dt=dt, steps=steps)
-    traj.raise_for_status()
-    return traj
 
 
 def integrate(rate, t0: float, x0, times) -> np.ndarray:
@@ -212,10 +207,6 @@ INSTANTS = 10
 PER_INSTANT = np.array((13, 17, 23, 31, 43, 59, 83, 113))
 
 
-def square_mass(q, p):
-    return np.eye(2)
-
-
 def support(t, order: int = 0):
     """Place of the pendulum's support and its derivatives."""
     if isinstance(t, float | np.ndarray):
@@ -231,7 +222,7 @@ def rod(t, q, p):
     return 0.5 * ((q[0] - support(t)) ** 2 + q[1] ** 2 - 1.0)[None]
 
 
-PENDULUM = System(nq=2, nv=2, nb=1, mass=square_mass, force=pendulum_force, constraint=rod)
+PENDULUM = System(nq=2, nv=2, nb=1, mass=unit_mass, force=pendulum_force, constraint=rod)
 
 
 def pendulum_lift(t, z):

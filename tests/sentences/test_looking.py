@@ -17,6 +17,7 @@ from nsjax import InputError, Problem, State, System, analysis, fem, models, plo
 from nsjax.core import Labels
 from nsjax.multibody import assemble, body
 from tests.plot.coasting import coasting
+from tests.points import unit_mass
 
 BALL, CRANK = models.bouncing_ball(), models.slider_crank()
 FALL = coasting(BALL)
@@ -42,10 +43,6 @@ def every_row() -> Any:
     kept |= {name: np.zeros((4, 0)) for name in ("constraint_impulse", "drag_force", "drag_impulse")}
     kept |= {"constraint_force": np.zeros((4, 0)), "force_tangential": sliding}
     return dataclasses.replace(FALL, **kept)
-
-
-def unit_mass(q, p):
-    return np.eye(2)
 
 
 def nothing(t, q, v, p):
@@ -217,13 +214,9 @@ def only_so_far(t, q, v, p):
     return jnp.where(q < 0.5, p["load"] - q, jnp.nan)
 
 
-def unit(q, p):
-    return jnp.eye(1)
-
-
 def path(force: Callable[..., Any]) -> Any:
     """The load path of a spring of one's own to a force of one."""
-    system = System(nq=1, nv=1, mass=unit, force=force)
+    system = System(nq=1, nv=1, mass=unit_mass, force=force)
     start = State(t=0.0, q=np.zeros(1), v=np.zeros(1))
     problem = Problem(system=system, params={"load": np.array(0.0)}, state=start)
     return analysis.load_path(problem, {"load": 1.0}, arc=0.1)

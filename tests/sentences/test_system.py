@@ -18,17 +18,10 @@ from nsjax.core import Labels, memory, pairs, promises
 from nsjax.linalg import BlockDiagonal, BlockTridiagonal
 from nsjax.multibody import spheres
 from nsjax.schemes import choices
+from tests.points import no_force, unit_mass
 
 BALL, MOREAU = models.bouncing_ball(), schemes.moreau()
 PILE = spheres(0.1, 1.0, np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]))
-
-
-def unit(q, p):
-    return jnp.eye(2)
-
-
-def none(t, q, v, p):
-    return jnp.zeros(2)
 
 
 def times(q, w, p):
@@ -68,7 +61,7 @@ def elastic(p):
 
 
 def system(**given: Any) -> System:
-    return System(**{"nq": 2, "nv": 2, "mass": unit, "force": none, **given})
+    return System(**{"nq": 2, "nv": 2, "mass": unit_mass, "force": no_force, **given})
 
 
 def falling(**given: Any) -> Any:

@@ -7,12 +7,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax import ContactLaw, Labels, Problem, State, System
-
-
-def mass(q, p):
-    """One kilogram."""
-    return jnp.eye(1)
+from nsjax import Labels, Problem, State, System
+from tests.points import bouncing, unit_mass
 
 
 def force(t, q, v, p):
@@ -30,13 +26,8 @@ def potential(t, q, p):
     return p["gravity"] * q[0]
 
 
-def law(p):
-    """Newton's law."""
-    return ContactLaw(restitution=p["restitution"])
-
-
 SYSTEM = System(
-    nq=1, nv=1, nc=2, mass=mass, force=force, gap=gap, potential=potential, law=law,
+    nq=1, nv=1, nc=2, mass=unit_mass, force=force, gap=gap, potential=potential, law=bouncing,
     labels=Labels(q=("z [m]",), v=("w [m/s]",), contacts=("floor", "press")),
 )  # fmt: skip
 BALL = Problem(

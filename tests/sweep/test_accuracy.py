@@ -13,6 +13,7 @@ import nsjax
 from nsjax import models, schemes
 from nsjax import multibody as mb
 from nsjax.sweep.accuracy import _rows
+from tests.points import spring
 
 GRAVITY, HEIGHT, RADIUS = 9.81, 1.0, 0.05
 TIMES = {"between impacts": 0.8, "after four": 1.9}
@@ -44,11 +45,7 @@ def _mass(q, p):
     return jnp.ones((1, 1))
 
 
-def _force(t, q, v, p):
-    return -p["k"] * q
-
-
-OSCILLATOR = nsjax.System(nq=1, nv=1, mass=_mass, force=_force, labels=nsjax.Labels(q=("x",), v=("dx",)))
+OSCILLATOR = nsjax.System(nq=1, nv=1, mass=_mass, force=spring, labels=nsjax.Labels(q=("x",), v=("dx",)))
 
 
 @functools.cache

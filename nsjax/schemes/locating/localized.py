@@ -189,13 +189,9 @@ def _step(
         return inner.step(inner, system, params, constants, carry, dt)
     if locates_changes(scheme, system, params):
         step = Step(
-            scheme=scheme,
-            system=system,
-            params=params,
-            constants=constants,
-            carry=carry,
+            scheme=scheme, system=system, params=params, constants=constants, carry=carry,
             dt=jnp.asarray(dt),
-        )
+        )  # fmt: skip
         return step_in_modes(step)
     stepper = Stepper(system)
     state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)

@@ -169,7 +169,7 @@ def mixed_scheme(
         name=name,
         coef=coef,
         options=options,
-        prepare=_prepare,
+        prepare=kept_parts,
         init=_init,
         step=_step,
         gradient="saltation",
@@ -179,10 +179,6 @@ def mixed_scheme(
         in_modes=EXPLICIT if carries == "none" and not joints_inside else None,
         one_step=one_step,
     )
-
-
-def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
-    return kept_parts(scheme, system, params, dt)
 
 
 def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:

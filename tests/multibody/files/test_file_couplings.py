@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import jax
@@ -11,8 +10,9 @@ import numpy as np
 import pytest
 
 from nsjax.core.operators import prepared
-from nsjax.multibody import LeftOutWarning, assemble, read_mjcf, read_urdf
+from nsjax.multibody import assemble, read_mjcf, read_urdf
 from nsjax.multibody.reactions import Instant
+from tests.multibody.files.oracle import quiet
 
 mujoco = pytest.importorskip("mujoco", reason="the package mujoco is not installed")
 
@@ -52,12 +52,6 @@ FINGERS = (
     + JOINT.format("tip", "revolute", "q", "s", "1 0 0",
                    "<mimic joint='left' multiplier='2.5' offset='0.1'/>") + "</robot>"
 )  # fmt: skip
-
-
-def quiet(reader: Any, text: str, **given: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LeftOutWarning)
-        return reader(text, **given)
 
 
 def mujoco_model(text: str) -> Any:

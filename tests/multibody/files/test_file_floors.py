@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,8 @@ import pytest
 
 import nsjax
 from nsjax import InputError, schemes
-from nsjax.multibody import LeftOutWarning, read_mjcf, read_urdf
+from nsjax.multibody import read_mjcf, read_urdf
+from tests.multibody.files.oracle import quiet
 
 pytest.importorskip("mujoco")
 
@@ -34,14 +34,8 @@ def names(file: Any) -> list[str]:
     return [part.name for part in file if part.kind == "contact"]
 
 
-def read(reader: Any, text: str, **given: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LeftOutWarning)
-        return reader(text, **given)
-
-
 def test_a_robot_falls_on_its_floor() -> None:
-    file = read(read_urdf, ROBOT.format(""), free=True, floor=-0.4, friction=0.5, self_contact=False)
+    file = quiet(read_urdf, ROBOT.format(""), free=True, floor=-0.4, friction=0.5, self_contact=False)
     assert [x.split("_")[:2] for x in names(file)] == [["floor", x] for x in "abc"]
     problem = file.problem()
     # three balls in a row fall flat by 0.3 m and stay
@@ -58,12 +52,12 @@ def test_a_robot_falls_on_its_floor() -> None:
 def test_links_meet_or_not() -> None:
     # those that hang on each other never meet, also where the ground holds the first
     for free in (True, False):
-        file = read(read_urdf, ROBOT.format(""), free=free, self_contact=True)
+        file = quiet(read_urdf, ROBOT.format(""), free=free, self_contact=True)
         assert names(file) == ["a_sphere_c_sphere"]
-    file = read(read_urdf, ROBOT.format(""))
+    file = quiet(read_urdf, ROBOT.format(""))
     assert names(file) == []
     assert "contacts of links with each other (1 pairs): self_contact=True makes them" in file.left_out
-    file = read(read_urdf, ROBOT.format(""), self_contact=False)
+    file = quiet(read_urdf, ROBOT.format(""), self_contact=False)
     assert not any("self_contact" in x for x in [*names(file), *file.left_out])
     text = (
         "<mujoco><worldbody><geom name='flat' type='plane' size='1 1 1'/>"
@@ -72,13 +66,13 @@ def test_links_meet_or_not() -> None:
         "</body></body><body name='box' pos='2 0 0'><freejoint/><geom name='gbox' size='.1'/></body>"
         "</worldbody>{0}</mujoco>"
     )
-    assert "ga_gc" in names(read(read_mjcf, text.format("")))
-    left = names(read(read_mjcf, text.format(""), self_contact=False))
+    assert "ga_gc" in names(quiet(read_mjcf, text.format("")))
+    left = names(quiet(read_mjcf, text.format(""), self_contact=False))
     assert left == [f"flat_{x}" for x in ("ga", "gb", "gc", "gbox")] + [
         f"{x}_gbox" for x in ("ga", "gb", "gc")
     ]
     named = text.format("<contact><pair geom1='ga' geom2='gc'/></contact>")
-    assert "ga_gc" in names(read(read_mjcf, named, self_contact=False))
+    assert "ga_gc" in names(quiet(read_mjcf, named, self_contact=False))
 
 
 @pytest.mark.parametrize(
@@ -93,11 +87,11 @@ def test_links_meet_or_not() -> None:
 )
 def test_words_are_refused(given: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
-        read(read_urdf, ROBOT.format(""), **given)
+        quiet(read_urdf, ROBOT.format(""), **given)
 
 
 def test_elements_inside_of_others_are_not_told() -> None:
-    said = read(read_urdf, ROBOT.format(MOTOR + MOTOR.replace("'t'", "'u'"))).left_out
+    said = quiet(read_urdf, ROBOT.format(MOTOR + MOTOR.replace("'t'", "'u'"))).left_out
     assert sum("is no element of URDF" in x for x in said) == 1
     assert any(x.startswith("<transmission> (2 of them)") for x in said)
 
@@ -121,7 +115,7 @@ def test_meshes_of_packages_are_found(tmp_path: Any, name: str, there: bool) -> 
     mesh = f"<collision><geometry><mesh filename='{name.format(tmp_path)}'/></geometry></collision>"
     text = f"<robot name='r'><link name='a'>{MASS}{mesh}</link></robot>"
     (tmp_path / "arm" / "urdf" / "arm.urdf").write_text(text)
-    file = read(read_urdf, str(tmp_path / "arm" / "urdf" / "arm.urdf"), free=True, floor=-1.0)
+    file = quiet(read_urdf, str(tmp_path / "arm" / "urdf" / "arm.urdf"), free=True, floor=-1.0)
     assert bool(names(file)) == there
     assert any("do not exist" in x for x in file.left_out) != there
     if there:

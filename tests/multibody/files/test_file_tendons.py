@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import jax
@@ -11,9 +10,10 @@ import numpy as np
 import pytest
 
 from nsjax.core.operators import prepared
-from nsjax.multibody import LeftOutWarning, assemble, read_mjcf
+from nsjax.multibody import assemble, read_mjcf
 from nsjax.multibody.body_sensors import sensed
 from nsjax.multibody.reactions import Instant
+from tests.multibody.files.oracle import quiet
 
 mujoco = pytest.importorskip("mujoco", reason="the package mujoco is not installed")
 
@@ -65,12 +65,6 @@ FILES = {
 }  # fmt: skip
 
 
-def quiet(text: str) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LeftOutWarning)
-        return read_mjcf(text)
-
-
 @pytest.mark.parametrize("case", list(FILES))
 def test_tendons(case: str) -> None:
     lines, motors = FILES[case]
@@ -79,7 +73,7 @@ def test_tendons(case: str) -> None:
         for x in "mpgj" * bool(motors)
     )
     text = ARM.format(lines, motors, sensors)
-    file = quiet(text)
+    file = quiet(read_mjcf, text)
     assert not any("tendon" in x or "actuator" in x or "sensor" in x for x in file.left_out)
     spec = mujoco.MjSpec.from_string(text)
     spec.compiler.fusestatic = False
@@ -125,7 +119,7 @@ def test_numbers_of_a_file() -> None:
     text = ARM.format(
         f"<fixed name='t' limited='true' range='-0.1 0.3' frictionloss='0.7'>{FIXED}</fixed>", "", ""
     )
-    problem = assemble(*(file := quiet(text)), gravity=file.gravity)
+    problem = assemble(*(file := quiet(read_mjcf, text)), gravity=file.gravity)
     assert problem.system.labels.contacts[-2:] == ("t.lower", "t.upper")
     assert problem.system.labels.drags == ("t",)
     t = problem.params["t"]
@@ -138,7 +132,7 @@ def test_what_winds_about_a_geometry_is_told() -> None:
         f"<fixed name='u' armature='0.1'>{FIXED}</fixed>",
         "<motor name='m' tendon='t'/>", "",
     ).replace("<site name='sa2'", "<geom name='ball' size='0.02' mass='0'/><site name='sa2'")  # fmt: skip
-    file = quiet(text)
+    file = quiet(read_mjcf, text)
     assert any("wind about a geometry are left out" in x for x in file.left_out)
     assert any("act on a tendon that is left out" in x for x in file.left_out)
     assert any("tendons whose armature is left out" in x for x in file.left_out)
@@ -151,6 +145,6 @@ def test_a_tendon_over_a_ball_is_told() -> None:
         "<geom size='0.1'/></body></body></worldbody><tendon><fixed name='t'><joint joint='h' coef='1'/>"
         "<joint joint='b' coef='2'/></fixed></tendon></mujoco>"
     )
-    file = quiet(text)
+    file = quiet(read_mjcf, text)
     assert any("tendons that run over a ball or free joint are left out" in x for x in file.left_out)
     file.problem()
