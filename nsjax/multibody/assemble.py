@@ -116,9 +116,10 @@ def assemble(
 def assembled(parts: tuple[Part, ...], gravity: Any, coordinates: str, begin: StartArguments) -> Problem:
     """The problem of `assemble` from a start that is no equilibrium."""
     check_choice("assemble: coordinates", coordinates, COORDINATES)
-    parts = with_nodes(with_groups(parts, coordinates, dimension_of(parts, gravity)))
-    check_names(parts)
     gravity = number("assemble", "gravity", "gravity", gravity)
+    known = [x for x in parts if isinstance(x, Part)]  # others are refused below
+    parts = with_nodes(with_groups(parts, coordinates, dimension_of(known, gravity)))
+    check_names(parts)
     dimension = dimension_of(parts, gravity)
     _check_dimension((*parts, *stand_ins(parts)), dimension)
     parts = with_candidates(parts, dimension, coordinates)
