@@ -61,6 +61,9 @@ def test_prose_is_british() -> None:
     for file in sorted(files):
         if file.suffix not in (".py", ".md", ".ipynb") or TITLES.get(file.name, "") is None:
             continue
+        # what no word of a file shows, no docstring of it does (line ends of notebooks hide words)
+        if file.suffix != ".ipynb" and not AMERICAN.search(file.read_text()):
+            continue
         words = {x for text in texts(file) for x in american(text)} - {TITLES.get(file.name)}
         if words:
             wrong[str(file.relative_to(ROOT))] = sorted(words)

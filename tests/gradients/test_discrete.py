@@ -49,7 +49,7 @@ def test_a_sledge_that_slides_all_the_time(name: str) -> None:
         )
         return traj.v[-1][0]
 
-    found, time, p = jax.grad(end)(NUMBERS), DT * STEPS, NUMBERS
+    found, time, p = jax.jit(jax.grad(end))(NUMBERS), DT * STEPS, NUMBERS
     wanted = {
         "m": -time * p["f"] / p["m"] ** 2,
         "f": time / p["m"],

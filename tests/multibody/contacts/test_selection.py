@@ -212,7 +212,7 @@ def test_no_pair_is_near() -> None:
 
 def test_overflow() -> None:
     """Is a bit of the run, and a sentence that names the capacity that would have held."""
-    traj = run(hit(2, "joint", 3), steps=50)
+    traj = run(hit(2, "joint", 3, friction=None), steps=50)
     assert int(traj.status) == status.CANDIDATES_LOST
     with pytest.raises(nsjax.RunError, match=r"raise capacity.*capacity = 5 of 'all' would have held"):
         traj.raise_for_status()
