@@ -111,7 +111,7 @@ def first_line(file: pathlib.Path) -> str:
 def evidence(name: str) -> str:
     """Counts of compared numbers of an experiment by kind, from the strongest to the weakest."""
     counts: collections.Counter[str] = collections.Counter()
-    for entry in common.load_expected(pathlib.Path(__file__).with_name(name)).values():
+    for entry in common.load_expected(pathlib.Path(__file__).parent / name).values():
         counts[entry["kind"]] += 1
         counts["print"] += "factor" in entry
     return ", ".join(f"{counts[kind]} {kind}" for kind in common.KINDS if counts[kind]) or "none"

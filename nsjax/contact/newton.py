@@ -17,7 +17,7 @@ from jax import lax
 
 from nsjax.contact.branches import REGULARISATION, branch_residual, branches, per_contact, tangent
 from nsjax.contact.certificate import LARGEST_RATIO, impulse_scale, relative_residual
-from nsjax.contact.factored_rows import factored_tangent, has_rows
+from nsjax.contact.factored_rows import factored_tangent, has_rows, rows_of_contacts
 from nsjax.contact.paired_rows import eliminates, paired_answer
 from nsjax.contact.problem import ContactProblem
 from nsjax.core.branches import repeat
@@ -94,7 +94,8 @@ class ProxRows:
         b = branches(problem, now.x, now.u, r)
         f = branch_residual(problem, now.x, now.u, r, b)
         if eliminates(problem):
-            return -paired_answer(problem, now.x, r, b, weight, soft, f)
+            blocks = rows_of_contacts(problem, now.x, r, b, weight, r * soft)
+            return -paired_answer(problem, blocks, r, f)
         some = has_rows(problem)
         if some:
             a = factored_tangent(problem, now.x, r, b, weight, soft)

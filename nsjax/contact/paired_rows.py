@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from nsjax.contact.branches import REGULARISATION, Branches
-from nsjax.contact.factored_rows import rows_of_contacts
+from nsjax.contact.branches import REGULARISATION
 from nsjax.contact.problem import ContactProblem
 from nsjax.linalg.pair_elimination import solve_pairs
 from nsjax.types import Array
@@ -25,16 +24,20 @@ def eliminates(problem: ContactProblem) -> bool:
     return problem.paired and problem.delassus.order is not None
 
 
-def paired_answer(
-    problem: ContactProblem, x: Array, r: Array, b: Branches, weight: Array, soft: Array | float, f: Array
-) -> Array:  # fmt: skip
-    """``y`` (m,) for the tangent of `nsjax.contact.factored_rows.factored_tangent` and values ``f`` (m,).
+def paired_answer(problem: ContactProblem, tangent: tuple[Array, Array], r: Array, f: Array) -> Array:
+    """``y`` (m,) for the values ``f`` (m,).
 
     Rows that stick or turn their sliding are regularised as in rigid steps, with compliances too: ``K`` is
     singular where a contact begins to slide. Steps are those of increments, which this does not move.
+
+    Args:
+        problem: which `eliminates`.
+        tangent: ``T`` and ``K``, see `nsjax.contact.factored_rows.rows_of_contacts`.
+        r: scaling (m,) of the rows.
+        f: (m,).
     """
     g, n, d = problem.delassus, problem.nc, 1 + problem.nt
-    mixed, own = rows_of_contacts(problem, x, r, b, weight, r * soft)
+    mixed, own = tangent
     inverse = jnp.linalg.inv(own + REGULARISATION * mixed)
     inner = inverse @ (mixed * r.reshape(n, 1, d))
     alone = jnp.sum(inverse * f.reshape(n, 1, d), axis=2)

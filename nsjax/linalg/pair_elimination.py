@@ -106,10 +106,8 @@ def solve_pairs(wt: Paired, response: Paired, inner: Array, on: Array, b: Array,
     below = border(h, n, left, jnp.where(right == h, low, n))
     corner = jnp.eye(h * c) + border(h, h, left, right)
     place = jnp.append(order.place, 0)
-    ways = [
-        functools.partial(_eliminated, entries, inside, place[row], place[column], order.place, width)
-        for width in order.widths
-    ]
+    interior = _Entries(values=entries, counts=inside, row=place[row], column=place[column])
+    ways = [functools.partial(_eliminated, interior, order.place, width) for width in order.widths]
     ends = (order.hubs[:, None] * c + np.arange(c)).reshape(-1)
     known = jnp.concatenate([b.at[ends].set(0.0)[:, None], beside], axis=1)
     made = lax.switch(jnp.minimum(order.which, len(ways) - 1), ways, known.reshape(n, c, -1))
@@ -118,22 +116,30 @@ def solve_pairs(wt: Paired, response: Paired, inner: Array, on: Array, b: Array,
     return (alone - moved @ hubs).at[ends].set(hubs)
 
 
-def _eliminated(
-    entries: Array, counts: Array, row: Array, column: Array, place: Array, width: int, b: Array
-) -> Array:
-    """Solutions (blocks c, k) for right-hand sides (blocks, c, k), with ``width`` blocks in a part and the
-    ``entries`` (m, c, c) that count at the places ``row`` and ``column`` (m,).
+@record()
+class _Entries:
+    """Blocks (m, c, c) of a matrix at the places ``row`` and ``column`` (m,); those that do not count are
+    left out.
     """
+
+    values: Array
+    counts: Array
+    row: Array
+    column: Array
+
+
+def _eliminated(entries: _Entries, place: Array, width: int, b: Array) -> Array:
+    """Solutions (blocks c, k) for right-hand sides (blocks, c, k), with ``width`` blocks in a part."""
     blocks, c, k = b.shape
     parts, size = -(-blocks // width), width * c
     known = jnp.zeros((parts * width, c, k)).at[place].set(b).reshape(parts, size, k)
 
     def formed(part: Array) -> Array:
         """Rows (size, 3 size) of a part, over the unknowns of the part before, its own, and the next."""
-        there, here = row - part * width, column - (part - 1) * width
-        own = counts & (there >= 0) & (there < width) & (here >= 0)
+        there, here = entries.row - part * width, entries.column - (part - 1) * width
+        own = entries.counts & (there >= 0) & (there < width) & (here >= 0)
         made = jnp.zeros((width, 3 * width, c, c))
-        made = made.at[jnp.where(own, there, width), here].add(entries, mode="drop")
+        made = made.at[jnp.where(own, there, width), here].add(entries.values, mode="drop")
         return jnp.swapaxes(made, 1, 2).reshape(size, 3 * size)
 
     def down(before: tuple[Array, Array], own: tuple[Array, Array]) -> tuple[tuple[Array, Array], Any]:
