@@ -96,6 +96,11 @@ class ContactRows(NamedRows):
         force: normal and tangential forces at the row, last axis (1 + nt) [N].
         impulse: their impulses since the row before, impacts included [N s].
         impacts: number of impacts since the row before.
+
+    In a mechanism these are forces on the body of the first shape. The normal points from the second
+    shape to the first. In the plane the tangent is the normal turned clockwise by a quarter turn, for both
+    of a pair of walls that of the lower one; in space both tangents lie across the normal, along x and y
+    where it points along z. Tangents of planes are fixed in the axes of their body.
     """
 
     OTHER_NAMES: ClassVar[Mapping[str, str]] = {

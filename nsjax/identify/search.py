@@ -53,7 +53,9 @@ class Search:
     def _spent(self, remedy: str = "a better start") -> bool:
         """Whether the allowed number of points is used up, which ends the search."""
         if self.evaluations >= self.most:
-            self._stop(False, f"stopped after {self.most} runs of the model; give more, or {remedy}")
+            self._stop(
+                False, f"stopped after {self.most} runs of the model; raise max_runs, or take {remedy}"
+            )
         return self.done
 
     def _stuck(self) -> None:

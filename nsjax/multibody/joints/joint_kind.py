@@ -158,7 +158,16 @@ LEAST = {"friction": 0.0, "armature": 0.0, "length": 0.0, "restitution": 0.0}
 def joint(
     kind: str, name: str, first: str, second: str, motion: Fn | None, loop: bool, **given: Any
 ) -> Part:
-    """A joint as a part, after checks of its numbers; ``forms`` are forms that differ from the table."""
+    """A joint as a part, after checks of its numbers.
+
+    Args:
+        kind, name, first, second: name of the kind, of the joint and of its two bodies.
+        motion: prescribed coordinate ``(t) -> value``, or None.
+        loop: whether this joint closes a loop.
+        given: numbers of `nsjax.multibody.numbers.Joint`, ``limits`` in place of ``lower`` and ``upper``;
+            ``own``, a dictionary or record of the numbers that only this kind has; ``turns``, whether to
+            count full turns; ``forms``, forms that differ from the table.
+    """
     limits, turns, own, forms = (given.pop(k, None) for k in ("limits", "turns", "own", "forms"))
     given["lower"], given["upper"] = limits_of(kind, name, limits)
     if limits is not None:
