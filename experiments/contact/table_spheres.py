@@ -41,18 +41,24 @@ Delassus operator down to 1e-6 of the largest), from kink to kink: Newton's meth
 SAVED = ("gap", "impulse_normal", "gap_min", "iterations", "residual")
 
 
-def box(count: int, seed: int = 0) -> Any:
-    """Spheres in layers of as many as the floor holds, some four layers; with sideways speed."""
-    draw = np.random.default_rng(seed)
+def layers(count: int, pitch: float) -> tuple[np.ndarray, list[tuple[np.ndarray, float]]]:
+    """Centres (n, 3), ``pitch`` radii apart, in some four layers of as many as the floor holds; and normals
+    and levels of floor and walls.
+    """
     across = max(2, round((count / 4.0) ** 0.5))
-    side = across * 2.2 * RADIUS
+    side = across * pitch * RADIUS
     layer, place = np.divmod(np.arange(count), across * across)
     y, x = np.divmod(place, across)
-    centres = 2.2 * RADIUS * np.stack([x + 0.5, y + 0.5, layer + 0.6], axis=1)
+    centres = pitch * RADIUS * np.stack([x + 0.5, y + 0.5, layer + 0.6], axis=1)
+    east, north, up = np.eye(3)
+    return centres, [(up, 0.0), (east, 0.0), (-east, -side), (north, 0.0), (-north, -side)]
+
+
+def box(count: int, seed: int = 0) -> Any:
+    """Spheres in layers, with sideways speed."""
+    draw = np.random.default_rng(seed)
+    centres, walls = layers(count, 2.2)
     centres += draw.uniform(-0.08, 0.08, (count, 3)) * RADIUS
-    walls = [((0.0, 0.0, 1.0), 0.0)]
-    walls += [((1.0, 0.0, 0.0), 0.0), ((-1.0, 0.0, 0.0), -side)]
-    walls += [((0.0, 1.0, 0.0), 0.0), ((0.0, -1.0, 0.0), -side)]
     radius = RADIUS * draw.uniform(0.9, 1.0, count)
     mass = DENSITY * 4.0 / 3.0 * np.pi * radius**3
     speed = 0.3 * draw.normal(size=(count, 3))

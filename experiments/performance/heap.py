@@ -71,20 +71,13 @@ def spheres(count: int) -> Heap:
 
 
 def boxes(count: int, seed: int = 0) -> Heap:
-    """Boxes in layers of as many as the floor holds, some four layers; with sideways speed."""
+    """Boxes in layers, with sideways speed."""
     draw = np.random.default_rng(seed)
-    across = max(2, round((count / 4.0) ** 0.5))
-    side = across * 2.4 * RADIUS
-    layer, place = np.divmod(np.arange(count), across * across)
-    y, x = np.divmod(place, across)
-    centres = 2.4 * RADIUS * np.stack([x + 0.5, y + 0.5, layer + 0.6], axis=1)
+    centres, walls = table_spheres.layers(count, 2.4)
     centres += draw.uniform(-0.05, 0.05, (count, 3)) * RADIUS
     half = RADIUS * draw.uniform(0.9, 1.0, (count, 3))
     speed = np.concatenate([0.3 * draw.normal(size=(count, 3)), np.zeros((count, 3))], axis=1)
-    floor, walls = ((0.0, 0.0, 0.0), (0.0, 0.0, 1.0)), []
-    for axis in np.eye(3)[:2]:
-        walls += [((0.0, 0.0, 0.0), tuple(axis)), (tuple(side * axis), tuple(-axis))]
-    planes, mass = [floor, *walls], 8.0 * DENSITY * np.prod(half, axis=1)
+    planes, mass = [(level * n, n) for n, level in walls], 8.0 * DENSITY * np.prod(half, axis=1)
     names = [f"box{k}" for k in range(count)]
     square = np.square(half)
     inertia = mass[:, None] / 3.0 * (np.sum(square, axis=1, keepdims=True) - square)
