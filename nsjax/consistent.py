@@ -18,13 +18,17 @@ from nsjax.core.checks import canonical, check_precision, check_shapes
 from nsjax.core.errors import InputError, check_choice
 from nsjax.core.operators import position_gradient, prepared, refreshed, touching
 from nsjax.core.step import SystemState
-from nsjax.core.system import bordered
+from nsjax.core.system import bordered, contact_names, gap_units
 from nsjax.core.velocity_rows import positioned
 from nsjax.linalg import matvec
 from nsjax.types import Array, PyTree
 
 CLOSED = 1e-12
 """Contacts with gaps up to this value count as closed [m]: rounding of the projection."""
+
+
+VIOLATED = 1e-9
+"""Largest relative residual of a search that has found a start; a failure names violations above it [m]."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,14 +105,36 @@ def consistent(problem: Problem, *, metric: str = "kinetic") -> Consistent:
         zero = np.zeros(system.nv)
         return Consistent(problem, zero, zero, system.labels.v)
     q, v, residual = _solve(system, params, state, metric == "kinetic")
-    if not residual <= 1e-9:
+    if not residual <= VIOLATED:
         raise InputError(
-            f"consistent: no consistent start found (relative residual {float(residual):.3g}); contacts or "
-            "constraints may contradict each other, or the start may be too far away"
+            f"consistent: no consistent start found (relative residual {float(residual):.3g}"
+            f"{_violated(system, params, state, q)}); contacts or constraints may contradict each other, "
+            "or the start may be too far away"
         )
     moved = np.asarray(system.difference(state.q, q))
     new = Problem(system=system, params=problem.params, state=State(t=problem.state.t, q=q, v=v))
     return Consistent(new, moved, v - np.asarray(state.v), system.labels.v)
+
+
+def _violated(system: System, params: PyTree, state: State, q: Array) -> str:
+    """The contacts and constraints that the last position of a search violates most, two of each."""
+    q = q if np.all(np.isfinite(q)) else jnp.asarray(state.q)
+    t = jnp.asarray(state.t)
+    p = refreshed(system, t, q, prepared(system, params))
+    words = []
+    if system.nc:
+        words += _worst(contact_names(system), -np.asarray(system.gap(t, q, p)), gap_units(system), "deep")
+    if system.nb > system.nh:
+        size = np.abs(np.asarray(system.constraint(t, q, p)))
+        names = system.labels.constraints or tuple(f"constraint {k}" for k in range(size.size))
+        words += _worst(names, size, ("",) * size.size, "off")
+    return f"; where the search ended, {', '.join(words)}" if words else ""
+
+
+def _worst(names: tuple[str, ...], size: np.ndarray, units: tuple[str, ...], how: str) -> list[str]:
+    """Words on the two largest violations, of those that are no rounding."""
+    worst = [k for k in np.argsort(-size, kind="stable")[:2] if not size[k] <= VIOLATED]
+    return [" ".join(f"{names[k]} is {size[k]:.3g} {units[k]} {how}".split()) for k in worst]
 
 
 @functools.partial(jax.jit, static_argnames=("system", "kinetic"))

@@ -58,48 +58,81 @@ def contact_lines(traj: Any) -> list[str]:
     needed = (traj.impacts, traj.closed_time, traj.gap_min)
     if not traj.system.nc or any(x is None for x in needed):
         return []
-    deepest, units = _deepest(traj), gap_units(traj.system)
-    lines = ["", *contact_table(traj), ""]
-    for unit in dict.fromkeys(units):
-        worst = int(np.argmax(np.where(np.array(units) == unit, deepest, -1.0)))
-        where = f" ({contact_names(traj.system)[worst]})" if deepest[worst] > 0 else ""
-        lines.append(f"penetration      {with_unit(deepest[worst], unit)} at most{where}")
+    lines = [*contact_table(traj), *penetration_lines(traj)]
     if traj.residual is not None:
         largest = np.max(np.asarray(traj.residual))
         lines.append(f"residual         {largest:.1e} at most (relative, contact problems)")
     return lines
 
 
+def penetration_lines(traj: Any) -> list[str]:
+    """Deepest penetration and its contact, of gaps in metres and of those in radians."""
+    deepest, units, names = _deepest(traj), np.array(gap_units(traj.system)), contact_names(traj.system)
+    lines = []
+    for unit in dict.fromkeys(units[deepest > 0.0]):
+        worst = int(np.argmax(np.where(units == unit, deepest, -1.0)))
+        lines.append(f"penetration      {with_unit(deepest[worst], unit)} at most ({names[worst]})")
+    return lines or ["penetration      none"]
+
+
 def _deepest(traj: Any) -> np.ndarray:
-    """Largest penetration of each contact (nc,) [m, or rad], 0 if it is rounding of the coordinates."""
-    depth = -np.min(np.asarray(traj.gap_min), axis=0)
-    return np.where(depth > ROUNDING * np.max(np.abs(traj.q), initial=0.0), depth, 0.0)
+    """Largest penetration of each contact (nc,) [m, or rad] in rows that are finite, 0 if it is rounding of
+    the coordinates.
+    """
+    depth = -np.min(np.asarray(traj.gap_min), axis=0, initial=0.0, where=np.isfinite(traj.gap_min))
+    size = np.max(np.abs(traj.q), initial=0.0, where=np.isfinite(traj.q))
+    return np.where(depth > ROUNDING * size, depth, 0.0)
 
 
 def contact_table(traj: Any) -> list[str]:
-    """Table of impacts, contact time and penetration of every contact, or of those with most impacts."""
+    """Table of impacts, contact time and penetration of the contacts that closed, or of those with most
+    impacts.
+    """
     impacts = np.sum(np.asarray(traj.impacts), axis=0)
     closed = np.sum(np.asarray(traj.closed_time), axis=0)
     deepest = _deepest(traj)
     names, units = contact_names(traj.system), gap_units(traj.system)
-    shown = np.sort(np.lexsort((-deepest, -closed, -impacts))[:LISTED])
+    met = int(np.sum((impacts > 0) | (closed > 0.0) | (deepest > 0.0)))
+    shown = np.sort(np.lexsort((-deepest, -closed, -impacts))[: min(met, LISTED)])
+    others = f"{len(names) - met} of {len(names)} contacts never closed"
+    if not met:
+        return [
+            "",
+            f"contacts         {others}" if len(names) > 1 else f"contact          {names[0]} never closed",
+        ]
     width = max(16, *(len(names[k]) for k in shown))
-    lines = [f"{'contact':<{width}} {'impacts':>8} {'contact time':>14} {'penetration':>14}"]
+    lines = ["", f"{'contact':<{width}} {'impacts':>8} {'contact time':>14} {'penetration':>14}"]
     for k in shown:
         lines.append(
             f"{names[k]:<{width}} {impacts[k]:>8} {with_unit(closed[k], 's'):>14} "
             f"{with_unit(deepest[k], units[k]):>14}"
         )
-    if len(shown) < len(names):
-        lines.append(f"({len(names) - len(shown)} more contacts, with fewer impacts)")
-    return lines
+    if met > LISTED:
+        lines.append(f"({met - LISTED} more contacts, with fewer impacts)")
+    if met < len(names):
+        lines.append(f"({others})")
+    return [*lines, ""]
 
 
 def energy_line(traj: Any) -> str:
-    """Line on the energy at the start and the end of the run."""
-    energy = np.asarray(traj["energy"])
-    start, end = float(energy[0]), float(energy[-1])
+    """Line on the energy at the start and the end of the run, or until it is not finite.
+
+    A change of energy with a potential is compared with the largest kinetic energy, since the zero of a
+    potential is arbitrary.
+    """
+    energy, kinetic = np.asarray(traj["energy"]), np.asarray(traj["kinetic"])
     name = "energy" if traj.system.potential is not None else "kinetic energy"
-    part = f" ({100 * (end - start) / abs(start):+.3g} %)" if start else ""
+    finite = np.isfinite(energy)
+    if not finite.all():
+        last = max(int(np.argmin(finite)) - 1, 0)
+        return (
+            f"{name:<16} {with_unit(energy[0], 'J')} at the start, {with_unit(energy[last], 'J')} at "
+            f"t = {traj.t[last]:g} s, not finite after it"
+        )
+    start, end = float(energy[0]), float(energy[-1])
+    whole, of = start, ""
+    if traj.system.potential is not None:
+        whole, of = float(np.max(kinetic)), " of the largest kinetic energy"
+    part = f" ({100 * (end - start) / whole:+.3g} %{of})" if whole else ""
     ends = f"{with_unit(start, 'J')} at the start, {with_unit(end, 'J')} at the end"
     return f"{name:<16} {ends}, difference {with_unit(end - start, 'J')}{part}"

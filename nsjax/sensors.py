@@ -132,7 +132,8 @@ def sensor_names(system: System) -> list[str]:
     for kind, fields in FIELDS.items() if system.parts is not None else ():
         found += [f"{part}.{field}" for part in system.parts.part_names(kind) for field in fields]
     contacts = dict.fromkeys(x.split(".")[0] for x in labels.contacts)
-    found += [f"{x}.{field}" for x in (*contacts, *labels.contacts) for field in OF_CONTACTS]
+    contacts |= dict.fromkeys(labels.contacts)
+    found += [f"{x}.{field}" for x in contacts for field in OF_CONTACTS]
     return found + [f"{x}.{field}" for x in labels.drags for field in OF_DRAGS]
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 
 import nsjax
-from nsjax import models, schemes
+from nsjax import models, multibody, schemes
 
 
 def with_state(problem, q, v):
@@ -113,3 +114,20 @@ def test_states_that_a_scheme_has_left_are_mended() -> None:
         # by what it was inside, and no further
         np.testing.assert_allclose(found.state.q, 0.05, atol=1e-9)
         assert nsjax.simulate(*found, schemes.moreau(), dt=1e-3, steps=20, every=20).status == 0
+
+
+def test_a_start_that_cannot_be_found_names_its_contacts() -> None:
+    """Two walls leave 10 cm to a ball of 20 cm; of three violated contacts and loops two are named."""
+    wall = multibody.plane
+    problem = multibody.assemble(
+        multibody.body("ball", mass=1.0, inertia=0.1),
+        multibody.contact("left", multibody.sphere("ball", 0.1), wall(at=(-0.05, 0.0), normal=(1.0, 0.0))),
+        multibody.contact("right", multibody.sphere("ball", 0.1), wall(at=(0.05, 0.0), normal=(-1.0, 0.0))),
+        multibody.contact("above", multibody.sphere("ball", 0.1), wall(at=(0.0, 9.0), normal=(0.0, -1.0))),
+    )
+    with pytest.raises(nsjax.InputError) as failed:
+        nsjax.consistent(problem)
+    words = str(failed.value)
+    depths = [float(x) for x in re.findall(r"(?:left|right) is ([\d.]+) m deep", words)]
+    assert sum(depths) == pytest.approx(0.1, abs=1e-3)
+    assert "above" not in words

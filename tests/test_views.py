@@ -15,7 +15,7 @@ import nsjax
 from nsjax import InputError, models, multibody, schemes
 from nsjax.cli.inputs import RunPlan
 from nsjax.cli.report import summary
-from nsjax.report import with_unit
+from nsjax.report import contact_lines, with_unit
 from nsjax.short import short
 
 BALLS = models.bouncing_ball(balls=2, dimension=2)
@@ -44,9 +44,56 @@ def test_a_run_is_printed_as_the_command_line_reports_it() -> None:
 def test_a_run_that_failed_prints_its_first_step_and_a_remedy() -> None:
     with pytest.warns(UserWarning, match="largest stable step"):
         traj = nsjax.simulate(*models.mass_spring_chain(), schemes.moreau(), dt=3e-3, time=0.9)
-    step, remedy = str(traj).splitlines()[-2:]
+    lines = str(traj).splitlines()
+    step, remedy = lines[-2:]
     assert step.startswith(f"first            step {int(traj.first_failure.step)}, t = ")
     assert remedy.startswith("remedy           take a smaller dt")
+    (energy,) = [line for line in lines if line.startswith("energy")]
+    last = float(traj.t[np.isfinite(traj["energy"])][-1])
+    assert energy.endswith(f"at t = {last:g} s, not finite after it")
+
+
+def test_penetrations_before_a_failure_are_printed() -> None:
+    """The gaps of a run are not finite from some row on, and the contact is closed in others."""
+    traj = run()
+    gap, q = np.array(traj.gap_min), np.array(traj.q)
+    gap[-3:], q[-3:] = np.nan, np.nan
+    assert float(np.nanmin(gap)) == float(np.min(traj.gap_min)) < -1e-3
+    failed = dataclasses.replace(traj, gap_min=gap, q=q)
+    assert contact_lines(failed) == contact_lines(traj)
+
+
+def test_the_change_of_energy_does_not_depend_on_the_zero_of_the_potential() -> None:
+    """A ball falls 0.2 m and has lost nothing, or a half; its start is at any height above the zero."""
+    for height in (0.0, 50.0):
+        parts = [
+            multibody.body("ball", mass=2.0, inertia=0.1),
+            multibody.contact(
+                "floor", multibody.point("ball"), multibody.plane(at=(0.0, height)), restitution=0.5
+            ),
+        ]
+        start = {"ball": (0.0, height + 0.2, 0.0)}
+        traj = nsjax.simulate(
+            *multibody.assemble(*parts, gravity=10.0, start=start), schemes.moreau(), dt=1e-4, steps=2500
+        )
+        part = float(str(traj).partition("energy  ")[2].partition(" (")[2].partition(" %")[0])
+        assert part == pytest.approx(-75.0, abs=0.2)
+
+
+def test_contacts_that_never_closed_are_counted() -> None:
+    parts = [
+        multibody.body("ball", mass=1.0, inertia=0.1),
+        multibody.contact("floor", multibody.point("ball"), multibody.plane()),
+        multibody.contact(
+            "lid", multibody.point("ball"), multibody.plane(at=(0.0, 9.0), normal=(0.0, -1.0))
+        ),
+    ]
+    problem = multibody.assemble(*parts, gravity=9.81, start={"ball": (0.0, 0.1, 0.0)})
+    told = [str(nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=n)) for n in (10, 200)]
+    assert "contacts         2 of 2 contacts never closed" in told[0].splitlines()
+    assert "penetration      none" in told[0].splitlines()
+    assert "(1 of 2 contacts never closed)" in told[1].splitlines()
+    assert "lid" not in told[1]
 
 
 def test_runs_of_any_kind_can_be_printed() -> None:
@@ -99,6 +146,8 @@ def test_a_figure_of_what_is_named() -> None:
     np.testing.assert_allclose(first.get_ydata(), run()["y1"])
     np.testing.assert_allclose(second.get_ydata(), run()["y2"])
     assert figure._repr_png_().startswith(b"\x89PNG")  # what a notebook shows
+    beside = run().plot("ball 1 on table.force", "y1").axes[0]
+    assert beside.get_ylabel() == "force (N)"
     whole = run().plot()
     assert whole.axes[0].get_title(loc="left") == "(a) positions"
     assert len(run().plot(*["y1"] * 9).axes[0].lines) == 9
@@ -172,11 +221,13 @@ def test_penetrations_of_stops_are_angles() -> None:
     assert f"{-traj.gap_min[:, 0].min():.5g} rad" in deepest[0]
 
 
-@pytest.mark.parametrize(("depth", "shown"), [(1e-20, "0 m"), (8e-16, "0 m"), (1e-15, "1e-06 nm")])
+@pytest.mark.parametrize(
+    ("depth", "shown"), [(1e-20, "none"), (8e-16, "none"), (1e-15, "1e-06 nm at most")]
+)
 def test_penetrations_are_shown_from_the_rounding_of_the_coordinates_on(depth: float, shown: str) -> None:
     """The ball falls from 1 m: 4 units of rounding are 8.9e-16 m."""
     traj = nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=2)
     traj = dataclasses.replace(traj, gap_min=np.full_like(traj.gap_min, -depth))
     lines = str(traj).splitlines()
     (line,) = [x for x in lines if x.startswith("penetration  ")]
-    assert line.split(maxsplit=1)[1].startswith(f"{shown} at most")
+    assert line.split(maxsplit=1)[1].startswith(shown)

@@ -19,7 +19,7 @@ from nsjax.core.overshoot import overshoot
 from nsjax.core.probe import probed
 from nsjax.core.promises import check_promises
 from nsjax.core.scheme import Scheme
-from nsjax.core.system import State, System
+from nsjax.core.system import State, System, gap_units
 from nsjax.core.user_functions import nones, shapes_of
 from nsjax.startup.cache import CONFIG
 from nsjax.types import Array, PyTree
@@ -264,35 +264,34 @@ def check_start(system: System, found: dict[str, np.ndarray]) -> None:
     beyond = {name: found.get(f"beyond {name}", 0.0) for name in ("gap", "constraint", "rate")}
     if "gap" in found:
         _check_start(
-            system.labels.contacts, found["gap"], -found["gap"] - beyond["gap"], PENETRATION_TOLERANCE,
-            "gap of contact", f"the start penetrates; move the bodies apart, {REMEDY}",
+            system.labels.contacts, found["gap"], -found["gap"] - beyond["gap"] - PENETRATION_TOLERANCE,
+            "gap of contact", f"the start penetrates; move the bodies apart, {REMEDY}", gap_units(system),
         )  # fmt: skip
     if "constraint" in found:
         _check_start(
             system.labels.constraints, found["constraint"],
-            np.abs(found["constraint"]) - beyond["constraint"], CONSTRAINT_TOLERANCE,
+            np.abs(found["constraint"]) - beyond["constraint"] - CONSTRAINT_TOLERANCE,
             "residual of constraint",
             f"the start violates it; choose initial_q on the constraint, {REMEDY}",
         )  # fmt: skip
         _check_start(
             system.labels.constraints, found["rate"],
-            np.abs(found["rate"]) - RATE_TOLERANCE * found["rate_size"] - beyond["rate"],
-            ROUNDING * np.max(found["rate_size"], initial=0.0), "rate of constraint",
+            np.abs(found["rate"]) - RATE_TOLERANCE * found["rate_size"] - beyond["rate"]
+            - ROUNDING * np.max(found["rate_size"], initial=0.0), "rate of constraint",
             f"the start violates it on velocity level; choose initial_v along the constraint, {REMEDY}",
         )  # fmt: skip
 
 
 def _check_start(
-    names: tuple[str, ...], value: np.ndarray, violation: np.ndarray, tolerance: float,
-    what: str, remedy: str,
+    names: tuple[str, ...], value: np.ndarray, violation: np.ndarray, what: str, remedy: str,
+    units: tuple[str, ...] = (),
 ) -> None:  # fmt: skip
-    if np.all(violation <= tolerance):
+    if np.all(violation <= 0.0):
         return
     worst = int(np.argmax(np.where(np.isnan(violation), np.inf, violation)))
     name = f"{worst} ({names[worst]})" if names else f"{worst}"
-    raise InputError(
-        f"{what} {name} = {value[worst]:.6g} at the start; {remedy}, or pass carry= to continue a run"
-    )
+    size = f"{value[worst]:.6g} {units[worst]}" if units else f"{value[worst]:.6g}"
+    raise InputError(f"{what} {name} = {size} at the start; {remedy}, or pass carry= to continue a run")
 
 
 def _check_mass(mass: np.ndarray, rows: np.ndarray | None, scheme: Scheme | None) -> None:

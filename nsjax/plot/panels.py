@@ -26,6 +26,12 @@ of closed contacts fills the panel."""
 NOTHING = 1e-12
 """Largest value [SI] of a quantity that gets no panel."""
 
+BESIDE, ABOVE = 20, 36
+"""Most letters of a label beside a panel and of the title above one; about the height and the width of a
+panel."""
+
+SINGULAR = {"velocities": "velocity", "angular velocities": "angular velocity"}
+
 DASHES = (0.0, (2.2, 1.6))
 
 
@@ -81,27 +87,37 @@ def quantities(
             name = "coordinates" if title == "positions" else "rates"
         some = "" if len(shown) == len(columns) else f" ({len(shown)} largest of {len(columns)})"
         names = [label_name(entries[k]) for k in shown]
-        draw = _quantity(traj, name, names, unit, values[:, shown])
+        one = SINGULAR.get(name, name[:-1])
+        draw = _quantity(traj, one, names, unit, values[:, shown])
         panels.append(Panel(name + some, draw, legend=len(shown) > 1))
     return panels
 
 
 def curves(traj: Trajectory, names: Sequence[str], unit: str, values: np.ndarray) -> Panel:
     """One panel with these curves (rows, n) of one unit."""
-    title = ", ".join(names) if len(names) <= 3 else f"{len(names)} quantities"
-    return Panel(title, _quantity(traj, title, names, unit, values), legend=len(names) > 1)
+    words = [name.split(".") for name in names]
+    shared = [word for word in words[0] if all(word in others for others in words)]
+    title = ", ".join(names)
+    if len(title) > ABOVE and len(names) > 1:
+        title = ".".join(shared) or f"{len(names)} quantities"
+    return Panel(
+        title, _quantity(traj, shared[-1] if shared else "", names, unit, values), legend=len(names) > 1
+    )
 
 
 def _quantity(
-    traj: Trajectory, title: str, names: Sequence[str], unit: str, values: np.ndarray
+    traj: Trajectory, word: str, names: Sequence[str], unit: str, values: np.ndarray
 ) -> Callable[[Axes], None]:
+    """Draws curves; the label beside them has their symbols, or, where these are long, the word for all."""
+
     def draw(axes: Axes) -> None:
         factor, printed = style.scale(values, unit)
         symbols = [style.math_label(name) for name in names]
         colors = [style.QUANTITIES[k % SHOWN] for k in range(len(names))]
         _curves(axes, times(traj), values * factor, symbols, colors)
-        one = {"velocities": "velocity", "angular velocities": "angular velocity"}.get(title, title[:-1])
-        axes.set_ylabel((", ".join(symbols) if len(symbols) <= 3 else one) + style.print_unit(printed))
+        symbolic = len(names) <= 3 and len(", ".join(names)) <= BESIDE
+        label = ", ".join(symbols) if symbolic else word if len(word) <= BESIDE else ""
+        axes.set_ylabel((label + style.print_unit(printed)).strip())
 
     return draw
 

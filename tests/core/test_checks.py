@@ -97,7 +97,7 @@ def test_run_options(options, sentence) -> None:
         ({"initial_time": np.zeros(2)}, r"state\.t has shape \(2,\)"),
         (
             {"initial_q": np.zeros(1)},
-            r"gap of contact 0 \(ball on table\) = -0\.05 at the start; the start",
+            r"gap of contact 0 \(ball on table\) = -0\.05 m at the start; the start",
         ),
     ],
 )

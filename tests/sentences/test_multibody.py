@@ -216,6 +216,10 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: mb.assemble(bar(), joint("slot", "s", "ground", "rod", None, False)),
         "part 's' is of the kind 'slot', which no registry holds; add its record to KINDS of joints, loads",
     ),
+    "number of a kind of one's own": (
+        lambda: joint("wire", "w", "ground", "rod", None, False, curvature=2.0),
+        "wire 'w': joints have no number 'curvature'; give one that only this kind has as own=",
+    ),
     "scalar inertia in space": (
         lambda: mb.assemble(bar(), mb.hinge("pin", "ground", "rod", axis=(0.0, 1.0, 0.0))),
         "inertia = 0.1 in a spatial mechanism; give three moments about body axes, or a matrix; for a "

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax.core import InputError
+from nsjax.core import InputError, nearest
 from nsjax.core.user_functions import call
 from nsjax.multibody import numbers
 from nsjax.multibody.coordinates import planar_vectors as plane
@@ -169,6 +169,12 @@ def joint(
             count full turns; ``forms``, forms that differ from the table.
     """
     limits, turns, own, forms = (given.pop(k, None) for k in ("limits", "turns", "own", "forms"))
+    known = [x.name for x in dataclasses.fields(numbers.Joint) if x.name not in ("lower", "upper", "own")]
+    for what in sorted(given.keys() - known):
+        raise InputError(
+            f"{kind} {name!r}: joints have no number {what!r}; give one that only this kind has as "
+            f"own={{{what!r}: ...}}; {nearest(what, [*known, 'limits'])}"
+        )
     given["lower"], given["upper"] = limits_of(kind, name, limits)
     if limits is not None:
         given.setdefault("restitution", 0.0)
