@@ -15,7 +15,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import nsjax
-from nsjax import schemes
+from nsjax import multibody, schemes
 from nsjax.core.operators import prepared
 from nsjax.multibody import assemble, ball, beam, body, couplings, hinge, joints, loads, section
 from nsjax.multibody.coordinates import planar_vectors as plane
@@ -25,6 +25,7 @@ from nsjax.multibody.flexible import elements
 from nsjax.multibody.flexible.elements.element_kind import ElementKind
 from nsjax.multibody.flexible.elements.pieces import halves
 from nsjax.multibody.joints.joint_kind import JointKind, across, apart, axis_of, joint, tilts
+from nsjax.multibody.joints.slide import displacement, force_along
 from nsjax.multibody.loads.load_kind import LoadKind
 from nsjax.multibody.numbers import Load
 from nsjax.multibody.parts import made
@@ -68,16 +69,16 @@ SLOT = JointKind(
 MASS, INERTIA, ARM, G = 1.3, 0.2, 0.5, 9.81
 
 
-def hung(coordinates, spatial, arm=ARM):
+def hung(coordinates, spatial, arm=ARM, others=()):
     """A pendulum whose pin runs along a level slot; it starts from the side, at rest."""
     if not spatial:
         parts = [
             body("bob", mass=MASS, inertia=INERTIA, com=arm), slot("s", "ground", "bob", axis=(1.0, 0.0)),
         ]  # fmt: skip
-        return assemble(*parts, gravity=G, coordinates=coordinates)
+        return assemble(*parts, *others, gravity=G, coordinates=coordinates)
     pin = slot("s", "ground", "bob", axis=(1.0, 0.0, 0.0), second_axis=(0.0, -1.0, 0.0))
     bob = body("bob", mass=MASS, inertia=(0.1, INERTIA, 0.3), com=(arm, 0.0, 0.0))
-    return assemble(bob, pin, gravity=G, coordinates=coordinates)
+    return assemble(bob, pin, *others, gravity=G, coordinates=coordinates)
 
 
 def fallen(time, arm=ARM):
@@ -126,6 +127,42 @@ def test_a_new_joint(monkeypatch, coordinates, spatial) -> None:
     if coordinates == "joint":
         wide = (fallen(0.1, ARM + 1e-4) - fallen(0.1, ARM - 1e-4)) / 2e-4
         assert abs(abs(forward) - abs(wide)) < 1e-4
+
+
+def sprung(time, stiffness, rest):
+    """Place of the pin of the same pendulum with a spring along the slot, by another integrator, from
+    Lagrange's equations of the pin's place and the angle below the level.
+    """
+
+    def rates(t, y):
+        x, angle, speed, spin = y
+        s, c = np.sin(angle), np.cos(angle)
+        mass = [[MASS, -MASS * ARM * s], [-MASS * ARM * s, INERTIA + MASS * ARM * ARM]]
+        push = [MASS * ARM * c * spin**2 - stiffness * (x - rest), MASS * G * ARM * c]
+        return [speed, spin, *np.linalg.solve(mass, push)]
+
+    return solve_ivp(rates, (0.0, time), np.zeros(4), rtol=1e-11, atol=1e-12).y[0, -1]
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "spatial"),
+    [
+        ("joint", True),
+        ("absolute", False),
+        *(pytest.param(k, k != "joint", marks=SLOW) for k in COORDINATES),
+    ],
+)
+def test_a_spring_in_a_new_joint(monkeypatch, coordinates, spatial) -> None:
+    """Its record gives a coordinate, the displacement before the angle, and what an effort on it does."""
+    kind = dataclasses.replace(SLOT, measure=displacement, effort=force_along)
+    monkeypatch.setitem(joints.KINDS, SLOT.name, kind)
+    spring = multibody.joint_spring("spring", "s", stiffness=20.0, rest=0.3)
+    problem = hung(coordinates, spatial, others=[spring])
+    traj = nsjax.simulate(*problem, schemes.generalized_alpha(), dt=1e-3, steps=300)
+    traj.raise_for_status()
+    found = traj.sensor(multibody.sensor("x", "coordinate", "s"))[-1]
+    assert abs(found - sprung(0.3, 20.0, 0.3)) < 3e-6
+    np.testing.assert_allclose(traj["energy"], traj["energy"][0], atol=2e-5 * 0.9)
 
 
 @pytest.mark.parametrize("spatial", [False, True])

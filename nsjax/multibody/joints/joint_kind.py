@@ -46,10 +46,12 @@ class JointKind:
             followed by ``turns``, see `nsjax.multibody.joints.motion.stepped`.
         turn_at: first entry of a quaternion among its coordinates in space; None: no quaternion.
         measure: ``(scene, part, numbers) -> (value, rate)`` of its coordinate, on which springs, motors,
-            limits, dry friction and prescribed motions act; None: no coordinate. In space, an angle is
-            between -pi and pi, see `nsjax.multibody.coordinates.turn_counts`.
+            limits, dry friction and prescribed motions act: of its displacement
+            (`nsjax.multibody.joints.slide.displacement`), or of its angle if it has none; None: no
+            coordinate. In space, an angle is between -pi and pi, see
+            `nsjax.multibody.coordinates.turn_counts`.
         effort: ``(scene, part, numbers, effort)``, forces and moments on both bodies of an effort on the
-            coordinate.
+            coordinate (`nsjax.multibody.joints.slide.force_along`).
         reads_angle: whether its rows read its own angle, whose full turns then are counted.
         swivels: whether all rotations are free, so that a spring may act on the rotation vector.
         labels: ``(body, joint, dimension)``, names of its coordinates and velocities; None: the names of
@@ -112,7 +114,7 @@ class JointKind:
     @property
     def winds(self) -> bool:
         """Whether its coordinate is an angle, which poses give up to full turns."""
-        return self.measure is not None and bool(self.turns)
+        return self.measure is not None and bool(self.turns) and not self.slides
 
     def has_coordinate(self, dimension: int) -> bool:
         """Whether its coordinate is an entry of ``q`` of a tree; planar trees have angles of bodies."""

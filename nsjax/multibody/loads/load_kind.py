@@ -27,7 +27,8 @@ def on_a_coordinate(part: Part, joint: Part) -> None:
     """Refuses a joint that has no coordinate."""
     if kind_of(joint).measure is None:
         raise InputError(
-            f"{part.kind} {part.name!r}: {joint.name!r} is a {joint.kind} joint; name a hinge or slide"
+            f"{part.kind} {part.name!r}: {joint.name!r} is a {joint.kind} joint; name a hinge or slide, or "
+            "give a kind of your own its measure and effort"
         )
 
 
