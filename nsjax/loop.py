@@ -29,7 +29,7 @@ from nsjax.core.traced import traced_once
 from nsjax.core.watch import Watch, WatchLimits, begin_watch, watch_gaps
 from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
 from nsjax.nonlinear import keep_solutions, lean, make_live, with_tangent, without_derivative
-from nsjax.row_values import row_values, same_pairs
+from nsjax.row_values import row_values, row_with_gaps, same_pairs
 from nsjax.status import CANDIDATES_LOST
 from nsjax.trajectory import Continuation, FirstFailure, Impacts, Trajectory
 from nsjax.types import Array, PyTree, record
@@ -338,13 +338,13 @@ def no_tally(program: LoopProgram) -> dict[str, Array]:
     return {name: QUANTITIES[name].start(program.system) for name in counted}
 
 
-def run_row(
+def run_steps(
     setup: RunSetup, run: RunState, count: Array | int, blocks: StepBlocks | None = None
 ) -> tuple[RunState, dict[str, Array | None]]:
-    """State of the run and saved row after ``count`` steps. A traced count serves any number of steps; a
-    static one allows reverse mode, which stores the carries and solutions that ``blocks`` chooses, by
-    default all. A count of zero gives the row of the start; a traced one below zero takes no steps and
-    leaves out the gaps at its row.
+    """State of the run and saved row after ``count`` steps, without the gaps at its end. A traced count
+    serves any number of steps; a static one allows reverse mode, which stores the carries and solutions
+    that ``blocks`` chooses, by default all. A count of zero gives the row of the start; a traced one below
+    zero takes no steps.
     """
     program = setup.program
 
@@ -363,8 +363,15 @@ def run_row(
         both, _ = scan_blocks(once, both, count, size)
     run, values = row_values(program.system, setup.params, *both, count)
     state = run.next.carry.state
-    kept = {name: values[name] if name in program.keep else None for name in ROWS}
-    return run, {"t": jnp.asarray(state.t), "q": state.q, "v": state.v, **kept}
+    return run, {"t": jnp.asarray(state.t), "q": state.q, "v": state.v, **{x: values.get(x) for x in ROWS}}
+
+
+def run_row(
+    setup: RunSetup, run: RunState, count: int, blocks: StepBlocks | None = None
+) -> tuple[RunState, dict[str, Array | None]]:
+    """State of the run and saved row after ``count`` steps, as `run_steps`, with the gaps at its end."""
+    run, row = run_steps(setup, run, count, blocks)
+    return run, row_with_gaps(setup, row)
 
 
 def trajectory(system: System, params: PyTree, run: RunState, rows: dict[str, Any]) -> Trajectory:

@@ -25,8 +25,9 @@ from nsjax.core.quantities import NOTES, ROWS, row_numbers
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State, System
 from nsjax.divergence import with_divergence
-from nsjax.loop import LoopProgram, RunState, begin_run, no_tally, prepare_run, run_row, trajectory
+from nsjax.loop import LoopProgram, RunState, begin_run, no_tally, prepare_run, run_steps, trajectory
 from nsjax.multibody.parts import Part
+from nsjax.row_values import rows_with_gaps
 from nsjax.stability import warn_of_step
 from nsjax.startup.fingerprint import package_held
 from nsjax.startup.lowered import kept_call
@@ -285,7 +286,9 @@ def _rows(
     program: LoopProgram, scheme: Scheme, params: PyTree, run: RunState, dt: Array, counts: Array
 ) -> tuple[RunState, dict[str, Array | None]]:
     """State of the run and rows of `_advance`."""
-    return lax.scan(functools.partial(run_row, prepare_run(program, scheme, params, dt)), run, counts)
+    setup = prepare_run(program, scheme, params, dt)
+    run, rows = lax.scan(functools.partial(run_steps, setup), run, counts)
+    return run, rows_with_gaps(setup, rows, counts)
 
 
 def _chunk_rows(system: System) -> int:
@@ -353,7 +356,7 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
     # arrays of numpy cannot be read at a traced index, as a model may do with its tables
     params = jax.tree.map(jnp.asarray, call.params)
     setup = prepare_run(program, scheme, params, dt)
-    row = functools.partial(run_row, setup)
+    row = functools.partial(run_steps, setup)
     run, first = row(call.run, 0)
     carry, solution = tree_bytes((run.next.carry, no_tally(program))), 0
     if scheme.stores_solutions:
@@ -370,4 +373,5 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
 
     group = rows if blocks.size < every else max(1, blocks.size // every)
     run, rest = scan_blocks(body, run, rows, group)
-    return run, jax.tree.map(lambda x, more: jnp.concatenate([x[None], more]), first, rest)
+    every_row = jax.tree.map(lambda x, more: jnp.concatenate([x[None], more]), first, rest)
+    return run, rows_with_gaps(setup, every_row)
