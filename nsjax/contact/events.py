@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from nsjax import notes
 from nsjax.contact.criteria import Criteria, criteria_of
 from nsjax.contact.links import over_links, pairs
 from nsjax.contact.problem import in_place
+from nsjax.core.branches import repeat
 from nsjax.core.step import Formed, Step, SystemState
 from nsjax.core.system import System
 from nsjax.linalg import Blocks, Paired, every, magnitude, matmul, matvec
@@ -101,12 +103,14 @@ def _all_directions(f: Formed) -> tuple[Any, Any]:
     return padded(f.rows.wt), padded(f.response.T).T
 
 
-def gate(criteria: Criteria, f: Formed, dt: Array) -> tuple[Array, Array]:
+def gate(
+    criteria: Criteria, f: Formed, dt: Array, around: GapsAround | None = None
+) -> tuple[Array, Array]:  # fmt: skip
     """Gap rates (nc,) up to which an approach is no impact: ``gate h |a_N|``, see `Criteria`; and
-    ``h |a_N|`` itself, without a least value.
+    ``h |a_N|`` itself, without a least value. ``around``: gaps at the state of ``f``, if known.
     """
     wt, a = normals(f.at.system, f.rows.wt, f.rows.single), jnp.asarray(f.free)
-    curvature = gap_curvature(f.at)
+    curvature = gap_curvature(f.at) if around is None else around.curvature
     forced = matvec(wt, a)
     least = jnp.abs(forced) + jnp.abs(curvature) + criteria.floor * matvec(magnitude(wt), jnp.abs(a))
     free = jnp.abs(forced + curvature)
@@ -125,10 +129,50 @@ def gap_curvature(at: SystemState) -> Array:
     """Acceleration of the gaps (nc,) at constant velocity, for decisions: a difference of gaps, since the
     exact second derivative (`nsjax.core.operators.gap_drift`) is a program five times as large.
     """
-    reach = ASIDE / (1.0 + jnp.max(jnp.abs(at.v)))
+    reach = _reach(at)
     aside = jax.vmap(lambda s: at.moved(t=at.t + s, q=at.system.retract(at.q, s * at.v)).gap())
-    gaps = aside(reach * np.array([-1.0, 0.0, 1.0]))
-    return (gaps[0] - 2.0 * gaps[1] + gaps[2]) / (reach * reach)
+    return _second_difference(aside(reach * np.array([0.0, -1.0, 1.0])), reach)
+
+
+def _reach(at: SystemState) -> Array:
+    """Time () over which bodies move by `ASIDE` [s]."""
+    return ASIDE / (1.0 + jnp.max(jnp.abs(at.v)))
+
+
+def _second_difference(gaps: Array, reach: Array) -> Array:
+    """Second derivative (nc,) of gaps (3, nc) at the time 0, ``-reach``, ``reach``."""
+    return (gaps[1] - 2.0 * gaps[0] + gaps[2]) / (reach * reach)
+
+
+@record()
+class GapsAround:
+    """Gaps (nc,) at a state [m], and their acceleration at constant velocity (nc,) as `gap_curvature`."""
+
+    gap: Array
+    curvature: Array
+
+
+def gaps_around(at: SystemState, wanted: Callable[[Array], Array]) -> GapsAround:
+    """Gaps at a state, and their accelerations if ``wanted(gap)``, else zero.
+
+    The program of the gaps, in which closest features of many pairs may be searched, is there once: a loop
+    evaluates it at one or at three states in turn. It has no derivative.
+    """
+    reach = _reach(at)
+
+    def look(both: tuple[Array, Array]) -> tuple[Array, Array]:
+        k, gaps = both
+        s = jnp.where(k == 1, -reach, reach)
+        q = jnp.where(k == 0, at.q, at.system.retract(at.q, s * at.v))
+        found = at.moved(t=jnp.where(k == 0, at.t, at.t + s), q=q).gap()
+        return k + 1, jnp.where(np.arange(3)[:, None] == k, found, gaps)
+
+    def going(both: tuple[Array, Array]) -> Array:
+        k, gaps = both
+        return (k == 0) | ((k < 3) & wanted(gaps[0]))
+
+    count, gaps = repeat(going, look, (jnp.asarray(0, int), jnp.zeros((3, at.system.nc))))
+    return GapsAround(gap=gaps[0], curvature=jnp.where(count > 1, _second_difference(gaps, reach), 0.0))
 
 
 def gap_rates(at: SystemState) -> Array:
@@ -223,16 +267,19 @@ class Approach:
         return jnp.any(pairs(self.links, self.impacts))
 
 
-def approach(step: Step, f: Formed, touch: Touch, candidates: Array, gap: Array) -> Approach:
+def approach(
+    step: Step, f: Formed, touch: Touch, candidates: Array, gap: Array, around: GapsAround | None = None
+) -> Approach:  # fmt: skip
     """Approaching contacts of a step, divided into impacts and slow approaches.
 
     Args:
         candidates: (nc,) bool, contacts that are closed now.
         gap: (nc,) gaps at the state of ``f`` [m].
+        around: these gaps and their curvature, if known.
     """
     criteria, dt = criteria_of(step.scheme), step.dt
     rates = normal_rates(f)
-    limit, gain = gate(criteria, f, dt)
+    limit, gain = gate(criteria, f, dt, around)
     coming = candidates & ~touch.held & (rates < 0.0)
     flown = touch.off >= criteria.flight
     # without any normal acceleration the limit is zero, and rounding is no approach

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 
-from nsjax.contact.events import Approach, Touch
+from nsjax.contact.events import Approach, GapsAround, Touch
 from nsjax.contact.jump import Jump
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State
@@ -80,12 +80,14 @@ class Contacts:
         active: (nc,) bool, closed at the predicted state. A contact seen a step early does no harm.
         known: (nv,) acceleration and (rows,) row forces before the step; None: they are not known.
         load: (nc,) bool, under load before it, where the scheme knows better than ``touch.held``.
+        around: gaps and their curvature at the predicted state, where the scheme has them.
     """
 
     touch: Touch
     active: Array
     known: tuple[Array, Array] | None = None
     load: Array | None = None
+    around: GapsAround | None = None
 
 
 def stacked(jump: Jump) -> Array:

@@ -82,7 +82,7 @@ class _ContactView:
     def approach(self) -> Approach:
         """Approaching contacts."""
         f, known = self.f or formed(self.ahead), self.contacts
-        return events.approach(self.step, f, known.touch, known.active, self.gap)
+        return events.approach(self.step, f, known.touch, known.active, self.gap, known.around)
 
     def events(self, r: Stepped, found: Approach, report: ContactReport) -> StepEvents:
         """Events of the step: impacts, else reversals of sliding, by the velocities at its start; a belt
@@ -196,8 +196,8 @@ def look_at(family: Family, step: Step, contacts: Contacts, r: Stepped, f: Forme
         )
     ahead = step.at(family.predict(step))
     look = _ContactView(
-        family=family, step=step, contacts=contacts, ahead=ahead, f=f, gap=ahead.gap(), slide=slide,
-        slow=slow,
+        family=family, step=step, contacts=contacts, ahead=ahead, f=f, slide=slide, slow=slow,
+        gap=ahead.gap() if contacts.around is None else contacts.around.gap,
     )  # fmt: skip
     new = jnp.any(contacts.active & ~touch.held) | jnp.any(slow)
     found = branch(new, lambda _: look.approach(), lambda _: events.no_approach(system), None)

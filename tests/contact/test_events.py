@@ -79,6 +79,25 @@ def test_straight_motion_has_no_curvature() -> None:
     assert float(jnp.max(jnp.abs(corners))) < 1e-7 * 9.0
 
 
+@pytest.mark.parametrize("wanted", [False, True])
+def test_gaps_and_curvatures_by_one_program(wanted: bool) -> None:
+    """A tumbling box over a plane: the gaps to the bit, and their curvature only where it is wanted."""
+    moving = ((0.0, 0.0, 1.0), (0.3, -0.2, 0.5)), ((1.0, 2.0, -3.0), (4.0, -5.0, 6.0))
+    problem = assemble(
+        body("box", mass=1.0, inertia=(0.1, 0.2, 0.3)),
+        contact("floor", corners("box", 0.5, 0.4, 0.3), plane()),
+        start={"box": moving},
+    )
+    p = prepared(problem.system, problem.params)
+    at = SystemState(system=problem.system, params=p, state=problem.state)
+    found = jax.jit(lambda at: events.gaps_around(at, lambda gap: jnp.asarray(wanted)))(at)
+    np.testing.assert_array_equal(found.gap, jax.jit(lambda at: at.gap())(at))
+    curvature = events.gap_curvature(at) if wanted else np.zeros(8)
+    # second differences over 1e-5 s of gaps of a metre have an error of 1e-16 / 1e-10
+    np.testing.assert_allclose(found.curvature, curvature, atol=5e-5)
+    assert not wanted or np.max(np.abs(curvature)) > 1.0
+
+
 def look(v, off=100, bounced=False, held=False, closed=True):
     f = start(v)
     touch = events.Touch(

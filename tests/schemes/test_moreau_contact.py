@@ -6,7 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import System, schemes
+import nsjax
+from nsjax import Problem, System, multibody, schemes
+from nsjax.schemes.impulses import impulse_step
 from tests.points import bouncing
 from tests.references import slope
 from tests.schemes.small_systems import BLOCK, TWICE, G, block, floor_law, run, unit_mass
@@ -234,3 +236,40 @@ def test_push_on_a_puck_below_and_above_the_friction_disk(factor):
     np.testing.assert_allclose(traj.v[:, :2], a * traj.t[:, None], rtol=0, atol=1e-11)
     force = -np.minimum(factor, 1) * mu * m * G * heading
     np.testing.assert_allclose(traj.force_tangential[1:, 0], np.broadcast_to(force, (1000, 2)), rtol=1e-8)
+
+
+# ------------------------------------------------------------- more contacts than `impulse_step.FEW`
+
+
+def thrown(names: tuple[str, ...]) -> Problem:
+    """Boxes, each with its own attitude and spin, that fall onto a floor beside each other."""
+    parts, start = [], {}
+    for name in names:
+        turn, speed, spin = np.random.default_rng(int(name[-1])).normal(size=(3, 3))
+        parts += [
+            multibody.body(name, mass=1.0, inertia=(0.01, 0.02, 0.03)),
+            multibody.contact(
+                f"{name}_floor", multibody.corners(name, 0.2, 0.15, 0.1), multibody.plane(),
+                restitution=0.5, friction=0.3,
+            ),
+        ]  # fmt: skip
+        start[name] = (((3.0 * int(name[-1]), 0.0, 0.4), turn), (speed, 5.0 * spin))
+    return multibody.assemble(*parts, gravity=G, start=start)
+
+
+def test_many_contacts_move_as_few():
+    """Forty contacts share a loop for gaps and their curvature; a box alone, with eight, has none."""
+    names = ("b0", "b1", "b2", "b3", "b4")
+    together = thrown(names)
+    assert 8 <= impulse_step.FEW < together.system.nc == 40
+    settings = {"scheme": schemes.moreau(), "dt": 1e-3, "steps": 400, "every": 40}
+    whole = nsjax.simulate(*together, **settings)
+    whole.raise_for_status()
+    assert np.all(np.sum(np.asarray(whole.impacts), axis=0).reshape(5, 8).sum(axis=1) > 0)
+    alone = thrown(names[:1])
+    for k, name in enumerate(names):
+        begin = thrown((name,)).state
+        one = nsjax.simulate(*alone.replace(state=begin), **settings)
+        # both problems are solved to 1e-11 of their largest impulse, and bounces enlarge differences
+        np.testing.assert_allclose(whole.q[:, 7 * k : 7 * k + 7], one.q, atol=1e-8)
+        np.testing.assert_array_equal(whole.impacts[:, 8 * k : 8 * k + 8], one.impacts)

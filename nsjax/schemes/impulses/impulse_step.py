@@ -8,6 +8,7 @@ here; the jump is a function of each scheme (``Method.respond``).
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,12 @@ from nsjax.schemes.at_events import derivatives, held_contacts, touch_at_start
 from nsjax.schemes.books import contact_event, impulse_output, step_status
 from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
 from nsjax.types import Array, PyTree, record
+
+FEW = 32
+"""Largest number of contacts whose gaps are in the program once for the gaps and once for their curvature.
+From there on a loop evaluates one program at one or at three states: a biped with 51 contacts compiles in
+45 in place of 55 s. Steps with few contacts take 2 to 10 % longer with such a loop, and compile alike.
+"""
 
 
 @record()
@@ -208,9 +215,14 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
     touch = memory.touch if isinstance(memory, ImpulseMemory) else memory
     if run.scheme.implicit_damping:
         run = run.damped()
-    at = run.midpoint
-    gap = at.gap() if method.gaps is None or not system.nc else method.gaps(run)
-    active = touching(system, at.t, at.q, run.params, gap, coef.gap_tolerance)
+    at, around = run.midpoint, None
+    touches = functools.partial(touching, system, at.t, at.q, run.params)
+    if method.gaps is None and system.nc > FEW and not derivatives(run.scheme)["derivative"]:
+        around = events.gaps_around(at, lambda x: jnp.any(touches(x, coef.gap_tolerance) & ~touch.held))
+        gap = around.gap
+    else:
+        gap = at.gap() if method.gaps is None or not system.nc else method.gaps(run)
+    active = touches(gap, coef.gap_tolerance)
     if method.balance is not None and not derivatives(run.scheme)["derivative"]:
         run = dataclasses.replace(run, balance=method.balance(run))
     run = dataclasses.replace(run, active=active)
@@ -225,14 +237,16 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
     else:
         # a contact at rest that hops for a step is open, but its sliding may still reverse
         busy = jnp.any(active) | jnp.any(touch.held) if system.nt else jnp.any(active)
-        r, report = branch(busy, lambda _: _meet(run, method, touch), fly, None, again=True)
+        r, report = branch(busy, lambda _: _meet(run, method, touch, around), fly, None, again=True)
     solved = (r.jump.residual <= coef.tolerance) & (r.estimate <= coef.stage_tolerance)
     bits = step_status(at, r.end, gap, solved, r.jump.residual, run.balance)
     output = impulse_output(r, contact_event(gap, active, report, r.jump), report.notes, run.dt, bits)
     return Carry(state=r.end, memory=_with_memory(report.touch if system.nc else (), r.more)), output
 
 
-def _meet(run: ImpulseRun, method: Method, touch: events.Touch) -> Any:
+def _meet(
+    run: ImpulseRun, method: Method, touch: events.Touch, around: events.GapsAround | None
+) -> Any:  # fmt: skip
     """A step in which contacts may act, and the report on its contacts."""
     family = Family(
         predict=midpoint, held=held_contacts, corrects=method.corrects, turns=True, laws=0.5,
@@ -245,4 +259,4 @@ def _meet(run: ImpulseRun, method: Method, touch: events.Touch) -> Any:
         formed = None if run.balance is None else run.balance.formed(every=family.derivative)
         return method.respond(dataclasses.replace(run, contacts=True, formed=formed)), formed
 
-    return through_events(respond, family, run, Contacts(touch=touch, active=run.acting))
+    return through_events(respond, family, run, Contacts(touch=touch, active=run.acting, around=around))
