@@ -130,6 +130,10 @@ def _place(function: Fn, error: Exception) -> str:
     return f" ({called}, {file} line {lines[-1] if lines else code.co_firstlineno})"
 
 
+LISTED = 6
+"""Largest number of parameters that a message lists."""
+
+
 def _about(error: Exception, arguments: tuple[Any, ...]) -> str:
     """Hint about the parameters, the last argument, where they can be the cause."""
     params = arguments[-1] if arguments else None
@@ -137,7 +141,8 @@ def _about(error: Exception, arguments: tuple[Any, ...]) -> str:
         return f"; params has {', '.join(map(str, params)) or 'no entries'}"
     none = nones(params) if "None" in str(error) else []
     if none:
-        return f"; params{', params'.join(none)} is None: give a number"
+        more = f" and {len(none) - LISTED} more" if len(none) > LISTED else ""
+        return f"; params{', params'.join(none[:LISTED])}{more} is None: give a number"
     return ""
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, models, schemes
+from nsjax import InputError, Problem, State, System, models, schemes
 from nsjax.core import checks
 from tests.points import no_force, unit_mass
 
@@ -340,3 +340,16 @@ def test_an_unsolved_contact_problem_is_named_with_its_contact() -> None:
     where = r"step 56, t = 0\.056 s: no impulses fulfil the contact laws"
     with pytest.raises(nsjax.RunError, match=where + r".* \(contact 1: press\)"):
         traj.raise_for_status()
+
+
+def test_of_many_numbers_that_are_absent_few_are_listed() -> None:
+    params = {f"k{i}": None for i in range(20)}
+    system = System(
+        nq=1, mass=lambda q, p: jnp.ones(1), force=lambda t, q, v, p: -p["k3"] * q, name="springs"
+    )
+    problem = Problem(system=system, params=params, state=State(t=0.0, q=np.zeros(1), v=np.zeros(1)))
+    with pytest.raises(
+        InputError, match=r"params\['k0'\], .* and 14 more is None: give a number"
+    ) as failed:
+        run(problem)
+    assert len(str(failed.value)) < 400

@@ -179,7 +179,7 @@ def joint(
         )
     given["lower"], given["upper"] = limits_of(kind, name, limits)
     if limits is not None:
-        given.setdefault("restitution", 0.0)
+        given["restitution"] = 0.0 if given.get("restitution") is None else given["restitution"]
     else:
         given.pop("restitution", None)
     for what in ("axis", "second_axis"):
