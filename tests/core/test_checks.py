@@ -344,9 +344,7 @@ def test_an_unsolved_contact_problem_is_named_with_its_contact() -> None:
 
 def test_of_many_numbers_that_are_absent_few_are_listed() -> None:
     params = {f"k{i}": None for i in range(20)}
-    system = System(
-        nq=1, mass=lambda q, p: jnp.ones(1), force=lambda t, q, v, p: -p["k3"] * q, name="springs"
-    )
+    system = System(nq=1, nv=1, mass=unit_mass, force=lambda t, q, v, p: -p["k3"] * q, name="springs")
     problem = Problem(system=system, params=params, state=State(t=0.0, q=np.zeros(1), v=np.zeros(1)))
     with pytest.raises(
         InputError, match=r"params\['k0'\], .* and 14 more is None: give a number"
