@@ -31,7 +31,7 @@ def run(scheme, refine: int = 1) -> nsjax.Trajectory:
 def test_the_start_of_the_file_penetrates():
     """By what a step of the file's size may leave at its speeds, and one of a thousandth may not."""
     nsjax.simulate(*woodpecker(), schemes.moreau_theta(), dt=H, steps=5).raise_for_status()
-    with pytest.raises(nsjax.InputError, match=r"lower edge\) = -8.8e-07 at the start"):
+    with pytest.raises(nsjax.InputError, match=r"lower edge\) = -8.8e-07 m at the start"):
         nsjax.simulate(*woodpecker(), schemes.moreau_theta(), dt=1e-3 * H, steps=5)
 
 
