@@ -117,8 +117,8 @@ def contact_table(traj: Any) -> list[str]:
 def energy_line(traj: Any) -> str:
     """Line on the energy at the start and the end of the run, or until it is not finite.
 
-    A change of energy with a potential is compared with the largest kinetic energy, since the zero of a
-    potential is arbitrary.
+    Beside a change of energy with a potential is the largest kinetic energy, to compare it with: the zero
+    of a potential is arbitrary.
     """
     energy, kinetic = np.asarray(traj["energy"]), np.asarray(traj["kinetic"])
     name = "energy" if traj.system.potential is not None else "kinetic energy"
@@ -130,9 +130,8 @@ def energy_line(traj: Any) -> str:
             f"t = {traj.t[last]:g} s, not finite after it"
         )
     start, end = float(energy[0]), float(energy[-1])
-    whole, of = start, ""
+    beside = f" ({100 * (end - start) / start:+.3g} %)" if start else ""
     if traj.system.potential is not None:
-        whole, of = float(np.max(kinetic)), " of the largest kinetic energy"
-    part = f" ({100 * (end - start) / whole:+.3g} %{of})" if whole else ""
+        beside = f" (largest kinetic energy {with_unit(np.max(kinetic), 'J')})"
     ends = f"{with_unit(start, 'J')} at the start, {with_unit(end, 'J')} at the end"
-    return f"{name:<16} {ends}, difference {with_unit(end - start, 'J')}{part}"
+    return f"{name:<16} {ends}, difference {with_unit(end - start, 'J')}{beside}"
