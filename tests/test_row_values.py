@@ -39,3 +39,22 @@ def test_gaps_of_asked_rows_alone(every: int) -> None:
     # the gap of every saved row is that of its position
     assert traj.gap.shape[0] == 1 + 2 // every
     np.testing.assert_allclose(traj.gap[:, 0], traj.q[:, 0], rtol=0.0, atol=1e-15)
+
+
+@pytest.mark.parametrize(("count", "places"), [(8, 5), (40, 4)])
+def test_places_of_the_gaps_in_the_program_of_a_run(count: int, places: int) -> None:
+    """At the start, in rows of contacts, at the ends of all rows, and in the step once for gaps and once
+    for their curvature; with many contacts once for both (`nsjax.schemes.impulses.impulse_step.FEW`). Every
+    place costs a search of closest features in time of compilation.
+    """
+    system = nsjax.System(
+        name="points", nq=count, nv=count, nc=count, mass=lambda q, p: jnp.eye(count),
+        force=lambda t, q, v, p: -jnp.ones(count), gap=lambda t, q, p: jnp.arctanh(0.1 * q),
+        law=lambda p: ContactLaw(restitution=0.5),
+    )  # fmt: skip
+
+    def run(q: jax.Array) -> jax.Array:
+        state = nsjax.State(t=0.0, q=q, v=jnp.zeros(count))
+        return nsjax.simulate(system, None, state, schemes.moreau(), dt=1e-3, steps=10).gap
+
+    assert jax.jit(run).lower(jnp.ones(count)).as_text().count("atanh") == places
