@@ -41,9 +41,9 @@ def test_gaps_of_asked_rows_alone(every: int) -> None:
     np.testing.assert_allclose(traj.gap[:, 0], traj.q[:, 0], rtol=0.0, atol=1e-15)
 
 
-@pytest.mark.parametrize(("count", "places"), [(8, 5), (40, 4)])
+@pytest.mark.parametrize(("count", "places"), [(8, 4), (40, 3)])
 def test_places_of_the_gaps_in_the_program_of_a_run(count: int, places: int) -> None:
-    """At the start, in rows of contacts, at the ends of all rows, and in the step once for gaps and once
+    """In rows of contacts, at the ends of all saved rows, and in the step once for gaps and once
     for their curvature; with many contacts once for both (`nsjax.schemes.impulses.impulse_step.FEW`). Every
     place costs a search of closest features in time of compilation.
     """
