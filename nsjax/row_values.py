@@ -40,7 +40,7 @@ def row_values(
     system: System, prepared: PyTree, run: Any, tally: dict[str, Array], count: Array | int
 ) -> tuple[Any, dict[str, Array]]:
     """The state of a run (`nsjax.loop.RunState`) and the values of its row after ``count`` steps, without
-    gaps (`row_gaps`).
+    gaps (`rows_with_gaps`).
 
     One program serves any number of rows. Those with a traced count below zero are never read; what their
     end would need is left out.
