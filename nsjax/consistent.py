@@ -16,7 +16,7 @@ from nsjax.core import Problem, State, System
 from nsjax.core.arguments import check_is
 from nsjax.core.checks import canonical, check_precision, check_shapes
 from nsjax.core.errors import InputError, check_choice
-from nsjax.core.operators import position_gradient, prepared, refreshed, touching
+from nsjax.core.operators import acting, position_gradient, prepared, refreshed, touching
 from nsjax.core.step import SystemState
 from nsjax.core.system import bordered, contact_names, gap_units
 from nsjax.core.velocity_rows import positioned
@@ -25,7 +25,6 @@ from nsjax.types import Array, PyTree
 
 CLOSED = 1e-12
 """Contacts with gaps up to this value count as closed [m]: rounding of the projection."""
-
 
 VIOLATED = 1e-9
 """Largest relative residual of a search that has found a start; a failure names violations above it [m]."""
@@ -123,7 +122,9 @@ def _violated(system: System, params: PyTree, state: State, q: Array) -> str:
     p = refreshed(system, t, q, prepared(system, params))
     words = []
     if system.nc:
-        words += _worst(contact_names(system), -np.asarray(system.gap(t, q, p)), gap_units(system), "deep")
+        may_act = acting(system, t, q, p, jnp.ones(system.nc, bool))
+        depth = np.asarray(jnp.where(may_act, -system.gap(t, q, p), 0.0))
+        words += _worst(contact_names(system), depth, gap_units(system), "deep")
     if system.nb > system.nh:
         size = np.abs(np.asarray(system.constraint(t, q, p)))
         names = system.labels.constraints or tuple(f"constraint {k}" for k in range(size.size))

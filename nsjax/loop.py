@@ -363,7 +363,8 @@ def run_steps(
         both, _ = scan_blocks(once, both, count, size)
     run, values = row_values(program.system, setup.params, *both, count)
     state = run.next.carry.state
-    return run, {"t": jnp.asarray(state.t), "q": state.q, "v": state.v, **{x: values.get(x) for x in ROWS}}
+    kept = {name: values.get(name) if name in program.keep else None for name in ROWS}
+    return run, {"t": jnp.asarray(state.t), "q": state.q, "v": state.v, **kept}
 
 
 def run_row(

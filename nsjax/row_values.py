@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -17,7 +18,7 @@ from nsjax.core.quantities import QUANTITIES
 from nsjax.core.scheme import Carry
 from nsjax.core.step import SystemState
 from nsjax.core.system import System
-from nsjax.types import Array, Fn, PyTree
+from nsjax.types import Array, PyTree
 
 
 def same_pairs(system: System, params: PyTree, start: Carry, tally: Any) -> tuple[Carry, Any]:
@@ -40,40 +41,40 @@ def row_values(
     system: System, prepared: PyTree, run: Any, tally: dict[str, Array], count: Array | int
 ) -> tuple[Any, dict[str, Array]]:
     """The state of a run (`nsjax.loop.RunState`) and the values of its row after ``count`` steps, without
-    gaps (`rows_with_gaps`).
+    gaps (`rows_with_gaps`) but for those of changing pairs, which are searched here in any case.
 
     One program serves any number of rows. Those with a traced count below zero are never read; what their
     end would need is left out.
     """
-    if system.pairs is None and ("notes" not in tally or run.watch is None):
+    noted = "notes" in tally and run.watch is not None
+    if system.pairs is None and not noted:
         return run, tally
-    if isinstance(count, int):
-        return _at_end(system, prepared, run, tally)
-    return lax.cond(
-        count < 0, lambda run, tally: (run, tally),
-        lambda run, tally: _at_end(system, prepared, run, tally), run, tally,
-    )  # fmt: skip
 
-
-def _at_end(
-    system: System, prepared: PyTree, run: Any, tally: dict[str, Array]
-) -> tuple[Any, dict[str, Array]]:  # fmt: skip
-    """State of the run and values of its row."""
-    state = run.next.carry.state
-    params = refreshed(system, jnp.asarray(state.t), state.q, prepared)
-    _, values = same_pairs(system, params, run.next.carry, tally)
-    if "notes" in values and run.watch is not None:
+    def at_end(run: Any, tally: dict[str, Array]) -> tuple[Any, dict[str, Array]]:
+        state = run.next.carry.state
+        params = refreshed(system, jnp.asarray(state.t), state.q, prepared)
+        if system.pairs is not None:
+            _, values = same_pairs(system, params, run.next.carry, tally)
+            return run, _with_gap(values, system.gap(state.t, state.q, params))
         at = frozen(SystemState(system=system, params=params, state=state))
-        values = {**values, "notes": values["notes"] | run.watch.start | jammed(at, run.watch.impulse)}
-        run = dataclasses.replace(
-            run, watch=dataclasses.replace(run.watch, start=jnp.zeros(system.nc, int))
-        )
-    return run, values
+        notes = tally["notes"] | run.watch.start | jammed(at, run.watch.impulse)
+        watch = dataclasses.replace(run.watch, start=jnp.zeros(system.nc, int))
+        return dataclasses.replace(run, watch=watch), {**tally, "notes": notes}
+
+    def unread(run: Any, tally: dict[str, Array]) -> tuple[Any, dict[str, Array]]:
+        return run, tally if system.pairs is None else _with_gap(tally, jnp.zeros(system.nc))
+
+    if isinstance(count, int):
+        return at_end(run, tally)
+    return lax.cond(count < 0, unread, at_end, run, tally)
 
 
-def row_with_gaps(setup: Any, row: dict[str, Any]) -> dict[str, Array | None]:
-    """A row with the gaps at its end, as far as these are kept."""
-    return _with_gaps(setup, row, _gaps) if _keeps_gaps(setup) else row
+def _with_gap(values: dict[str, Any], gap: Array) -> dict[str, Any]:
+    """Values of one row or several with their gaps; without a step the least gap is that of the start."""
+    least = values.get("gap_min")
+    if least is not None:
+        least = jnp.where(jnp.isinf(least), gap, least)
+    return {**values, "gap": gap, **({} if least is None else {"gap_min": least})}
 
 
 def rows_with_gaps(
@@ -83,37 +84,41 @@ def rows_with_gaps(
     rows that have a negative entry of ``counts`` (rows,).
 
     The gaps get a loop of their own: a single loop for steps and gaps would be one kernel, and its time of
-    compilation grows faster than its size.
+    compilation grows faster than its size. Reverse mode searches them again and stores the states alone.
     """
 
-    def gaps(setup: Any, t: Array, q: Array) -> Array:
-        def one(row: tuple[Array, Array, Array | None]) -> Array:
-            t, q, count = row
-            if count is None:
-                return _gaps(setup, t, q)
-            nothing = jnp.zeros(setup.program.system.nc)
-            return lax.cond(count < 0, lambda *_: nothing, lambda *x: _gaps(setup, *x), t, q)
+    def gap(row: tuple[Array, Array, Array | None]) -> Array:
+        t, q, count = row
+        if count is None:
+            return _gap(setup, t, q)
+        nothing = jnp.zeros(setup.program.system.nc)
+        return lax.cond(count < 0, lambda *_: nothing, functools.partial(_gap, setup), t, q)
 
-        found: Array = lax.map(one, (t, q, counts))
-        return found
-
-    return _with_gaps(setup, rows, gaps) if _keeps_gaps(setup) else rows
-
-
-def _keeps_gaps(setup: Any) -> bool:
-    return bool({"gap", "gap_min"} & set(setup.program.keep))
+    if not _lacks_gaps(setup):
+        return rows
+    found = lax.map(jax.checkpoint(gap, prevent_cse=False), (rows["t"], rows["q"], counts))
+    return _kept(setup, _with_gap(rows, found))
 
 
-def _gaps(setup: Any, t: Array, q: Array) -> Array:
+def row_with_gaps(setup: Any, row: dict[str, Any]) -> dict[str, Array | None]:
+    """One row with the gaps at its end, as far as these are kept."""
+    if not _lacks_gaps(setup):
+        return row
+    return _kept(setup, _with_gap(row, _gap(setup, row["t"], row["q"])))
+
+
+def _lacks_gaps(setup: Any) -> bool:
+    """Whether rows of `nsjax.loop.run_steps` lack gaps that are kept."""
+    program = setup.program
+    return program.system.pairs is None and bool({"gap", "gap_min"} & set(program.keep))
+
+
+def _kept(setup: Any, row: dict[str, Any]) -> dict[str, Any]:
+    return row if "gap" in setup.program.keep else {**row, "gap": None}
+
+
+def _gap(setup: Any, t: Array, q: Array) -> Array:
     """Gaps (nc,), for which features of all pairs of bodies may be searched."""
     system = setup.program.system
     params = refreshed(system, t, q, setup.params)
     return jnp.zeros(system.nc) if system.gap is None else system.gap(t, q, params)
-
-
-def _with_gaps(setup: Any, row: dict[str, Any], gaps: Fn) -> dict[str, Any]:
-    """One row or several; without a step the least gap is that of the start."""
-    gap, least = gaps(setup, row["t"], row["q"]), row["gap_min"]
-    if least is not None:
-        least = jnp.where(jnp.isinf(least), gap, least)
-    return {**row, "gap": gap if "gap" in setup.program.keep else None, "gap_min": least}

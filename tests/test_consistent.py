@@ -117,7 +117,7 @@ def test_states_that_a_scheme_has_left_are_mended() -> None:
 
 
 def test_a_start_that_cannot_be_found_names_its_contacts() -> None:
-    """Two walls leave 10 cm to a ball of 20 cm; of three violated contacts and loops two are named."""
+    """Two walls leave 10 cm to a ball of 20 cm; the contact that is open is not named."""
     wall = multibody.plane
     problem = multibody.assemble(
         multibody.body("ball", mass=1.0, inertia=0.1),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -22,9 +21,11 @@ from nsjax.contact.criteria import Criteria, criteria_of
 from nsjax.contact.links import over_links, pairs
 from nsjax.contact.problem import in_place
 from nsjax.core.branches import repeat
+from nsjax.core.operators import touching
 from nsjax.core.step import Formed, Step, SystemState
 from nsjax.core.system import System
 from nsjax.linalg import Blocks, Paired, every, magnitude, matmul, matvec
+from nsjax.nonlinear import lean
 from nsjax.types import Array, PyTree, record
 
 
@@ -152,12 +153,21 @@ class GapsAround:
     curvature: Array
 
 
-def gaps_around(at: SystemState, wanted: Callable[[Array], Array]) -> GapsAround:
-    """Gaps at a state, and their accelerations if ``wanted(gap)``, else zero.
+def gaps_around(at: SystemState, open_before: Array, limit: Array | float) -> GapsAround:
+    """Gaps at a state, and their curvature if a contact touches that was not held before, else zero.
 
     The program of the gaps, in which closest features of many pairs may be searched, is there once: a loop
-    evaluates it at one or at three states in turn. It has no derivative.
+    evaluates it at one or at three states in turn. Gaps have their derivative, by a program of their own.
+
+    Args:
+        open_before: (nc,) bool, contacts that were not held.
+        limit: largest gap of a contact that touches [m].
     """
+    return lean(_gaps_in_turn, _gaps_at_once)((at, open_before, jnp.asarray(limit)))
+
+
+def _gaps_in_turn(data: tuple[SystemState, Array, Array]) -> GapsAround:
+    at, open_before, limit = data
     reach = _reach(at)
 
     def look(both: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -169,10 +179,16 @@ def gaps_around(at: SystemState, wanted: Callable[[Array], Array]) -> GapsAround
 
     def going(both: tuple[Array, Array]) -> Array:
         k, gaps = both
-        return (k == 0) | ((k < 3) & wanted(gaps[0]))
+        new = touching(at.system, at.t, at.q, at.params, gaps[0], limit) & open_before
+        return (k == 0) | ((k < 3) & jnp.any(new))
 
     count, gaps = repeat(going, look, (jnp.asarray(0, int), jnp.zeros((3, at.system.nc))))
     return GapsAround(gap=gaps[0], curvature=jnp.where(count > 1, _second_difference(gaps, reach), 0.0))
+
+
+def _gaps_at_once(data: tuple[SystemState, Array, Array]) -> GapsAround:
+    at, _, _ = data
+    return GapsAround(gap=at.gap(), curvature=gap_curvature(frozen(at)))
 
 
 def gap_rates(at: SystemState) -> Array:

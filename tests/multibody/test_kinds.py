@@ -162,7 +162,8 @@ def test_a_spring_in_a_new_joint(monkeypatch, coordinates, spatial) -> None:
     traj.raise_for_status()
     found = traj.sensor(multibody.sensor("x", "coordinate", "s"))[-1]
     assert abs(found - sprung(0.3, 20.0, 0.3)) < 3e-6
-    np.testing.assert_allclose(traj["energy"], traj["energy"][0], atol=2e-5 * 0.9)
+    # the scheme is of second order: 7e-6 J with this step, 2.6e-5 J with twice as long a one
+    np.testing.assert_allclose(traj["energy"], traj["energy"][0], rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("spatial", [False, True])
