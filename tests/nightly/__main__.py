@@ -24,8 +24,8 @@ def commit() -> str:
     return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
 
 
-def collected(paths: list[str]) -> list[str]:
-    """Names of all tests in these files and folders."""
+def collected(paths: list[str], marked: str = "") -> list[str]:
+    """Names of all tests in these files and folders, or of those with a mark."""
     command = [
         sys.executable,
         "-m",
@@ -33,7 +33,7 @@ def collected(paths: list[str]) -> list[str]:
         "--collect-only",
         "-q",
         "-m",
-        "",
+        marked,
         "-p",
         "no:cacheprovider",
         *paths,
@@ -75,9 +75,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--pieces", type=int, help="how many pieces to run; all of them where not given")
     parser.add_argument("-n", "--processes", type=int, default=2)
     parser.add_argument("--report", type=pathlib.Path, default=ROOT / "results" / "nightly.json")
+    parser.add_argument("--slow", action="store_true", help="only tests that the test command leaves out")
     parser.add_argument("--show", action="store_true", help="print the report and run nothing")
     given = parser.parse_args(arguments)
-    state, known, tests = commit(), report.read(given.report), collected(given.paths)
+    state, known, tests = (
+        commit(),
+        report.read(given.report),
+        collected(given.paths, "slow" if given.slow else ""),
+    )
     left = [test for test in tests if test not in known or known[test].commit != state]
     todo = pieces.pieces(left, known, 3600 * given.hours * given.processes)
     for k, piece in enumerate([] if given.show else todo[: given.pieces]):

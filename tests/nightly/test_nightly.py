@@ -57,6 +57,8 @@ def test_a_piece_records_what_happens(tmp_path: pathlib.Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow\naddopts = -m 'not slow'\n")
     names = collected(["-c", str(tmp_path / "pytest.ini"), "--rootdir", str(tmp_path), str(file)])
     assert [name.partition("::")[2] for name in names] == ["test_good", "test_bad", "test_left"]
+    slow = collected(["-c", str(tmp_path / "pytest.ini"), "--rootdir", str(tmp_path), str(file)], "slow")
+    assert [name.partition("::")[2] for name in slow] == ["test_bad"]
     tests = ["-c", str(tmp_path / "pytest.ini"), "--rootdir", str(tmp_path), str(file)]
     report = run_piece(tests, 100.0, 1, "abc")
     found = {test.partition("::")[2]: x for test, x in report.items()}
