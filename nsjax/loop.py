@@ -28,7 +28,7 @@ from nsjax.core.system import State, System, at_nodes_alone, bordered
 from nsjax.core.traced import traced_once
 from nsjax.core.watch import Watch, WatchLimits, begin_watch, watch_gaps
 from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
-from nsjax.nonlinear import keep_solutions, lean, make_live, with_tangent, without_derivative
+from nsjax.nonlinear import keep_solutions, lean, make_live, with_lanes, with_tangent, without_derivative
 from nsjax.row_values import row_values, row_with_gaps, same_pairs
 from nsjax.status import CANDIDATES_LOST
 from nsjax.trajectory import Continuation, FirstFailure, Impacts, Trajectory
@@ -286,7 +286,9 @@ def _stepped(
         step, closing = data
         scheme = dataclasses.replace(step.scheme, gradient="discrete")
         carry, output = dataclasses.replace(step, scheme=scheme).take()
-        return carry, output, closing, None if closing is None else jnp.zeros(closing.shift.shape)
+        moves = None if closing is None else jnp.zeros(closing.shift.shape)
+        # in a batch, what `full` alone computes has lanes of its own here, too
+        return carry, output, *with_lanes((closing, moves), carry.state.q)
 
     def full(data: tuple[Step, ClosedPhases | None]) -> Any:
         step, closing = data

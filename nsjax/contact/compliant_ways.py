@@ -136,7 +136,10 @@ def newton_by_compliance(
 
     def unsolved(s: _Search) -> Array:
         more = (s.now.steps < cap + 2 * work) & (s.way.jams < JAMS) & jnp.isfinite(rows.scale[1])
-        return ~(s.best.residual <= tolerance) & more
+        # without a residual at the begin of a stage the problem has numbers that are none; stages without
+        # steps would follow each other for ever. In a batch, branches that a lane does not take have them.
+        none = (s.since == 0) & jnp.isnan(s.now.residual)
+        return ~(s.best.residual <= tolerance) & more & ~none
 
     def step(s: _Search) -> _Search:
         def descend(s: _Search) -> tuple[_Way, Array]:

@@ -5,6 +5,7 @@ from nsjax.nonlinear.lean import lean
 from nsjax.nonlinear.tangents import (
     make_live,
     only_tangent,
+    with_lanes,
     with_retract_tangent,
     with_tangent,
     without_derivative,
@@ -20,6 +21,7 @@ __all__ = [
     "make_live",
     "only_tangent",
     "trimmed",
+    "with_lanes",
     "with_retract_tangent",
     "with_tangent",
     "without_derivative",

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+from jax.extend.core.primitives import stop_gradient_p
+from jax.interpreters import ad
 
 from nsjax.nonlinear.implicit import counted_along
 from nsjax.nonlinear.piecewise_loops import LARGE, ends_kernel
@@ -17,7 +19,8 @@ def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) ->
     """A function with the values of ``plain`` and the derivative of ``full``.
 
     Operations that only a derivative needs are then left out of programs that are not differentiated. A
-    function that is traced for compilation cannot know whether it will be.
+    function that is traced for compilation cannot know whether it will be. In a batch, constants among the
+    results of ``plain`` need the lanes that ``full`` gives them (`nsjax.nonlinear.with_lanes`).
 
     Args:
         plain: a function of one tree.
@@ -44,7 +47,20 @@ def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) ->
     @functools.partial(value.defjvp, symbolic_zeros=True)
     def rule(primals: Any, tangents: Any) -> Any:
         (data,), (change,) = primals, tangents
+        _transpose_branches_of_batches()
         value, along, size = counted_along(full, data, change)
         return value, ends_kernel(along, data) if size > LARGE else along
 
     return value
+
+
+@functools.cache
+def _transpose_branches_of_batches() -> None:
+    """Lets JAX reverse the derivative of a batch in which lanes take different branches.
+
+    A batch evaluates both branches, and hides the operands of the branch that a lane does not take behind
+    ``stop_gradient``. The rule above is differentiated before it is batched, so that tangents are hidden,
+    too. JAX has no transpose of ``stop_gradient``, which is the identity of a tangent; without one it
+    raises an error.
+    """
+    ad.primitive_transposes.setdefault(stop_gradient_p, lambda change, _: [change])

@@ -114,14 +114,35 @@ def make_live(x: PyTree, by: PyTree) -> PyTree:
     tangent: three times for a run from a fixed state. With tangents from the start, once is enough. Each
     float is concatenated with an empty slice of ``by``, and so has its tangent and, in a batch, its lanes.
     """
-    leaves: list[Any]
-    tree: Any
-    leaves, tree = jax.tree.flatten(x)
+    none = _none_of(by)
+    if none is None:
+        return x
+    return jax.tree.map(lambda y: _joined(jnp.asarray(y), none) if _is_float(y) else y, x)
+
+
+def with_lanes(x: PyTree, by: PyTree) -> PyTree:
+    """``x``, each of whose arrays has the lanes of a batch of every float in ``by``, and their tangents.
+
+    Constants that stand for values of a derivative need them: JAX takes the lanes of a function with a
+    hand-written derivative from the function itself, and fails where its derivative has others.
+
+    Example:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> from nsjax.nonlinear import with_lanes
+        >>> jax.vmap(lambda y: with_lanes(jnp.arange(2), y))(jnp.ones(3)).shape
+        (3, 2)
+    """
+    none = _none_of(by)
+    return x if none is None else jax.tree.map(lambda y: _joined(jnp.asarray(y), none), x)
+
+
+def _none_of(by: PyTree) -> Array | None:
+    """Empty array (0,) with the tangents and lanes of every float in a tree; None without floats."""
     nothing = [_no_entries(jnp.asarray(y)) for y in jax.tree.leaves(by) if _is_float(y)]
     if not nothing:
-        return x
-    none = lax.concatenate(nothing, 0) if len(nothing) > 1 else nothing[0]
-    return tree.unflatten([_joined(jnp.asarray(y), none) if _is_float(y) else y for y in leaves])
+        return None
+    return lax.concatenate(nothing, 0) if len(nothing) > 1 else nothing[0]
 
 
 def _is_float(x: Any) -> bool:

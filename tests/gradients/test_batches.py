@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import models, schemes
+from nsjax import System, models, schemes
+from nsjax.contact import ContactLaw
 
 QUICK = ("moreau",)
 
@@ -31,3 +32,41 @@ def test_gradient_of_a_batch_through_impacts(name):
     # the same arithmetic but for the order of sums
     np.testing.assert_allclose(found, wanted, rtol=1e-11)
     np.testing.assert_allclose(forward, wanted[0], rtol=1e-11)
+
+
+SLIDE = System(
+    name="slide", nq=2, nv=2, nc=1, nt=1, mass=lambda q, p: jnp.eye(2), gap=lambda t, q, p: q[1:],
+    slip=lambda t, q, v, p: v[None, :1], force=lambda t, q, v, p: jnp.stack([0.5, -p["gravity"]]),
+    law=lambda p: ContactLaw(restitution=0.4, friction=p["friction"]),
+)  # fmt: skip
+
+HEIGHTS = (0.0, 0.05, 9.0)
+"""Lanes that lie, that bounce and slide, and that fly to the end: each takes branches of its own."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [x if x in QUICK else pytest.param(x, marks=pytest.mark.slow) for x in schemes.REGISTRY],
+)
+def test_lanes_that_take_different_branches(name):
+    scheme = schemes.REGISTRY[name].factory()
+    weights = jnp.array([1.0, 2.0])
+
+    def end(values, height):
+        p = {"gravity": values[0], "friction": values[1]}
+        start = nsjax.State(t=0.0, q=jnp.stack([0.0, height]), v=jnp.array([0.8, 0.0]))
+        traj = nsjax.simulate(SLIDE, p, start, scheme, dt=5e-3, steps=60, every=60)
+        return traj.q[-1] @ weights + jnp.sum(traj.closed_time[-1] + traj.gap_min[-1])
+
+    at = jnp.array([[9.81, 0.3], [9.0, 0.2], [9.5, 0.25]]), jnp.array(HEIGHTS)
+    alone = jax.jit(jax.grad(end))
+    wanted = np.array([alone(*x) for x in zip(*at, strict=True)])
+    assert np.max(np.abs(wanted[1])) > 0.1
+    lanes = jax.vmap(end)
+    inside = jax.jit(jax.vmap(jax.grad(end)))(*at)
+    around = jax.jit(jax.grad(lambda *x: jnp.sum(lanes(*x))))(*at)
+    along = jax.jit(lambda x, h: jax.jvp(lambda x: lanes(x, h), (x,), (jnp.ones((3, 2)),))[1])(*at)
+    # the same arithmetic but for the order of sums
+    for found in (inside, around):
+        np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(along, wanted.sum(axis=1), rtol=1e-10, atol=1e-12)
