@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.extend.core.primitives import stop_gradient_p
 from jax.interpreters import ad
 
@@ -58,9 +59,9 @@ def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) ->
 def _transpose_branches_of_batches() -> None:
     """Lets JAX reverse the derivative of a batch in which lanes take different branches.
 
-    A batch evaluates both branches, and hides the operands of the branch that a lane does not take behind
-    ``stop_gradient``. The rule above is differentiated before it is batched, so that tangents are hidden,
-    too. JAX has no transpose of ``stop_gradient``, which is the identity of a tangent; without one it
-    raises an error.
+    A batch evaluates both branches, with ``stop_gradient`` of the operands in lanes that do not take the
+    branch: what reverse mode finds there, often no number, ends at it. The rule above is differentiated
+    before it is batched, so that operands are tangents, too. For these JAX has no transpose of
+    ``stop_gradient``, and raises an error; it is the same end, zero.
     """
-    ad.primitive_transposes.setdefault(stop_gradient_p, lambda change, _: [change])
+    ad.primitive_transposes.setdefault(stop_gradient_p, lambda change, _: [jnp.zeros_like(change)])
