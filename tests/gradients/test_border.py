@@ -106,21 +106,33 @@ AFTER = range(15, 23)
     ],
 )
 def test_a_border_after_bounces_is_noted(name: str) -> None:
-    """The instants of bounces add up: what is wrong by more than a trend of first order is noted."""
+    """The instants of bounces add up: what is wrong by more than a trend of first order is noted.
+
+    As below, nobody asks for a note where the run ends before its last impact, late by several steps.
+    """
     located = schemes.localized(schemes.moreau())
     scheme = located if name == LOCATED else schemes.REGISTRY[name].factory()
+    missed = 0
     for seed in AFTER:
         motion, exact = bounced(seed)
-        error, noted = [], []
+        error, noted, counts = [], [], []
+        values = dict(motion.values)
+        first = math.sqrt(2.0 * GRAVITY * math.cos(values["slope"]))
+        last = first * values["restitution"] ** (len(motion.events) - 1)
         for n in COUNTS:
             found = sensitivity(particle.SYSTEM, particle.build, scheme, motion.vector(), motion.time, n)
+            if found.x[3] < -0.5 * last:
+                missed += 1
+                continue
+            counts.append(n)
             off = found.jacobian[:, motion.index()] - exact
             error.append(np.linalg.norm(off) / np.linalg.norm(exact))
             noted.append(bool(found.notes & notes.KINK))
-        error, noted = np.array(error), np.array(noted)
+        error, noted, counts = np.array(error), np.array(noted), np.array(counts)
         # the finest steps are right or noted, too, and give the trend
-        trend = np.median((error * COUNTS)[error < 0.1]) if np.any(error < 0.1) else 60.0
-        assert np.all(noted | (error * COUNTS < 6.0 * trend)), (seed, error * COUNTS, trend)
+        trend = np.median((error * counts)[error < 0.1]) if np.any(error < 0.1) else 60.0
+        assert np.all(noted | (error * counts < 6.0 * trend)), (seed, error * counts, trend)
+    assert missed <= 8, missed  # of 160
 
 
 @pytest.mark.parametrize("name", ["moreau", pytest.param(LOCATED, marks=pytest.mark.slow)])
