@@ -288,7 +288,8 @@ def _stepped(
         carry, output = dataclasses.replace(step, scheme=scheme).take()
         moves = None if closing is None else jnp.zeros(closing.shift.shape)
         # in a batch, what `full` alone computes has lanes of its own here, too
-        return carry, output, *with_lanes((closing, moves), carry.state.q)
+        memory, *rest = with_lanes((carry.memory, output, closing, moves), carry.state.q)
+        return dataclasses.replace(carry, memory=memory), *rest
 
     def full(data: tuple[Step, ClosedPhases | None]) -> Any:
         step, closing = data

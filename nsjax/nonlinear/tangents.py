@@ -134,7 +134,9 @@ def with_lanes(x: PyTree, by: PyTree) -> PyTree:
         (3, 2)
     """
     none = _none_of(by)
-    return x if none is None else jax.tree.map(lambda y: _joined(jnp.asarray(y), none), x)
+    if none is None:
+        return x
+    return jax.tree.map(lambda y: _joined(jnp.asarray(y), none) if jnp.size(y) else y, x)
 
 
 def _none_of(by: PyTree) -> Array | None:

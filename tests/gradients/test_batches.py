@@ -44,12 +44,6 @@ HEIGHTS = (0.0, 0.05, 9.0)
 """Lanes that lie, that bounce and slide, and that fly to the end: each takes branches of its own."""
 
 
-REFUSED = ("nsga_decoupled", "nsga_neglected", "nsga_coupled")
-"""Schemes whose batches with friction JAX cannot differentiate from outside: the body of one of their loops
-gets lanes that its start has not. Derivatives inside the batch, ``vmap(grad)``, are right.
-"""
-
-
 @pytest.mark.parametrize(
     "name",
     [x if x in QUICK else pytest.param(x, marks=pytest.mark.slow) for x in schemes.REGISTRY],
@@ -76,10 +70,5 @@ def test_lanes_that_take_different_branches(name):
     lanes = jax.vmap(end)
     around = jax.jit(jax.grad(lambda *x: jnp.sum(lanes(*x))))
     along = jax.jit(lambda x, h: jax.jvp(lambda x: lanes(x, h), (x,), (jnp.ones((3, 2)),))[1])
-    if name in REFUSED:
-        for outside in (around, along):
-            with pytest.raises(TypeError, match="while_loop body function"):
-                outside(*at)
-        return
-    np.testing.assert_allclose(around(*at), wanted, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(along(*at), wanted.sum(axis=1), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(around(*at), wanted, rtol=1e-10, atol=atol)
+    np.testing.assert_allclose(along(*at), wanted.sum(axis=1), rtol=1e-10, atol=2 * atol)
