@@ -288,8 +288,8 @@ def _stepped(
         carry, output = dataclasses.replace(step, scheme=scheme).take()
         moves = None if closing is None else jnp.zeros(closing.shift.shape)
         # in a batch, what `full` alone computes has lanes of its own here, too
-        memory, *rest = with_lanes((carry.memory, output, closing, moves), carry.state.q)
-        return dataclasses.replace(carry, memory=memory), *rest
+        carry = dataclasses.replace(carry, memory=make_live(carry.memory, carry.state.q))
+        return carry, *with_lanes((output, closing, moves), carry.state.q)
 
     def full(data: tuple[Step, ClosedPhases | None]) -> Any:
         step, closing = data

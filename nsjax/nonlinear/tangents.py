@@ -117,7 +117,7 @@ def make_live(x: PyTree, by: PyTree) -> PyTree:
     none = _none_of(by)
     if none is None:
         return x
-    return jax.tree.map(lambda y: _joined(jnp.asarray(y), none) if _is_float(y) else y, x)
+    return jax.tree.map(lambda y: _joined(jnp.asarray(y), none) if _is_float(y) and jnp.size(y) else y, x)
 
 
 def with_lanes(x: PyTree, by: PyTree) -> PyTree:
