@@ -14,7 +14,7 @@ import pytest
 
 import nsjax
 from nsjax.startup import lowered, machine_key
-from nsjax.startup.once import UNOPTIMISED
+from nsjax.startup.once import unoptimised
 
 # One program is asked for by many tests, by both test processes, and by the kernels of notebooks, which
 # inherit the environment: compile it once.
@@ -31,7 +31,7 @@ MOST_RESIDENT = 3 * 2**29
 """Bytes of a process beyond which a file of tests forgets its programs: few are used by the next one."""
 
 LEVEL = "--xla_backend_optimization_level"
-QUICK = " ".join(f"--{name}={str(value).lower()}" for name, value in UNOPTIMISED.items())
+QUICK = " ".join(f"--{name}={str(value).lower()}" for name, value in unoptimised().items())
 """Options of the programs of quick tests: a quarter of the time to compile, ten times as long to run."""
 
 KEEP_LOWERED = "startup"

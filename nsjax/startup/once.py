@@ -10,11 +10,24 @@ import jax
 
 from nsjax.startup.one_kernel import TESTED_JAXLIB
 
-UNOPTIMISED = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-"""Compiler options of programs that run once: compiling takes a fourth of the time, an eager call of a
-robot 4 ms longer. They serve the checks of an initial state and the start of a run, whose numbers differ
-from those of an optimised program by rounding at most. (They do not suit runs: without optimisation a step
-takes ten times as long, and without the fusion emitters a reverse gradient does not compile.)"""
+OPTIMISATION, EMITTERS = "xla_backend_optimization_level", "xla_cpu_use_fusion_emitters"
+
+WITHOUT_EMITTERS = ("0.10.2",)
+"""Tested releases of jaxlib that know the option `EMITTERS`; 0.11.2 always uses the emitters."""
+
+
+def unoptimised() -> dict[str, int | bool]:
+    """Compiler options of programs that run once; empty for a release that was not tested.
+
+    Compiling takes a fourth of the time, an eager call of a robot 4 ms longer. They serve the checks of an
+    initial state and the start of a run, whose numbers differ from those of an optimised program by
+    rounding at most. (They do not suit runs: without optimisation a step takes ten times as long, and
+    without the fusion emitters a reverse gradient does not compile.) Releases refuse to compile with
+    unknown options.
+    """
+    release = metadata.version("jaxlib")
+    level = {OPTIMISATION: 0} if release in TESTED_JAXLIB else {}
+    return level | ({EMITTERS: False} if release in WITHOUT_EMITTERS else {})
 
 
 def compiled_once(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
@@ -33,7 +46,5 @@ def compiled_once(function: Callable[..., Any], **options: Any) -> Callable[...,
         >>> float(compiled_once(lambda x: x + 1.0)(1.0))
         2.0
     """
-    # releases refuse to compile with unknown options
-    known = UNOPTIMISED if metadata.version("jaxlib") in TESTED_JAXLIB else None
-    made: Callable[..., Any] = jax.jit(function, compiler_options=known, **options)
+    made: Callable[..., Any] = jax.jit(function, compiler_options=unoptimised() or None, **options)
     return made

@@ -20,8 +20,8 @@ ONE_KERNEL_OPTION = "xla_cpu_small_while_loop_byte_threshold"
 # long from 4 MB on).
 ONE_KERNEL_BYTES = 3_000_000
 
-TESTED_JAXLIB = ("0.10.2",)
-"""Releases on which the whole package was tested with the option. An unknown option aborts the process."""
+TESTED_JAXLIB = ("0.10.2", "0.11.2")
+"""Releases on which the package was tested with its options. An unknown option aborts the process."""
 
 WRITTEN_OUT = 6
 """Largest number of passes of a loop that the compiler writes out in full.

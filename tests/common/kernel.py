@@ -7,11 +7,12 @@ import numpy as np
 
 from nsjax import Problem
 from nsjax.simulate import _advance, _chunk_rows, checked
+from nsjax.startup.once import EMITTERS, unoptimised
 
 BLOCKERS = re.compile(r"custom_call_target|\b(?:scatter|sort|dot)\(")
 """What the compiler does not put into one kernel: LAPACK, scatters, sorts, library products."""
 
-USERS = {"xla_cpu_use_fusion_emitters": True}
+USERS = dict.fromkeys({EMITTERS} & unoptimised().keys(), True)
 """Option of the programs of users that quick tests leave out; what becomes a kernel depends on it."""
 
 

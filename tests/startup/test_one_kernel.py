@@ -84,6 +84,8 @@ def test_eliminations_have_vector_instructions(bounded: bool, tmp_path: pathlib.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
     environment |= {"XLA_FLAGS": f"{kernel} --xla_dump_to={tmp_path}", "JAX_PLATFORMS": "cpu"}
     subprocess.run([sys.executable, "-c", LOOP], env=environment, check=True)
+    if not any(tmp_path.glob("*.ll")):
+        pytest.skip("this release of jaxlib writes no instructions of LLVM")
     (kernel,) = tmp_path.glob("*call*_kernel_module.ir-with-opt.ll")
     assert ("fmul <4 x double>" in kernel.read_text()) == bounded
 
