@@ -58,6 +58,11 @@ def being_compiled() -> bool:
     return is_traced(jnp.zeros(()))
 
 
+def without_values(tree: PyTree) -> bool:
+    """Whether what is computed from the leaves has no values: some are tracers, or a program is traced."""
+    return is_traced(tree) or being_compiled()
+
+
 def check_precision() -> None:
     """Refuses to run in single precision."""
     if not CONFIG.jax_enable_x64:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, Problem, State
-from nsjax.core.checks import is_traced
+from nsjax.core.checks import is_traced, without_values
 from nsjax.core.errors import check_choice
 from nsjax.multibody.contacts import turning_friction
 from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
@@ -310,7 +310,7 @@ def _point(x: Any) -> np.ndarray:
 
 def _check_springs(mechanism: Mechanism, params: Any, q: Any) -> None:
     """Refuse springs that have no direction at the start."""
-    if is_traced((params, q)):
+    if without_values((params, q)):
         return
     checked = [(x, check) for x in mechanism.topology.loads if (check := load_kind(x).check) is not None]
     if not checked:

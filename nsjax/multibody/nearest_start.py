@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError
-from nsjax.core.checks import is_traced
+from nsjax.core.checks import without_values
 from nsjax.multibody.coordinates.loop_closure import CLOSED, closing_rates
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.start import given_coordinates
@@ -107,10 +107,10 @@ def nearest_start(
     Raises:
         InputError: for traced numbers, and where no admissible start is found.
     """
-    if is_traced((p, dict(near))):
+    if without_values((p, dict(near))):
         raise InputError(
-            "assemble: near with traced numbers, and the search has no derivatives; give start, and guess "
-            "for what it leaves open"
+            "assemble: near with traced numbers or inside jax.jit, and the search has no derivatives; give "
+            "start, and guess for what it leaves open"
         )
     q0, v0, *_ = given_coordinates(mechanism, near, "near")
     system = mechanism.system()

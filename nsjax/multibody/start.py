@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, Problem, nearest
-from nsjax.core.checks import being_compiled, is_traced
+from nsjax.core.checks import is_traced, without_values
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.system import contact_names
 from nsjax.linalg.independent import independent
@@ -53,7 +53,7 @@ def given_coordinates(mechanism: Mechanism, start: Start, who: str) -> tuple[Any
     """
     topology = mechanism.topology
     nv = topology.sizes[1]
-    xp = jnp if is_traced(dict(start)) else np
+    xp = jnp if without_values(dict(start)) else np
     q, v = [xp.zeros(0)] * len(topology.links), [xp.zeros(0)] * len(topology.links)
     held, driven = np.zeros(nv, bool), np.zeros(nv, bool)
     links = sorted(topology.links, key=lambda x: (x.q, x.v))
@@ -216,10 +216,10 @@ def at_rest(problem: Problem) -> Problem:
         InputError: for traced numbers, without an equilibrium, and if it violates a contact or limit.
     """
     who, mechanism = "assemble(start='equilibrium')", problem.system.parts
-    if is_traced((problem.params, problem.state)):
+    if without_values((problem.params, problem.state)):
         raise InputError(
-            f"{who}: numbers are traced, and the search has no derivatives; assemble with plain numbers, "
-            "and give the position as start"
+            f"{who}: numbers are traced, and the search has no derivatives; assemble with plain numbers "
+            "outside of jax.jit, and give the position as start"
         )
     found = rest(problem, who)
     system, q = found.system, jnp.asarray(found.state.q)
@@ -249,7 +249,7 @@ def dependent_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
     bare = dataclasses.replace(mechanism.presence, motions=(), dropped=())
     loops, still = dataclasses.replace(mechanism, presence=bare), jnp.zeros(mechanism.topology.sizes[1])
     rows = mechanism.topology.closures or bare.couplings
-    if not rows or is_traced((p, q)):
+    if not rows or without_values((p, q)):
         return ()
     p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
     seeded, system = np.random.default_rng(1), loops.system()
@@ -272,10 +272,10 @@ def poses(
     """Poses and velocities of the centres of mass, and turn counts of hinges, from joint coordinates."""
     if mechanism.dimension == 3:
         p = {**p, FOLDED: mechanism.tree.folded(p)}
-    a, xp = ALGEBRA[mechanism.dimension], jnp if is_traced(p) else np
+    a, xp = ALGEBRA[mechanism.dimension], jnp if without_values(p) else np
     com = xp.stack([xp.asarray(a.array(a.vector(p[name].com))) for name in names], axis=-1)
     at = functools.partial(_poses_at, mechanism, names, counted)
-    if being_compiled() or is_traced((p, q, v)):
+    if without_values((p, q, v)):
         return at(p, jnp.asarray(q), jnp.asarray(v), jnp.asarray(com))
     places, rates = compiled_once(at)(p, q, v, com)
     return np.asarray(places), np.asarray(rates)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+from nsjax import InputError
 from nsjax.multibody import assemble, beam, body, hinge, rectangular
 
 GROUND, CRANK, ROCKER = 0.4, 0.1, 0.3
@@ -98,3 +100,35 @@ def test_a_start_in_absolute_coordinates_has_derivatives() -> None:
     np.testing.assert_allclose(
         begin(0.1), [0.1 * c, 0.1 + 0.1 * s, angle, -0.1 * s, 0.1 * c, 1], atol=1e-16
     )
+
+
+@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_plain_numbers_inside_jit(coordinates: str, dimension: int) -> None:
+    """Nothing is traced of the parts, yet there are no values: checks that need some are left out."""
+
+    space = dimension == 3
+    inertia, axis = ((0.1, 0.2, 0.15), (0.0, 1.0, 0.0)) if space else (0.1, None)
+    at = (1.0, 0.0, 0.0, 0.1, 0.2, 0.3) if space else (1.0, 0.0, 0.1)
+
+    def start():
+        problem = assemble(
+            body("arm", mass=1.0, inertia=inertia, com=(0.5, 0.0, 0.0)[:dimension]),
+            hinge("pin", "ground", "arm", axis=axis), body("stone", mass=1.0, inertia=inertia),
+            coordinates=coordinates, start={"arm": (0.3, 2.0), "stone": at},
+            gravity=(0.0, 0.0, -9.81) if space else 9.81,
+        )  # fmt: skip
+        return jnp.concatenate([jnp.asarray(problem.state.q), jnp.asarray(problem.state.v)])
+
+    np.testing.assert_allclose(jax.jit(start)(), start(), rtol=0, atol=1e-14)
+
+
+def test_searches_are_refused_inside_jit() -> None:
+    def pendulum(**given):
+        parts = body("arm", mass=1.0, inertia=0.1, com=0.5), hinge("pin", "ground", "arm")
+        return jnp.asarray(assemble(*parts, gravity=9.81, **given).state.q)
+
+    with pytest.raises(InputError, match=r"inside jax\.jit"):
+        jax.jit(lambda: pendulum(near={"arm": 0.3}))()
+    with pytest.raises(InputError, match=r"outside of jax\.jit"):
+        jax.jit(lambda: pendulum(start="equilibrium"))()

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError
-from nsjax.core.checks import is_traced
+from nsjax.core.checks import is_traced, without_values
 from nsjax.linalg.independent import independent
 from nsjax.math import rotations
 from nsjax.multibody.coordinates.loop_closure import (
@@ -36,7 +36,7 @@ def _drawn(mechanism: Mechanism, p: PyTree, start: Mapping[str, Any]) -> dict[st
     found = dict(start)
     for part in mechanism.topology.all_of("beam"):
         whole, link = found.pop(part.name, None), free_link(part.name)
-        xp = jnp if is_traced((whole, p[part.name].points)) else np
+        xp = jnp if without_values((whole, p[part.name].points)) else np
         points = xp.asarray(p[part.name].points, float)
         pose, speed = np.array([0.0, 0, 0, 1, 0, 0, 0]), np.zeros(6)
         if whole is not None:
@@ -209,7 +209,7 @@ def dependent_beam_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, .
     ends of an elastic beam are independent.
     """
     names = mechanism.labels().constraints
-    if not names or is_traced((p, q)):
+    if not names or without_values((p, q)):
         return ()
     p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
     kept = independent(np.asarray(directions(mechanism, p, jnp.asarray(q))))
