@@ -22,8 +22,9 @@ from nsjax.sweep import program, reductions
 from nsjax.sweep.axes import Axes, read_axes
 from nsjax.types import Array
 
-PROBE_LANES = 256
-"""Number of lanes whose initial states are checked in one compiled call."""
+PROBE_LANES, MOST_PROBED = 256, 4_096
+"""Number of lanes whose initial states are checked in one compiled call, of few and of many lanes: a GPU
+answers both in the same time."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,12 +198,13 @@ def _beyond(one: program.LaneProgram, common: program.SharedData, lanes: program
 def _start_refusals(plan: Plan, lanes: np.ndarray) -> dict[int, str]:
     one, common = plan.one, plan.common
     refused = {}
-    for start in range(0, len(lanes), PROBE_LANES):
-        some = lanes[start : start + PROBE_LANES]
-        full = np.concatenate([some, np.repeat(some[-1:], PROBE_LANES - len(some))])
-        found = {name: np.asarray(x) for name, x in _probe(one, common, plan.axes.take(full)).items()}
+    size = PROBE_LANES if len(lanes) < MOST_PROBED else MOST_PROBED
+    for start in range(0, len(lanes), size):
+        some = lanes[start : start + size]
+        full = np.concatenate([some, np.repeat(some[-1:], size - len(some))])
+        found = jax.device_get(_probe(one, common, plan.axes.take(full)))
         if not sound_lanes(found).all():
-            found |= {name: np.asarray(x) for name, x in _beyond(one, common, plan.lanes(full)).items()}
+            found |= jax.device_get(_beyond(one, common, plan.lanes(full)))
         for k in np.flatnonzero(~sound_lanes(found)[: len(some)]):
             try:
                 checks.check_found(one.system, {name: x[k] for name, x in found.items()}, common.scheme)

@@ -32,7 +32,11 @@ from nsjax.types import Array
 CHUNK_LANES = 1024
 CALL_STEPS = 4_000_000
 """Largest number of lanes, and approximate number of steps, of a compiled call on each device: one or two
-seconds, after which progress is shown and the run can be interrupted."""
+seconds, after which progress is shown and the run can be interrupted. They hold where lanes run one after
+the other."""
+
+TOGETHER_LANES = 65_536
+"""Largest number of lanes of a call on each device where lanes run side by side."""
 
 
 def sweep(
@@ -180,7 +184,11 @@ def _chunk(plan: Plan, memory_bytes: int, devices: int) -> tuple[int, program.La
             f"sweep: memory_bytes = {memory_bytes}, but one lane on each of {devices} devices needs {need}"
             "; raise it, save fewer rows (every, rows), or reduce them by a fold (nsjax.reductions.Fold)"
         )
-    return min(2 ** (lanes.bit_length() - 1), CHUNK_LANES * (64 if together else 1)), shapes
+    fit = 2 ** (lanes.bit_length() - 1)
+    if not together:
+        return min(fit, CHUNK_LANES), shapes
+    asked = -(-plan.axes.count // devices)  # every slot is computed there, whether a lane is in it or not
+    return min(fit, 2 ** (asked - 1).bit_length(), TOGETHER_LANES), shapes
 
 
 def _run(
@@ -192,7 +200,7 @@ def _run(
     chunk, shapes = _chunk(plan, memory_bytes, len(devices))
     found = jax.tree.map(lambda x: _blank((plan.axes.count, *x.shape), x.dtype), shapes)
     cost = max(1, int(np.mean(plan.lengths.every)) * plan.lengths.rows)
-    size = max(1, min(chunk, CALL_STEPS // cost))
+    size = chunk if jax.default_backend() != "cpu" else max(1, min(chunk, CALL_STEPS // cost))
     with lanes_file.lanes_of(checkpoint, plan, found) as (done, file):
         owner = processes.owners(lanes, done)
         mine = lanes[owner == jax.process_index()]
