@@ -169,7 +169,7 @@ def newton_by_compliance(
     way = _Way(
         compliance=rigid, each=none, last=rigid, x=none, factor=rigid, own=none, jams=zero, k=zero
     )  # fmt: skip
-    s = repeat(unsolved, step, _Search(now=start, best=start, way=way, since=start.steps))
+    s = repeat(unsolved, step, _Search(now=start, best=start, way=way, since=start.steps), uneven=True)
     jammed = ((s.way.jams > 0) | rows.huge(s.best.x)) & ~(s.best.residual <= tolerance)
     end = Iterate(
         x=jnp.where(jammed, s.way.own, s.best.x), u=s.best.u,

@@ -135,4 +135,4 @@ def newton(
     def unsolved(now: Iterate) -> Array:
         return (now.residual > tolerance) & (now.steps < cap)
 
-    return repeat(unsolved, step, beginning(problem))
+    return repeat(unsolved, step, beginning(problem), uneven=True)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import jaxpr_as_fun
 
+from nsjax.core.thinned import thinned
 from nsjax.nonlinear.trimmed import without_repeats, without_unread
 from nsjax.types import Array
 
@@ -43,7 +44,9 @@ def branch(
     return lax.cond(condition, jax.jit(yes), jax.jit(no), *operands)
 
 
-def repeat(going: Callable[[Any], Array], body: Callable[[Any], Any], start: Any) -> Any:
+def repeat(
+    going: Callable[[Any], Array], body: Callable[[Any], Any], start: Any, uneven: bool = False
+) -> Any:
     """``lax.while_loop`` whose body holds only the operations that its results need, each of them once.
 
     JAX removes operations that nobody reads from scans and branches, but not from these loops. Derivatives
@@ -53,6 +56,9 @@ def repeat(going: Callable[[Any], Array], body: Callable[[Any], Any], start: Any
         going: ``(carry) -> () bool``, whether the body is to run once more.
         body: ``(carry) -> carry``.
         start: carry, a tree of arrays.
+        uneven: whether lanes of a batch differ much in their number of passes. On a device that runs them
+            side by side, the loop then goes on with the lanes that are left, see `nsjax.core.thinned`; it
+            has no derivative.
 
     Example:
         >>> import jax.numpy as jnp
@@ -62,7 +68,13 @@ def repeat(going: Callable[[Any], Array], body: Callable[[Any], Any], start: Any
     """
     loop, shapes = jax.make_jaxpr(lambda x: lax.while_loop(going, body, x), return_shape=True)(start)
     lines = [_trimmed(line) if line.primitive is lax.while_p else line for line in loop.jaxpr.eqns]
-    found = jaxpr_as_fun(loop.replace(jaxpr=loop.jaxpr.replace(eqns=lines)))(*jax.tree.leaves(start))
+    leaves, made = jax.tree.leaves(start), loop.jaxpr.replace(eqns=lines)
+    if uneven and jax.default_backend() != "cpu":
+        *others, last = lines
+        operands = jaxpr_as_fun(loop.replace(jaxpr=made.replace(eqns=others, outvars=last.invars)))(*leaves)
+        found = thinned(last)(*operands)
+    else:
+        found = jaxpr_as_fun(loop.replace(jaxpr=made))(*leaves)
     return jax.tree.unflatten(jax.tree.structure(shapes), found)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
+import functools
 import pathlib
 import re
 from collections.abc import Callable
@@ -10,11 +12,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import nsjax
 from experiments.performance import program_size
 from nsjax import State, models, schemes
+from nsjax.contact import solve
+from tests.contact.problems import random_problem
 
 LANES = 1_000
 FOUND = {  # loops, gathers
@@ -67,3 +72,23 @@ def test_robots_for_cuda(reference_data: pathlib.Path) -> None:
     batch = jax.jit(jax.vmap(lane("moreau", problem)))
     found = operations(jax.export.export(batch, platforms=["cuda"])(*start).mlir_module())
     assert set(found) <= {"while", "gather"}
+
+
+def test_contact_problems_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lanes with no, few and many active contacts, easy ones and ones that plain Newton steps do not solve,
+    all at once as on a GPU: the problems one after the other have the same answers.
+    """
+    count, rng = 296, np.random.default_rng(1)
+    each = [random_problem(k, nc=12, nt=1, mu=1.5) for k in range(count)]
+    lanes = jax.tree.map(lambda *x: jnp.stack(x), *each)
+    few = rng.uniform(size=(count, 12)) < np.linspace(0.0, 2.0, count)[:, None]
+    lanes = dataclasses.replace(lanes, mask=lanes.mask & few)
+    answer = functools.partial(solve, tolerance=1e-11)
+    one = jax.jit(lambda x: jax.lax.map(answer, x))(lanes)
+    assert np.ptp(np.sum(np.asarray(lanes.mask), axis=1)) == 12  # beyond the places for active ones, too
+    assert np.max(one.iterations) > 10 * np.median(one.iterations)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    found = jax.jit(jax.vmap(lambda x: answer(x)))(lanes)
+    assert np.all(one.residual <= 1e-11)
+    assert np.all(found.residual <= 1e-11)
+    np.testing.assert_allclose(found.x, one.x, rtol=1e-7, atol=1e-7)
