@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 
 from ..common import Numbers, results
-from . import breadth, crank, drawing, heap, lanes, last, peers, robots, scaling
+from . import breadth, crank, devices, drawing, heap, lanes, last, peers, robots, scaling
 from .side_by_side import Row, shown
 
 TITLES = {
@@ -42,6 +42,7 @@ TITLES = {
     "lanes": "many robots on one core, beside MJX",
     "throughput": "many slider-cranks on one core, beside a single run",
     "cores": "two cores beside one",
+    "devices": "many lanes on each kind of device",
     "gradients": "slider-crank: reverse gradients of long runs",
     "unknowns": "cost over unknowns: bar, flexible rod",
     "contacts": "cost over contacts: balls on each other",
@@ -76,6 +77,7 @@ def sections(
         "lanes": partial(lanes.lanes, mjx, quick),
         "throughput": partial(scaling.throughput, quick),
         "cores": partial(scaling.cores, quick),
+        "devices": partial(devices.devices, quick),
         "gradients": partial(scaling.long_gradients, quick),
         "unknowns": partial(scaling.unknowns, quick),
         "contacts": partial(scaling.contacts, quick),

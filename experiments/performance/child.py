@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +131,10 @@ def _finish(call: Callable[[], Any]) -> None:
     jax.block_until_ready(call())
 
 
-def ask(function: str, *arguments: Any, folder: Path | None = None, limit: float | None = None) -> Numbers:
+def ask(
+    function: str, *arguments: Any, folder: Path | None = None, limit: float | None = None,
+    extra: Mapping[str, str] | None = None,
+) -> Numbers:  # fmt: skip
     """Runs a function of this folder in a fresh process and returns its numbers.
 
     Args:
@@ -139,6 +142,7 @@ def ask(function: str, *arguments: Any, folder: Path | None = None, limit: float
         arguments: numbers, strings, lists of them.
         folder: cache folder of programs; None: every program is compiled.
         limit: wall time [s] after which the process is ended.
+        extra: further variables of its environment.
 
     Raises:
         RuntimeError: if the process fails, with its last output.
@@ -150,6 +154,7 @@ def ask(function: str, *arguments: Any, folder: Path | None = None, limit: float
         environment |= {
             "JAX_COMPILATION_CACHE_DIR": str(folder), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         }  # fmt: skip
+    environment |= extra or {}
     command = [sys.executable, "-m", __spec__.name, function, json.dumps(arguments)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit)
     if done.returncode != 0:
