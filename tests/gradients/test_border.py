@@ -157,5 +157,6 @@ def test_a_border_after_bounces_that_lose_much_is_noted(name: str) -> None:
             missed += before
             wrong += error * n > 60.0
             assert before or found.notes & notes.SERIOUS or error * n < 60.0, (seed, n, error)
-    assert wrong > 5
+    # impacts of the located scheme are not late, and all its derivatives are right
+    assert wrong == 0 if name == LOCATED else wrong > 5
     assert missed <= 12  # at most one of the counts of each draw
