@@ -45,6 +45,7 @@ class Family:
         turns: whether reversals of sliding are events of the step in which they happen.
         derivative: whether derivatives are wanted at all, or decisions alone.
         refuse: whether a second differentiation is refused.
+        ahead: part of the step by which ``predict`` looks ahead of the state along its velocity.
         laws: part of the step at which the contact laws hold for the velocity of its end: 1/2 where rows
             are those of the midpoint. Sliding is decided there: on a belt a contact that sticks under such
             a scheme slips, at the times of the grid, by the change of the belt's speed in half a step.
@@ -56,6 +57,7 @@ class Family:
     turns: bool
     derivative: bool
     refuse: bool = True
+    ahead: float = 0.0
     laws: float = 1.0
 
     def slip(self, at: SystemState, dt: Array) -> Array:

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -131,25 +132,28 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
         steps = jnp.where(end.residual <= tolerance, end.steps, cap)
         return Iterate(x=few.spread(end.x), u=problem.free, residual=end.residual, steps=steps)
 
-    def solved(one: ContactProblem, begin: Array | None, asked: Array | bool = True) -> ContactSolution:
-        # lanes that run side by side pass both branches; the one that is not taken makes no steps
-        least = tolerance if asked is True else jnp.where(asked, tolerance, jnp.inf)
+    def solved(one: ContactProblem, begin: Array | None, asked: Array | None = None) -> ContactSolution:
+        least = tolerance if asked is None else jnp.where(asked, tolerance, jnp.inf)
         start, unseen = beginning(one, begin), begin is not None
         if not rare and not unseen and one.nt < 2 and 2 * PAIR <= one.nc == one.rough and not one.leading:
             start = branch(jnp.sum(one.mask) <= PAIR, pair, lambda one: start, one)
         end = newton_by_compliance(one, start, tolerance=least, max_iterations=cap, unseen=unseen)
         return _solution_of(*end)
 
+    def taken(problem: ContactProblem, small: bool) -> Array | None:
+        # lanes that run side by side pass both branches; the one that is not taken makes no steps
+        return None if jax.default_backend() == "cpu" else fits(problem) == small
+
     def small(problem: ContactProblem, begin: Array | None) -> ContactSolution:
         few = gather(problem, *places(problem))
-        end = solved(formed(few.problem), None if begin is None else few.rows(begin), fits(problem))
+        end = solved(formed(few.problem), None if begin is None else few.rows(begin), taken(problem, True))
         return dataclasses.replace(end, x=few.spread(end.x))
 
     def formed(problem: ContactProblem) -> ContactProblem:
         return problem if has_rows(problem) else problem.dense()
 
     def whole(problem: ContactProblem, begin: Array | None) -> ContactSolution:
-        return _unsolved(problem) if few else solved(formed(problem), begin, ~fits(problem))
+        return _unsolved(problem) if few else solved(formed(problem), begin, taken(problem, False))
 
     def search(problem: ContactProblem, begin: Array | None) -> ContactSolution:
         if not gathers(problem):

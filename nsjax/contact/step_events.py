@@ -30,7 +30,8 @@ class StepEvents:
         found: approaching contacts.
         report: report on all contacts.
         shifts: (nc,) bool, events whose times move.
-        rate: (nc,) rates of their event functions.
+        late: (nc,) times from the impacts to the state at which contacts are looked at [s].
+        rate: (nc,) rates of the event functions.
         aside: (nv, nc) see `nsjax.contact.event_motion.EventMotion`.
         turning: (nc, nt) rate of change of the sliding velocity [m/s^2].
         motion: the motion before and after the events.
@@ -39,6 +40,7 @@ class StepEvents:
     found: Approach
     report: ContactReport
     shifts: Array
+    late: Array
     rate: Array
     aside: Array
     turning: Array
@@ -100,6 +102,14 @@ class _ContactView:
         reach = self.step.dt * friction_decisions.instant_uncertainty(touch.bounced, e, system.islands)
         motion = motion_around(self._around(r, report.touch, f, aside), apart(found), reach)
         shifts, rate, bits = found.impacts, found.rates, report.notes
+        # gap(q + c dt v) changes along the motion by W (v + c dt a), its rate by W a and the curvature
+        change = matvec(every(f.rows.wt, count, 1), motion.a_before)[:count:d]
+        around = self.contacts.around
+        bend = events.gap_curvature(self.ahead) if around is None else around.curvature
+        rate = rate + family.ahead * self.step.dt * change
+        late = jnp.where(shifts, self.gap / jnp.where(shifts, rate, 1.0), 0.0)
+        late = jnp.clip(late, -self.step.dt, self.step.dt)
+        rate = jnp.where(shifts, rate - late * (change + bend), found.rates)
         turning = jnp.zeros((system.nc, system.nt))
         if self.turns:
             v, dt, slide = self.step.state.v, self.step.dt, self.slide
@@ -118,8 +128,8 @@ class _ContactView:
         )
         bits = bits | jnp.where(struck & motion.near & jnp.any(shifts), notes.KINK, 0)
         return StepEvents(
-            found=found, report=dataclasses.replace(report, notes=bits), shifts=shifts, rate=rate,
-            aside=aside, turning=turning, motion=motion,
+            found=found, report=dataclasses.replace(report, notes=bits), shifts=shifts, late=late,
+            rate=rate, aside=aside, turning=turning, motion=motion,
         )  # fmt: skip
 
     def _around(self, r: Stepped, after: Touch, f: Formed, aside: Array) -> EventMotion:
@@ -202,8 +212,9 @@ def look_at(family: Family, step: Step, contacts: Contacts, r: Stepped, f: Forme
     new = jnp.any(contacts.active & ~touch.held) | jnp.any(slow)
     found = branch(new, lambda _: look.approach(), lambda _: events.no_approach(system), None)
     report = look.report(r, found)
+    none = jnp.zeros(system.nc)
     quiet = StepEvents(
-        found=found, report=report, shifts=jnp.zeros(system.nc, bool), rate=jnp.zeros(system.nc),
+        found=found, report=report, shifts=jnp.zeros(system.nc, bool), late=none, rate=none,
         aside=jnp.zeros_like(no_motion(system).along), turning=jnp.zeros((system.nc, system.nt)),
         motion=no_motion(system),
     )  # fmt: skip

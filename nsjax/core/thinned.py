@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -40,7 +41,7 @@ def thinned(loop: Any) -> Callable[..., list[Array]]:
         return list(loop.primitive.bind(*operands, **loop.params))
 
     @plain.def_vmap
-    def batch(size: int, batched: Sequence[bool], *operands: Array) -> tuple[list[Array], list[bool]]:
+    def together(size: int, batched: Sequence[bool], *operands: Array) -> tuple[list[Array], list[bool]]:
         axes = [0 if x else None for x in batched]
         first = ahead + body
         carry = [
@@ -48,36 +49,58 @@ def thinned(loop: Any) -> Callable[..., list[Array]]:
             for x, b in zip(operands[first:], batched[first:], strict=True)
         ]
         own = [0] * len(carry)
-        alive = jax.vmap(lambda *x: going(*x)[0], (*axes[:ahead], *own))
-        moved = jax.vmap(lambda *x: step(*x), (*axes[ahead:first], *own))
-        found = _run(size, alive, moved, operands[:ahead], operands[ahead:first], axes[:first], carry)
+        batch = _Batch(
+            alive=jax.vmap(lambda *x: going(*x)[0], (*axes[:ahead], *own)),
+            moved=jax.vmap(lambda *x: step(*x), (*axes[ahead:first], *own)),
+            constants=(operands[:ahead], operands[ahead:first]),
+            axes=(axes[:ahead], axes[ahead:first]),
+        )
+        found = _run(batch, size, carry)
         return found, [True] * len(found)
 
     return plain
 
 
-def _run(
-    size: int, alive: Callable[..., Array], moved: Callable[..., list[Array]], ahead: Sequence[Array],
-    body: Sequence[Array], axes: Sequence[int | None], carry: list[Array],
-) -> list[Array]:  # fmt: skip
+@dataclasses.dataclass(frozen=True)
+class _Batch:
+    """Functions of a batch of loops.
+
+    Args:
+        alive: ``(constants, carry) -> (lanes,) bool``, lanes that go on.
+        moved: ``(constants, carry) -> carry`` after a pass.
+        constants: those of both functions.
+        axes: their axes of lanes, None where all lanes share a value.
+    """
+
+    alive: Callable[..., Array]
+    moved: Callable[..., list[Array]]
+    constants: tuple[Sequence[Array], Sequence[Array]]
+    axes: tuple[Sequence[int | None], Sequence[int | None]]
+
+
+def _run(batch: _Batch, size: int, carry: list[Array]) -> list[Array]:
     """The loop over a batch of ``size`` lanes, which ends in smaller and smaller batches."""
     few = size // KEPT if size // KEPT >= LEAST else 0
+    ahead, body = batch.constants
 
-    def ahead_of(both: tuple[Array, list[Array]]) -> Array:
+    def more(both: tuple[Array, list[Array]]) -> Array:
         return jnp.sum(both[0]) > few
 
     def advance(both: tuple[Array, list[Array]]) -> tuple[Array, list[Array]]:
         live, carry = both
-        new = [_chosen(live, x, y) for x, y in zip(moved(*body, *carry), carry, strict=True)]
-        return alive(*ahead, *new), new
+        new = [_chosen(live, x, y) for x, y in zip(batch.moved(*body, *carry), carry, strict=True)]
+        return batch.alive(*ahead, *new), new
 
-    live, carry = lax.while_loop(ahead_of, advance, (alive(*ahead, *carry), carry))
+    live, carry = lax.while_loop(more, advance, (batch.alive(*ahead, *carry), carry))
     if not few:
         return carry
     places = jnp.nonzero(live, size=few, fill_value=size)[0]
     some = functools.partial(jnp.take, indices=jnp.minimum(places, size - 1), axis=0)
-    parts = [x if axis is None else some(x) for x, axis in zip((*ahead, *body), axes, strict=True)]
-    left = _run(few, alive, moved, parts[: len(ahead)], parts[len(ahead) :], axes, [some(x) for x in carry])
+    parts = tuple(
+        [x if axis is None else some(x) for x, axis in zip(held, axes, strict=True)]
+        for held, axes in zip(batch.constants, batch.axes, strict=True)
+    )
+    left = _run(dataclasses.replace(batch, constants=parts), few, [some(x) for x in carry])
     return [x.at[places].set(y, mode="drop") for x, y in zip(carry, left, strict=True)]
 
 

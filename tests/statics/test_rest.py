@@ -125,8 +125,9 @@ def test_what_has_no_rest_is_refused() -> None:
             spring("k", ("ground", (0.0, 1.0)), "b", stiffness=5.0),
             contact("foot", sphere("b", 0.1), plane()),
         ), guess={"b": (0.0, 0.5, 0.0)})  # fmt: skip
-    with pytest.raises(InputError, match="numbers are traced, and the search has no derivatives; assemble "
-                                         "with plain numbers, and give the position as start"):  # fmt: skip
+    with pytest.raises(
+        InputError, match=r"traced, and the search has no derivatives; .* outside of jax\.jit"
+    ):
         jax.jit(lambda m: assemble(
             body("rod", mass=m, inertia=0.1, com=0.5), hinge("pin", "ground", "rod"), gravity=9.81,
             start="equilibrium",

@@ -248,7 +248,7 @@ def _meet(
 ) -> Any:  # fmt: skip
     """A step in which contacts may act, and the report on its contacts."""
     family = Family(
-        predict=midpoint, held=held_contacts, corrects=method.corrects, turns=True, laws=0.5,
+        predict=midpoint, held=held_contacts, corrects=method.corrects, turns=True, ahead=0.5, laws=0.5,
         **derivatives(run.scheme),
     )  # fmt: skip
 

@@ -366,7 +366,7 @@ def _through_events(step: Step, at: SystemState) -> tuple[Stepped, ContactReport
     wanted = derivatives(step.scheme)
     if without_responses(step.system):
         wanted = wanted | {"derivative": False}
-    family = Family(predict=_ahead, held=held_or_acting, corrects=True, turns=True, **wanted)
+    family = Family(predict=_ahead, held=held_or_acting, corrects=True, turns=True, ahead=1.0, **wanted)
 
     def respond(step: Step, _: Contacts) -> tuple[Stepped, None]:
         return _respond(step), None
