@@ -96,11 +96,11 @@ def _run(batch: _Batch, size: int, carry: list[Array]) -> list[Array]:
         return carry
     places = jnp.nonzero(live, size=few, fill_value=size)[0]
     some = functools.partial(jnp.take, indices=jnp.minimum(places, size - 1), axis=0)
-    parts = tuple(
-        [x if axis is None else some(x) for x, axis in zip(held, axes, strict=True)]
-        for held, axes in zip(batch.constants, batch.axes, strict=True)
-    )
-    left = _run(dataclasses.replace(batch, constants=parts), few, [some(x) for x in carry])
+    held = [
+        [x if axis is None else some(x) for x, axis in zip(own, axes, strict=True)]
+        for own, axes in zip(batch.constants, batch.axes, strict=True)
+    ]
+    left = _run(dataclasses.replace(batch, constants=(held[0], held[1])), few, [some(x) for x in carry])
     return [x.at[places].set(y, mode="drop") for x, y in zip(carry, left, strict=True)]
 
 
