@@ -19,6 +19,7 @@ import numpy as np
 
 from ..common import Numbers
 from . import child
+from .lanes import states_of as of_robots
 from .side_by_side import Row
 
 LANES = (64, 4_096, 65_536)
@@ -53,19 +54,16 @@ def _problem(name: str) -> tuple[Any, float]:
 
 def states_of(name: str, lanes: int, file: str) -> Numbers:
     """Saves ``q, v`` of all lanes to a file."""
+    if name != CRANK:
+        return of_robots(name, lanes, file)
     import nsjax
-    from nsjax import schemes
 
-    from . import robots
+    from . import steps
 
     nsjax.configure()
-    problem, dt = _problem(name)
-    count, every = (100_000, 20) if name == CRANK else (robots.LANDING, 1)
-    system, params, state = problem
-    run = nsjax.simulate(system, params, state, schemes.moreau(), dt=dt, steps=count, every=every)
-    q, v = child.lane_states(lanes, run)
+    q, v = child.lane_states(lanes, steps.simulate(100_000, 20))
     np.savez(file, q=q, v=v)
-    return {"closed": float(np.mean(np.sum(np.asarray(run.gap_min) <= 0.0, axis=1)))}
+    return {}
 
 
 def _timed(call: Callable[[], Any]) -> tuple[float, float]:

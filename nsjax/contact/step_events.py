@@ -108,7 +108,7 @@ class _ContactView:
         bend = events.gap_curvature(self.ahead) if around is None else around.curvature
         rate = rate + family.ahead * self.step.dt * change
         late = jnp.where(shifts, self.gap / jnp.where(shifts, rate, 1.0), 0.0)
-        late = jnp.clip(late, -self.step.dt, self.step.dt)
+        late = jnp.clip(late, -self.step.dt, self.step.dt)  # a contact is seen in the step of its impact
         rate = jnp.where(shifts, rate - late * (change + bend), found.rates)
         turning = jnp.zeros((system.nc, system.nt))
         if self.turns:

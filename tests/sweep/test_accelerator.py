@@ -92,3 +92,32 @@ def test_contact_problems_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.all(one.residual <= 1e-11)
     assert np.all(found.residual <= 1e-11)
     np.testing.assert_allclose(found.x, one.x, rtol=1e-7, atol=1e-7)
+
+
+def test_derivatives_of_a_batch_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through impacts, forward and in reverse, as on a GPU: those of the lanes one after the other."""
+    ball, heights = models.bouncing_ball(), jnp.linspace(0.01, 0.1, 40)[:, None]
+
+    def total(q: Any) -> Any:
+        found = nsjax.sweep(
+            ball, schemes.moreau(), {"state.q": q}, reduce=at_end, dt=1e-3, steps=200, every=200
+        )
+        return jnp.sum(found.values[0]), found.values[1]
+
+    made = []
+    for backend in ("cpu", "gpu"):
+        monkeypatch.setattr(jax, "default_backend", lambda name=backend: name)
+        # a function of its own for each, which traces anew
+        back, hits = jax.jit(jax.grad(lambda q: total(q), has_aux=True))(heights)
+        along = jax.jit(lambda q: jax.jvp(lambda q: total(q)[0], (q,), (jnp.ones_like(q),))[1])(heights)
+        made.append((back, along))
+        assert np.sum(hits) > len(heights)
+    (back, along), (there, along_there) = made
+    # rounding of 200 steps, which impacts amplify
+    np.testing.assert_allclose(there, back, rtol=1e-9)
+    np.testing.assert_allclose([along, along_there, np.sum(there)], np.sum(back), rtol=1e-9)
+
+
+def at_end(run: nsjax.Trajectory) -> Any:
+    """Velocity at the end, and all impacts."""
+    return run.v[-1], jnp.sum(run.impacts)
