@@ -99,7 +99,8 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
       the time integrals ``P`` of the forces with the scheme's own weights (mixed framework). These do
       the work ``P.(W' v_i + W' v^-)/2``; ``Lambda = impulse - dt force`` and ``v^- = v^+ - M^-1 W
       Lambda``. In a step with an impact the integral of the forces is separated from the impulse to first
-      order only, which moves work between the two and does not change their sum.
+      order only. This moves work between the two; their sum changes by O(dt^3) in such a step, and only
+      where constraints or other contacts carry forces.
     * ``"mean"``, ``"midpoint"``: one impulse over the step, directions ``W`` at ``q_i + dt/2 v_i``
       (Moreau, theta-method, decoupled GGL) or midway between ``q_i`` and ``q_{i+1}`` (unified GGL). Its
       work with the mean of ``v_i`` and ``v_{i+1}`` is that of the step's momentum balance. It counts as
@@ -126,8 +127,9 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
 
     Accuracy: the residual is of the scheme's order between impacts. It vanishes to rounding for impulses
         of ``"end"``, and for the theta-method with ``theta = 1/2`` and Newmark's trapezoidal rule with
-        constant mass and directions and linear forces. In a step with an impact, ``"mean"`` has a residual
-        of O(dt) from non-potential forces and varying mass or directions.
+        constant mass and directions and linear forces, apart from the O(dt^3) of impacts (see ``"end"``).
+        In a step with an impact, ``"mean"`` has a residual of O(dt) from non-potential forces and varying
+        mass or directions.
         At a located impact it is O(dt^2), as at slow ones that are left to the scheme inside, with impulses
         of O(dt). It is O(dt) without an impact list and where a step has impacts at several instants.
 

@@ -26,7 +26,6 @@ class SchemeEntry:
         summary: description in one line.
         friction: whether it solves Coulomb friction.
         position_level: whether it fulfils contact and constraint laws on position level.
-        time_dependence: whether it accepts moving walls and prescribed motions.
         singular_mass: whether it accepts a singular mass matrix.
         stability_limit: largest stable ``omega dt`` of an undamped oscillator; None: unconditionally
             stable.
@@ -42,7 +41,6 @@ class SchemeEntry:
     summary: str
     friction: bool = True
     position_level: bool = False
-    time_dependence: bool = True
     singular_mass: bool = False
     stability_limit: float | None = None
 

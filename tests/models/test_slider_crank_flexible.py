@@ -305,7 +305,7 @@ def test_structured_and_dense_matrices_make_the_same_derivatives() -> None:
     gap = float(np.min(equations(base.system, base.params, q, v, v)["gap"]))
     # the wall, which comes at 0.84 m/s, is moved to where it is struck half way
     dt, steps = 1e-8, 200
-    clearance = base.params.clearance - 2.0 * (gap - 0.42 * dt * steps)
+    clearance = base.params.clearance - (gap - 0.42 * dt * steps)
     s, names = schemes.moreau(), ("young", "rod_mass", "restitution")
     weights = np.random.default_rng(1).normal(size=2 * q.size)
 

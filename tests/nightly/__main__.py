@@ -77,12 +77,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--report", type=pathlib.Path, default=ROOT / "results" / "nightly.json")
     parser.add_argument("--slow", action="store_true", help="only tests that the test command leaves out")
     parser.add_argument("--show", action="store_true", help="print the report and run nothing")
+    parser.add_argument("--sample", action="store_true", help="one case of every test function, by commit")
     given = parser.parse_args(arguments)
     state, known, tests = (
         commit(),
         report.read(given.report),
         collected(given.paths, "slow" if given.slow else ""),
     )
+    tests = pieces.sample(tests, state.rstrip("+")) if given.sample else tests
     left = [test for test in tests if test not in known or known[test].commit != state]
     todo = pieces.pieces(left, known, 3600 * given.hours * given.processes)
     for k, piece in enumerate([] if given.show else todo[: given.pieces]):

@@ -1,7 +1,8 @@
-"""Tests dealt to pieces of about equal length."""
+"""Tests dealt to pieces of about equal length, and a sample of them."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 from tests.nightly.report import Report
@@ -36,3 +37,11 @@ def pieces(tests: Sequence[str], report: Report, seconds: float) -> list[list[st
             found[-1] += part
             left -= need
     return found
+
+
+def sample(tests: Sequence[str], seed: str) -> list[str]:
+    """One case of every test function, in the order of the tests; another seed draws other cases."""
+    cases: dict[str, list[str]] = {}
+    for test in tests:
+        cases.setdefault(test.partition("[")[0], []).append(test)
+    return [random.Random(f"{seed} {function}").choice(whole) for function, whole in cases.items()]

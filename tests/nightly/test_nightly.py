@@ -6,7 +6,7 @@ import json
 import pathlib
 
 from tests.nightly.__main__ import collected, run_piece
-from tests.nightly.pieces import UNKNOWN, pieces
+from tests.nightly.pieces import UNKNOWN, pieces, sample
 from tests.nightly.report import Record, gathered, read, told, write
 
 
@@ -18,6 +18,15 @@ def test_files_stay_together_and_no_test_is_lost() -> None:
     assert found[0] == tests[:4]
     assert [len(piece) for piece in found] == [4, 1, 1, 1, 1, 4]  # those of b are longer than a piece
     assert pieces([], known, 10.0) == []
+
+
+def test_a_sample_has_one_case_of_every_function_and_changes_with_the_commit() -> None:
+    tests = [f"a.py::test_{name}[{k}-x[0]]" for name in "ab" for k in range(50)] + ["b.py::test_a"]
+    found = sample(tests, "abc")
+    assert [x.partition("[")[0] for x in found] == ["a.py::test_a", "a.py::test_b", "b.py::test_a"]
+    assert set(found) < set(tests)
+    assert sample(tests, "abc") == found
+    assert {sample(tests, str(k))[0] for k in range(1000)} == set(tests[:50])
 
 
 def test_a_report_is_kept_and_told(tmp_path: pathlib.Path) -> None:
