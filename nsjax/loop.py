@@ -92,7 +92,7 @@ def begin_run(
         if watched:
             at = State(t=follow.origin, q=state.q, v=state.v)
             look = frozen(SystemState(system=system, params=params, state=at))
-            bits = jammed_at_start(criteria_of(scheme), look)
+            bits = jammed_at_start(criteria_of(scheme), look, closed_at_start(system, params, at))
     else:
         same = carry.dt == dt
         follow = Continuation(

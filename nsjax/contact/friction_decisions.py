@@ -11,7 +11,7 @@ from nsjax import notes
 from nsjax.contact.criteria import Criteria
 from nsjax.contact.events import Touch, held_or_hopping, normals
 from nsjax.core.branches import branch
-from nsjax.core.operators import touching
+from nsjax.core.operators import acting
 from nsjax.core.step import SystemState, formed
 from nsjax.linalg import Blocks, summed
 from nsjax.math import direction, norm
@@ -107,14 +107,13 @@ def _own_rates(normal: Any, response: Any, nc: int, d: int) -> Array:
     return jnp.sum(normal.T[:, :, None] * back, axis=0)
 
 
-def jammed_at_start(criteria: Criteria, at: SystemState) -> Array:
-    """`jammed` for contacts that slide at the start of a run."""
+def jammed_at_start(criteria: Criteria, at: SystemState, closed: Array) -> Array:
+    """`jammed` for those of the ``closed`` contacts (nc,) that slide at the start of a run."""
     system = at.system
     if not system.nt:
         return jnp.zeros(system.nc, int)
     slip = at.slip()
-    closed = touching(system, at.t, at.q, at.params, at.gap(), 0.0)
-    closed = closed & sliding(criteria, slip, at.v)
+    closed = acting(system, at.t, at.q, at.params, closed) & sliding(criteria, slip, at.v)
     normal = jnp.where(closed, 1.0, 0.0)[:, None]
     tangential = -normal * at.friction()[:, None] * direction(slip)
     return jammed(at, jnp.concatenate([normal, tangential], axis=1))

@@ -82,10 +82,7 @@ class SolverSettings:
 
     def solve(self, problem: ContactProblem, start: Array | None = None) -> ContactSolution:
         """The answer of a problem, by an iteration from the impulses ``start`` (m,), if they are given."""
-        return solve(
-            problem, tolerance=self.tolerance, max_iterations=self.max_iterations, method=self.method,
-            start=start,
-        )  # fmt: skip
+        return _answer(problem, self.tolerance, self.max_iterations, self.method, start)
 
 
 Settings = tuple[Array, Array, Array | None]
@@ -300,7 +297,8 @@ def solve(
             ``"auto_rare"`` and ``"auto_few"`` without islands; the others begin at zero. None: zero.
 
     Returns:
-        The answer with its certificate; ``residual > tolerance`` means not solved.
+        The answer with its certificate; the problem is solved where ``residual <= tolerance``. The residual
+        is nan where a contact that takes part, or a bilateral row, has a velocity that is no number.
 
     Raises:
         InputError: for an unknown method, and one that needs all rows of every contact where some are
@@ -325,6 +323,22 @@ def solve(
         >>> answer.x.round(9).tolist()
         [1.081081081, -0.540540541]
     """
+    found = _answer(problem, tolerance, max_iterations, method, start)
+    # an iteration takes a contact without a number as open: its laws compare, and comparisons are false
+    u = problem.velocity(found.x)
+    rows = jnp.isnan(problem.contacts(u)) & problem.mask[:, None]
+    bad = jnp.any(rows) | jnp.any(jnp.isnan(problem.bilateral(u)))
+    return dataclasses.replace(found, residual=jnp.where(bad, jnp.nan, found.residual))
+
+
+def _answer(
+    problem: ContactProblem,
+    tolerance: Array | float,
+    max_iterations: Array | int,
+    method: str,
+    start: Array | None,
+) -> ContactSolution:
+    """`solve`, which takes a contact without a number as open; a time step finds that in its state."""
     if method not in _SOLVERS:
         raise InputError(f"solve: unknown method {method!r}; {nearest(method, _SOLVERS)}")
     if not problem.free.shape[0]:

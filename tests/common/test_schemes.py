@@ -178,9 +178,7 @@ def check_kernel(scheme: str, model: str, gradient: str) -> None:
     """A LAPACK call, scatter, sort or library product in the loop costs a factor six, silently."""
     s, problem, dt = setting(scheme, model)
     text = loop_text(problem, dataclasses.replace(s, gradient=gradient), dt)
-    # 48 rows at once, of two levels or two stages: above `INLINE_LIMIT` the library is faster
-    library = model == "block" and scheme in ("ed_alpha", "ggl_unified")
-    assert bool(BLOCKERS.findall(text)) == library
+    assert BLOCKERS.findall(text) == []
     # An implicit step of the spatial block touches more bytes than configure() lets into one kernel: as
     # one it compiles twice as long. Nothing in it blocks the kernel, as the line above checks.
     if model != "block" or scheme in ("moreau", "half_explicit"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import Labels, State, System, schemes, status
+from nsjax import Labels, State, System, notes, schemes, status
 from nsjax.contact import ContactProblem, solve
 from nsjax.contact.law import ContactLaw
 from tests.points import no_force, unit_mass
@@ -72,3 +72,27 @@ def test_a_run_names_the_jam() -> None:
     assert np.max(np.abs(traj.impulse_normal)) < 100.0
     assert np.max(np.abs(traj.constraint_impulse)) < 200.0
     assert "jammed" in str(traj)
+
+
+@pytest.mark.parametrize("above", [0.0, 3e-17, 1e-9])
+def test_a_start_that_slides_above_the_jamming_limit_is_noted(above: float) -> None:
+    """A rod slides on its leading end: ``1/m + x^2/I < mu x y/I``. A gap of rounding touches, a real one
+    does not.
+    """
+    x, y, inertia, friction = 0.3, 0.4, 0.02, 1.5
+    assert 1.0 + x * x / inertia < friction * x * y / inertia
+
+    def rod_gap(t, q, p):
+        return (q[1] + jnp.sin(q[2]) * x - jnp.cos(q[2]) * y)[None]
+
+    def rod_slip(t, q, v, p):
+        return (v[0] + v[2] * (jnp.cos(q[2]) * y - jnp.sin(q[2]) * x))[None, None]
+
+    rod = System(
+        nq=3, nv=3, nc=1, nt=1, mass=lambda q, p: jnp.diag(jnp.array([1.0, 1.0, inertia])),
+        force=lambda t, q, v, p: jnp.array([0.0, -9.81, 0.0]), gap=rod_gap, slip=rod_slip,
+        law=lambda p: ContactLaw(restitution=jnp.zeros(1), friction=jnp.full(1, friction)),
+    )  # fmt: skip
+    start = State(t=0.0, q=np.array([0.0, y + above, 0.0]), v=np.array([1.0, 0.0, 0.0]))
+    traj = nsjax.simulate(rod, {}, start, schemes.moreau(), dt=1e-6, steps=1, notes=True)
+    assert bool(traj.notes[0, 0] & notes.JAMMED) == (above < 1e-12)

@@ -345,3 +345,22 @@ def test_all_fclib_problems(reference_data) -> None:
     # Asymmetric data (2.5e-3), friction 1, rank 743 of 1389: not solved; what is reached depends on
     # rounding (4e-6 to 8e-5 seen). The bound is what plain Gauss-Seidel reaches in 20 s, 9e-4.
     assert reached["RockPile_tob1"] <= 9e-4
+
+
+@pytest.mark.parametrize("method", ["auto", "newton", "gauss_seidel"])
+@pytest.mark.parametrize("where", ["free", "delassus"])
+def test_a_contact_without_a_number_is_no_answer(where: str, method: str) -> None:
+    """Of two blocks that land, the first has a velocity or a mass that is no number."""
+    free, delassus = np.array([-1.0, 0.3, -1.0, 0.3]), np.diag([1.0, 1.2, 1.0, 1.2])
+    if where == "free":
+        free[0] = np.nan
+    else:
+        delassus[0, 0] = np.nan
+    problem = ContactProblem(
+        nc=2, nt=1, nb=0, delassus=jnp.asarray(delassus), free=jnp.asarray(free),
+        friction=jnp.full(2, 0.5), mask=jnp.array([True, True]),
+    )  # fmt: skip
+    assert not solve(problem, method=method).residual <= 1e-11
+    alone = dataclasses.replace(problem, mask=jnp.array([False, True]))
+    if where == "free":  # a contact that takes no part may hold anything
+        assert solve(alone, method=method).residual <= 1e-11
