@@ -17,7 +17,7 @@ from nsjax.contact.events import Touch, frozen
 from nsjax.contact.few_contacts import begin_with_all, narrow_to_chosen, widen_to_all
 from nsjax.contact.friction_decisions import jammed_at_start
 from nsjax.core.blocks import StepBlocks, scan_blocks
-from nsjax.core.branches import repeat_for
+from nsjax.core.branches import branch, repeat_for
 from nsjax.core.chosen import WholeMemory, widen
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.pairs import REFUSED_GRADIENT, PairMemory
@@ -86,7 +86,7 @@ def begin_run(
     watched = bool(system.nc) and bool({"notes", "margin"} & set(program.keep)) and system.pairs is None
     bits = jnp.zeros(system.nc, int)
     if carry is None:
-        params, start = _first_carry(program, scheme, params, state, dt)
+        params, start = _first_carry(prepare_run(program, scheme, params, dt), state)
         origin, index = jnp.asarray(state.t), jnp.asarray(0, int)
         follow = Continuation(carry=start, origin=origin, index=index, dt=dt, **_scheme_fields(scheme))
         if watched:
@@ -122,11 +122,20 @@ def begin_run(
     return jax.tree.map(lambda x: lax.convert_element_type(x, jnp.result_type(x)), run)
 
 
-def _first_carry(
-    program: LoopProgram, scheme: Scheme, params: PyTree, state: State, dt: Array
-) -> tuple[PyTree, Carry]:
+def begin_with_inputs(setup: RunSetup, run: RunState) -> RunState:
+    """The run, before its first step with the accelerations of the inputs of this step."""
+
+    def anew(follow: Continuation) -> Continuation:
+        _, start = _first_carry(setup, follow.carry.state)
+        by = setup.params, setup.scheme.coef, follow.carry.state, setup.dt
+        return dataclasses.replace(follow, carry=_live_carry(start, by))
+
+    return dataclasses.replace(run, next=branch(run.next.index == 0, anew, lambda x: x, run.next))
+
+
+def _first_carry(setup: RunSetup, state: State) -> tuple[PyTree, Carry]:
     """Parameters of the first step, and the carry of the scheme at its start, for all contacts."""
-    system, setup = program.system, prepare_run(program, scheme, params, dt)
+    scheme, system = setup.scheme, setup.program.system
     params = refreshed(system, jnp.asarray(state.t), state.q, setup.params)
     start = scheme.init(scheme, system_of_steps(scheme, system), params, setup.constants, state)
     if system.chosen is not None:

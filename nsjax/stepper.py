@@ -30,7 +30,7 @@ from nsjax.core.quantities import ROWS, RowQuantities
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State
 from nsjax.core.tables import KINDS, Segment
-from nsjax.loop import LoopProgram, RunSetup, RunState, begin_run, prepare_run, run_row
+from nsjax.loop import LoopProgram, RunSetup, RunState, begin_run, begin_with_inputs, prepare_run, run_row
 from nsjax.sensors import needed_rows, read, row_output
 from nsjax.step_batch import StepBatch
 from nsjax.types import Array, PyTree, record
@@ -168,8 +168,13 @@ class Stepper:
             params = dataclasses.replace(params, signals=self._segments(carry, last))
         elif u is not None and np.size(u):
             raise InputError("step: u is given, but the stepper has no inputs; name them in inputs=")
-        blocks = StepBlocks(self.substeps, self.scheme.stores_solutions)
-        run, row = run_row(self._setup(params, constants), carry.run, self.substeps, blocks)
+        blocks, setup = (
+            StepBlocks(self.substeps, self.scheme.stores_solutions),
+            self._setup(params, constants),
+        )
+        begins = bool(self.names) and self.scheme.accelerations is not None
+        run = begin_with_inputs(setup, carry.run) if begins else carry.run
+        run, row = run_row(setup, run, self.substeps, blocks)
         return StepperCarry(run=run, last=last, own=carry.own), self._row(params, run, row)
 
     def observe(self, carry: StepperCarry) -> StepRow:
@@ -341,8 +346,8 @@ def stepper(
         InputError: for an unknown input, output or quantity, before any work.
 
     Limits: steps have derivatives in any case; these cost nothing if they are not used. For inputs the
-    limits of `nsjax.driven` hold. Accelerations and joint forces as outputs of mechanisms with
-    constraints call a library in every step, which is then no longer one kernel.
+    limits of `nsjax.driven` hold, also that of held inputs that jump. Accelerations and joint forces as
+    outputs of mechanisms with constraints call a library in every step, which is then no longer one kernel.
 
     Example:
         >>> import jax, jax.numpy as jnp, nsjax

@@ -211,6 +211,10 @@ def driven(problem: Problem, inputs: Mapping[str, Any]) -> Problem:
     Limits: systems whose structure promises to be constant, and contacts that change from step to step
     (`System.pairs`), take none. The run refuses an input on which constants depend that its scheme computes
     once. Everything that inputs change is computed in every step.
+    A held input that jumps acts late in schemes whose steps begin with the acceleration of the step before
+    (generalized-alpha, HHT, Newmark, Bathe, nonsmooth generalized-alpha): where the acceleration jumps by
+    ``da``, the velocity stays behind by ``dt da / 2`` (Bathe: ``dt da / 3``) from then on. Linear inputs
+    have no jumps, and the other schemes no delay.
 
     Example:
         >>> import nsjax

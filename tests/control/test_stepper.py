@@ -12,6 +12,7 @@ import pytest
 
 import nsjax
 from nsjax import InputError, models, schemes
+from nsjax.multibody import actuator, assemble, body, slide
 from tests.common.kernel import USERS
 from tests.control.mechanisms import arm, hopper
 
@@ -48,6 +49,27 @@ def test_steps_are_those_of_a_run(scheme: nsjax.Scheme, coordinates: str, dimens
     assert np.max(np.abs(steps.force_normal - run.force_normal[1:])) < 1e-7
     assert np.array_equal(steps.impacts, run.impacts[1:])
     assert float(carry.state.t) == run.t[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "delay"),
+    [("generalized_alpha", 0.5), ("nsga_coupled", 0.5), ("bathe", 1 / 3), ("ed_alpha", 0.0)],
+)
+def test_the_first_input_acts_from_the_start(name: str, delay: float) -> None:
+    """Schemes that carry an acceleration begin with that of the first input: a cart of 2 kg, without
+    contacts, is pushed with 3 N, and with none by default. A jump to 6 N acts late, by the documented part
+    of a step.
+    """
+    cart = assemble(
+        body("cart", mass=2.0, inertia=0.1), slide("rail", "ground", "cart"), actuator("push", "rail", 0.0)
+    )
+    stepper = nsjax.stepper(cart, schemes.REGISTRY[name].factory(), 1e-2, inputs=["push"])
+    _, steps = rolled(stepper, np.where(np.arange(40)[:, None] < 20, 3.0, 6.0))
+    t = np.asarray(steps.t[:20])
+    np.testing.assert_allclose(steps.v[:20, 0], 1.5 * t, rtol=1e-12)
+    np.testing.assert_allclose(steps.q[:20, 0], 0.75 * t**2, rtol=1e-12)
+    # the filter of generalized-alpha forgets by its spectral radius of 0.8 or less in a step
+    assert float(steps.v[-1, 0]) == pytest.approx(0.9 - delay * 1e-2 * 1.5, abs=0.8**20 * 1e-2 * 1.5)
 
 
 def test_linear_inputs_and_several_steps_of_the_scheme() -> None:
