@@ -54,24 +54,17 @@ _forces: list[tuple[float, float, float]] = []
 _gaps: list[float] = []
 
 
-def _plain(*values: Any) -> bool:
-    """Whether the values are numbers, not tracers of a derivative."""
-    return not any(isinstance(value, jax.core.Tracer) for value in values)
-
-
 def _mass(q: Any, p: Any) -> Any:
     return jnp.eye(1)
 
 
 def _force(t: Any, q: Any, v: Any, p: Any) -> Any:
-    if _plain(t, q, v):
-        _forces.append((float(t), float(q[0]), float(v[0])))
+    jax.debug.callback(lambda t, q, v: _forces.append((float(t), float(q), float(v))), t, q[0], v[0])
     return -q
 
 
 def _gap(t: Any, q: Any, p: Any) -> Any:
-    if _plain(t, q):
-        _gaps.append(float(t))
+    jax.debug.callback(lambda t: _gaps.append(float(t)), t)
     return q + 10.0  # never closed
 
 
@@ -103,9 +96,11 @@ def grid(scheme: Scheme) -> Grid:
     with jax.disable_jit():
         constants = scheme.prepare(scheme, OSCILLATOR, (), dt)
         carry = _known(scheme.init(scheme, OSCILLATOR, (), constants, state))
+        jax.effects_barrier()
         _forces.clear()
         _gaps.clear()
         carry, _ = scheme.step(scheme, OSCILLATOR, (), constants, carry, dt)
+    jax.effects_barrier()
     last = {_abscissa(t): Stage(_abscissa(t), q, v, -q) for t, q, v in _forces}
     q, v = float(carry.state.q[0]), float(carry.state.v[0])
     return Grid(
