@@ -304,11 +304,12 @@ def solve(
         InputError: for an unknown method, and one that needs all rows of every contact where some are
             left out.
 
-    Limits: where contacts depend on each other (``G`` singular) individual impulses are not unique,
-    but velocities are; each Newton step is the smallest one, so that the answer found depends on the path
-    of the iteration. For strong coupling of friction and normal impulses Coulomb's law itself can have
-    several answers, or none: the residual is then infinite, the impulses are a compromise (``"auto"``
-    alone).
+    Limits: where contacts depend on each other (``G`` singular) individual impulses are not unique; each
+    Newton step is the smallest one, so that the answer found depends on the path of the iteration.
+    Velocities are unique, but not where such contacts slide in several directions at once (a face that
+    turns): the distribution of the load then decides the friction torque. For strong coupling of friction
+    and normal impulses Coulomb's law itself can have several answers, or none: the residual is then
+    infinite, the impulses are a compromise (``"auto"`` alone).
 
     Source: [R&S (43)-(54)] with the exact derivative.
 

@@ -73,7 +73,8 @@ def block(
             zero.
 
     Limits: the contact forces at the single corners of a face on the plane are not unique; the motion and
-    the resultant force and torque are.
+    the resultant force and torque are, except for the friction torque of a face that slides and turns at
+    the same time.
 
     Source: [C section 4.1].
 
