@@ -84,15 +84,17 @@ def begin_run(
         coef, params, state, dt, carry = without_derivative(given, REFUSED_GRADIENT)
         scheme = dataclasses.replace(scheme, coef=coef)
     watched = bool(system.nc) and bool({"notes", "margin"} & set(program.keep)) and system.pairs is None
-    bits = jnp.zeros(system.nc, int)
+    bits, closed = jnp.zeros(system.nc, int), jnp.zeros(system.nc, bool)
     if carry is None:
         params, start = _first_carry(prepare_run(program, scheme, params, dt), state)
         origin, index = jnp.asarray(state.t), jnp.asarray(0, int)
         follow = Continuation(carry=start, origin=origin, index=index, dt=dt, **_scheme_fields(scheme))
+        if system.nc:
+            closed = closed_at_start(system, params, state)
         if watched:
             at = State(t=follow.origin, q=state.q, v=state.v)
             look = frozen(SystemState(system=system, params=params, state=at))
-            bits = jammed_at_start(criteria_of(scheme), look, closed_at_start(system, params, at))
+            bits = jammed_at_start(criteria_of(scheme), look, closed)
     else:
         same = carry.dt == dt
         follow = Continuation(
@@ -105,9 +107,6 @@ def begin_run(
     by = params, scheme.coef, state, dt
     follow = dataclasses.replace(follow, carry=_live_carry(follow.carry, by))
     none = jnp.asarray(-1, int)
-    closed = jnp.zeros(system.nc, bool)
-    if carry is None and system.nc:
-        closed = closed_at_start(system, params, state)
     failure = FirstFailure(step=none, time=jnp.zeros(()), status=jnp.asarray(0, int), contact=none)
     watch = begin_watch(system.nc, system.nt, bits) if watched else None
     timed = system.nc > 0 and "closed_time" in program.keep and scheme.gradient != "discrete"
@@ -123,7 +122,7 @@ def begin_run(
 
 
 def begin_with_inputs(setup: RunSetup, run: RunState) -> RunState:
-    """The run, before its first step with the accelerations of the inputs of this step."""
+    """The run; if it has made no step yet, the scheme starts it with the inputs of ``setup``."""
 
     def anew(follow: Continuation) -> Continuation:
         _, start = _first_carry(setup, follow.carry.state)

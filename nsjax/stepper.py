@@ -168,12 +168,10 @@ class Stepper:
             params = dataclasses.replace(params, signals=self._segments(carry, last))
         elif u is not None and np.size(u):
             raise InputError("step: u is given, but the stepper has no inputs; name them in inputs=")
-        blocks, setup = (
-            StepBlocks(self.substeps, self.scheme.stores_solutions),
-            self._setup(params, constants),
-        )
-        begins = bool(self.names) and self.scheme.accelerations is not None
-        run = begin_with_inputs(setup, carry.run) if begins else carry.run
+        setup, run = self._setup(params, constants), carry.run
+        if self._begins_anew:
+            run = begin_with_inputs(setup, run)
+        blocks = StepBlocks(self.substeps, self.scheme.stores_solutions)
         run, row = run_row(setup, run, self.substeps, blocks)
         return StepperCarry(run=run, last=last, own=carry.own), self._row(params, run, row)
 
@@ -215,6 +213,16 @@ class Stepper:
         """
         check_whole("batch: lanes", lanes, 1)
         return StepBatch(self, lanes)
+
+    @property
+    def _begins_anew(self) -> bool:
+        """Whether the first step starts from an acceleration, by inputs that `reset` did not know. Linear
+        inputs begin with those that it knew.
+        """
+        carried = self.scheme.accelerations
+        return (
+            bool(self.names) and self.hold == "held" and carried is not None and carried.carries != "none"
+        )
 
     def _setup(self, params: PyTree, constants: PyTree) -> RunSetup:
         return RunSetup(

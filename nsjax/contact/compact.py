@@ -203,17 +203,18 @@ def _places(mask: Array, size: int) -> Array | None:
     return mask[None, :] & (order[None, :] == np.arange(size)[:, None])
 
 
+SUMMED = 64
+"""Number of entries up to which a running sum is a masked one, of at most 4,096 comparisons. That of JAX is
+a reduction over windows on CPU, and from JAX 0.11 on a loop of its own on accelerators.
+"""
+
+
 def _numbered(mask: Array) -> Array:
     """Number (n,) of each true entry of ``mask`` (n,) among the true ones, from zero."""
     n = mask.shape[0]
     if n > SUMMED:
         return jnp.cumsum(mask) - 1
     return jnp.sum(jnp.where(np.tri(n, dtype=bool), mask[None, :], False), axis=1, dtype=int) - 1
-
-
-SUMMED = 64
-"""Number of entries up to which a running sum is a masked one. That of JAX is a reduction over windows on
-CPU, in several levels, and from JAX 0.11 on a loop of its own on accelerators."""
 
 
 def _numbers(place: Array | None, count: int) -> Array:

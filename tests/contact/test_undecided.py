@@ -61,3 +61,39 @@ def test_derivatives_without_load_or_bound(nt: int) -> None:
         sticks = held or grip > 0.0
         assert abs(dv[0] - (0.0 if sticks else change[0][0])) < 1e-8, draw
         assert abs(dv[1]) < 1e-8, draw
+
+
+def test_a_face_that_slides_and_turns() -> None:
+    """Four corners of a box share its weight in more than one way. Where it slides and turns at once, each
+    share has another friction torque: two answers fulfil all laws, with different velocities. Where it
+    slides alone they have the same.
+    """
+    lengths, height, mass, inertia, friction = (0.1, 0.05), 0.05, 2.0, 0.01, 0.3
+    corners = np.array([(sx * lengths[0], sy * lengths[1], -height) for sx in (1, -1) for sy in (1, -1)])
+    axes = np.eye(3)[[2, 0, 1]]  # up, and along the floor
+    rows = np.vstack([np.hstack([axes, np.cross(r, axes)]) for r in corners])
+    response = np.linalg.inv(np.diag([mass] * 3 + [inertia] * 3)) @ rows.T
+    twist = np.array([1.0, -1.0, -1.0, 1.0])  # pushes no way and turns no way
+
+    def both(spin: float) -> tuple[np.ndarray, np.ndarray]:
+        free = np.array([0.7, 0.2, -0.01, 0.0, 0.0, spin])
+        problem = ContactProblem(
+            nc=4, nt=2, nb=0, delassus=jnp.asarray(rows @ response), free=jnp.asarray(rows @ free),
+            friction=jnp.full(4, friction), mask=jnp.ones(4, bool),
+        )  # fmt: skip
+        first = solve(problem)
+        force = np.array(first.x).reshape(4, 3)
+        other = force * (1.0 + 0.2 * twist * np.min(force[:, 0]) / force[:, 0])[:, None]
+        second = solve(problem, start=jnp.asarray(other.reshape(-1)))
+        assert first.residual <= 1e-11
+        assert second.residual <= 1e-11
+        assert np.max(np.abs(second.x - first.x)) > 0.05 * np.max(force)
+        assert np.min(np.asarray(second.x).reshape(4, 3)[:, 0]) > 0.0
+        return free + response @ np.asarray(first.x), free + response @ np.asarray(second.x)
+
+    one, other = both(0.16)
+    assert np.max(np.abs(one[[2, 3, 4]])) < 1e-10
+    assert np.max(np.abs(other[[2, 3, 4]])) < 1e-10
+    assert np.max(np.abs(one - other)) > 1e-6
+    one, other = both(0.0)
+    np.testing.assert_allclose(one, other, atol=1e-10)

@@ -21,6 +21,11 @@ COMMAND = 0.5 + 0.1 * np.sin(0.05 * np.arange(STEPS))
 """Length of the leg: the hopper lands at about step 170 (0.2 m of fall less its own thrust)."""
 
 
+CART = assemble(
+    body("cart", mass=2.0, inertia=0.1), slide("rail", "ground", "cart"), actuator("push", "rail", 0.0)
+)
+
+
 def rolled(stepper: nsjax.Stepper, u: Any, start: Any = None) -> Any:
     return jax.lax.scan(stepper.step, stepper.reset() if start is None else start, u)
 
@@ -60,16 +65,25 @@ def test_the_first_input_acts_from_the_start(name: str, delay: float) -> None:
     contacts, is pushed with 3 N, and with none by default. A jump to 6 N acts late, by the documented part
     of a step.
     """
-    cart = assemble(
-        body("cart", mass=2.0, inertia=0.1), slide("rail", "ground", "cart"), actuator("push", "rail", 0.0)
-    )
-    stepper = nsjax.stepper(cart, schemes.REGISTRY[name].factory(), 1e-2, inputs=["push"])
+    stepper = nsjax.stepper(CART, schemes.REGISTRY[name].factory(), 1e-2, inputs=["push"])
     _, steps = rolled(stepper, np.where(np.arange(40)[:, None] < 20, 3.0, 6.0))
     t = np.asarray(steps.t[:20])
     np.testing.assert_allclose(steps.v[:20, 0], 1.5 * t, rtol=1e-12)
     np.testing.assert_allclose(steps.q[:20, 0], 0.75 * t**2, rtol=1e-12)
     # the filter of generalized-alpha forgets by its spectral radius of 0.8 or less in a step
     assert float(steps.v[-1, 0]) == pytest.approx(0.9 - delay * 1e-2 * 1.5, abs=0.8**20 * 1e-2 * 1.5)
+
+
+@pytest.mark.parametrize("name", ["generalized_alpha", "nsga_coupled"])
+def test_derivatives_by_the_first_input(name: str) -> None:
+    """Of the velocity ``F t / m`` of a cart by its force, forward and in reverse."""
+    stepper = nsjax.stepper(CART, schemes.REGISTRY[name].factory(), 1e-2, inputs=["push"])
+
+    def end(push: Any) -> Any:
+        return rolled(stepper, push * jnp.ones((20, 1)))[0].state.v[0]
+
+    for derivative in (jax.jacfwd, jax.jacrev):
+        assert float(jax.jit(derivative(end))(3.0)) == pytest.approx(0.1, rel=1e-12)
 
 
 def test_linear_inputs_and_several_steps_of_the_scheme() -> None:

@@ -135,7 +135,8 @@ def test_sizes_are_checked():
 @pytest.mark.parametrize("name", ["moreau", "generalized_alpha"])
 def test_cost_is_in_proportion_to_the_bodies(name):
     """From 300 to 3000 bodies at most 1.3 times linear. Chains of up to 30 to 100 bodies fit into the first
-    cache and cost less: 1.0 to 1.3 microseconds a body and step in place of 1.5 to 2.4.
+    cache and cost less: 1.0 to 1.3 microseconds a body and step in place of 1.5 to 2.5, on this day as when
+    such chains were new.
     """
     scheme = schemes.REGISTRY[name].factory()
 
