@@ -9,9 +9,9 @@ the change from known impulses ``a``::
 
 the problem is regular, and Newton's method finds its answer in a few steps.
 
-*Proximal steps*, the first way: the answer is the next ``a``. After an answer ``c`` becomes smaller, after
-a failure larger. Where ``x = a`` the laws are fulfilled, whatever ``c`` is (Rockafellar 1976, for problems
-without friction).
+*Proximal steps*, the first way: the first ``a`` are the impulses of a given start, or zero, and each answer
+is the next ``a``. After an answer ``c`` becomes smaller, after a failure larger. Where ``x = a`` the laws
+are fulfilled, whatever ``c`` is (Rockafellar 1976, for problems without friction).
 
 *Paths* from compliant contacts to rigid ones, with ``a = 0``, are the ways after it: the answer for a large
 ``c``, where contacts hardly move each other, is followed to a ``c`` so small that it is one of the rigid
@@ -166,8 +166,9 @@ def newton_by_compliance(
         return _Search(now=now, best=best, way=way, since=jnp.where(turn, 0, s.since + 1))
 
     zero, rigid, none = jnp.asarray(0, int), jnp.zeros(()), jnp.zeros_like(start.x)
+    known = start.x if unseen else none
     way = _Way(
-        compliance=rigid, each=none, last=rigid, x=none, factor=rigid, own=none, jams=zero, k=zero
+        compliance=rigid, each=none, last=rigid, x=known, factor=rigid, own=none, jams=zero, k=zero
     )  # fmt: skip
     s = repeat(unsolved, step, _Search(now=start, best=start, way=way, since=start.steps), uneven=True)
     jammed = ((s.way.jams > 0) | rows.huge(s.best.x)) & ~(s.best.residual <= tolerance)
@@ -202,9 +203,10 @@ def _onwards(s: _Search, rows: ProxRows, tolerance: Array, early: Array) -> _Way
     rigid = ((way.k >= WAYS) | (way.jams > 0)) & (lax.rem(way.k, WAYS) != 1)
     first = jnp.where(plain, FIRST, jnp.where(rigid, 0.0, SOFT))
     compliance = jnp.where(on, jnp.where(proximal, resisting, nearer), first)
+    known = jnp.where(rigid, _impulses(rows, drawn), 0.0)
     return _Way(
         compliance=compliance, each=compliance * _ratios(rows.problem, drawn),
-        last=jnp.where(on, last, 0.0), x=jnp.where(on, x, jnp.where(rigid, _impulses(rows, drawn), 0.0)),
+        last=jnp.where(on, last, 0.0), x=jnp.where(on | plain, x, known),
         factor=jnp.where(on, factor, FASTEST), own=jnp.where(solved & (way.last > GENTLE), x, way.own),
         jams=way.jams + (huge & ~on), k=k,
     )  # fmt: skip

@@ -15,9 +15,13 @@ from nsjax.types import Array
 
 
 def pair_newton(
-    problem: ContactProblem, order: PairOrder, x: Array, *, tolerance: Array, cap: Array
+    problem: ContactProblem, order: PairOrder, x: Array, *, tolerance: Array
 ) -> tuple[Array, Array, Array]:
     """Impulses (m,), Newton steps and certificate of a problem between pairs of bodies, from ``x``.
+
+    The search begins with proximal steps: where sweeps creep, the branches of contacts are undecided. 22
+    problems of a hundred spheres take a mean of 7 steps to a tolerance of 1e-3. With up to 60 plain steps
+    first, and proximal steps from zero, they took 44: nine of them cycled.
 
     The better of ``x`` and the answer is returned. Where no impulses fulfil the laws, the ``x`` of sweeps
     may be enormous: then the bounded impulses of the compliant contacts are returned.
@@ -25,15 +29,13 @@ def pair_newton(
     Args:
         problem: whose operator is `DelassusFactors` into `Paired` rows.
         order: of elimination, a narrow one.
-        x: (m,) impulses to begin with.
+        x: (m,) impulses to begin with; zero in place of enormous ones.
         tolerance: of the relative natural-map residual.
-        cap: () int, plain Newton steps, see `newton_by_compliance`.
     """
     ordered = dataclasses.replace(problem, delassus=dataclasses.replace(problem.delassus, order=order))
     before, scale = natural_residual(problem, x), impulse_scale(problem, problem.scaling())[1]
-    end, _ = newton_by_compliance(
-        ordered, beginning(ordered, x), tolerance=tolerance, max_iterations=cap, unseen=True
-    )
     huge = jnp.max(jnp.abs(x), initial=0.0) > LARGEST_RATIO * scale
+    start = beginning(ordered, jnp.where(huge, 0.0, x))
+    end, _ = newton_by_compliance(ordered, start, tolerance=tolerance, max_iterations=0, unseen=True)
     better = (end.residual < before) | (jnp.isinf(end.residual) & huge)
     return jnp.where(better, end.x, x), end.steps, jnp.where(better, end.residual, before)
