@@ -14,7 +14,7 @@ import numpy as np
 from nsjax import models
 from nsjax.core import InputError, Problem, Scheme, System, nearest
 from nsjax.core.arguments import check_is, check_one_run
-from nsjax.core.checks import is_traced
+from nsjax.core.checks import check_precision, is_traced
 from nsjax.io.codec import describe, rebuild, record_types
 from nsjax.io.continuation import as_run, continuation
 from nsjax.io.files import PathLike, replacing
@@ -140,9 +140,9 @@ def load(path: PathLike, problem: Problem | None = None, *, scheme: Scheme | Non
         A `Saved`: problem, trajectory, scheme and metadata.
 
     Raises:
-        InputError: for a missing file, a file that is not a saved run or has another schema, for a
-            problem that is missing or does not fit, and for a memory that this version cannot continue
-            without a scheme to start a new one.
+        InputError: in single precision, for a missing file, a file that is not a saved run or has another
+            schema, for a problem that is missing or does not fit, and for a memory that this version cannot
+            continue without a scheme to start a new one.
 
     Warns:
         RuntimeWarning: if the scheme started a new memory.
@@ -163,6 +163,7 @@ def load(path: PathLike, problem: Problem | None = None, *, scheme: Scheme | Non
     for name, value, cls in (("problem", problem, Problem), ("scheme", scheme, Scheme)):
         if value is not None:
             check_is("load", name, value, cls)
+    check_precision()
     arrays, content = _read(path)
     with reading(path):
         found = _rebuilt(path, arrays, content, problem, scheme)

@@ -76,6 +76,18 @@ PLACES = {
     "linalg.tridiagonal": "nsjax.linalg.tridiagonal:Tridiagonal",
     "linalg.factors": "nsjax.linalg.tridiagonal:Factors",
     "linalg.block_tridiagonal": "nsjax.linalg.structure:BlockTridiagonal",
+    "linalg.dense": "nsjax.linalg.structure:Dense",
+    "linalg.sparse": "nsjax.linalg.structure:Sparse",
+    "linalg.pattern": "nsjax.linalg.sparse:Pattern",
+    "linalg.blocks": "nsjax.linalg.blocks:Blocks",
+    "linalg.paired": "nsjax.linalg.paired:Paired",
+    "linalg.block_diagonal": "nsjax.linalg.diagonal:BlockDiagonal",
+    "linalg.block_inverse": "nsjax.linalg.diagonal:BlockInverse",
+    "linalg.saddle": "nsjax.linalg.interleaved:Saddle",
+    "linalg.interleaved": "nsjax.linalg.interleaved:Interleaved",
+    "linalg.lattice": "nsjax.linalg.lattice:Lattice",
+    "linalg.arrow": "nsjax.linalg.arrow:Arrow",
+    "linalg.eliminated_arrow": "nsjax.linalg.arrow:EliminatedArrow",
 }
 """Public name of every record, and the present path of its class."""
 
@@ -119,7 +131,7 @@ def find_record(name: str) -> type[Any]:
     run code; the module of a user's record must be imported already.
 
     Args:
-        name: from `public_name`, or a class path of version 0.1.
+        name: from `public_name`, or a class path: of version 0.1, or of a class that got its name later.
 
     Raises:
         InputError: for a record type that does not exist (any more).
@@ -129,8 +141,8 @@ def find_record(name: str) -> type[Any]:
         >>> find_record("state").__name__, find_record("nsjax.core.system:State").__name__
         ('State', 'State')
     """
-    place = PLACES.get(VERSION_0_1.get(name, name))
-    if place is None:
+    place = PLACES.get(VERSION_0_1.get(name, name), name)
+    if place not in PLACES.values():
         raise InputError(
             f"the saved record {name} does not exist in this version; read it with the "
             "version that wrote it"

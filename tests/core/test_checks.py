@@ -244,11 +244,12 @@ def test_contradictory_systems(arguments, sentence) -> None:
         nsjax.System(**{"nq": 2, "nv": 2, "force": no_force, **arguments})
 
 
-def test_single_precision_is_refused_in_a_sentence() -> None:
-    code = (
-        "import nsjax; from nsjax import models, schemes\n"
-        "nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=1)"
-    )
+@pytest.mark.parametrize(
+    "call",
+    ["nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=1)", "nsjax.load('run.npz')"],
+)
+def test_single_precision_is_refused_in_a_sentence(call: str) -> None:
+    code = f"import nsjax; from nsjax import models, schemes\n{call}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "64-bit floats are off" in done.stderr
     assert "nsjax.configure()" in done.stderr
