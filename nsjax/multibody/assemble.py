@@ -54,6 +54,7 @@ def assemble(
         gravity: a number for the downward direction (-y in the plane, -z in space), or a vector (2,) or
             (3,) [m/s^2]; None: no gravity, which then is no parameter that can be varied.
         coordinates: ``"joint"``: a tree of joints, loops closed by constraints, few unknowns.
+            Of bodies that hang together, but not on the ground, the first one given is the free one.
             ``"absolute"``: a pose for every body, joints as constraints, for long chains and all mechanisms
             with beams.
         start: ``{name: (position, velocity)}`` of bodies, or of the joints that they hang on; a single

@@ -246,7 +246,10 @@ def test_contradictory_systems(arguments, sentence) -> None:
 
 @pytest.mark.parametrize(
     "call",
-    ["nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=1)", "nsjax.load('run.npz')"],
+    [
+        "nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=1)",
+        "nsjax.load('run.npz')",
+    ],
 )
 def test_single_precision_is_refused_in_a_sentence(call: str) -> None:
     code = f"import nsjax; from nsjax import models, schemes\n{call}"

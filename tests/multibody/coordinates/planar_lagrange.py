@@ -45,7 +45,9 @@ class RandomTree:
         for k, which in enumerate(rng.permutation(len(deck))):
             self._add(rng, k, *deck[which])
         self._springs(rng)
-        order = rng.permutation(len(self.parts))
+        free = next(name for name, _, kind, _, _ in self.hung if kind == "free")
+        # of bodies that hang together freely the first one has the coordinates x, y and angle
+        order = sorted(rng.permutation(len(self.parts)), key=lambda k: self.parts[k].name != free)
         self.problem: Problem = assemble(*(self.parts[k] for k in order), gravity=GRAVITY)
         self.place = {x.split(" [")[0]: k for k, x in enumerate(self.problem.system.labels.q)}
 
