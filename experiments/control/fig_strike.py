@@ -28,7 +28,7 @@ WANT = (6.8e-3, 0.11)
 
 GUESS, SCALE, MISS = (0.0, 0.0), (5.0, 5.0), (1e-5, 1e-3)
 STEPS = (40.0, 80.0, 160.0, 320.0)
-QUICK = 80.0
+QUICK = 160.0
 TRIES = 200
 """Number of gradients of Adam."""
 
