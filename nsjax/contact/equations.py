@@ -93,6 +93,14 @@ def _speed(equations: Equations, data: PyTree, z: Array, rows: int) -> Any:
     return jacobian(lambda z: equations.rates(data, z), z, rows)
 
 
+def followed(equations: Any, active: Array, impulses: Array) -> Array:
+    """The ``active`` contacts (nc,) bool whose laws the derivative of a step follows: all of them, unless
+    the equations choose.
+    """
+    choice: Callable[[Array, Array], Array] | None = getattr(equations, "followed", None)
+    return active if choice is None else choice(active, impulses)
+
+
 def freezes(equations: Equations) -> bool:
     """Whether the equations are `Freezing` and ask for the iteration with a frozen tangent."""
     return getattr(equations, "tangent", "full") == "mass"

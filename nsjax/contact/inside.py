@@ -62,6 +62,11 @@ class InteriorEquations:
         choice: str = getattr(self.equations, "tangent", "full")
         return choice
 
+    def followed(self, active: Array, impulses: Array) -> Array:
+        """Contacts whose laws a derivative follows."""
+        choice = getattr(self.equations, "followed", None)
+        return active if choice is None else choice(active, impulses)
+
     def split(self, y: Array) -> tuple[Array, Array]:
         """``z`` and ``x``."""
         return y[: self.unknowns], y[self.unknowns :]

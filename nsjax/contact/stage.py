@@ -23,6 +23,7 @@ from nsjax.contact.equations import (
     CarriedTangent,
     Equations,
     blank,
+    followed,
     freezes,
     frozen_or_by,
     mass_tangent,
@@ -231,7 +232,8 @@ def _solver(equations: Equations, measured: int) -> Callable[[Any], Any]:
 
         # the impulses solve the contact problem: one step on their branches, without another search
         now = _values(task, z, impulses)
-        _, frozen = _contact_problem(task, now, impulses, tangent)
+        laws = dataclasses.replace(task, active=followed(task.equations, task.active, impulses))
+        _, frozen = _contact_problem(laws, now, impulses, tangent)
         contacts = newton_step(frozen, impulses)
 
         def step(live: Any, z: Array = z, impulses: Array = impulses) -> tuple[Array, Array]:

@@ -92,7 +92,8 @@ def check(name: str, system: System, seeds) -> None:
                 error = off(run.jacobian, exact)
                 assert noted or error * n < 5.0, (seed, wide, n, error)
                 assert not (wide and run.notes & notes.COUPLED), (seed, n)
-                assert not run.notes & (notes.NEAR | notes.GRAZING), (seed, wide, n)
+                # balls that strike once more within a few steps may be near an event, too
+                assert noted or not run.notes & (notes.NEAR | notes.GRAZING), (seed, wide, n)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +102,17 @@ def check(name: str, system: System, seeds) -> None:
 )
 def test_two_contacts_that_close_in_one_step(name: str) -> None:
     check(name, ALONE, range(4))
+
+
+def test_a_contact_that_another_one_pushes_back() -> None:
+    """`ggl_unified` corrects positions by the whole overlap: at the second impact the first contact, which
+    has let go, is pushed below its surface. What takes it out again must not annul the derivative.
+    """
+    p = draw(2, False)
+    exact = np.asarray(jax.jacfwd(final)(jnp.asarray(p)))
+    for n in (101, 173, 269, 1069):
+        run = sensitivity(ALONE, build, schemes.ggl_unified(), p, END, n)
+        assert off(run.jacobian, exact) * n < 1.5, n  # 0.5 to 0.7 where nothing is pushed back
 
 
 @pytest.mark.slow

@@ -143,6 +143,19 @@ class UnifiedEquations:
         parts = [velocity[:count], position[:count], velocity[count:], position[count:]]
         return jnp.concatenate(parts)
 
+    def followed(self, active: Array, impulses: Array) -> Array:
+        """Contacts whose laws a derivative follows: position laws only of contacts that carry an impulse.
+
+        A contact that has let go may be pushed back below its surface by the position correction of another
+        one. What takes it out again moves positions by as little as their error, of first order, but would
+        annul the whole derivative of the gap.
+        """
+        nc = self.system.nc if self.contacts else 0
+        if not self.position or not nc:
+            return active
+        loaded = impulses[: nc * (1 + self.nt) : 1 + self.nt] > 0.0
+        return jnp.concatenate([active[:nc], active[nc:] & loaded])
+
     def _padded(self, position: Array) -> Array:
         """Position rows with tangents added, which are zero."""
         nc, shape = (self.system.nc if self.contacts else 0), position.shape[1:]
