@@ -36,6 +36,7 @@ from nsjax.multibody.topology import (
     check_names,
     dimension_of,
     joint_topology,
+    spatial_part,
 )
 
 COORDINATES = ("joint", "absolute")
@@ -338,12 +339,22 @@ def _check_dimension(parts: tuple[Part, ...], dimension: int) -> None:
         scalar = part.kind == "body" and x.inertia is not None and np.ndim(x.inertia) == 0
         if dimension == 3 and scalar:
             raise InputError(
-                f"body {part.name!r}: inertia = {x.inertia} in a spatial mechanism; give three moments "
-                "about body axes, or a matrix; for a plane mechanism give all vectors two entries"
+                f"body {part.name!r}: inertia = {x.inertia} in a spatial mechanism ({_spatial_by(parts)}); "
+                "give three moments about body axes, or a matrix; for a plane mechanism give all vectors "
+                "two entries"
             )
         if part.kind == "contact":
             _check_shapes(part, dimension)
             turning_friction.check(part, dimension)
+
+
+def _spatial_by(parts: tuple[Part, ...]) -> str:
+    """What makes a mechanism one in space."""
+    part = spatial_part(parts)
+    if part is None:
+        return "gravity has three entries"
+    joint = part.kind in JOINTS and 2 not in JOINTS[part.kind].rows
+    return f"{part.kind} {part.name!r} " + ("is a joint of space" if joint else "has a vector of three")
 
 
 def _check_shapes(part: Part, dimension: int) -> None:

@@ -247,14 +247,18 @@ def dimension_of(parts: Iterable[Part], gravity: Any) -> int:
     """Dimension of a mechanism: 2 unless a part or the gravity is spatial."""
     if np.ndim(gravity) == 1:
         return int(np.shape(gravity)[0])
+    return 2 if spatial_part(parts) is None else 3
+
+
+def spatial_part(parts: Iterable[Part]) -> Part | None:
+    """The first part with a vector of three entries, or a joint that exists in space alone."""
     for part in parts:
         if part.kind in COUPLINGS:  # three coefficients of a polynomial are no vector of space
             continue
-        x = part.numbers
-        wide = any(np.shape(leaf)[-1:] == (3,) for leaf in _numbers(x))
+        wide = any(np.shape(leaf)[-1:] == (3,) for leaf in _numbers(part.numbers))
         if wide or (part.kind in JOINTS and 2 not in kind_of(part).rows):
-            return 3
-    return 2
+            return part
+    return None
 
 
 def _numbers(record: Any) -> list[Any]:

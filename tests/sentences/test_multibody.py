@@ -222,8 +222,24 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "scalar inertia in space": (
         lambda: mb.assemble(bar(), mb.hinge("pin", "ground", "rod", axis=(0.0, 1.0, 0.0))),
-        "inertia = 0.1 in a spatial mechanism; give three moments about body axes, or a matrix; for a "
-        "plane mechanism give all vectors two entries",
+        r"inertia = 0.1 in a spatial mechanism \(hinge 'pin' has a vector of three\); give three moments "
+        "about body axes, or a matrix; for a plane mechanism give all vectors two entries",
+    ),
+    "ball in the plane": (
+        lambda: mb.assemble(bar(), mb.ball("pin", "ground", "rod")),
+        r"in a spatial mechanism \(ball 'pin' is a joint of space\)",
+    ),
+    "gravity in space": (
+        lambda: mb.assemble(bar(), mb.hinge("pin", "ground", "rod"), gravity=(0.0, 0.0, -9.81)),
+        r"in a spatial mechanism \(gravity has three entries\)",
+    ),
+    "motions that contradict each other": (
+        lambda: mb.assemble(
+            bar(),
+            mb.hinge("pin", "ground", "rod", motion=lambda t: t),
+            mb.hinge("pin2", "ground", "rod", at=(1.0, 0.0), on=(1.0, 0.0)),
+        ),
+        "prescribed motions and couplings contradict each other: no velocities fulfil",
     ),
     "no part": (lambda: mb.assemble(3), "assemble: 3 is no part"),  # type: ignore[arg-type]
     "points": (
