@@ -64,7 +64,7 @@ def dependent_answer(
     moves = jnp.where(free, matmul(inverse, a) - np.eye(m), 0.0)
     square = matmul(moves.T, moves) + jnp.where(free, 0.0, 1.0) * np.eye(m)
     x = matvec(inverse, f)
-    return x - matvec(moves, matvec(solve(square, moves.T), x))
+    return x - matvec(moves, matvec(solve(square, moves.T, LOOP_LIMIT), x))
 
 
 @jax.custom_jvp

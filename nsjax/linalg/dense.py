@@ -162,13 +162,13 @@ def _inline_solve_rule(primals: Any, tangents: Any) -> Any:
     return x, _inline_solve(a, change if isinstance(db, SymbolicZero) else db + change)
 
 
-def solve(a: Array, b: Array) -> Array:
+def solve(a: Array, b: Array, limit: int = INLINE_LIMIT) -> Array:
     """Solves ``a x = b`` for a matrix of right-hand sides (n, k).
 
-    Up to `INLINE_LIMIT` unknowns by elimination without row exchange: the caller guarantees
+    Up to ``limit`` unknowns by elimination without row exchange: the caller guarantees
     pivots that stay away from zero (positive definite, or regularised and row-scaled matrices).
     """
-    if a.shape[0] <= INLINE_LIMIT:
+    if a.shape[0] <= limit:
         return _inline_solve(a, b)
     return jnp.linalg.solve(a, b)
 
