@@ -9,9 +9,10 @@ the change from known impulses ``a``::
 
 the problem is regular, and Newton's method finds its answer in a few steps.
 
-*Proximal steps*, the first way: the first ``a`` are the impulses of a given start, or zero, and each answer
-is the next ``a``. After an answer ``c`` becomes smaller, after a failure larger. Where ``x = a`` the laws
-are fulfilled, whatever ``c`` is (Rockafellar 1976, for problems without friction).
+*Proximal steps*, the first way: the first ``a`` are the impulses of a given start, unless these are
+enormous, or else zero; each answer is the next ``a``. After an answer ``c`` becomes smaller, after a
+failure larger. Where ``x = a`` the laws are fulfilled, whatever ``c`` is (Rockafellar 1976, for problems
+without friction).
 
 *Paths* from compliant contacts to rigid ones, with ``a = 0``, are the ways after it: the answer for a large
 ``c``, where contacts hardly move each other, is followed to a ``c`` so small that it is one of the rigid
@@ -203,12 +204,12 @@ def _onwards(s: _Search, rows: ProxRows, tolerance: Array, early: Array) -> _Way
     rigid = ((way.k >= WAYS) | (way.jams > 0)) & (lax.rem(way.k, WAYS) != 1)
     first = jnp.where(plain, FIRST, jnp.where(rigid, 0.0, SOFT))
     compliance = jnp.where(on, jnp.where(proximal, resisting, nearer), first)
-    known = jnp.where(rigid, _impulses(rows, drawn), 0.0)
+    known = jnp.where(rigid, _impulses(rows, drawn), jnp.where(plain & ~huge, x, 0.0))
     return _Way(
         compliance=compliance, each=compliance * _ratios(rows.problem, drawn),
-        last=jnp.where(on, last, 0.0), x=jnp.where(on | plain, x, known),
+        last=jnp.where(on, last, 0.0), x=jnp.where(on, x, known),
         factor=jnp.where(on, factor, FASTEST), own=jnp.where(solved & (way.last > GENTLE), x, way.own),
-        jams=way.jams + (huge & ~on), k=k,
+        jams=way.jams + (huge & ~on & ~plain), k=k,
     )  # fmt: skip
 
 

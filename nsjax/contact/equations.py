@@ -77,6 +77,13 @@ class Freezing(Equations, Protocol):
         """
 
 
+class Following(Equations, Protocol):
+    """Equations that choose the laws which derivatives of a step follow."""
+
+    def followed(self, active: Array, impulses: Array) -> Array:
+        """Those of the ``active`` contacts (nc,) bool; the others keep their impulses (rows,)."""
+
+
 @record()
 class CarriedTangent:
     """A tangent that is carried to the next steps; ``known`` () bool: whether one has been formed."""
@@ -91,14 +98,6 @@ def _speed(equations: Equations, data: PyTree, z: Array, rows: int) -> Any:
     if islands:
         return block_jacobian(lambda z: equations.rates(data, z), z, islands)
     return jacobian(lambda z: equations.rates(data, z), z, rows)
-
-
-def followed(equations: Any, active: Array, impulses: Array) -> Array:
-    """The ``active`` contacts (nc,) bool whose laws the derivative of a step follows: all of them, unless
-    the equations choose.
-    """
-    choice: Callable[[Array, Array], Array] | None = getattr(equations, "followed", None)
-    return active if choice is None else choice(active, impulses)
 
 
 def freezes(equations: Equations) -> bool:

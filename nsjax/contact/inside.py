@@ -13,6 +13,14 @@ from nsjax.linalg import Structure, interleaving
 from nsjax.types import Array, PyTree
 
 
+def followed(equations: Any, active: Array, impulses: Array) -> Array:
+    """The ``active`` contacts (nc,) bool whose laws derivatives of a step follow: all of them, unless the
+    equations choose, see `nsjax.contact.equations.Following`.
+    """
+    choice: Callable[[Array, Array], Array] | None = getattr(equations, "followed", None)
+    return active if choice is None else choice(active, impulses)
+
+
 @dataclasses.dataclass(frozen=True)
 class InteriorEquations:
     """Equations over ``y = (z, x)``: unknowns, then the impulses of the joints inside the structure::
@@ -64,8 +72,7 @@ class InteriorEquations:
 
     def followed(self, active: Array, impulses: Array) -> Array:
         """Contacts whose laws a derivative follows."""
-        choice = getattr(self.equations, "followed", None)
-        return active if choice is None else choice(active, impulses)
+        return followed(self.equations, active, impulses)
 
     def split(self, y: Array) -> tuple[Array, Array]:
         """``z`` and ``x``."""

@@ -25,6 +25,11 @@ class ContactLaw:
         follow: for each of these, the index of the contact whose normal force it shares; -1: the force is
             that of ``load``; (): that of ``load`` for all.
 
+    Limits: Newton's restitution relates velocities, not energies. Where friction ends or reverses sliding
+    in an oblique impact, it may add kinetic energy (Kane and Levinson 1985). With one restitution ``e`` in
+    all directions and contacts it never does: ``(1 + e) dE = P.(u+ + e u-) - (1 - e)/2 P.G P``, and neither
+    part is positive.
+
     Example:
         >>> from nsjax import ContactLaw
         >>> ContactLaw(restitution=0.4, friction=0.01).restitution_tangential

@@ -29,13 +29,13 @@ def pair_newton(
     Args:
         problem: whose operator is `DelassusFactors` into `Paired` rows.
         order: of elimination, a narrow one.
-        x: (m,) impulses to begin with; zero in place of enormous ones.
+        x: (m,) impulses to begin with.
         tolerance: of the relative natural-map residual.
     """
     ordered = dataclasses.replace(problem, delassus=dataclasses.replace(problem.delassus, order=order))
     before, scale = natural_residual(problem, x), impulse_scale(problem, problem.scaling())[1]
-    huge = jnp.max(jnp.abs(x), initial=0.0) > LARGEST_RATIO * scale
-    start = beginning(ordered, jnp.where(huge, 0.0, x))
+    start = beginning(ordered, x)
     end, _ = newton_by_compliance(ordered, start, tolerance=tolerance, max_iterations=0, unseen=True)
+    huge = jnp.max(jnp.abs(x), initial=0.0) > LARGEST_RATIO * scale
     better = (end.residual < before) | (jnp.isinf(end.residual) & huge)
     return jnp.where(better, end.x, x), end.steps, jnp.where(better, end.residual, before)

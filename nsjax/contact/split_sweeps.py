@@ -252,7 +252,7 @@ def split_steps(
     Args:
         problem: whose operator is `DelassusFactors` into `Paired` rows.
         tolerance: of the relative natural-map residual.
-        cap: () int, the sweeps end after ``SWEEPS * cap``; for Newton's method see `pair_newton`.
+        cap: () int, the sweeps end after ``SWEEPS * cap``.
         start: (m,) impulses to begin with; None: zeros.
 
     Limits: sweeps converge linearly; where wedged contacts slide slowly along directions in which hardly

@@ -23,14 +23,13 @@ from nsjax.contact.equations import (
     CarriedTangent,
     Equations,
     blank,
-    followed,
     freezes,
     frozen_or_by,
     mass_tangent,
     row_count,
     tangent_at,
 )
-from nsjax.contact.inside import inside_of
+from nsjax.contact.inside import followed, inside_of
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.solvers import SolverSettings
 from nsjax.core.branches import branch, repeat, repeat_for

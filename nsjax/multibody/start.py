@@ -198,7 +198,7 @@ def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[
         return closed, v
     if not float(jnp.max(jnp.abs(miss))) <= 1e-9 * max(1.0, float(jnp.max(jnp.abs(v)))):
         worst = int(np.argmax(np.abs(miss)))
-        if not start:
+        if not np.any(driven):
             raise InputError(
                 f"assemble: prescribed motions and couplings contradict each other: no velocities fulfil "
                 f"{names[worst]!r}, {float(miss[worst]):.3g} is missing; leave one of them out"
