@@ -12,6 +12,7 @@ import pytest
 
 from nsjax.contact import ContactProblem, solve
 from nsjax.contact.branches import branches, tangent
+from nsjax.contact.solvers import SolverSettings
 from tests.contact.drawn import Drawn, contradicting, drawn, has_answer
 from tests.contact.problems import check_law
 
@@ -49,6 +50,26 @@ def every(nt: int, nb: int) -> Callable[..., tuple[jax.Array, ...]]:
 
 
 space, plane = every(2, 0), every(1, 1)
+
+
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(0, None, None))
+def begun(data: tuple[jax.Array, ...], size: jax.Array, seed: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Residual and ways from drawn impulses, in multiples of what single rows need."""
+    problem, settings = made(data), SolverSettings(tolerance=TOLERANCE)
+    single = jnp.max(jnp.abs(problem.free * problem.scaling()))
+    draw = jax.random.normal(jax.random.key(seed), problem.free.shape)
+    answer = settings.solve(problem, size * single * draw)
+    return answer.residual, answer.rounds
+
+
+@pytest.mark.parametrize("size", [1.0, 1e9])
+def test_any_start_leads_to_an_answer(size: float) -> None:
+    """Impulses of an impact are enormous beside those of a small step after it."""
+    data = padded([drawn(seed, MOST) for seed in range(200)])
+    residual, ways = begun(data, size, 0)
+    assert np.max(residual) <= TOLERANCE
+    assert np.sum(ways > 0) >= 5  # plain steps did not find these
 
 
 def check_drawn(seeds: range) -> None:
