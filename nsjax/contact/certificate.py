@@ -59,9 +59,12 @@ def relative_residual(
 ) -> Array:
     """`natural_residual` from velocity ``u``, scaling ``r`` and impulse scales that are known already."""
     normal, largest = scale
-    size = jnp.minimum(jnp.maximum(jnp.max(jnp.abs(x)), normal), LARGEST_RATIO * largest)
-    error = jnp.max(jnp.abs(problem.prox(x, u, r)))
-    return jnp.where(error == 0.0, 0.0, error / jnp.where(size > 0.0, size, 1.0))
+    peak, most = jnp.max(jnp.abs(x)), LARGEST_RATIO * largest
+    size = jnp.minimum(jnp.maximum(peak, normal), most)
+    # beside enormous impulses velocities are lost in rounding, and would count as fulfilled
+    rounding = jnp.finfo(float).eps * (peak - most)
+    error = jnp.maximum(jnp.max(jnp.abs(problem.prox(x, u, r))), rounding)
+    return error / jnp.where(size > 0.0, size, 1.0)
 
 
 def complementarity_gap(problem: ContactProblem, x: Array) -> Array:
