@@ -21,7 +21,7 @@ def natural_residual(problem: ContactProblem, x: Array) -> Array:
     answer of any solver. It is at least as large as one scaled with a single maximum: the
     second maximum runs over normal and bilateral rows, so that a fast sliding velocity does not loosen
     the bound on normal impulses, and the first is capped, so that enormous impulses do not hide an
-    unsolvable problem.
+    unsolvable problem. The rounding of impulses beyond the cap counts as an error.
 
     Example:
         >>> import jax.numpy as jnp

@@ -106,29 +106,41 @@ def test_from_known_impulses() -> None:
         np.testing.assert_allclose(found.x, BY_PRODUCTS(other).x, atol=1e-8)
 
 
-def test_what_is_not_reached_is_said() -> None:
-    """Two walls that close on a body from both sides: no impulses stop both. Rounding decides how far the
-    sweeps raise the impulses: beside enormous ones (3e18) the velocities are lost in it.
+def closing_walls(frame: np.ndarray, free: np.ndarray, friction: float) -> ContactProblem:
+    """Two walls that close on a body from both sides, the normal in the first column of the frame: no
+    impulses stop both.
     """
     values = np.zeros((2, 2, 1 + NT, BLOCK))
     for k, normal in enumerate((1.0, -1.0)):
-        frame = normal * np.eye(3)
-        values[k, 0, :, :3], values[k, 1, :, :3] = frame, -frame
+        values[k, 0, :, :3], values[k, 1, :, :3] = normal * frame, -normal * frame
     of = jnp.array([[0, 1], [0, 1]])
     wt = Paired(values=jnp.asarray(values), of=of, blocks=1)
     response = Paired(
         values=jnp.asarray(values * np.array([1.0, 0.0])[:, None, None]), of=of, blocks=1, across=True,
     )  # fmt: skip
-    closing = ContactProblem(
+    return ContactProblem(
         nc=2, nt=NT, nb=0, delassus=DelassusFactors(wt=wt, response=response),
-        free=jnp.asarray([-1.0, 0.0, 0.0] * 2), friction=jnp.full(2, 0.3), mask=jnp.ones(2, bool),
+        free=jnp.asarray([free[0], 0.0, 0.0, free[1], 0.0, 0.0]), friction=jnp.full(2, friction),
+        mask=jnp.ones(2, bool),
     )  # fmt: skip
-    for faster in (0.0, 1e-3, 0.1, -0.2, 0.5):
-        free = closing.free.at[0].add(-faster)
-        none = BY_PRODUCTS(dataclasses.replace(closing, free=free), max_iterations=5)
-        assert none.residual > 1e-3, faster
+
+
+def test_what_is_not_reached_is_said() -> None:
+    """Rounding decides how far sweeps raise the impulses. Beside enormous ones (3e30) velocities are lost
+    in rounding: 43 of 150 such problems counted as solved.
+    """
+    rng = np.random.default_rng(1)
+    problems = [closing_walls(np.eye(3), np.array([-1.0, -1.0]), 0.3)]
+    for _ in range(40):
+        frame, free = np.linalg.qr(rng.normal(size=(3, 3)))[0], -rng.uniform(0.1, 2.0, 2)
+        problems.append(closing_walls(frame, free, float(rng.choice([0.0, 0.3, 1.0]))))
+    for closing in problems:
+        none = BY_PRODUCTS(closing, max_iterations=5)
+        # a wall is violated by half of the smallest velocity or more: 0.05 of at most 2, and the residual
+        # divides by at most LARGEST_RATIO = 1e6 times the latter
+        assert none.residual > 2e-8
         assert np.isfinite(none.residual) or np.max(np.abs(none.x)) <= 10.0
-    apart = dataclasses.replace(closing, free=jnp.asarray([-1.0, 0.0, 0.0, 1.0, 0.0, 0.0]))
+    apart = dataclasses.replace(problems[0], free=jnp.asarray([-1.0, 0.0, 0.0, 1.0, 0.0, 0.0]))
     assert BY_PRODUCTS(apart, max_iterations=5).residual <= 1e-11
 
 
