@@ -61,12 +61,12 @@ def changed(
         base: ``params`` and ``state`` of a problem.
         changes: pairs of a name, in which ``params.`` may be left out, and a value; ``params`` or ``state``
             for all of them.
-        fixed: whether numbers that are None must stay None, as in mechanisms of parts, whose equations do
-            not read them.
+        fixed: whether numbers that are None must stay None, and arrays their lengths, as in mechanisms of
+            parts, whose equations belong to them.
 
     Raises:
         InputError: for an unknown name, a name given twice, a value that is no number in place of a
-            number, and one that leaves out some of several numbers.
+            number, one of another shape, and one that leaves out some of several numbers.
 
     Example:
         >>> from nsjax.core.changes import changed
@@ -83,12 +83,30 @@ def changed(
         if fixed and node is None and value is not None:
             raise InputError(f"{WHO}: {text} is not set, and nothing reads it; {_beside(base, key)}")
         if key.index is None:
-            base = put(base, key, _fitting(node, value, text))
+            value = _fitting(node, value, text)
+            if fixed:
+                _check_shape(base, key, node, value)
+            base = put(base, key, value)
         elif np.ndim(node) == 1 and key.index < np.shape(node)[0]:
             base = put(base, key, value)
         else:
             raise InputError(f"{WHO}: {text}: the array has shape {np.shape(node)}; there is no such entry")
     return base
+
+
+def _check_shape(base: Mapping[str, PyTree], key: Key, node: Any, value: Any) -> None:
+    """Refuses an array in place of what its record lists in ``one_number``, and an array of another length.
+
+    A point may be one number or a vector, an inertia a vector or a matrix: the model's functions see these.
+    """
+    above: Any = base
+    for name in key.path[:-1]:
+        above = child(above, name)
+    old, new = np.shape(node), np.shape(value)
+    if key.path[-1] in getattr(type(above), "one_number", ()) and new:
+        raise InputError(f"{WHO}: {key.text} has shape {new}; give one number; nsjax.sweep takes several")
+    if old and len(old) == len(new) and old != new and "own" not in key.path:
+        raise InputError(f"{WHO}: {key.text} has shape {new}; give an array of the shape {old} that it has")
 
 
 def _key(base: Mapping[str, PyTree], text: str) -> Key:

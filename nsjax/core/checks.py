@@ -19,6 +19,7 @@ from nsjax.core.overshoot import overshoot
 from nsjax.core.probe import probed
 from nsjax.core.promises import check_promises
 from nsjax.core.scheme import Scheme
+from nsjax.core.signs import check_signs
 from nsjax.core.system import State, System, gap_units
 from nsjax.core.user_functions import nones, shapes_of
 from nsjax.startup.cache import CONFIG
@@ -41,9 +42,7 @@ RATE_TOLERANCE = 1e-8
 
 ROUNDING = 1e-13
 """Violation on velocity level that is allowed relative to the largest of all rows, a thousand roundings: a
-row that follows from others may have only terms of rounding.
-"""
-
+row that follows from others may have only terms of rounding."""
 
 REMEDY = "let nsjax.consistent(problem) do it"
 
@@ -224,11 +223,12 @@ def _check_law_shapes(system: System, law: Any, params: PyTree) -> None:
 def check_values(
     system: System, params: PyTree, state: State, scheme: Scheme | None = None, dt: Array | float = 0.0
 ) -> None:
-    """Checks the ranges of law and mass, and that the start respects contacts and constraints, or violates
-    them only as far as steps of the size ``dt`` may have left it.
+    """Checks the ranges of law, mass and signed numbers, and that the start respects contacts and
+    constraints, or violates them only as far as steps of the size ``dt`` may have left it.
 
     A singular mass passes if the ``scheme`` takes it.
     """
+    check_signs(params)
     found = {name: np.asarray(value) for name, value in probed(system, params, state).items()}
     check_numbers(system, found, scheme)
     try:

@@ -384,7 +384,8 @@ class Problem:
 
         Raises:
             InputError: for an unknown name, with the nearest known one; for a number given twice; for a
-                record or mapping that is to be replaced without giving all of its numbers.
+                record or mapping that is to be replaced without giving all of its numbers; for an array in
+                place of one number of a part. Negative masses and lengths are refused where a run begins.
 
         Example:
             >>> from nsjax import models

@@ -20,6 +20,8 @@ from nsjax.types import Array, record
 class BouncingBall:
     """Parameters of `bouncing_ball`; the field names are its keyword names."""
 
+    not_negative = ("mass", "radius")
+
     restitution: Array | float = 0.8
     restitution_tangential: Array | float = 0.0
     friction: Array | float = 0.0

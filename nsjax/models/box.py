@@ -19,6 +19,8 @@ from nsjax.types import Array, record
 class Block:
     """Parameters of `block`; the field names are its keyword names."""
 
+    not_negative = ("size", "mass", "inertia")
+
     size: Array | None = None
     mass: Array | float = 46.8
     inertia: Array | None = None

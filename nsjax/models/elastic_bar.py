@@ -36,6 +36,8 @@ STEEL_BAR = MappingProxyType(
 class ElasticBar:
     """Parameters of `elastic_bar`; the field names are its keyword names."""
 
+    not_negative = ("length", "young", "density", "area", "sizes", "damping")
+
     length: Array | float = 10.0
     young: Array | float = 900.0
     density: Array | float = 1.0

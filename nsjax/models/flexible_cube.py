@@ -29,6 +29,8 @@ HELD = ("none", "upper")
 class FlexibleCube:
     """Parameters of `flexible_cube`; the field names are its keyword names."""
 
+    not_negative = ("size", "young", "density")
+
     size: Array | float = 0.1
     young: Array | float = 90.0
     poisson: Array | float = 0.3

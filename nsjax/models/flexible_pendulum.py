@@ -32,6 +32,8 @@ PLACE = 2
 class FlexiblePendulum:
     """Parameters of `flexible_pendulum`; the field names are its keyword names."""
 
+    not_negative = ("length", "area", "second_moment", "shear_factor", "young", "density")
+
     length: Array | float = 1.0
     area: Array | float = 1e-4
     second_moment: Array | float = 8.33e-10

@@ -37,6 +37,8 @@ STEEP = 0.9
 class FlexibleSolid:
     """Parameters of `flexible_solid`; the field names are its keyword names."""
 
+    not_negative = ("young", "density")
+
     young: Array | float = 1e6
     poisson: Array | float = 0.3
     density: Array | float = 1e3

@@ -20,6 +20,8 @@ from nsjax.types import Array, record
 class MassSpringChain:
     """Parameters of `mass_spring_chain`; the field names are its keyword names."""
 
+    not_negative = ("mass",)
+
     mass: Array | float = 1.0
     stiffness: Array | float = 1.0
     support_stiffness: Array | float = 1e7

@@ -18,6 +18,8 @@ from nsjax.types import Array, record
 class RubbingRotor:
     """Parameters of `rubbing_rotor`; the field names are its keyword names."""
 
+    not_negative = ("mass", "inertia", "radius")
+
     mass: Array | float = 1.0
     inertia: Array | float = 1.25e-3
     eccentricity: Array | float = 1e-4

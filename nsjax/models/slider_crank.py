@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +20,10 @@ from nsjax.types import Array, record
 @record()
 class SliderCrank:
     """Parameters of `slider_crank`; the field names are its keyword names."""
+
+    not_negative: ClassVar[tuple[str, ...]] = (
+        "crank_mass", "rod_mass", "slider_mass", "crank_inertia", "rod_inertia", "slider_inertia",
+    )  # fmt: skip
 
     crank_length: Array | float = 0.153
     rod_length: Array | float = 0.306
@@ -255,6 +259,8 @@ def slider_crank(
 @record()
 class SliderCrankBilateral:
     """Parameters of `slider_crank_bilateral`; the field names are its keyword names."""
+
+    not_negative = tuple(name for name in SliderCrank.not_negative if name != "slider_inertia")
 
     crank_length: Array | float = 0.153
     rod_length: Array | float = 0.306

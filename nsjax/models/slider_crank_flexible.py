@@ -33,6 +33,8 @@ from nsjax.types import Array, record
 class SliderCrankFlexible(SliderCrank):
     """Parameters of `slider_crank_flexible`; the field names are its keyword names."""
 
+    not_negative = (*SliderCrank.not_negative, "young", "density")
+
     young: Array | float = 2e11
     density: Array | float = 7800.0
 

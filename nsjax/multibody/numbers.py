@@ -1,7 +1,8 @@
 """Records of the numbers of parts, which `Problem.params` holds under the names of the parts.
 
 A number that is not given is None: it counts as zero, costs no operation and cannot be varied. Give 0.0 for
-a number that is varied from zero.
+a number that is varied from zero. Numbers that a record lists in ``not_negative`` are refused below zero,
+also after `Problem.replace` and in a sweep; for those in ``one_number`` `Problem.replace` takes no array.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ class Body:
     inertia that each coordinate of a free body drives [kg] and [kg m^2].
     """
 
+    not_negative = ("mass", "inertia", "armature")
+    one_number = ("mass", "armature")
+
     mass: Number
     inertia: Number | None = None
     com: Number | None = None
@@ -49,6 +53,9 @@ class Joint:
         armature: inertia that the coordinate drives [kg m^2] or [kg].
         own: numbers of this kind of joint alone, a record.
     """
+
+    not_negative = ("length", "friction", "armature")
+    one_number = ("length", "lower", "upper", "restitution", "friction", "armature")
 
     at: Number | None = None
     on: Number | None = None
@@ -76,6 +83,8 @@ class Spring:
         damping, quadratic_damping: c, c2.
         own: numbers of a user's law.
     """
+
+    one_number = ("rest", "stiffness", "quadratic", "cubic", "damping", "quadratic_damping")
 
     at: Number | None = None
     on: Number | None = None
@@ -114,6 +123,8 @@ class Coupling:
     constant term first.
     """
 
+    one_number = ("ratio", "offset")
+
     ratio: Number | None = None
     offset: Number | None = None
     polynomial: Array | None = None
@@ -138,6 +149,9 @@ class Hull:
 class Corners:
     """Half edges of a box [m] around the origin of body axes or ``at``; rotation ``turned`` of its axes."""
 
+    not_negative = ("half_length", "half_height", "half_depth")
+    one_number = not_negative
+
     half_length: Number
     half_height: Number
     half_depth: Number | None = None
@@ -149,6 +163,9 @@ class Corners:
 class Ball:
     """Radius and centre in body axes [m]; without radius a point."""
 
+    not_negative = ("radius",)
+    one_number = not_negative
+
     radius: Number | None
     at: Number | None = None
 
@@ -158,6 +175,9 @@ class Round:
     """Radius [m] around the segment through ``at`` along a unit ``axis`` in body axes, ``half_length`` [m]
     to both sides; around the point ``at`` without an axis, around the whole line without a half length.
     """
+
+    not_negative = ("radius", "half_length")
+    one_number = not_negative
 
     radius: Number
     at: Number | None = None
@@ -178,6 +198,9 @@ class Tube:
     (`nsjax.multibody.flexible.tubes.Curve`).
     """
 
+    not_negative = ("radius",)
+    one_number = not_negative
+
     radius: Number
     curve: Any = None
 
@@ -185,6 +208,8 @@ class Tube:
 @record()
 class Walls:
     """Heights of the two walls of a guide, in the axes of its body [m]."""
+
+    one_number = ("lower", "upper")
 
     lower: Number
     upper: Number
@@ -224,6 +249,8 @@ class ContactGroup:
     which a pair is a candidate, ``reach`` [m].
     """
 
+    one_number = ("reach",)
+
     shapes: dict[str, Any]
     reach: Number
     restitution: Number = 0.0
@@ -246,6 +273,9 @@ class Section:
     [kg/m] and line_inertia [kg m]; GA, EI and line_inertia may be (2,), one for each section axis.
     """
 
+    not_negative = ("EA", "GA", "EI", "GJ", "line_mass", "line_inertia")
+    one_number = ("EA", "GJ", "line_mass")
+
     EA: Number
     GA: Number
     EI: Number
@@ -259,6 +289,8 @@ class Beam:
     """Nodes (n + 1, 3) of a beam without strain [m], its section, direction of the first section axis,
     curvature without moments [1/m], and damping [s].
     """
+
+    not_negative = ("damping",)
 
     points: Array
     section: Section

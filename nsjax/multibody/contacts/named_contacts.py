@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.core import InputError
 from nsjax.math import taken
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions, shape_stacks
@@ -197,18 +198,9 @@ class NamedContacts:
         for piece in self.many:
             own = [p[name] for name in piece.names]
             shapes = shape_stacks.stacked([(x.first, x.second) for x in own])
-            laws = {key: self._column(own, key, piece.rows) for key in (*LAW, *TURNING)}
+            laws = {key: _column(p, piece.names, key, piece.rows) for key in (*LAW, *TURNING)}
             found[piece.names[0]] = shapes, laws
         return found
-
-    def _column(self, own: Sequence[Any], key: str, rows: int) -> Array:
-        """One parameter of the laws of several parts, contact by contact."""
-        given = [getattr(x, key) for x in own]
-        if len(own) > 1 and all(np.ndim(x) == 0 for x in given if x is not None):
-            one = jnp.stack([jnp.asarray(0.0 if x is None else x, float) for x in given])
-            return jnp.broadcast_to(one[:, None], (len(own), rows)).reshape(-1)
-        wide = [jnp.broadcast_to(0.0 if x is None else jnp.asarray(x, float), (rows,)) for x in given]
-        return jnp.concatenate(wide)
 
     def _ready(self, p: PyTree) -> dict[str, Any]:
         found: dict[str, Any] = p[BESIDE] if BESIDE in p else self.stacked(p)
@@ -331,13 +323,29 @@ class NamedContacts:
             choice = self.choice(piece, p)
             for x, key in zip(columns, keys, strict=True):
                 if one is None:
-                    x.append(self._column([p[piece.name]], key, n))  # type: ignore[union-attr]
+                    x.append(_column(p, [piece.name], key, n))  # type: ignore[union-attr]
                 elif choice is None:
                     x.append(one[key])
                 else:
                     x.append(one[key].reshape(-1, piece.rows)[choice.which].reshape(-1))  # type: ignore[union-attr]
         made = [self.in_order(x) if ordered else jnp.concatenate(x) for x in columns if x]
         return made or [jnp.zeros(0) for _ in keys]
+
+
+def _column(p: PyTree, names: Sequence[str], key: str, rows: int) -> Array:
+    """One number of the laws of several parts with ``rows`` contacts each, contact by contact."""
+    given = [getattr(p[name], key) for name in names]
+    for name, x in zip(names, given, strict=True):
+        if x is not None and np.shape(x) not in ((), (1,), (rows,)):
+            raise InputError(
+                f"contact {name!r}: {key} has shape {np.shape(x)}; give one number, or one for each of its "
+                f"{rows} contacts"
+            )
+    if len(given) > 1 and all(np.ndim(x) == 0 for x in given if x is not None):
+        one = jnp.stack([jnp.asarray(0.0 if x is None else x, float) for x in given])
+        return jnp.broadcast_to(one[:, None], (len(given), rows)).reshape(-1)
+    wide = [jnp.broadcast_to(0.0 if x is None else jnp.asarray(x, float), (rows,)) for x in given]
+    return jnp.concatenate(wide)
 
 
 def _as_meeting(piece: Batch, gap: Array, places: list[Array]) -> Meeting:
