@@ -23,6 +23,14 @@ LEAST_PIVOT = 1e-8
 """Pivot below which a row of unit diagonal depends on the others: rounding leaves 1e-15, and the answer
 loses digits by one over the pivot."""
 
+FIRST_PIVOT = 1e-4
+"""Pivot above which a row is eliminated at once; rows below it wait for all others. A rod that leans by
+1e-4 and sticks at both ends has three rows along itself, of which the third has a pivot of 1e-8. Eliminated
+in its turn, it would leave rounding over 1e-8 as pivot of a fifth row, which would count as independent."""
+
+NOISE = 1e-14
+"""Rounding of pivots; divided by the least pivot so far it is that of the pivots that follow."""
+
 LEAST_TURN = AT_BOUND
 """Pivot below which the row of friction across the sliding in space depends on the others. A contact that
 slides with the velocity ``u`` resists turning by ``mu x_N / |u|``: as it stops, its row across becomes that
@@ -40,9 +48,10 @@ def dependent_answer(
 
     Elimination passes over rows that depend on others, from the last row to the first: bilateral rows count
     before bounded ones, and these before contacts, whose restitution refers to the velocity before the
-    step. With the independent rows ``I``, the others ``D`` and ``B = a_II^-1`` the changes that move
-    nothing are the columns of ``N = (-B a_ID, 1)``, and ``x = (1 - N (N' N)^-1 N') B f``. No intermediate
-    number is larger than the independent rows make it.
+    step. Rows with small pivots are tried again after all others. With the independent rows ``I``, the
+    others ``D`` and ``B = a_II^-1`` the changes that move nothing are the columns of ``N = (-B a_ID, 1)``,
+    and ``x = (1 - N (N' N)^-1 N') B f``. No intermediate number is larger than the independent rows make
+    it.
 
     Args:
         a: (m, m) rows, used ones with a unit diagonal.
@@ -74,26 +83,34 @@ def _eliminated(a: Array, use: Array, turns: Array | None) -> tuple[Array, Array
     The derivative is that of an inverse: it does not go through the elimination.
     """
     m = a.shape[0]
-    least = jnp.where(use, LEAST_PIVOT, -1.0)
+    first, last, bounded = jnp.asarray(FIRST_PIVOT), jnp.asarray(LEAST_PIVOT), use
     place: Any = np.arange(m)[::-1]  # order of elimination; rows stay in place
     if turns is not None:
-        least = jnp.where(turns, LEAST_TURN, least)
+        first, last = jnp.where(turns, jnp.inf, first), jnp.where(turns, LEAST_TURN, last)
+        bounded = use | turns
         later = np.arange(m) + jnp.where(turns, 0, m)
         place = jnp.sum(later[None, :] > later[:, None], axis=1)
 
-    def eliminate(n: Array, both: tuple[Array, Array]) -> tuple[Array, Array]:
-        x, free = both
-        here = place == n
+    def eliminate(n: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        x, free, smallest = carry
+        here = free & (place == lax.rem(n, m))
         row = jnp.sum(jnp.where(here[:, None], x, 0.0), axis=0)
         pivot = jnp.sum(jnp.where(here, row[:m], 0.0))
-        passed = jnp.any(here & (jnp.abs(pivot) <= least))
-        row = jnp.where(passed, 0.0, row / jnp.where(passed, 1.0, pivot))
+        least = jnp.where(n < m, first, jnp.maximum(last, NOISE / smallest))
+        here = here & ((jnp.abs(pivot) > least) | ~bounded)
+        found = jnp.any(here)
+        row = jnp.where(found, row / jnp.where(found, pivot, 1.0), 0.0)
         column = jnp.sum(jnp.where(here, x[:, :m], 0.0), axis=1)
         x = jnp.where(here[:, None], row, x - column[:, None] * row)
-        return x, free | (here & passed)
+        return x, free & ~here, jnp.where(found, jnp.minimum(smallest, jnp.abs(pivot)), smallest)
 
-    start = jnp.concatenate([a, jnp.eye(m)], axis=1), jnp.zeros(m, bool)
-    x, free = lax.fori_loop(0, m, eliminate, start)
+    start = jnp.concatenate([a, jnp.eye(m)], axis=1), jnp.ones(m, bool), jnp.ones(())
+    if jax.default_backend() != "cpu":  # where loops of unknown length wait for the host
+        x, free, _ = lax.fori_loop(0, 2 * m, eliminate, start)
+    else:
+        going = lambda c: (c[0] < m) | ((c[0] < 2 * m) & jnp.any(c[1][1]))  # noqa: E731
+        onwards = lambda c: (c[0] + 1, eliminate(*c))  # noqa: E731
+        _, (x, free, _) = lax.while_loop(going, onwards, (jnp.asarray(0), start))
     return jnp.where(free[:, None] | free[None, :], 0.0, x[:, m:]), free
 
 

@@ -89,6 +89,27 @@ def test_derivatives_follow_the_rows(seed: int) -> None:
         np.testing.assert_allclose(bend, jax.jacfwd(jax.jacfwd(exact))(0.0), rtol=1e-7, atol=1e-7)
 
 
+def leaning(angle: float) -> np.ndarray:
+    """Rows of a rod between two point masses that stick to a floor: along the floor, across it, and along
+    the rod; four coordinates, and the rows along floor and rod depend on each other where it lies flat.
+    """
+    along = np.array([-np.cos(angle), -np.sin(angle), np.cos(angle), np.sin(angle)])
+    across, beside = np.eye(4)[[1, 3]], np.eye(4)[[0, 2]]
+    w = np.stack([across[0], beside[0], across[1], beside[1], along])
+    return w @ w.T / np.sum(w * w, axis=1)[:, None]
+
+
+@pytest.mark.parametrize("angle", np.geomspace(1e-7, 0.5, 60))
+def test_a_rod_that_leans_a_little(angle: float) -> None:
+    """Only four of five rows are independent, however small the pivot of the fourth is."""
+    a = leaning(angle)
+    use, rng = np.ones(5, bool), np.random.default_rng(3)
+    for f in (a @ rng.normal(size=(5, 8))).T:
+        x = np.asarray(ANSWER(a, use, f))
+        np.testing.assert_allclose(a @ x, f, atol=1e-13)
+        assert np.abs(x).max() < 10.0
+
+
 def test_the_last_rows_count_first() -> None:
     """Two equal rows that ask for different things: the last one is heard."""
     a, f = np.ones((2, 2)), np.array([5.0, 1.0])

@@ -9,13 +9,14 @@ import numpy as np
 
 from nsjax.contact.acceleration import SlidingRule, consistent_forces
 from nsjax.contact.criteria import Criteria, criteria_of
+from nsjax.contact.dependent import dependent_answer
 from nsjax.contact.event_motion import EXACT
 from nsjax.contact.events import frozen
 from nsjax.core.branches import branch
 from nsjax.core.scheme import Scheme
 from nsjax.core.step import SystemState
 from nsjax.core.system import System, at_nodes_alone
-from nsjax.linalg import matvec, solve
+from nsjax.linalg import matvec
 from nsjax.math import norm
 from nsjax.schemes.locating.first_event import DEPTH
 from nsjax.types import Array, PyTree, record
@@ -27,11 +28,6 @@ zero at 1e-11 m/s.
 
 FORCE_SCALE = 1e-4
 """Weight of a force, relative to the largest contact force, among gaps [m]: it counts as zero at 1e-9."""
-
-REGULAR = 1e-12
-"""Regularisation of the equations of contact forces, relative to their diagonal: rows may depend on each
-other.
-"""
 
 
 @record()
@@ -71,7 +67,8 @@ def held_answer(g: Array, c: Array, modes: Modes, friction: Array, nt: int) -> A
 
     The row velocities or accelerations are ``c + g x``. They vanish for the normals of held contacts, the
     tangents of contacts that stick, and constraints. A sliding contact has ``x_T = -mu slide x_N``. The
-    signs of ``x`` are not restricted: a mode ends where one becomes wrong.
+    signs of ``x`` are not restricted: a mode ends where one becomes wrong. Of rows that depend on each
+    other, those of a box that sticks on its corners, ``x`` is the least answer.
 
     Args:
         g: (rows, rows) Delassus operator, contacts (if any) first.
@@ -87,13 +84,13 @@ def held_answer(g: Array, c: Array, modes: Modes, friction: Array, nt: int) -> A
     fixed = jnp.concatenate([*held, jnp.ones(m - n, bool)])
     own = jnp.diagonal(g)
     scale = 1.0 / jnp.where(fixed & (own > 0.0), own, 1.0)
-    a = jnp.where(fixed[:, None], scale[:, None] * g + REGULAR * np.eye(m), np.eye(m))
+    a = jnp.where(fixed[:, None], scale[:, None] * g, np.eye(m))
     if n and nt:
         # a sliding contact: tangential force = -mu sign normal force
         below = np.eye(m, k=-1) * (np.arange(m) < n)[:, None] * (np.arange(m) % d == 1)[:, None]
         share = jnp.concatenate([jnp.repeat(modes.slide * friction, d), jnp.zeros(m - n)])
         a = a + below * share[:, None]
-    return solve(a, jnp.where(fixed, -scale * c, 0.0)[:, None])[:, 0]
+    return dependent_answer(a, fixed, jnp.where(fixed, -scale * c, 0.0))
 
 
 def forces_in(at: SystemState, modes: Modes) -> Array:
