@@ -65,7 +65,9 @@ class Part:
     options: tuple[tuple[str, Any], ...] = ()
 
     def __repr__(self) -> str:
-        inner = [repr(self.name), *(repr(x) for x in self.bodies)]
+        joint = self.option("joint")
+        joints = self.option("joints") or (() if joint is None else (joint,))
+        inner = [repr(x) for x in (self.name, *self.bodies, *joints)]
         if dataclasses.is_dataclass(self.numbers):
             fields = dataclasses.fields(self.numbers)
             given = {f.name: getattr(self.numbers, f.name) for f in fields}

@@ -11,7 +11,20 @@ import pytest
 
 import nsjax
 from nsjax import InputError, Recording, models, plot, schemes, transforms
-from nsjax.multibody import assemble, body, box, contact, hinge, plane, read_mjcf, sphere, spheres
+from nsjax.multibody import (
+    actuator,
+    assemble,
+    body,
+    box,
+    contact,
+    gear,
+    hinge,
+    joint_spring,
+    plane,
+    read_mjcf,
+    sphere,
+    spheres,
+)
 
 MOREAU = schemes.moreau()
 PENDULUM = assemble(
@@ -68,6 +81,13 @@ def test_a_file_prints_its_names_by_kind() -> None:
     words = str(read_mjcf(text)).splitlines()
     assert ["body", "a"] in [line.split() for line in words]
     assert ["hinge", "j"] in [line.split() for line in words]
+
+
+def test_parts_on_joints_print_them() -> None:
+    """As they are written: the joint is the second argument."""
+    assert repr(joint_spring("s", "pin", stiffness=1.0)) == "joint_spring('s', 'pin', stiffness=1.0)"
+    assert repr(actuator("motor", "pin", 2.0)).startswith("actuator('motor', 'pin', ")
+    assert repr(gear("pair", "pin", "elbow", ratio=2.0)).startswith("gear('pair', 'pin', 'elbow', ")
 
 
 def _fit(**given: Any) -> Any:

@@ -63,7 +63,7 @@ def joint_spring(
     Example:
         >>> from nsjax.multibody import joint_spring
         >>> joint_spring("torsion", "bearing", stiffness=2.0, damping=0.05)
-        joint_spring('torsion', stiffness=2.0, damping=0.05)
+        joint_spring('torsion', 'bearing', stiffness=2.0, damping=0.05)
     """
     given = {
         "rest": rest, "stiffness": stiffness, "quadratic": quadratic, "cubic": cubic, "damping": damping,
