@@ -113,7 +113,7 @@ def nsga_decoupled(
     level, after [G20]. Derivatives through impacts need a regular mass matrix; the motion needs one only
     on the constraints. Where friction, dry joints and limits hold one motion together, their single forces
     are not unique, and by the creep correction positions depend on how the forces share the load, by up to
-    ``dt^2 lambda / (2 m)``.
+    ``dt^2 lambda / (2 m)``, and their derivatives by this part of those of ``lambda``.
 
     Source: [C (25), (33)-(51), Algorithm 1].
 
