@@ -99,6 +99,12 @@ def _check_shape(base: Mapping[str, PyTree], key: Key, node: Any, value: Any) ->
 
     A point may be one number or a vector, an inertia a vector or a matrix: the model's functions see these.
     """
+    if is_number(node) and isinstance(value, list | tuple):
+        raise InputError(
+            f"{WHO}: {key.text} = {value!r}; give a number, or an array with rows of one length"
+        )
+    if not (is_number(node) and is_number(value)):
+        return
     above: Any = base
     for name in key.path[:-1]:
         above = child(above, name)

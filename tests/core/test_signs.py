@@ -97,6 +97,14 @@ def test_replaced_numbers_keep_their_shapes(name: str, value: Any, message: str)
         PENDULUM.replace({name: value})
 
 
+def test_rows_of_several_lengths_are_refused() -> None:
+    with pytest.raises(
+        InputError,
+        match=r"rod.mass = \[\[1.0, 2.0\], \[3.0\]\]; give a number, or an array with rows of one length",
+    ):
+        PENDULUM.replace({"rod.mass": [[1.0, 2.0], [3.0]]})
+
+
 def test_points_may_be_numbers_or_vectors() -> None:
     """``com`` and ``at`` on the x axis are numbers as well: the motion is the same."""
     other = PENDULUM.replace({"rod.com": (0.5, 0.0), "elbow.at": 1.0})
