@@ -133,6 +133,17 @@ def test_forward_equals_reverse(scheme, key):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("key", [0, 17, 20])
+def test_located_impacts_of_bodies_on_constraints(key):
+    """Moreau's rule holds constraints at the midpoint: rates that it leaves are no part of the approach."""
+    m = draws.draw("rod", key)
+    t = truth(m)
+    coarse, fine = (np.linalg.norm(x) for x in compare(m, t, "localized", (307, 3907)).error)
+    assert fine < 0.02
+    assert fine < 0.2 * coarse  # first order: a thirteenth
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", list(SCHEMES))
 def test_the_whole_bed(scheme, tmp_path_factory):
     """About ten minutes a scheme; by hand in parts: ``python -m tests.events.bed --help``."""

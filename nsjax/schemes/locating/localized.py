@@ -121,13 +121,6 @@ def localized(
         if its normal turns: the list of impacts of a slider-crank has 43, 78, 149 instants at 1, 0.5,
         0.25e-5 s, and 8, 9, 11 around `half_explicit`.
 
-        With bilateral constraints, derivatives around Moreau's rule and the theta-method are wrong by a
-        part of themselves that does not fall with the step, and no note says so: 1 to 40 % for rods that
-        bounce on their ends. Constraints are fulfilled with the rows of the midpoint, so that a part of a
-        step begins with rates of ``O(dt)``, which have derivatives of ``O(1)`` with respect to the instant.
-        Take `half_explicit` (1e-3 to 1e-6 for the same rods, of second order) or `generalized_alpha`
-        inside, or joint coordinates.
-
         Some steps are left to the scheme inside, with its treatment of contacts and its derivative, and are
         noted as `notes.UNLOCATED`: if an approach is slower than two steps of free normal acceleration
         (grazing; with ``changes`` not for contacts that bounced lately); without ``changes``, if a contact
