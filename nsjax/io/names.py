@@ -26,7 +26,7 @@ PLACES = {
     "model.mass_spring_chain": "nsjax.models.mass_spring_chain:MassSpringChain",
     "model.rubbing_rotor": "nsjax.models.rubbing_rotor:RubbingRotor",
     "model.slider_crank": "nsjax.models.slider_crank:SliderCrank",
-    "model.slider_crank_bilateral": "nsjax.models.slider_crank:SliderCrankBilateral",
+    "model.slider_crank_bilateral": "nsjax.models.slider_crank_bilateral:SliderCrankBilateral",
     "model.slider_crank_flexible": "nsjax.models.slider_crank_flexible:SliderCrankFlexible",
     "fem.modes": "nsjax.fem.modes:Modes",
     "multibody.body": "nsjax.multibody.numbers:Body",
