@@ -15,6 +15,7 @@ from nsjax.core.errors import InputError, nearest
 from nsjax.core.keys import (
     START,
     Key,
+    above,
     child,
     dotted,
     is_group,
@@ -105,11 +106,8 @@ def _check_shape(base: Mapping[str, PyTree], key: Key, node: Any, value: Any) ->
         )
     if not (is_number(node) and is_number(value)):
         return
-    above: Any = base
-    for name in key.path[:-1]:
-        above = child(above, name)
     old, new = np.shape(node), np.shape(value)
-    if key.path[-1] in getattr(type(above), "one_number", ()) and new:
+    if key.path[-1] in getattr(type(above(base, key)), "one_number", ()) and new:
         raise InputError(f"{WHO}: {key.text} has shape {new}; give one number; nsjax.sweep takes several")
     if old and len(old) == len(new) and old != new and "own" not in key.path:
         raise InputError(f"{WHO}: {key.text} has shape {new}; give an array of the shape {old} that it has")
@@ -140,11 +138,8 @@ def _node_of(base: Mapping[str, PyTree], key: Key) -> Any:
 
 def _beside(base: Mapping[str, PyTree], key: Key) -> str:
     """End of a sentence about a number that is not set; it lists the other numbers of its group."""
-    above: Any = base
-    for name in key.path[:-1]:
-        above = child(above, name)
     whole = ".".join(key.path[1:-1])
-    given = [f"{whole}.{x}".lstrip(".") for x in dotted(above)]
+    given = [f"{whole}.{x}".lstrip(".") for x in dotted(above(base, key))]
     return f"give it where the part is made, or change one of {', '.join(given) or 'its other numbers'}"
 
 

@@ -149,6 +149,14 @@ def child(node: PyTree, name: str) -> PyTree:
     )
 
 
+def above(base: Mapping[str, PyTree], key: Key) -> PyTree:
+    """The group, record or array of groups that holds what a key names."""
+    node: Any = base
+    for name in key.path[:-1]:
+        node = child(node, name)
+    return node
+
+
 def find(base: Mapping[str, PyTree], key: Key, who: str) -> Any:
     """The number or array that a key names; ``who`` is the caller that error sentences name.
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nsjax.core.errors import InputError
-from nsjax.core.keys import Key, child, is_group, names
+from nsjax.core.keys import Key, above, child, is_group, names
 from nsjax.types import PyTree
 
 ROUNDING = 1e-9
@@ -60,10 +60,7 @@ def check_signs(params: PyTree) -> None:
 
 def is_signed_key(base: Mapping[str, PyTree], key: Key) -> bool:
     """Whether a key names a number that must not be negative."""
-    above: Any = base
-    for name in key.path[:-1]:
-        above = child(above, name)
-    return is_signed(above, key.path[-1])
+    return is_signed(above(base, key), key.path[-1])
 
 
 def refusal(name: str, value: Any) -> InputError:
@@ -71,10 +68,14 @@ def refusal(name: str, value: Any) -> InputError:
     return InputError(f"{name} = {np.asarray(value).tolist()}; it must not be negative")
 
 
-def _signed(node: PyTree, above: str = "") -> Iterator[tuple[str, Any]]:
-    for name in names(node):
-        below = child(node, name)
-        if is_signed(node, name):
-            yield f"{above}{name}", below
-        elif is_group(below) or isinstance(below, list | tuple):
-            yield from _signed(below, f"{above}{name}.")
+def _signed(node: PyTree, place: str = "") -> Iterator[tuple[str, Any]]:
+    own = getattr(type(node), "not_negative", ())
+    # `child` looks a name up among all of a mapping: too slow for each part of a large mechanism
+    below = (
+        node.items() if isinstance(node, Mapping) else ((name, child(node, name)) for name in names(node))
+    )
+    for name, value in below:
+        if name in own:
+            yield f"{place}{name}", value
+        elif is_group(value) or isinstance(value, list | tuple):
+            yield from _signed(value, f"{place}{name}.")
