@@ -37,7 +37,8 @@ SENTENCES: dict[int, tuple[str, str]] = {
     FORCE_NOT_FINITE: (
         "the force function returned a value that is not finite",
         "most often a run that diverges ends so: try a smaller dt or an implicit scheme; else check "
-        "`force` at the state before this step; elements of a solid that turn inside out have none",
+        "`force`, or the laws given to parts, at the state before this step (a root of a negative number); "
+        "elements of a solid that turn inside out have none",
     ),
     MASS_SINGULAR: (
         "the mass matrix is singular or indefinite",

@@ -79,22 +79,17 @@ class LocatedImpact:
 def located_impact(scheme: Scheme, there: SystemState, struck: ImpactContacts) -> LocatedImpact:
     """The impact of the contacts ``struck.now`` at the state of ``there``.
 
-    Restitution refers to the velocity that fulfils the constraints. A scheme that holds them with the rows
-    of its midpoint leaves rates of ``O(s)`` after a part of the length ``s``; given on to the motion after
-    the impact they would be an error of ``O(s)``, whose derivative by the instant is ``O(1)``.
+    Restitution refers to the velocity that fulfils the constraints, see `_on_constraints`.
     """
-    system, coef, at = there.system, scheme.coef, there.state
-    f, inner = formed(there), inside(scheme)
+    system, coef = there.system, scheme.coef
+    inner = inside(scheme)
     settings = SolverSettings(tolerance=coef.tolerance, max_iterations=scheme.options.max_iterations)
-    held = None
-    if system.nb:
-        held = velocity_jump(f, jnp.zeros(system.nc, bool), settings)
-        at = dataclasses.replace(at, v=at.v + held.dv)
-        f = dataclasses.replace(f, at=f.at.moved(v=at.v))
+    f, held = _on_constraints(inner, formed(there), settings)
+    at = f.at.state
     settles, slow = _ends(criteria_of(inner), f, struck)
     jump = velocity_jump(f, struck.active, settings, StepForces(settling=settles))
     if held is not None:
-        jump = dataclasses.replace(jump, constraints=jump.constraints + held.constraints)
+        jump = dataclasses.replace(jump, constraints=jump.constraints + held)
     links = events.linked(criteria_of(inner), f, struck.active)
     pairs = struck_with(links, struck.now)
     state, near = State(t=at.t, q=at.q, v=at.v + jump.dv), jnp.zeros(system.nc, bool)
@@ -113,6 +108,21 @@ def located_impact(scheme: Scheme, there: SystemState, struck: ImpactContacts) -
     return LocatedImpact(
         state=state, jump=jump, notes=bits, failed=jnp.any(slow) | ~(jump.residual <= coef.tolerance)
     )
+
+
+def _on_constraints(inner: Scheme, f: Formed, settings: SolverSettings) -> tuple[Formed, Array | None]:
+    """The system with the velocity that fulfils the bilateral constraints, and the impulses (nb,) that this
+    takes; None where ``inner`` ends its steps with such a velocity.
+
+    A scheme that holds constraints with the rows of its midpoint leaves rates of ``O(s)`` after a part of
+    the length ``s``. Given on to the motion after the impact they would be an error of ``O(s)``, whose
+    derivative by the instant is ``O(1)``.
+    """
+    system = f.at.system
+    if not system.nb or (inner.in_modes is not None and inner.in_modes.fits(inner)):
+        return f, None
+    held = velocity_jump(f, jnp.zeros(system.nc, bool), settings)
+    return dataclasses.replace(f, at=f.at.moved(v=f.at.v + held.dv)), held.constraints
 
 
 def _ends(criteria: Criteria, f: Formed, struck: ImpactContacts) -> tuple[Array | None, Array]:
