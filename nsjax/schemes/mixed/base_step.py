@@ -85,7 +85,9 @@ class BaseEnd:
 
 @record()
 class End:
-    """A `BaseEnd` with the work done and whether all problems were solved."""
+    """A `BaseEnd` with the work done, whether all problems were solved, and the sliding velocities
+    ``slide`` (nc, nt) at the start of the step, infinite where they are not known.
+    """
 
     q: Array
     v: Array
@@ -98,6 +100,7 @@ class End:
     residual: Array
     solved: Array
     notes: Array
+    slide: Array
     free: Array | None = None
     tangents: Tangents = ((), ())
 
@@ -307,6 +310,7 @@ def base_step(step: Step, contacts: bool) -> End:
         residual=residual,
         solved=(residual <= tolerances.contact) & (estimate <= tolerances.stage),
         notes=jnp.zeros(step.system.nc, int),
+        slide=jnp.full((step.system.nc, step.system.nt), jnp.inf),
         free=base.free,
         tangents=(both[0], tuple(run.carried)) if contacts else (tuple(run.carried), both[1]),
     )

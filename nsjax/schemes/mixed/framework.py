@@ -205,7 +205,8 @@ def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, sta
     else:
         a = at.inertia().solve(at.force()[:, None])[:, 0]
         force = jnp.zeros(row_count(system))
-    touch = dataclasses.replace(touch, held=resting)
+    # nothing is known of the sliding before the start
+    touch = dataclasses.replace(touch, held=resting, slide=jnp.full_like(touch.slide, jnp.inf))
     memory = Memory(
         a=a, algorithmic=a, force=force, algorithmic_force=force, closed=closed, touch=touch,
         stale=jnp.asarray(stale), tangents=no_tangents(step),
@@ -325,7 +326,7 @@ def _remember(step: Step, end: End, state: State, closed: Array, touch: Touch) -
     stale = jnp.asarray(False)
     if _recomputes(step):
         stale = jnp.any(closed & ~before.closed) | jnp.any(resting != before.resting)
-    touch = dataclasses.replace(touch, held=resting, bounced=touch.bounced & ~resting)
+    touch = dataclasses.replace(touch, held=resting, bounced=touch.bounced & ~resting, slide=end.slide)
     return Memory(
         a=end.a, algorithmic=end.algorithmic, force=end.force, algorithmic_force=end.algorithmic_force,
         closed=closed, touch=touch, stale=stale, tangents=end.tangents,

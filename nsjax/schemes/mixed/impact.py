@@ -108,7 +108,7 @@ def through_reversal(step: Step) -> End:
     still = frozen(dataclasses.replace(step, constants=()))
     start, a, v = still.start, still.carry.memory.a, still.state.v
     now, change = _sliding(start, a)
-    turning = friction_decisions.reversal(criteria, now, change, memory.resting, v, still.dt)
+    turning = friction_decisions.reversal(criteria, now, change, _may_turn(step), v, still.dt)
     if scheme.options.laws_at_start:
         # a contact that has just stopped slides off with another acceleration than the stored one
         stops = memory.resting & ~friction_decisions.sliding(criteria, now, v)
@@ -122,7 +122,7 @@ def through_reversal(step: Step) -> End:
     step = step.shifted(saltation.shift_state(system, state, v, a, shift.mean))
     end = base_step(step, True)
     kinks = friction_decisions.unresolved_turns(criteria, turning, now, change, v)
-    end = dataclasses.replace(end, notes=kinks)
+    end = dataclasses.replace(end, notes=kinks, slide=now)
 
     def finish(live: tuple[End, Array]) -> End:
         end, tau = live
@@ -137,6 +137,22 @@ def through_reversal(step: Step) -> End:
         return dataclasses.replace(end, q=back.q, v=back.v, a=a, algorithmic=algorithmic, impulse=impulse)
 
     return branch(jnp.any(turning), finish, lambda live: live[0], (end, shift.mean))
+
+
+def _may_turn(step: Step) -> Array:
+    """Contacts at rest (nc,) bool whose sliding may turn: not those that stood still one step before, whose
+    sliding has just begun and grows.
+
+    A step may begin to slide up to a step too early. Friction then still holds the contact, at a rate that
+    is the smaller the nearer the instant is, and a time shift is a change of velocity over this rate: any
+    number. A scheme that does not fulfil its laws on velocity level (see `InModes`) leaves slips of either
+    sign while a contact sticks; there this is not known, and shifts end these slips.
+    """
+    scheme, memory = step.scheme, step.carry.memory
+    resting: Array = memory.resting
+    if scheme.in_modes is None or not scheme.in_modes.fits(scheme):
+        return resting
+    return resting & friction_decisions.sliding(criteria_of(scheme), memory.touch.slide, step.state.v)
 
 
 def _sliding(at: SystemState, a: Array) -> tuple[Array, Array]:

@@ -71,6 +71,7 @@ def _remembered(
         stuck=stuck,
         off=jnp.where(active, 0, old.off + 1),
         bounced=(old.bounced | impact) & ~held,
+        slide=jnp.full_like(old.slide, jnp.inf),  # not known
     )
     return dataclasses.replace(
         memory, a=end.a, algorithmic=end.a, force=end.force, algorithmic_force=end.force, closed=held,
