@@ -17,13 +17,17 @@ from nsjax.core.scheme import Scheme
 from nsjax.notes import SERIOUS
 from tests.gradients.program import floats
 
+MOTION = 3
+"""Number of outputs that are the motion: time, position, velocity."""
+
 SAVED = ("force_normal", "drag_force", "impulse_normal", "notes", "impacts")
 
 
 @functools.cache
 def _program(system: System, static: Scheme, steps: int):
-    """``(x, dx, seed) -> (w . J dx, J' w . dx, size of both, forward twice, status, notes, impacts)`` with
-    ``x``: parameters, numbers of the scheme, start and step size.
+    """``(x, dx, seed, forces) -> (w . J dx, J' w . dx, size of both, forward twice, status, notes,
+    impacts)`` with ``x``: parameters, numbers of the scheme, start and step size; ``forces`` is the weight
+    of all outputs but time, position and velocity.
 
     Both products are taken of one linearisation. Where a body at rest is held by several rows, their forces
     are not determined alone: rounding chooses among them, and so among their derivatives, another one in
@@ -43,12 +47,13 @@ def _program(system: System, static: Scheme, steps: int):
         moving = traj.t, traj.q, traj.v, traj.force_normal, traj.drag_force, traj.impulse_normal
         return moving, (traj.status, bits, jnp.sum(traj.impacts))
 
-    def both(x, dx, seed):
+    def both(x, dx, seed, forces):
         key = jax.random.key(seed)
         _, motion, aux = jax.jvp(run, (x,), (dx,), has_aux=True)
         _, push, _ = jax.linearize(run, x, has_aux=True)
         dy = push(dx)
         w = [jax.random.normal(jax.random.fold_in(key, k), y.shape) for k, y in enumerate(dy)]
+        w = [y if k < MOTION else forces * y for k, y in enumerate(w)]
         (back,) = jax.linear_transpose(push, x)(tuple(w))
         one = jnp.concatenate([jnp.ravel(a * b) for a, b in zip(w, dy, strict=True)])
         pairs = zip(jax.tree.leaves(back), jax.tree.leaves(dx), strict=True)
@@ -94,9 +99,12 @@ class Products:
 
 
 def products(
-    system: System, scheme: Scheme, params: Any, state: State, dt: float, steps: int, seed: int
-) -> Products:
-    """Of a run, along a random change of every number in it and of every output."""
+    system: System, scheme: Scheme, params: Any, state: State, dt: float, steps: int, seed: int,
+    forces: float = 1.0,
+) -> Products:  # fmt: skip
+    """Of a run, along a random change of every number in it and of every output; those that are forces or
+    impulses have the weight ``forces``.
+    """
     rng = np.random.default_rng(seed)
     x = floats((params, scheme.coef, state, dt))
     # changes in the size of the numbers; those of the start in that of the motion
@@ -105,5 +113,5 @@ def products(
     ]
     dx = jax.tree.unflatten(jax.tree.structure(x), [jnp.asarray(c) for c in change])
     static = dataclasses.replace(scheme, coef=())
-    one, other, size, twice, *told = _program(system, static, steps)(x, dx, seed)
+    one, other, size, twice, *told = _program(system, static, steps)(x, dx, seed, forces)
     return Products(float(one), float(other), float(size), float(twice), *(int(n) for n in told))

@@ -149,7 +149,8 @@ def test_cost_is_in_proportion_to_the_bodies(name):
             return time.process_time() - start
 
         cost(steps), cost(1)
-        return min(cost(steps) - cost(1) for _ in range(5)) / links / (steps - 1)
+        most, one = (min(cost(count) for _ in range(5)) for count in (steps, 1))
+        return (most - one) / links / (steps - 1)
 
     small, middle, large = map(per_body, (10, 300, 3000))
     assert large <= 1.3 * middle
