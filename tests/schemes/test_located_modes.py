@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from nsjax import notes, schemes
+from nsjax.core.operators import prepared
+from nsjax.core.step import SystemState
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
-from tests.gradients import arm, belt, bowl, particle, table
+from nsjax.schemes.locating.modes import modes_at
+from tests.gradients import arm, belt, bowl, mechanism, particle, table
 from tests.gradients import test_row_of_balls as row
 from tests.gradients.cases import BY_NAME, REVERSAL
 from tests.gradients.program import floats, off, primes_near, sensitivity
@@ -135,6 +138,20 @@ def test_a_turn_at_the_border_of_two_steps(ahead: float) -> None:
     # parabolas are exact; the turn is located at a speed of 1e-10 m/s
     assert off(run.x, end) < 1e-9
     assert off(run.jacobian[:, case.index()], slopes) < 1e-8
+
+
+@pytest.mark.parametrize("turned", [0.0, 1e-9])
+def test_no_slider_is_held_in_its_dead_centre(turned: float) -> None:
+    """There its rows of friction follow from those of its wall, which cannot stop it: it slides off."""
+    params, state = floats(mechanism.build(jnp.asarray(mechanism.BASE)))
+    half = float(params.crank_length / params.rod_length)
+    q = jnp.array([np.pi - turned, half * turned, 0.0])
+    state = dataclasses.replace(state, q=q, v=jnp.array([150.0, 150.0 * half, 0.0]))
+    at = SystemState(system=mechanism.SYSTEM, params=prepared(mechanism.SYSTEM, params), state=state)
+    lower = jnp.array([False, False, True, True])
+    found = modes_at(SCHEME, at, lower, jnp.zeros(4, bool), jnp.zeros(4))
+    assert not np.any(found.stuck)
+    assert found.slide.tolist() == [0.0, 0.0, 1.0, 1.0]
 
 
 @pytest.mark.slow

@@ -29,6 +29,12 @@ zero at 1e-11 m/s.
 FORCE_SCALE = 1e-4
 """Weight of a force, relative to the largest contact force, among gaps [m]: it counts as zero at 1e-9."""
 
+LEFT = 1e-3
+"""Part of the accelerations without contact forces up to which rows are held. Of rows that depend on
+others 1e-4 may be left (the root of `nsjax.contact.dependent.LEAST_PIVOT`). More is left where the modes
+contradict each other: no friction holds a slider in its dead centre while the crank turns.
+"""
+
 
 @record()
 class Modes:
@@ -95,13 +101,21 @@ def held_answer(g: Array, c: Array, modes: Modes, friction: Array, nt: int) -> A
 
 def forces_in(at: SystemState, modes: Modes) -> Array:
     """Forces (nc, 1 + nt) [N] of the held contacts in fixed modes, of either sign."""
+    return _forces_and_rates(at, modes)[0]
+
+
+def _forces_and_rates(at: SystemState, modes: Modes) -> tuple[Array, Array, Array]:
+    """Forces of the contacts in fixed modes, and the accelerations of their rows without and with these
+    forces, all (nc, 1 + nt).
+    """
     system = at.system
     nc, d = system.nc, 1 + system.nt
     rows, inertia = at.rows(), at.inertia()
     free, response = inertia.answers(at.force(), rows)
     g, c = rows.delassus(response), matvec(rows.jacobian(), free) + at.drift()
     x = held_answer(g, c, modes, at.friction(), system.nt)
-    return x[: nc * d].reshape(nc, d)
+    force, before, after = (y[: nc * d].reshape(nc, d) for y in (x, c, c + matvec(g, x)))
+    return force, before, after
 
 
 def signals(at: SystemState, modes: Modes) -> tuple[Array, Array]:
@@ -140,9 +154,11 @@ def modes_at(scheme: Scheme, at: SystemState, held: Array, slid: Array, begun: A
 
     def closed(_: None) -> Modes:
         first = _guess(criteria, at, held, slid, begun)
-        force = forces_in(at, first)
+        force, before, after = _forces_and_rates(at, first)
         grip = at.friction() * force[:, 0] >= norm(force[:, 1:])
-        stays = (force[:, 0] >= 0.0) & (~first.stuck | grip)
+        fixed = jnp.stack([held, first.stuck][: 1 + at.system.nt], axis=1)
+        size, left = (jnp.max(jnp.abs(jnp.where(fixed, x, 0.0))) for x in (before, after))
+        stays = (force[:, 0] >= 0.0) & (~first.stuck | grip) & (left <= LEFT * size)
         lasting = jnp.all(stays | ~held)
         size = 1.0 + jnp.max(jnp.abs(jnp.where(held[:, None], force, 0.0)))
         chosen = branch(lasting, lambda _: first, lambda _: _solved(at, first, held), None)
