@@ -141,7 +141,8 @@ def check_gradient(
                                           of one over `Trajectory.margin`, `notes.NEAR`; for schemes with
                                           impulses at the end of a step two over it, up to 40
     impact at the border of sticking and  one-sided; noted where it is nearer than a step resolves,
-    sliding                               `notes.KINK`
+    sliding                               `notes.KINK`; by bounces of one contact: not always where
+                                          another corner of the body strikes after a turn
     accumulation of impacts               converges with order 0.8 to 1; its end is cut off where bounces
                                           are below two steps of acceleration, `notes.ACCUMULATION`
     impact that appears or vanishes       undefined: the motion itself has a kink or a jump there

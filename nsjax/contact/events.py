@@ -37,7 +37,8 @@ class Touch:
         held: (nc,) bool, closed, under load and at rest after the step.
         off: (nc,) int, steps since the contact last touched.
         bounced: (nc,) bool, there was an impact, and the contact has not come to rest since.
-        slide: (nc, nt) sliding velocities at the start of the step [m/s].
+        slide: (nc, nt) sliding velocities at the start of the step [m/s]; mixed schemes: infinite where
+            they are not known.
         stuck: (nc,) bool, the friction of the step was inside its cone. Tangential velocities do not tell
             this: they are zero with the contact directions of the scheme, else of the order of the step.
     """

@@ -200,3 +200,10 @@ class Scheme:
         as often as early.
         """
         return 1.0 if self.impulses == "end" else 0.5
+
+    @property
+    def holds_velocities(self) -> bool:
+        """Whether steps end with velocities that fulfil constraints and the laws of held contacts, so that
+        `in_modes` serves with the options of this scheme.
+        """
+        return self.in_modes is not None and self.in_modes.fits(self)

@@ -45,8 +45,9 @@ def arm(seed: int, dimension: int, coordinates: str) -> Problem:
 
 
 AT_REST = 1e-3
-"""Largest difference where the arm has come to rest on its floor, at its limit and in dry joints: the share
-of each in the load, and its derivative, is rounding (limits.md). That of the motion is not."""
+"""Largest difference where the arm has come to rest on its floor, at its limit and in dry joints: the
+share of each in the load, and its derivative, is rounding (limits.md; measured: 3e-4 in one of twelve
+draws). That of the motion is not."""
 
 
 @pytest.mark.slow

@@ -70,7 +70,8 @@ def test_through_accumulations(scheme: str) -> None:
     # 1.2e-7 s (next test)
     grid = primes_near(4000, 4, 4) if mixed else primes_near(60_000, 3, 6)
     found = errors(scheme, LATE, grid)
-    # the saw-tooth of impulsive schemes is at its worst at another one of these step sizes for each
+    # the saw-tooth of impulsive schemes is at its worst at the first or the last of these step sizes, of
+    # eleven between 45,000 and 70,000 steps
     at = np.max(errors(scheme, LATE, [50_000] if mixed else [46_993, 50_000, 53_003]), axis=0)
     orders = [slope(found[..., k], grid) for k in range(len(mechanism.NAMES))]
     print(scheme, "orders", np.round(orders, 2), "errors at 1e-6 s", np.array2string(at, precision=2))

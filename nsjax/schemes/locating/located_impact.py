@@ -119,7 +119,7 @@ def _on_constraints(inner: Scheme, f: Formed, settings: SolverSettings) -> tuple
     derivative by the instant is ``O(1)``.
     """
     system = f.at.system
-    if not system.nb or (inner.in_modes is not None and inner.in_modes.fits(inner)):
+    if not system.nb or inner.holds_velocities:
         return f, None
     held = velocity_jump(f, jnp.zeros(system.nc, bool), settings)
     return dataclasses.replace(f, at=f.at.moved(v=f.at.v + held.dv)), held.constraints

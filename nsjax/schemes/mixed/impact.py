@@ -145,12 +145,12 @@ def _may_turn(step: Step) -> Array:
 
     A step may begin to slide up to a step too early. Friction then still holds the contact, at a rate that
     is the smaller the nearer the instant is, and a time shift is a change of velocity over this rate: any
-    number. A scheme that does not fulfil its laws on velocity level (see `InModes`) leaves slips of either
-    sign while a contact sticks; there this is not known, and shifts end these slips.
+    number. A scheme that does not hold velocities (`Scheme.holds_velocities`) leaves slips of either sign
+    while a contact sticks; there this is not known, and shifts end these slips.
     """
     scheme, memory = step.scheme, step.carry.memory
     resting: Array = memory.resting
-    if scheme.in_modes is None or not scheme.in_modes.fits(scheme):
+    if not scheme.holds_velocities:
         return resting
     return resting & friction_decisions.sliding(criteria_of(scheme), memory.touch.slide, step.state.v)
 
