@@ -29,6 +29,7 @@ from nsjax.core.traced import traced_once
 from nsjax.core.watch import Watch, WatchLimits, begin_watch, watch_gaps
 from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
 from nsjax.nonlinear import keep_solutions, lean, make_live, with_lanes, with_tangent, without_derivative
+from nsjax.nonlinear.piecewise_loops import large_in_pieces
 from nsjax.row_values import row_values, row_with_gaps, same_pairs
 from nsjax.status import CANDIDATES_LOST
 from nsjax.trajectory import Continuation, FirstFailure, Impacts, Trajectory
@@ -359,18 +360,21 @@ def run_steps(
     """
     program = setup.program
 
-    def step(both: tuple[RunState, dict[str, Array]], _: Any = None) -> tuple[Any, None]:
-        return _one_step(setup, *both), None
-
     tally = no_tally(program)
     # quantities with a unit depend on the motion, and get the tangents of the position
     moving = {name: x for name, x in tally.items() if QUANTITIES[name].unit}
     both = run, tally | make_live(moving, run.next.carry.state.q)
+    if not isinstance(count, int) or count:
+        step = large_in_pieces(lambda both: _one_step(setup, *both), both)
     if not isinstance(count, int):
-        both = repeat_for(count, lambda _, both: step(both)[0], both)
+        both = repeat_for(count, lambda _, both: step(both), both)
     elif count:
         size, solutions = blocks or StepBlocks(count, True)
-        once = keep_solutions(step) if solutions else jax.checkpoint(step, prevent_cse=False)
+
+        def one(both: PyTree, _: None) -> tuple[PyTree, None]:
+            return step(both), None
+
+        once = keep_solutions(one) if solutions else jax.checkpoint(one, prevent_cse=False)
         both, _ = scan_blocks(once, both, count, size)
     run, values = row_values(program.system, setup.params, *both, count)
     state = run.next.carry.state

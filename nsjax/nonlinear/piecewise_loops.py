@@ -1,13 +1,16 @@
-"""Loops of the derivatives of large steps, which are compiled in pieces."""
+"""Loops of large steps and of their derivatives, which are compiled in pieces."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.extend.core import jaxpr_as_fun
 
+from nsjax.nonlinear.trimmed import code_size, without_unread
 from nsjax.types import Array, PyTree
 
 LARGE = 42_000
@@ -39,6 +42,51 @@ large batches and scatters. Parallel steps do not help either. With the carries 
 derivatives of 50 steps by all 57 entries of a carry, followed by products of matrices, took 68 us a step
 and entry. This is more than the kernel takes for a whole backward step.
 """
+
+LARGE_STEP = 20_000
+"""Code size of a step without tangents from which on its time loop is no longer one kernel. The loops
+inside the step, of a contact solver or of Newton's method, are kernels in any case.
+
+LLVM forgets what it knows about all loops of a kernel whenever it turns or writes out one of them (half of
+the 165 s that it takes for a hopper with nsga_decoupled), so that compile times grow with the square of the
+size. Code size, CPU s of the first call and us of a step, each as one kernel and in pieces, and the number
+of steps (in thousands) from which on one kernel saves time:
+
+    ===========================  ====  ==========  ===========  ========
+    slider-crank, bathe          12.2    6.5, 5.5     0.72, 6.4       180
+    ant, moreau                  12.7    8.9, 8.9       10, 19         0
+    hopper, ggl_decoupled        14.8   13.5, 9.4      4.3, 21       240
+    humanoid, moreau             18.9  17.6, 12.4      35, 142        49
+    hopper, half_explicit        21.9  23.0, 11.1     11.9, 24       950
+    ant, ggl_decoupled           25.9  22.6, 12.7       26, 37       860
+    hopper, generalized_alpha    27.7  30.1, 14.9      7.4, 12      3400
+    ===========================  ====  ==========  ===========  ========
+"""
+
+
+def large_in_pieces(step: Callable[[PyTree], PyTree], first: PyTree) -> Callable[[PyTree], PyTree]:
+    """The step of a time loop, which is traced once; a large one is not compiled into one kernel.
+
+    Args:
+        step: ``x -> x`` of the next step.
+        first: an ``x``, only for its structure, shapes and types.
+
+    Returns:
+        The step with the same results; `ends_kernel` at its start if its code size is above `LARGE_STEP`.
+
+    Example:
+        >>> from nsjax.nonlinear.piecewise_loops import large_in_pieces
+        >>> float(large_in_pieces(lambda x: 2.0 * x, 1.0)(3.0))
+        6.0
+    """
+    made, shapes = jax.make_jaxpr(step, return_shape=True)(first)
+    large = code_size(without_unread(made)) > LARGE_STEP
+
+    def traced(x: PyTree) -> PyTree:
+        x = ends_kernel(x, x) if large else x
+        return jax.tree.unflatten(jax.tree.structure(shapes), jaxpr_as_fun(made)(*jax.tree.leaves(x)))
+
+    return traced
 
 
 def ends_kernel(tangents: PyTree, data: PyTree) -> PyTree:
