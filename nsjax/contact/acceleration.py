@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.contact.criteria import DEFAULT, Criteria
 from nsjax.contact.problem import ContactProblem
+from nsjax.contact.row_choice import chosen_rows, smooth_contacts
 from nsjax.contact.solvers import SolverSettings
 from nsjax.core.operators import Rows
 from nsjax.core.step import SystemState
@@ -72,8 +74,10 @@ def consistent_forces(
         mask=resting,
         given=given,
     )
-    answer = settings.solve(problem)
-    a, x = free + matvec(response, answer.x), answer.x
+    loads = 0 if given is None else int(np.sum(given.on))
+    problem, own = chosen_rows(problem, smooth_contacts(system, loads))
+    x = own.every(problem, settings.solve(problem).x)
+    a = free + matvec(response, x)
     if rows.joints is not None:
         hold = hold + inertia.constrained(matvec(rows.wt.T, x), jnp.zeros_like(hold))[1]
         x = rows.whole(x, hold)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from nsjax.contact.bordered import StageTangent, bordered, linearised
@@ -60,6 +61,9 @@ class Equations(Protocol):
 
     def given(self, data: PyTree) -> GivenNormals | None:
         """Normal impulses that are given instead of found, if any."""
+
+    def smooth(self, data: PyTree) -> np.ndarray:
+        """Contacts (nc,) bool that have no friction whatever the parameters are."""
 
 
 class Freezing(Equations, Protocol):

@@ -139,6 +139,10 @@ class InteriorEquations:
         """Normal impulses that are given, if any."""
         return self.equations.given(data)
 
+    def smooth(self, data: PyTree) -> Any:
+        """Contacts (nc,) bool without friction."""
+        return self.equations.smooth(data)
+
 
 def inside_of(equations: Any, unknowns: int) -> InteriorEquations | None:
     """`InteriorEquations` of equations whose structure interleaves joints; None for others."""

@@ -96,6 +96,10 @@ class _Equations:
     def given(self, d: Any) -> None:
         """Nothing is given on position level."""
 
+    def smooth(self, d: Any) -> np.ndarray:
+        """No contact has friction on position level."""
+        return np.ones(self.nc, bool)
+
 
 def position_rows(system: System, t: Array, moved: tuple[Array, Array | None], p: PyTree, nc: int) -> Array:
     """Gaps, if ``nc > 0``, and constraint residuals (nc + nb,) [m] at ``q`` moved along ``xi``, with

@@ -31,6 +31,7 @@ from nsjax.contact.equations import (
 )
 from nsjax.contact.inside import followed, inside_of
 from nsjax.contact.problem import ContactProblem
+from nsjax.contact.row_choice import RowChoice, chosen_rows
 from nsjax.contact.solvers import SolverSettings
 from nsjax.core.branches import branch, repeat, repeat_for
 from nsjax.linalg import matvec
@@ -162,8 +163,10 @@ def _values(task: _Task, z: Array, impulses: Array) -> Values:
 
 def _contact_problem(
     task: _Task, now: Values, impulses: Array, tangent: StageTangent
-) -> tuple[Array, ContactProblem]:
-    """Update ``-x`` of ``z`` with the present impulses, and the contact problem for the next ones."""
+) -> tuple[Array, ContactProblem, RowChoice]:
+    """Update ``-x`` of ``z`` with the present impulses, the contact problem for the next ones, and its rows
+    among all rows.
+    """
     equations, data = task.equations, task.data
     f, rates = now
     x = tangent.dynamics.solve(f)
@@ -178,7 +181,7 @@ def _contact_problem(
         mask=task.active,
         given=equations.given(data),
     )
-    return x, problem
+    return x, *chosen_rows(problem, equations.smooth(data))
 
 
 def _pass(
@@ -189,10 +192,10 @@ def _pass(
     """
     if not tangent.speed.shape[0]:
         return -tangent.dynamics.solve(now[0]), impulses, jnp.asarray(0, int), jnp.zeros(())
-    x, problem = _contact_problem(task, now, impulses, tangent)
-    answer = task.settings.contacts().solve(problem, begin)
-    step = matvec(tangent.response, answer.x - impulses) - x
-    return step, answer.x, answer.iterations, answer.residual
+    x, problem, own = _contact_problem(task, now, impulses, tangent)
+    answer = task.settings.contacts().solve(problem, None if begin is None else own.rows(begin))
+    new = own.every(problem, answer.x)
+    return matvec(tangent.response, new - impulses) - x, new, answer.iterations, answer.residual
 
 
 def _nearby(task: _Task, z: Array, impulses: Array, differ: Array) -> tuple[Values, Differences]:
@@ -232,14 +235,14 @@ def _solver(equations: Equations, measured: int) -> Callable[[Any], Any]:
         # the impulses solve the contact problem: one step on their branches, without another search
         now = _values(task, z, impulses)
         laws = dataclasses.replace(task, active=followed(task.equations, task.active, impulses))
-        _, frozen = _contact_problem(laws, now, impulses, tangent)
-        contacts = newton_step(frozen, impulses)
+        _, frozen, own = _contact_problem(laws, now, impulses, tangent)
+        contacts = newton_step(frozen, own.rows(impulses))
 
         def step(live: Any, z: Array = z, impulses: Array = impulses) -> tuple[Array, Array]:
             moves = dataclasses.replace(task, data=live[0].data)
             now = _values(moves, z, impulses)
-            x, problem = _contact_problem(moves, now, impulses, tangent)
-            new = contacts(problem)
+            x, problem, _ = _contact_problem(moves, now, impulses, tangent)
+            new = own.every(problem, contacts(problem))
             return z + matvec(tangent.response, new - impulses) - x, new
 
         if equations.structure.dense:

@@ -143,7 +143,8 @@ def code_size(made: ClosedJaxpr | Jaxpr) -> int:
         >>> [code_size(jax.make_jaxpr(jnp.sin)(x)) for x in (1.0, jnp.ones(3), jnp.ones((3, 3)))]
         [1, 2, 3]
     """
-    return sum(1 + max(np.ndim(x.aval) for x in (*line.invars, *line.outvars)) for line in _lines(made))
+    shapes = ([x.aval for x in (*line.invars, *line.outvars)] for line in _lines(made))
+    return sum(1 + max(map(np.ndim, line), default=0) for line in shapes)
 
 
 def _lines(made: ClosedJaxpr | Jaxpr) -> Iterator[Any]:

@@ -13,6 +13,7 @@ import pytest
 from nsjax.contact import ContactProblem, natural_residual, solve
 from nsjax.contact.compact import CAPACITY
 from nsjax.contact.problem import DelassusFactors, GivenNormals
+from nsjax.contact.row_choice import chosen_rows
 from nsjax.core import InputError
 
 DRAWS = 12
@@ -102,3 +103,42 @@ def test_methods_that_need_all_rows() -> None:
     problem, _ = _drawn(0, KINDS[0], 2, nb=0)
     with pytest.raises(InputError, match="needs all rows of every contact"):
         solve(problem, method="gauss_seidel")
+
+
+@pytest.mark.parametrize("nt", [1, 2])
+def test_rows_are_chosen_from_contacts_in_any_order(nt: int) -> None:
+    """As those of two stages are. In the second problem a bounded contact has the load of another one."""
+    for seed in range(2):
+        problem, own = _drawn(seed, (3, 4, 3), nt, nb=1)
+        every = _with_all_rows(problem, own)
+        rng = np.random.default_rng(100 + seed)
+        order, d = rng.permutation(problem.nc), 1 + nt
+        rows = np.append(np.arange(problem.nc * d).reshape(-1, d)[order].ravel(), problem.nc * d)
+        given = every.given
+        leads = np.full(problem.nc, -1)
+        leads[-1] = -1 + 2 * seed
+        assert given is not None
+        mixed = np.where(leads < 0, -1, np.argsort(order)[leads])[order]
+        loads = GivenNormals(on=given.on, normal=given.normal, leads=tuple(leads.tolist()))
+        every = dataclasses.replace(every, given=loads)
+        loads = GivenNormals(on=given.on[order], normal=given.normal[order], leads=tuple(mixed.tolist()))
+        shuffled = dataclasses.replace(
+            every, delassus=every.delassus[np.ix_(rows, rows)], free=every.free[rows], given=loads,
+            mask=every.mask[order], friction=every.friction[order],
+        )  # fmt: skip
+        df = np.zeros(len(rows))
+        df[own] = rng.normal(size=len(own))
+        smooth = (order >= 3) & (order < 7)
+
+        def answer(free: jax.Array, shuffled: ContactProblem = shuffled, smooth: Any = smooth) -> Any:
+            few, choice = chosen_rows(dataclasses.replace(shuffled, free=free), smooth)
+            assert few.free.shape[0] == 3 * (1 + few.nt) + 4 + 3 + 1
+            return choice.every(few, solve(few).x)
+
+        x, change = jax.jvp(answer, (shuffled.free,), (jnp.asarray(df[rows]),))
+        wanted, _, _, _, whole = _solved(every, jnp.asarray(df))
+        contacts = _impulses(every, wanted)[order]
+        np.testing.assert_allclose(x, np.append(np.ravel(contacts), wanted[-1]), atol=1e-9)
+        np.testing.assert_allclose(
+            change[:-1].reshape(-1, d)[:, 1:], whole[:-1].reshape(-1, d)[order][:, 1:], atol=1e-7
+        )

@@ -1,4 +1,4 @@
-"""Derivatives of large steps: the same numbers, and loops that are no kernel."""
+"""Large steps and their derivatives: the same numbers, and loops that are no kernel."""
 
 import dataclasses
 import functools
@@ -54,6 +54,39 @@ def test_large_runs_with_notes_are_in_pieces_too(monkeypatch) -> None:
     jax.clear_caches()  # else what has been traced is taken
     lines = str(jax.make_jaxpr(jax.jacfwd(functools.partial(_end, notes=True)))(0.4))
     assert "scatter-add" in lines
+
+
+def _last(restitution, gradient=None):
+    problem = MODELS["ball"]()
+    params = dataclasses.replace(problem.params, restitution=restitution)
+    run = nsjax.simulate(
+        problem.system, params, problem.state, schemes.moreau(), dt=STEP["ball"], steps=200, every=200,
+        save=(), gradient=gradient,
+    )  # fmt: skip
+    return run.q[-1]
+
+
+def test_a_large_step_is_the_same_in_pieces(monkeypatch) -> None:
+    """Rounding differs, as of any two programs. The loops of its solver stay kernels."""
+    whole = jax.jit(_last).lower(0.4).compile(USERS)
+    monkeypatch.setattr(piecewise_loops, "LARGE_STEP", 0)
+    jax.clear_caches()  # else what has been traced is taken
+    pieces = jax.jit(_last).lower(0.4).compile(USERS)
+    np.testing.assert_allclose(pieces(0.4), whole(0.4), rtol=1e-12)
+    assert is_one_kernel(whole.as_text())
+    assert not is_one_kernel(pieces.as_text())
+    assert 'xla_cpu_small_call="true"' in pieces.as_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gradient", [None, "discrete"])
+@pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
+def test_derivatives_of_a_large_step_are_the_same_in_pieces(monkeypatch, mode, gradient) -> None:
+    end = functools.partial(_last, gradient=gradient)
+    whole = jax.jit(mode(end))(0.4)
+    monkeypatch.setattr(piecewise_loops, "LARGE_STEP", 0)
+    jax.clear_caches()
+    np.testing.assert_allclose(jax.jit(mode(end))(0.4), whole, rtol=1e-9, atol=1e-12)
 
 
 def test_what_has_no_vector_stays() -> None:

@@ -12,6 +12,7 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from nsjax import Carry, Event, Output, Scheme, State, System, status
@@ -82,6 +83,9 @@ class _Equations:
 
     def given(self, d):
         return None
+
+    def smooth(self, d):
+        return np.zeros(self.nc, bool)
 
     def end(self, d, z):
         q = self.system.retract(d.state.q, d.dt * (d.state.v + 0.5 * z))

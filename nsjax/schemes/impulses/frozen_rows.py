@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.contact import GivenNormals, Jump
+from nsjax.contact.row_choice import smooth_contacts
 from nsjax.contact.stage import StageAnswer, StageSettings, StageStart, solve_stage
 from nsjax.core.operators import Rows, momentum, no_rows
 from nsjax.core.scheme import Scheme
@@ -127,6 +129,11 @@ class FrozenRowEquations:
     def given(self, d: Any) -> GivenNormals | None:
         """Normal impulses that the contact law prescribes; None if it prescribes none."""
         return self.system.law(d.params).given(self.nc, d.dt) if self.nc else None
+
+    def smooth(self, d: Any) -> np.ndarray:
+        """Contacts (nc,) bool without friction."""
+        loads = self.system.law(d.params).loads if self.nc else 0
+        return smooth_contacts(self.system, loads)[: self.nc]
 
 
 def solve_frozen(

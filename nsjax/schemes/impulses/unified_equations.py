@@ -12,6 +12,7 @@ import numpy as np
 
 from nsjax.contact import GivenNormals
 from nsjax.contact.projection import Directions, position_rows
+from nsjax.contact.row_choice import smooth_contacts
 from nsjax.core.inertia import Inertia
 from nsjax.core.operators import row_forces, row_rates
 from nsjax.core.step import SystemState
@@ -234,3 +235,10 @@ class UnifiedEquations:
         on = np.concatenate([one.on, np.zeros(nc, bool)])
         leads = one.leads + (-1,) * nc if one.leads else ()
         return GivenNormals(on=on, normal=jnp.concatenate([one.normal, jnp.zeros(nc)]), leads=leads)
+
+    def smooth(self, d: Any) -> np.ndarray:
+        """Laws (bool) without friction: those of contacts without friction, and all position laws."""
+        if not self.contacts or not self.system.nc:
+            return np.zeros(0, bool)
+        own = smooth_contacts(self.system, self.system.law(d.params).loads)
+        return np.concatenate([own, np.ones(self.system.nc, bool)]) if self.position else own

@@ -8,11 +8,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.contact import ContactProblem, SolverSettings
 from nsjax.contact.bordered import StageTangent
 from nsjax.contact.equations import CarriedTangent, blank, kept_tangent, no_tangent
 from nsjax.contact.events import Touch, no_touch
+from nsjax.contact.row_choice import chosen_rows, smooth_contacts
 from nsjax.contact.stage import StageSettings, StageStart, solve_stage
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError
@@ -185,18 +187,20 @@ class Runner:
         without restitution.
         """
         nc = self.system.nc if self.contacts else 0
-        friction, given = jnp.zeros(0), None
+        friction, given, smooth = jnp.zeros(0), None, np.zeros(0, bool)
         if nc:
             law = self.system.law(self.params)
             friction, given = law.friction_of(nc), law.given(nc, self.dt)
+            smooth = smooth_contacts(self.system, law.loads)
         problem = ContactProblem(
             nc=nc, nt=self.system.nt, nb=self.system.nb, delassus=delassus, free=free,
             friction=friction, mask=self.closed, given=given,
         )  # fmt: skip
+        problem, own = chosen_rows(problem, smooth)
         answer = contact_settings(self.scheme, "auto").solve(problem)
         self.residuals.append(answer.residual)
         self.iterations = self.iterations + answer.iterations
-        return answer.x
+        return own.every(problem, answer.x)
 
 
 class Recorder(Runner):

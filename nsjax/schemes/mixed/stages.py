@@ -12,6 +12,7 @@ from jax import lax
 
 from nsjax.contact import GivenNormals
 from nsjax.contact.projection import Directions
+from nsjax.contact.row_choice import smooth_contacts
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates
 from nsjax.core.step import SystemState
@@ -293,3 +294,9 @@ class StageEquations:
             return None
         on, normal = np.concatenate([one.on] * self.stages), jnp.concatenate([one.normal] * self.stages)
         return GivenNormals(on=on, normal=normal)
+
+    def smooth(self, data: Any) -> np.ndarray:
+        """Contacts of all stages without friction."""
+        if not self.nc:
+            return np.zeros(0, bool)
+        return np.tile(smooth_contacts(self.system, self.system.law(data[0]).loads), self.stages)

@@ -1,0 +1,121 @@
+"""A contact problem with all rows of every contact as one with only the rows that each contact needs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.contact.problem import ContactProblem, GivenNormals
+from nsjax.core.system import System
+from nsjax.math import taken
+from nsjax.types import Array
+
+
+@dataclasses.dataclass(frozen=True)
+class RowChoice:
+    """Contacts by the rows that they need, as numbers in the order of the problem with all rows.
+
+    A robot with 4 feet, 24 limits of joints and 12 dry joints has 48 of 120 rows left.
+
+    Args:
+        rough: contacts with all rows.
+        smooth: contacts without friction, which keep their normal.
+        bounded: contacts with a given normal impulse, which keep their first tangent.
+        nt: tangents of each contact.
+    """
+
+    rough: tuple[int, ...]
+    smooth: tuple[int, ...]
+    bounded: tuple[int, ...]
+    nt: int
+
+    @property
+    def order(self) -> np.ndarray:
+        """Numbers of all contacts in the order of the smaller problem."""
+        return np.array([*self.rough, *self.smooth, *self.bounded], int)
+
+    @property
+    def all(self) -> bool:
+        """Whether all rows are needed."""
+        return not self.smooth and not self.bounded
+
+    def rows(self, x: Array) -> Array:
+        """Entries (k, ...) of the chosen rows from those of all rows (m, ...)."""
+        if self.all:
+            return x
+        count = len(self.order) * (1 + self.nt)
+        block, more = x[:count].reshape(-1, 1 + self.nt, *x.shape[1:]), x.shape[1:]
+        parts = [taken(block, np.array(self.rough, int)).reshape(-1, *more)]
+        parts += [
+            taken(block[:, 0], np.array(self.smooth, int)),
+            taken(block[:, 1], np.array(self.bounded, int)),
+        ]
+        return jnp.concatenate([*parts, x[count:]])
+
+    def problem(self, every: ContactProblem) -> ContactProblem:
+        """The smaller problem."""
+        if self.all:
+            return every
+        order, g = self.order, self.rows(every.delassus)
+        return ContactProblem(
+            nc=every.nc, nt=every.nt, nb=every.nb, delassus=self.rows(g.T).T, free=self.rows(every.free),
+            friction=taken(every.friction, order), mask=taken(every.mask, order),
+            given=self._given(every.given), smooth=len(self.smooth), bounded=len(self.bounded),
+        )  # fmt: skip
+
+    def _given(self, given: GivenNormals | None) -> GivenNormals | None:
+        """Given normal impulses in the order of the smaller problem."""
+        if given is None:
+            return None
+        order, leads = self.order, np.array(given.leads, int)
+        if leads.size:
+            leads = np.where(leads < 0, -1, np.argsort(order)[leads])[order]
+        return GivenNormals(
+            on=given.on[order], normal=taken(given.normal, order), leads=tuple(int(k) for k in leads)
+        )
+
+    def every(self, problem: ContactProblem, x: Array) -> Array:
+        """Impulses of all rows from those of the smaller ``problem``."""
+        if self.all:
+            return x
+        contacts = taken(problem.impulses(x), np.argsort(self.order))
+        return jnp.concatenate([contacts.reshape(-1), problem.bilateral(x)])
+
+
+def chosen_rows(problem: ContactProblem, smooth: np.ndarray) -> tuple[ContactProblem, RowChoice]:
+    """The problem with the rows that its contacts need, and their choice among all rows.
+
+    Args:
+        problem: the problem with all rows of every contact.
+        smooth: (nc,) bool, contacts without friction whatever the parameters are.
+
+    Returns:
+        The problem itself, with all rows, if its operator is not an array.
+    """
+    none = np.zeros(problem.nc, bool)
+    bounded = none if problem.given is None else np.asarray(problem.given.on)
+    if not problem.nt or not isinstance(problem.delassus, jax.Array):
+        smooth = bounded = none
+    smooth = smooth & ~bounded
+    choice = RowChoice(
+        rough=_numbers(~smooth & ~bounded),
+        smooth=_numbers(smooth),
+        bounded=_numbers(bounded),
+        nt=problem.nt,
+    )
+    return choice.problem(problem), choice
+
+
+def _numbers(which: np.ndarray) -> tuple[int, ...]:
+    """Numbers of the contacts that are true."""
+    return tuple(int(k) for k in np.flatnonzero(which))
+
+
+def smooth_contacts(system: System, bounded: int) -> np.ndarray:
+    """Contacts (nc,) bool of `System.smooth`, which come before the ``bounded`` last ones."""
+    last = system.nc - bounded
+    number = np.arange(system.nc)
+    return (number >= last - system.smooth) & (number < last)
