@@ -42,8 +42,9 @@ def configure(
     behind branches, and solvers are not differentiated through. This form runs fast and compiles slowly.
     Moreau's rule compiles in some ten to fifteen seconds; generalized-alpha and Bathe on the slider-crank
     take 50 CPU seconds in reverse mode on a loaded machine and then 1.7 and 5 us per step. They take 80 s
-    if the run is so long that steps are stored in blocks (`nsjax.core.blocks`). Derivatives of larger
-    steps, as of robots, are compiled in pieces, in about a minute (`nsjax.nonlinear.piecewise_loops`).
+    if the run is so long that steps are stored in blocks (`nsjax.core.blocks`). Larger steps, as of robots
+    by schemes that iterate over forces, are compiled in pieces, runs in some ten to thirty seconds and
+    their derivatives in about a minute (`nsjax.nonlinear.piecewise_loops`).
     ``one_kernel=False``, for the whole process, compiles faster and runs some eight times slower, which
     suits short runs.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from nsjax import status
 from nsjax.core.system import contact_names, gap_units
+from nsjax.failed_loads import failed_loads
 from nsjax.short import scale
 
 ROUNDING = 4.0 * float(np.finfo(float).eps)
@@ -42,6 +43,8 @@ def report(traj: Any) -> str:
     if causes:
         first = traj.first_failure
         lines.append(f"first            step {int(first.step)}, t = {float(first.time):.9g} s")
+        if loads := failed_loads(traj):
+            lines.append(f"not finite       {', '.join(loads)}")
         lines.append(f"remedy           {causes[0][1]}")
     return "\n".join(line.rstrip() for line in lines)
 

@@ -19,6 +19,7 @@ from nsjax.core.quantities import QUANTITIES, ROWS, RowQuantities
 from nsjax.core.scheme import Carry, Output
 from nsjax.core.system import System
 from nsjax.core.user_functions import observed
+from nsjax.failed_loads import failed_loads
 from nsjax.sensors import ENERGIES, FIELD_UNITS, label_name, place_of, read_rows, row_output, sensor_names
 from nsjax.types import Array, PyTree, record
 from nsjax.views import Views
@@ -229,6 +230,8 @@ class Trajectory(Views, ByName, RowQuantities):
             near = _most_near(self.system, self.params, self.t, self.q)
             named = (f"capacity = {int(n)} of {name!r}" for name, n in near.items())
             more = f" Of the pairs near at the rows saved, {' and '.join(named)} would have held all."
+        if not status.ndim and (loads := failed_loads(self)):
+            more += f" Not finite there: {', '.join(loads)}."
         raise RunError(failure_sentence(self.system, first, lane if status.ndim else None) + more)
 
 

@@ -88,14 +88,17 @@ def test_killed_of_four(tmp_path: pathlib.Path) -> None:
     def sizes() -> list[int]:
         return [x.stat().st_size if x.exists() else 0 for x in written]
 
-    until = time.monotonic() + 60
-    while sizes()[0] < sizes()[2] + 2 * BLOCK and time.monotonic() < until:  # three lanes of process 0
+    def done() -> list[int]:
+        return [(size - sizes()[2]) // BLOCK + 1 for size in sizes()]
+
+    until = time.monotonic() + 100
+    while done() != [3, 3, 1, 2] and time.monotonic() < until:  # the others have no lanes left
         time.sleep(0.1)
     for process in running:
         process.kill()
         process.wait()
     before = sizes()
-    assert before[0] == before[2] + 2 * BLOCK
+    assert done() == [3, 3, 1, 2]
     processes.start("bouncing_ball", 4, 1, tmp_path / "run.npz", file)
     here = processes.lanes("bouncing_ball").arrays()
     with np.load(tmp_path / "run.npz") as there:
