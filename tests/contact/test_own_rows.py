@@ -105,7 +105,7 @@ def test_methods_that_need_all_rows() -> None:
         solve(problem, method="gauss_seidel")
 
 
-@pytest.mark.parametrize("nt", [1, 2])
+@pytest.mark.parametrize("nt", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_rows_are_chosen_from_contacts_in_any_order(nt: int) -> None:
     """As those of two stages are. In the second problem a bounded contact has the load of another one."""
     for seed in range(2):
