@@ -13,6 +13,7 @@ from jax import lax
 from nsjax.contact.bordered import StageTangent, bordered, linearised
 from nsjax.contact.inside import inside_of
 from nsjax.contact.problem import GivenNormals
+from nsjax.contact.row_choice import RowChoice, row_choice
 from nsjax.core.operators import jacobian
 from nsjax.linalg import Structure, block_jacobian
 from nsjax.types import Array, PyTree, record
@@ -114,6 +115,14 @@ def row_count(equations: Equations) -> int:
     return equations.nc * (1 + equations.nt) + equations.nb
 
 
+def own_rows(equations: Equations, data: PyTree) -> RowChoice:
+    """Rows that the contacts of the equations need, and that tangents have; all if islands keep them in
+    blocks.
+    """
+    smooth = None if getattr(equations, "islands", 0) else equations.smooth(data)
+    return row_choice(equations.nc, equations.nt, smooth, equations.given(data))
+
+
 def tangent_at(equations: Equations, data: PyTree, z: Array, impulses: Array) -> StageTangent:
     """The full tangent at an iterate."""
     rows, structure = impulses.shape[0], equations.structure
@@ -124,8 +133,8 @@ def tangent_at(equations: Equations, data: PyTree, z: Array, impulses: Array) ->
 
     if not rows:
         return linearised(structure, dynamics, z, *_no_rows(z))
-    speed = _speed(equations, data, z, rows)
-    return linearised(structure, dynamics, z, equations.directions(data, z), speed)
+    own, speed = own_rows(equations, data), _speed(equations, data, z, rows)
+    return linearised(structure, dynamics, z, own.columns(equations.directions(data, z)), own.rows(speed))
 
 
 def mass_tangent(equations: Any, data: PyTree, z: Array) -> StageTangent:
@@ -134,8 +143,9 @@ def mass_tangent(equations: Any, data: PyTree, z: Array) -> StageTangent:
     inertia, _ = equations.frozen(data, z)
     if not row_count(equations):
         return linearised(structure, inertia, rest, *_no_rows(z))
-    directions = equations.directions(data, z)
-    return linearised(structure, inertia, rest, directions, _frozen_speed(equations, data, z, directions))
+    own, directions = own_rows(equations, data), equations.directions(data, z)
+    speed = _frozen_speed(equations, data, z, directions)
+    return linearised(structure, inertia, rest, own.columns(directions), own.rows(speed))
 
 
 def _frozen_speed(equations: Any, data: PyTree, z: Array, directions: Array) -> Array:
@@ -160,6 +170,9 @@ def frozen_or_by(
         return mass, _frozen_speed(equations, data, z, directions) if rows else none
 
     matrix, speed = lax.cond(frozen, still, lambda _: full(), None)
+    if rows:
+        own = own_rows(equations, data)
+        directions, speed = own.columns(directions), own.rows(speed)
     return bordered(structure, matrix, speed, directions)
 
 

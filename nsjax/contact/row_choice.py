@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -55,15 +56,27 @@ class RowChoice:
         ]
         return jnp.concatenate([*parts, x[count:]])
 
-    def problem(self, every: ContactProblem) -> ContactProblem:
-        """The smaller problem."""
-        if self.all:
-            return every
-        order, g = self.order, self.rows(every.delassus)
+    def columns(self, x: Array) -> Array:
+        """Columns (n, k) of the chosen rows from those of all rows (n, m)."""
+        return x if self.all else self.rows(x.T).T
+
+    def problem(
+        self, operator: tuple[Array, Array], laws: tuple[Array, Array, GivenNormals | None], nb: int
+    ) -> ContactProblem:
+        """The problem of the chosen rows.
+
+        Args:
+            operator: ``G`` (k, k) and the free velocities (k,) of these rows.
+            laws: friction (nc,), mask (nc,) and given normal impulses of all contacts in their order.
+            nb: bilateral rows.
+        """
+        (delassus, free), (friction, mask, given) = operator, laws
+        if not self.all:
+            friction, mask = (taken(x, self.order) for x in (friction, mask))
+            given = self._given(given)
         return ContactProblem(
-            nc=every.nc, nt=every.nt, nb=every.nb, delassus=self.rows(g.T).T, free=self.rows(every.free),
-            friction=taken(every.friction, order), mask=taken(every.mask, order),
-            given=self._given(every.given), smooth=len(self.smooth), bounded=len(self.bounded),
+            nc=len(self.order), nt=self.nt, nb=nb, delassus=delassus, free=free, friction=friction,
+            mask=mask, given=given, smooth=len(self.smooth), bounded=len(self.bounded),
         )  # fmt: skip
 
     def _given(self, given: GivenNormals | None) -> GivenNormals | None:
@@ -85,6 +98,23 @@ class RowChoice:
         return jnp.concatenate([contacts.reshape(-1), problem.bilateral(x)])
 
 
+def row_choice(nc: int, nt: int, smooth: np.ndarray | None, given: GivenNormals | None) -> RowChoice:
+    """The rows that contacts need.
+
+    Args:
+        nc, nt: contacts, and tangents of each.
+        smooth: (nc,) bool, contacts without friction whatever the parameters are; None: all rows are
+            chosen.
+        given: normal impulses that are given, if any.
+    """
+    none = np.zeros(nc, bool)
+    bounded = none if given is None else np.asarray(given.on)
+    if smooth is None or not nt:
+        smooth = bounded = none
+    smooth = smooth & ~bounded
+    return RowChoice(_numbers(~smooth & ~bounded), _numbers(smooth), _numbers(bounded), nt)
+
+
 def chosen_rows(problem: ContactProblem, smooth: np.ndarray) -> tuple[ContactProblem, RowChoice]:
     """The problem with the rows that its contacts need, and their choice among all rows.
 
@@ -95,18 +125,13 @@ def chosen_rows(problem: ContactProblem, smooth: np.ndarray) -> tuple[ContactPro
     Returns:
         The problem itself, with all rows, if its operator is not an array.
     """
-    none = np.zeros(problem.nc, bool)
-    bounded = none if problem.given is None else np.asarray(problem.given.on)
-    if not problem.nt or not isinstance(problem.delassus, jax.Array):
-        smooth = bounded = none
-    smooth = smooth & ~bounded
-    choice = RowChoice(
-        rough=_numbers(~smooth & ~bounded),
-        smooth=_numbers(smooth),
-        bounded=_numbers(bounded),
-        nt=problem.nt,
-    )
-    return choice.problem(problem), choice
+    g: Any = problem.delassus
+    array = isinstance(g, jax.Array)
+    own = row_choice(problem.nc, problem.nt, smooth if array else None, problem.given)
+    if own.all:
+        return problem, own
+    operator = own.columns(own.rows(g)), own.rows(problem.free)
+    return own.problem(operator, (problem.friction, problem.mask, problem.given), problem.nb), own
 
 
 def _numbers(which: np.ndarray) -> tuple[int, ...]:

@@ -26,12 +26,13 @@ from nsjax.contact.equations import (
     freezes,
     frozen_or_by,
     mass_tangent,
+    own_rows,
     row_count,
     tangent_at,
 )
 from nsjax.contact.inside import followed, inside_of
 from nsjax.contact.problem import ContactProblem
-from nsjax.contact.row_choice import RowChoice, chosen_rows
+from nsjax.contact.row_choice import RowChoice
 from nsjax.contact.solvers import SolverSettings
 from nsjax.core.branches import branch, repeat, repeat_for
 from nsjax.linalg import matvec
@@ -169,19 +170,10 @@ def _contact_problem(
     """
     equations, data = task.equations, task.data
     f, rates = now
-    x = tangent.dynamics.solve(f)
-    free = rates - matvec(tangent.speed, x) - matvec(tangent.delassus, impulses)
-    problem = ContactProblem(
-        nc=equations.nc,
-        nt=equations.nt,
-        nb=equations.nb,
-        delassus=tangent.delassus,
-        free=free,
-        friction=equations.friction(data),
-        mask=task.active,
-        given=equations.given(data),
-    )
-    return x, *chosen_rows(problem, equations.smooth(data))
+    own, x = own_rows(equations, data), tangent.dynamics.solve(f)
+    free = own.rows(rates) - matvec(tangent.speed, x) - matvec(tangent.delassus, own.rows(impulses))
+    laws = equations.friction(data), task.active, equations.given(data)
+    return x, own.problem((tangent.delassus, free), laws, equations.nb), own
 
 
 def _pass(
@@ -194,8 +186,8 @@ def _pass(
         return -tangent.dynamics.solve(now[0]), impulses, jnp.asarray(0, int), jnp.zeros(())
     x, problem, own = _contact_problem(task, now, impulses, tangent)
     answer = task.settings.contacts().solve(problem, None if begin is None else own.rows(begin))
-    new = own.every(problem, answer.x)
-    return matvec(tangent.response, new - impulses) - x, new, answer.iterations, answer.residual
+    step = matvec(tangent.response, answer.x - own.rows(impulses)) - x
+    return step, own.every(problem, answer.x), answer.iterations, answer.residual
 
 
 def _nearby(task: _Task, z: Array, impulses: Array, differ: Array) -> tuple[Values, Differences]:
@@ -242,8 +234,9 @@ def _solver(equations: Equations, measured: int) -> Callable[[Any], Any]:
             moves = dataclasses.replace(task, data=live[0].data)
             now = _values(moves, z, impulses)
             x, problem, _ = _contact_problem(moves, now, impulses, tangent)
-            new = own.every(problem, contacts(problem))
-            return z + matvec(tangent.response, new - impulses) - x, new
+            new = contacts(problem)
+            z = z + matvec(tangent.response, new - own.rows(impulses)) - x
+            return z, own.every(problem, new)
 
         if equations.structure.dense:
             return step
