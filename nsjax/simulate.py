@@ -135,7 +135,7 @@ def simulate(
     far as the motion has one; ``traj.notes`` (``notes=True``) shows where it is one-sided or a
     selection. Only first derivatives exist: a second differentiation through contacts is refused. A run
     has no stop condition, and no joint opens or locks in it: run in parts with ``carry``. The first run
-    compiles, for seconds; a robot with contacts, by schemes that iterate over forces, for minutes.
+    compiles, for seconds; a robot with contacts, by schemes that iterate over forces, for half a minute.
 
     Example:
         >>> import nsjax

@@ -215,7 +215,8 @@ class Trajectory(Views, ByName, RowQuantities):
         return quantity_unit(self.system, name)
 
     def raise_for_status(self) -> None:
-        """Raises `RunError` if a step failed: lane, step, time, contact and remedy.
+        """Raises `RunError` if a step failed: lane, step, time, contact, remedy, and the loads of a
+        mechanism that are not finite there.
 
         Does nothing after a run in which every step went well.
         """

@@ -9,7 +9,7 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "nsjax" / "documentation" / "guide" / "sources.md"
 KEYS = set(re.findall(r"^\* \*\*\[([^]]+)\]\*\*", SOURCES.read_text(), re.MULTILINE))
-PRODUCTS = {"fclib.md", "index.md"}  # written by an experiment, and for the site
+PRODUCTS = {"index.md"}  # written for the site
 
 PLACE = r"(?:\(|sections?\b|Figs?\b|Tables?\b|App|appendi|Algorithm|after\b)"
 KEY = re.compile(rf"\[([A-Z][A-Za-z]*\d*(?:&[A-Z])*)(?: {PLACE}[^]]*|\](?=,? {PLACE}))")

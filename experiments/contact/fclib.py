@@ -351,7 +351,7 @@ def write(place: Path, outcomes: Sequence[Outcome]) -> common.Numbers:
     """CSV, table and figure; returns the numbers."""
     numbers = summary(outcomes)
     write_csv(place / "fclib.csv", outcomes)
-    (place / "fclib.md").write_text(markdown(outcomes, numbers), encoding="utf-8")
+    (place / "fclib").with_suffix(".md").write_text(markdown(outcomes, numbers), encoding="utf-8")
     common.draw(place / "fclib_profile", 16.0, 8.0, lambda figure: _paint(figure, outcomes))
     return numbers
 

@@ -60,10 +60,11 @@ def consistent_forces(
         free, response = inertia.answers(force, rows)
     else:
         (free, hold), response = inertia.constrained(force, -turning), rows.response(inertia)
-    friction, given = jnp.zeros(0), None
+    friction, given, smooth = jnp.zeros(0), None, np.zeros(0, bool)
     if system.nc:
         law = system.law(at.params)
         friction, given = law.friction_of(system.nc), law.given(system.nc, 1.0)
+        smooth = smooth_contacts(system, law.loads)
     problem = ContactProblem(
         nc=system.nc,
         nt=system.nt,
@@ -74,8 +75,7 @@ def consistent_forces(
         mask=resting,
         given=given,
     )
-    loads = 0 if given is None else int(np.sum(given.on))
-    problem, own = chosen_rows(problem, smooth_contacts(system, loads))
+    problem, own = chosen_rows(problem, smooth)
     x = own.every(problem, settings.solve(problem).x)
     a = free + matvec(response, x)
     if rows.joints is not None:

@@ -115,7 +115,7 @@ def row_count(equations: Equations) -> int:
     return equations.nc * (1 + equations.nt) + equations.nb
 
 
-def own_rows(equations: Equations, data: PyTree) -> RowChoice:
+def needed_rows(equations: Equations, data: PyTree) -> RowChoice:
     """Rows that the contacts of the equations need, and that tangents have; all if islands keep them in
     blocks.
     """
@@ -133,7 +133,7 @@ def tangent_at(equations: Equations, data: PyTree, z: Array, impulses: Array) ->
 
     if not rows:
         return linearised(structure, dynamics, z, *_no_rows(z))
-    own, speed = own_rows(equations, data), _speed(equations, data, z, rows)
+    own, speed = needed_rows(equations, data), _speed(equations, data, z, rows)
     return linearised(structure, dynamics, z, own.columns(equations.directions(data, z)), own.rows(speed))
 
 
@@ -143,7 +143,7 @@ def mass_tangent(equations: Any, data: PyTree, z: Array) -> StageTangent:
     inertia, _ = equations.frozen(data, z)
     if not row_count(equations):
         return linearised(structure, inertia, rest, *_no_rows(z))
-    own, directions = own_rows(equations, data), equations.directions(data, z)
+    own, directions = needed_rows(equations, data), equations.directions(data, z)
     speed = _frozen_speed(equations, data, z, directions)
     return linearised(structure, inertia, rest, own.columns(directions), own.rows(speed))
 
@@ -171,7 +171,7 @@ def frozen_or_by(
 
     matrix, speed = lax.cond(frozen, still, lambda _: full(), None)
     if rows:
-        own = own_rows(equations, data)
+        own = needed_rows(equations, data)
         directions, speed = own.columns(directions), own.rows(speed)
     return bordered(structure, matrix, speed, directions)
 

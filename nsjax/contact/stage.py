@@ -26,7 +26,7 @@ from nsjax.contact.equations import (
     freezes,
     frozen_or_by,
     mass_tangent,
-    own_rows,
+    needed_rows,
     row_count,
     tangent_at,
 )
@@ -170,7 +170,7 @@ def _contact_problem(
     """
     equations, data = task.equations, task.data
     f, rates = now
-    own, x = own_rows(equations, data), tangent.dynamics.solve(f)
+    own, x = needed_rows(equations, data), tangent.dynamics.solve(f)
     free = own.rows(rates) - matvec(tangent.speed, x) - matvec(tangent.delassus, own.rows(impulses))
     laws = equations.friction(data), task.active, equations.given(data)
     return x, own.problem((tangent.delassus, free), laws, equations.nb), own

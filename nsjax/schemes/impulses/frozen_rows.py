@@ -132,8 +132,9 @@ class FrozenRowEquations:
 
     def smooth(self, d: Any) -> np.ndarray:
         """Contacts (nc,) bool without friction."""
-        loads = self.system.law(d.params).loads if self.nc else 0
-        return smooth_contacts(self.system, loads)[: self.nc]
+        if not self.nc:
+            return np.zeros(0, bool)
+        return smooth_contacts(self.system, self.system.law(d.params).loads)
 
 
 def solve_frozen(
