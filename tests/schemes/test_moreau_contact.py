@@ -311,3 +311,35 @@ def test_derivatives_of_many_contacts_are_those_of_few(gradient, derivative):
         slope = G * t * (1.5 * s - t) / 2.0
         # first order in the step: 0.37 to 0.95 of G t dt for eight steps between 2 and 0.125 ms
         np.testing.assert_allclose(many["q"], slope, rtol=0, atol=G * t * dt)
+
+
+# ---------------------------------------------------------------- depth at which contacts close
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(
+    ("scheme", "share"),
+    [
+        (schemes.moreau(), lambda e: 1.0 - e / 2),
+        (schemes.moreau_theta(), lambda e: 1.0 - e / 2),
+        (schemes.ggl_unified(), lambda e: 0.5),
+        (schemes.ggl_decoupled(), lambda e: 0.0),
+    ],
+    ids=["moreau", "moreau_theta", "ggl_unified", "ggl_decoupled"],
+)
+def test_bodies_penetrate_by_no_more_than_their_scheme_says(scheme, share, restitution):
+    """A ball without weight meets its floor in twenty phases of a step. The depth is linear in the phase:
+    the deepest of twenty lies within a twentieth of a step of the bound."""
+    dt, speed = 1e-3, 2.0
+    ball = nsjax.models.bouncing_ball(radius=0.0, restitution=restitution, gravity=0.0)
+
+    @jax.jit
+    def deepest(starts):
+        def depth(height):
+            start = ball.replace(initial_q=[height], initial_v=[-speed])
+            return -jnp.min(nsjax.simulate(*start, scheme, dt=dt, steps=20).q[:, 0])
+
+        return jax.lax.map(depth, starts)
+
+    depths = deepest(speed * dt * (10.0 + (np.arange(20) + 0.01) / 20)) / (speed * dt)
+    assert share(restitution) - 0.05 <= np.max(depths) <= share(restitution) + 1e-9

@@ -150,10 +150,11 @@ def moreau(
         Derivatives move the times of impacts by accelerations whose mass contains ``dt D / 2``. Both are
         errors of first order; they are large where a damper stops its joint within a step.
 
-        Bodies penetrate by up to ``dt/2 |dg|`` before their contact takes part, and closed contacts drift
-        on position level in proportion to dt. Bilateral constraints do not drift with "ggl" and "index_3";
-        "index_3" violates the constraint on velocity level by O(dt). They drift in proportion to dt with
-        "index_2", and with "index_1" so fast that it is of no practical use.
+        A contact takes part in the first step whose midpoint it has passed. A body penetrates by up to
+        ``dt |dg|`` there, and by up to ``(1 - e/2) dt |dg|`` at the end of the step, with restitution
+        ``e``. Closed contacts drift on position level in proportion to dt. Bilateral constraints do not
+        drift with "ggl" and "index_3"; "index_3" violates the constraint on velocity level by O(dt). They
+        drift in proportion to dt with "index_2", and with "index_1" so fast that it is of no practical use.
 
         With 12 or more contact rows the solver begins with the impulses of the last step. Where contacts
         with friction depend on each other (corners of a box that slide in different directions), the

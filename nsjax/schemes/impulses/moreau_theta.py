@@ -108,12 +108,13 @@ def moreau_theta(
     Order: 2 for ``theta = 1/2`` on smooth motion without constraints, else 1; first order with contacts
     and constraints.
 
-    Limits: bodies penetrate by up to ``dt/2 |dg|`` before their contact takes part, and closed contacts
-    drift on position level. A jump moves positions as if it happened ``(1 - theta) dt`` after the start of
-    its step. With ``theta = 1/2`` this is half a step late on average for ``gamma = 1/2``, and on time for
-    ``gamma = 1``. A plastic impact then leaves a gap from ``-dt |dg|`` to 0 for ``gamma = 1/2``, and from
-    ``-dt/2 |dg|`` to ``dt/2 |dg|`` for ``gamma = 1``; with ``gamma = theta = 1`` nothing penetrates. All
-    these errors are of first order. A body at rest above a wall falls for a step before the wall holds it.
+    Limits: a contact takes part in the first step whose midpoint it has passed, with bodies up to
+    ``dt |dg|`` deep there; closed contacts drift on position level. A jump moves positions as if it
+    happened ``(1 - theta) dt`` after the start of its step. With ``theta = 1/2`` this is half a step late
+    on average for ``gamma = 1/2``, and on time for ``gamma = 1``. A plastic impact then leaves a gap from
+    ``-dt |dg|`` to 0 for ``gamma = 1/2``, and from ``-dt/2 |dg|`` to ``dt/2 |dg|`` for ``gamma = 1``; with
+    ``gamma = theta = 1`` nothing penetrates. All these errors are of first order. A body at rest above a
+    wall falls for a step before the wall holds it.
 
     Source: the theta-method of Moreau and Jean on velocity level.
 
