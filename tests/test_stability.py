@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import nsjax
+from experiments.mixed_timestepping import fig_bob
 from nsjax import State, System, models, schemes, stability, status
 from tests.points import unit_mass
 
@@ -175,3 +176,11 @@ def test_a_run_that_rests_is_not_examined(monkeypatch) -> None:
         start = State(t=0.0, q=np.array([1.0 + off]), v=np.array([1e-3 * off]))  # the speed grows by far
         nsjax.simulate(spring, 1e2, start, schemes.moreau(), dt=1e-2, steps=100)
     assert looked == [1]
+
+
+@pytest.mark.parametrize("scheme", ["gen-alpha 0", "gen-alpha 0.8", "newmark"])
+def test_growth_of_nonlinear_motion_is_reported(scheme: str) -> None:
+    """Speeds of the bob grow by 7 to 30, and no explicit limit has been passed."""
+    energy, bits = fig_bob.energies(fig_bob.RUNS[scheme], 50.0)
+    assert np.max(energy) > 50.0 * energy[0]
+    assert bits & status.DIVERGED

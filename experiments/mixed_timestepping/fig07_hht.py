@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from nsjax import schemes
-from nsjax.analysis import spectral_radius
 
 from .. import common
-from .spectral import Curve, ratios, reproduce
+from .spectral import Curve, reproduce, rise
 
 VALUES = ((0.0, "0"), (0.1, "0.1"), (0.3, "0.3"), (1 / 3, "1/3"), (0.5, "0.5"))
 CURVES = tuple(
@@ -23,14 +20,8 @@ CURVES = tuple(
 )
 
 
-def rise(alpha_f: float) -> float:
-    """Depth of the cusp: rise of the spectral radius above its previous minimum."""
-    radius = spectral_radius(schemes.hht(alpha_f), 2.0 * np.pi * ratios(quick=False))
-    return float(np.max(radius - np.minimum.accumulate(radius)))
-
-
 def _cusps() -> common.Numbers:
-    return {f"rise of the radius, HHT {text}": rise(value) for value, text in VALUES[1:]}
+    return {f"rise of the radius, {curve.name}": rise(curve.scheme) for curve in CURVES[1:]}
 
 
 @common.experiment

@@ -11,7 +11,7 @@ from pathlib import Path
 from nsjax import schemes
 
 from .. import common
-from .spectral import Curve, reproduce
+from .spectral import Curve, order, reproduce
 
 VALUES = ((0.0, "0"), (0.5, "0.5"), (0.8, "0.8"))
 CURVES = tuple(
@@ -30,10 +30,14 @@ CURVES = tuple(
 )
 
 
+def _orders() -> common.Numbers:
+    return {f"order of {curve.name}": order(curve.scheme) for curve in CURVES}
+
+
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 12; ``quick``: a tenth of the points of a curve."""
-    return reproduce(__file__, CURVES, quick, folder)
+    return reproduce(__file__, CURVES, quick, folder, more=_orders)
 
 
 if __name__ == "__main__":

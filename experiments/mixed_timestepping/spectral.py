@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import nsjax
-from nsjax.analysis import relative_period_error, spectral_radius
+from nsjax.analysis import amplification_matrix, relative_period_error, spectral_radius
 
 from .. import common
 
@@ -45,6 +45,24 @@ def ratios(quick: bool) -> np.ndarray:
     """Values of dt/T: logarithmic over the range, and the resolved part once more linearly."""
     count = 61 if quick else 601
     return np.union1d(np.geomspace(1e-2, 1e4, count), np.linspace(0.01, 0.5, count // 2))
+
+
+def rise(scheme: nsjax.Scheme) -> float:
+    """Depth of a cusp: the largest rise of the spectral radius above its least value at smaller dt/T.
+
+    [R&S] Appendix A: a cusp is where the radius "increases as Omega increases".
+    """
+    radius = spectral_radius(scheme, 2.0 * np.pi * ratios(quick=False))
+    return float(np.max(radius - np.minimum.accumulate(radius)))
+
+
+def order(scheme: nsjax.Scheme) -> float:
+    """Order on the linear oscillator, from the distance of the root to ``exp(i Omega)`` at two steps."""
+    errors = []
+    for omega in (0.1, 0.05):
+        roots = np.linalg.eigvals(np.asarray(amplification_matrix(scheme, omega)))
+        errors.append(np.min(np.abs(roots - np.exp(1j * omega))))
+    return float(np.log2(errors[0] / errors[1]) - 1.0)
 
 
 def curve_numbers(curve: Curve) -> common.Numbers:

@@ -51,8 +51,8 @@ def known_options(name: str, options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def within(name: str, option: str, value: Any, low: float, high: float = np.inf) -> Any:
-    """``value``, if it lies in ``[low, high]`` or is traced.
+def within(name: str, option: str, value: Any, low: float, high: float = np.inf, remedy: str = "") -> Any:
+    """``value``, if it lies in ``[low, high]`` or is traced; ``remedy`` ends the sentence of the error.
 
     Raises:
         InputError: for a value that is no number, or outside the range.
@@ -64,7 +64,8 @@ def within(name: str, option: str, value: Any, low: float, high: float = np.inf)
         raise InputError(f"{name}: {option} = {value!r} is no number; give one")
     if not np.all((low <= np.asarray(plain)) & (np.asarray(plain) <= high)):
         range_ = f"be at least {low:g}" if high == np.inf else f"lie in [{low:g}, {high:g}]"
-        raise InputError(f"{name}: {option} = {value}; it must {range_}")
+        end = f"; {remedy}" if remedy else ""
+        raise InputError(f"{name}: {option} = {value}; it must {range_}{end}")
     return value
 
 

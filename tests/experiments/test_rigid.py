@@ -17,6 +17,7 @@ from experiments import common
 from experiments.mixed_timestepping import chain, fig05_transition, rigid, table6_unilateral
 from nsjax import analysis, schemes
 from tests.experiments.results import check, missed
+from tests.references.bob import largest_energy_of_ed_alpha
 from tests.references.slider_crank import AT_REST, TABLE_2, Data, event_driven
 
 QUICK = [
@@ -25,6 +26,7 @@ QUICK = [
     "fig16_stiff_mass",
     "fig18_constraint_force",
     "fig21_rigid_limit",
+    "fig_bob",
 ]
 # What their quick form leaves out: Bathe with the paper's memory rule and a clean variant, whose programs
 # nothing else needs.
@@ -189,3 +191,12 @@ def test_every_experiment_has_its_numbers():
     file = pathlib.Path(rigid.__file__).with_name("expected_rigid.json")
     recorded = json.loads(file.read_text())
     assert sorted(recorded) == sorted([*QUICK, *SHORTENED, *COSTS, "table6_unilateral"])
+
+
+@pytest.mark.parametrize("omega_dt", [pytest.param(2, marks=pytest.mark.slow), 5])
+def test_energies_of_the_printed_formulas(omega_dt: int) -> None:
+    """The numbers of ED-alpha in ``fig_bob`` are those of a program without the package."""
+    found = largest_energy_of_ed_alpha(omega_dt, 10.0, np.array([1.0, 0.0]), np.array([0.0, 7.0]))
+    asked = load_expected("fig_bob")
+    name = f"ed-alpha 0: energy [J], omega dt = {omega_dt}"
+    assert missed({name: found}, {name: asked[name]}) == []

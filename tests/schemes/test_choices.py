@@ -15,6 +15,16 @@ REFUSED = [
     (lambda: schemes.generalized_alpha(alpha_m=0.1), "alpha_m = 0.1, alpha_f = None; give both"),
     (lambda: schemes.hht(0.6), "hht: alpha_f = 0.6; it must lie in [0, 0.5]"),
     (lambda: schemes.ed_alpha(-0.5), "ed_alpha: rho_inf = -0.5"),
+    (
+        lambda: schemes.ed_alpha(alpha_ar=0.0),
+        "alpha_ar = 0.0; it must be at least 1e-06; at 0 no",
+    ),
+    (lambda: schemes.ed_alpha(alpha_ar=-0.1), "alpha_ar = -0.1; it must be at least 1e-06"),
+    (
+        lambda: schemes.generalized_alpha(alpha_m=1.0, alpha_f=0.5),
+        "alpha_m = 1.0; it must lie in [-inf, ",
+    ),
+    (lambda: schemes.newmark(beta=-1.0), "newmark: beta = -1.0; it must be at least 0"),
     (lambda: schemes.nsga_coupled(float("nan")), "nsga_coupled: rho_inf = nan"),
     (lambda: schemes.moreau_theta(0.0), "moreau_theta: theta = 0.0; it must lie in [0.5, 1]"),
     (lambda: schemes.bathe(max_passes=0), "bathe: max_passes = 0; it must be at least 1"),

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
@@ -143,7 +144,8 @@ def generalized_alpha(
     Args:
         rho_inf: spectral radius at infinite frequency in [0, 1]: 1 no damping, 0 annihilation; traced,
             so that a sweep over it compiles once.
-        alpha_m, alpha_f: given together they replace ``rho_inf`` (beta and gamma keep second order).
+        alpha_m, alpha_f: given together they replace ``rho_inf`` (beta and gamma keep second order);
+            stable for ``alpha_m <= alpha_f <= 1/2``.
         stage_tolerance: bound on the estimated next update of the stage solver, relative to ``1 + |v|``.
         tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
@@ -156,7 +158,7 @@ def generalized_alpha(
         A `Scheme`.
 
     Raises:
-        InputError: for a spectral radius outside [0, 1], or one of ``alpha_m, alpha_f`` alone.
+        InputError: for a spectral radius outside [0, 1], one of ``alpha_m, alpha_f`` alone or above 1/2.
 
     Order: 2 in position, velocity and force on smooth motion; first order at each impact.
 
@@ -181,6 +183,8 @@ def generalized_alpha(
             f"generalized_alpha: alpha_m = {alpha_m}, alpha_f = {alpha_f}; give both, or rho_inf"
         )
     if alpha_m is not None and alpha_f is not None:
+        alpha_m = within("generalized_alpha", "alpha_m", alpha_m, -np.inf, 0.5)
+        alpha_f = within("generalized_alpha", "alpha_f", alpha_f, -np.inf, 0.5)
         coef = AlphaParameters(alpha_m=alpha_m, alpha_f=alpha_f, tolerances=tolerances)
     return mixed_scheme(
         "generalized_alpha",
@@ -260,6 +264,7 @@ def newmark(
         (101, 1)
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
+    beta, gamma = (within("newmark", name, x, 0.0) for name, x in (("beta", beta), ("gamma", gamma)))
     coef = Newmark(beta=beta, gamma=gamma, tolerances=tolerances)
     options = known_options("newmark", options)
     return mixed_scheme("newmark", base, coef, carries="algorithmic", **options)
