@@ -15,7 +15,7 @@ from nsjax.core.checks import is_traced, without_values
 from nsjax.core.errors import check_choice
 from nsjax.multibody.contacts import turning_friction
 from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
-from nsjax.multibody.contacts.capacities import MANY_ROWS, UNASKED, stand_ins, with_candidates
+from nsjax.multibody.contacts.capacities import MANY_ROWS, MILLISECONDS, UNASKED, stand_ins, with_candidates
 from nsjax.multibody.contacts.groups import LISTED, with_groups
 from nsjax.multibody.contacts.named_contacts import NamedContacts
 from nsjax.multibody.coordinates.absolute import Bodies
@@ -206,9 +206,10 @@ def _tell_rows(contacts: NamedContacts, alone: bool) -> None:
         )
     else:
         said = (
-            "every step solves for all of them, and the first call takes longer; leave out pairs that "
-            "never touch, by exclude= of contact_group, self_contact=False of the reader or in the model's "
-            "file, or take contact_group, whose steps solve for near pairs alone"
+            "every step solves for all of them, and the first call takes longer. While all are closed and "
+            f"depend on each other, a step takes some {MILLISECONDS * many:.0f} ms or more, whatever holds "
+            "them. Leave out pairs that never touch, by exclude= of contact_group, self_contact=False of "
+            "the reader or in the model's file, or take contact_group, which solves for near pairs alone"
         )
     warnings.warn(
         f"assemble: {many} contacts between bodies, beyond {MANY_ROWS}: {said}", RowsWarning, stacklevel=5
