@@ -17,7 +17,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from nsjax.analysis.events import Table
 from nsjax.analysis.last_values import Outputs, reader
@@ -31,6 +30,7 @@ from nsjax.analysis.secants import (
 from nsjax.contact.criteria import criteria_of
 from nsjax.core import InputError, checks
 from nsjax.core.keys import Key, number_at, parse_parameter, put
+from nsjax.core.quantities import all_notes
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, contact_names
 from nsjax.notes import SERIOUS, describe
@@ -129,6 +129,9 @@ def check_gradient(
     reversal of sliding, planar           the same: the friction force jumps
     reversal of sliding, spatial          the same: along the change of sliding, whether the step resolves
                                           the turn or not
+    force that jumps on a surface that    the same: the acceleration jumps; also where the force drives
+    its law declares (``switch=``)        the motion back and it stays on the surface; across no such
+                                          surface wrong at every dt, `notes.JUMP`
     several impacts in one step that do   the same as for a single one; each has a shift of its own
     not move each other
     coupled simultaneous impacts, also    undefined: it depends on the order in which they happen; one
@@ -276,8 +279,7 @@ def _derivative(plan: _Plan, problem: Problem, scheme: Scheme, x: Array, dt: Arr
 
     def run(x: Array) -> tuple[Array, Array]:
         traj = _simulate(plan, problem, scheme, x, dt, plan.gradient, 0)
-        bits = lax.reduce(traj.notes, np.asarray(0), lax.bitwise_or, (0, 1))
-        return jnp.ravel(plan.read(traj)), bits
+        return jnp.ravel(plan.read(traj)), all_notes(vars(traj))
 
     return jax.jacfwd(run, has_aux=True)(x)
 

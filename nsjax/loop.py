@@ -16,6 +16,7 @@ from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Touch, frozen
 from nsjax.contact.few_contacts import begin_with_all, narrow_to_chosen, widen_to_all
 from nsjax.contact.friction_decisions import jammed_at_start
+from nsjax.contact.switches import force_notes, through_switches
 from nsjax.core.blocks import StepBlocks, scan_blocks
 from nsjax.core.branches import branch, repeat_for
 from nsjax.core.chosen import WholeMemory, widen
@@ -238,7 +239,7 @@ def _one_step(setup: RunSetup, run: RunState, tally: dict[str, Array]) -> tuple[
     start, tally = same_pairs(step.system, params, step.carry, tally)
     step = dataclasses.replace(step, carry=start)
     carry, output, closing, moves = _step_on_chosen(
-        program.system, step, run.closing, "notes" in program.keep
+        program.system, step, run.closing, not {"notes", "force_notes"}.isdisjoint(program.keep)
     )
     carry, output = _known_pairs(step.system, params, carry, output)
     index = follow.index + 1
@@ -302,13 +303,15 @@ def _stepped(
 
     def full(data: tuple[Step, ClosedPhases | None]) -> Any:
         step, closing = data
-        carry, output = step.take()
+        carry, output = through_switches(step, *step.take())
         if closing is None:
             return carry, output, None, None
         return carry, output, *follow_closing(step, closing, carry, output)
 
     take = plain if step.scheme.gradient == "discrete" else lean(full if noted else plain, full)
     carry, output, closing, moves = take((step, closing))
+    if noted:
+        output = dataclasses.replace(output, force_notes=force_notes(step, carry, output))
     # decisions, counts and bits have no derivative
     memory = jax.tree.map(
         lambda x: frozen(x) if isinstance(x, Touch) else x, carry.memory,

@@ -2,6 +2,7 @@
 
 Nothing raises inside a compiled run. A step notes for each contact what its event means for the derivative
 of the motion; rows of a `Trajectory` hold the union since the previous row (``traj.notes``, (rows, nc)).
+Forces that jump have notes for the whole system (``traj.force_notes``, (rows,)).
 There are three kinds: *harmless* (the derivative is right), *one-sided* (the motion has a kink, or
 nearly one) and *undefined* (the motion has no derivative there; the one returned is a selection).
 `KINK` needs quantities that only derivatives compute, and is noted only with ``gradient="saltation"``.
@@ -18,6 +19,8 @@ UNLOCATED = 32
 TOGETHER = 64
 JAMMED = 128
 NEAR = 256
+JUMP = 512
+SWITCHED = 1024
 
 HARMLESS, ONE_SIDED, UNDEFINED = "harmless", "one-sided", "undefined"
 
@@ -26,6 +29,11 @@ SENTENCES: dict[int, tuple[str, str]] = {
         UNDEFINED,
         "friction above the jamming limit: pushed against its sliding, the contact would be pulled into "
         "the other body by its own friction; the motion may have several continuations or none",
+    ),
+    JUMP: (
+        UNDEFINED,
+        "a force jumps within a step across no surface that its law declares: the derivative misses that "
+        "the instant of the jump moves with the data; give the law its surface, switch=",
     ),
     COUPLED: (
         UNDEFINED,
@@ -53,6 +61,11 @@ SENTENCES: dict[int, tuple[str, str]] = {
         "sliding turns through rest within a step, or an impact is nearer to the border of sticking and "
         "sliding than a step resolves",
     ),
+    SWITCHED: (
+        ONE_SIDED,
+        "a surface on which a force jumps is crossed more slowly than a step resolves, or in the step of "
+        "an impact: its part of the derivative is one selection, or left out",
+    ),
     UNLOCATED: (
         HARMLESS,
         "the time of an impact was not located inside its step: the derivative is that of the scheme "
@@ -60,8 +73,8 @@ SENTENCES: dict[int, tuple[str, str]] = {
     ),
     TOGETHER: (
         HARMLESS,
-        "contacts strike at one instant to rounding: right for all changes that keep them together, "
-        "undefined across",
+        "contacts strike, or a motion crosses surfaces of its forces, at one instant to rounding: right "
+        "for all changes that keep them together, undefined across",
     ),
     SETTLING: (HARMLESS, "an approach too slow to matter: the chatter of a contact at rest"),
 }

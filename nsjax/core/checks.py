@@ -190,6 +190,11 @@ def _check_functions(system: System, tree: Any, leaves: tuple[tuple[Any, str], .
             raise InputError(f"{name} returns type {result.dtype}; it must return float64")
     if system.allowed is not None:
         _check_allowed(shapes_of("allowed", system.allowed, t, q, p), s.nc)
+    if system.switch is not None:
+        found = shapes_of("switch", system.switch, t, q, v, p)
+        if np.ndim(found) != 1 or getattr(found, "dtype", None) != np.float64:
+            what = f"shape {np.shape(found)}" if hasattr(found, "shape") else type(found).__name__
+            raise InputError(f"switch returns {what}; it must return (ns,) float64, one number per surface")
     if system.drag_bound is not None:
         bound = shapes_of("drag_bound", system.drag_bound, params)
         if jnp.shape(bound) not in ((), (s.nd,)):

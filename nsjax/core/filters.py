@@ -120,6 +120,12 @@ class Filters:
         found: Array = self.system.drag(t, q, self.split(v)[0], self.ready(p))
         return found
 
+    def switch(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
+        """The surfaces of the system's forces."""
+        w, a = self.split(v)
+        found: Array = self.system.switch(t, q, w, self.ready(p, a))  # type: ignore[misc]
+        return found
+
     def damping(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
         """The damping of the system; activations have none."""
         w, a = self.split(v)
@@ -146,6 +152,11 @@ class Filters:
     def difference(self, q0: Array, q1: Array) -> Array:
         """The difference of two positions of the system, zero for activations."""
         return jnp.concatenate([self.system.difference(q0, q1), jnp.zeros(len(self.names))])
+
+    @property
+    def own_laws(self) -> bool:
+        """Whether loads of the system may have laws that jump."""
+        return bool(getattr(self.system.parts, "own_laws", True))
 
     def part_names(self, kind: str) -> tuple[str, ...]:
         """Names of the parts of the system without filters."""
@@ -239,7 +250,7 @@ class FilteredChoice:
 
 
 STILL = ("potential", "gap", "constraint", "allowed", "shapes", "law", "drag_bound")
-MOVING = ("slip", "velocity_constraint", "drag", "rows", "observe", "damping")
+MOVING = ("slip", "velocity_constraint", "drag", "rows", "observe", "damping", "switch")
 
 
 def with_filters(system: System, filters: Filters) -> System:

@@ -137,7 +137,7 @@ def depends(function: Fn, values: PyTree) -> tuple[bool, ...]:
 
 TIMED = (
     "force", "potential", "gap", "slip", "rows", "constraint", "velocity_constraint", "drag", "allowed",
-    "observe", "shapes", "damping",
+    "observe", "shapes", "damping", "switch",
 )  # fmt: skip
 STILL = ("mass", "inertia", "law", "drag_bound")
 """Functions of a system that take params as the last argument: those whose first argument is the time, and
@@ -164,6 +164,11 @@ class DrivenParts:
 
     parts: Any
     inputs: Inputs
+
+    @property
+    def own_laws(self) -> bool:
+        """Whether loads of the system may have laws that jump."""
+        return bool(getattr(self.parts, "own_laws", True))
 
     def part_names(self, kind: str) -> tuple[str, ...]:
         """Names of the parts of the system without inputs."""

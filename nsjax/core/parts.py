@@ -11,7 +11,7 @@ from nsjax.linalg import BlockDiagonal
 FUNCTIONS = (
     "mass", "inertia", "force", "potential", "gap", "slip", "rows", "constraint", "velocity_constraint",
     "law", "drag", "drag_bound", "retract", "difference", "prepare", "refresh", "allowed", "observe",
-    "shapes", "damping",
+    "shapes", "damping", "switch",
 )  # fmt: skip
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
+from jax import lax
 
 from nsjax.core.system import System
 from nsjax.types import Array, record
@@ -82,7 +84,8 @@ class RowQuantities:
         residual: largest relative natural-map residual of the contact problem, the certificate.
         notes (nc,): bits on what the events of each contact mean for derivatives (`nsjax.notes`):
             harmless, one-sided (grazing, a kink), undefined (impacts that move each other, an
-            accumulation, friction above the jamming limit). Kept with ``simulate(notes=True)``, as is:
+            accumulation, friction above the jamming limit). Kept with ``simulate(notes=True)``, as are:
+        force_notes: bits of the same kind on forces that jump inside a step, for the whole system.
         margin (nc,): how near a contact has come to grazing, in steps: the rate with which it closed, or
             would have had to come to close, over the change of this rate in a step by its acceleration;
             hits below the gate of `nsjax.Criteria` count if they are noted as grazing. Infinite if the
@@ -105,6 +108,7 @@ class RowQuantities:
     iterations: Array = _row("", "", "sum", int)
     residual: Array = _row("", "", "max")
     notes: Array = _row("nc", "", "any", int)
+    force_notes: Array = _row("", "", "any", int)
     margin: Array = _row("nc", "", "min")
     drag_force: Array = _row("nd", "N", "end")
     drag_impulse: Array = _row("nd", "N s", "sum")
@@ -117,8 +121,15 @@ QUANTITIES: dict[str, Quantity] = {
 ROWS = tuple(QUANTITIES)
 """Row quantities that `simulate` saves in addition to ``t, q, v``."""
 
-NOTES = ("notes", "margin")
+NOTES = ("notes", "force_notes", "margin")
 """Row quantities about derivatives. A run keeps them if asked: they are a third of its program."""
+
+
+def all_notes(rows: Mapping[str, Any]) -> Array:
+    """Union () of all notes of the saved ``rows`` of a run, on contacts and on forces."""
+    found = [jnp.ravel(rows[name]) for name in ("notes", "force_notes")]
+    return lax.reduce(jnp.concatenate(found), np.asarray(0), lax.bitwise_or, (0,))
+
 
 LOADS = tuple(name for name, x in QUANTITIES.items() if x.unit in ("N", "N s"))
 """Row quantities that are forces or impulses."""

@@ -81,6 +81,9 @@ class System:
         damping: ``(t, q, v, p) -> (nv,)``, diagonal of ``D``, or ``(nv, nv)``: ``-dh/dv`` of dampers, which
             stand in ``force``, to be taken implicitly (``joint_damping`` of `nsjax.schemes.moreau`).
             Symmetric, and ``v D v`` never negative; neither is checked.
+        switch: ``(t, q, v, p) -> (ns,)``, surfaces ``s = 0`` on which the force jumps: it has one law where
+            ``s > 0`` and another elsewhere. They change no value of a run; its derivative gets the shift of
+            the instants at which they are crossed.
         retract: ``(q, xi) -> q`` moves ``q`` along an increment ``xi`` (nv,).
         difference: ``(q0, q1) -> xi``, inverse of `retract`.
         prepare: ``(p) -> p`` derived constants, evaluated once per run inside the trace.
@@ -163,6 +166,7 @@ class System:
     drag_bound: Promised = None
     drag_contact: tuple[int, ...] = ()
     damping: Fn | None = None
+    switch: Fn | None = None
     retract: Fn = add
     difference: Fn = subtract
     prepare: Fn | None = None

@@ -96,6 +96,7 @@ _CALLS = {
     "law": "p", "drag": "t, q, v, p", "drag_bound": "p",
     "retract": "q, xi", "difference": "q0, q1", "prepare": "p", "refresh": "t, q, p", "allowed": "t, q, p",
     "observe": "t, q, v, output, p", "shapes": "t, q, p", "damping": "t, q, v, p",
+    "switch": "t, q, v, p",
 }  # fmt: skip
 """Names of the arguments with which the functions of a system are called."""
 

@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.core.keys import Key, put
-from nsjax.core.quantities import ROWS
+from nsjax.core.quantities import ROWS, all_notes
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.loop import LoopProgram, begin_run, prepare_run, trajectory
@@ -121,7 +121,8 @@ def predict(program: RunProgram, common: FitData, track: Tracks, x: Array) -> tu
     base = with_numbers(program, {"params": common.params, "state": track.start}, x)
     params, start, system = base["params"], base["state"], program.system
     q = system.retract(start.q, start.xi)
-    book = LoopProgram(system=system, keep=ROWS if program.needs_rows else ("impacts", "notes"), events=0)
+    keep = ROWS if program.needs_rows else ("impacts", "notes", "force_notes")
+    book = LoopProgram(system=system, keep=keep, events=0)
     run = begin_run(book, common.scheme, params, State(t=track.time, q=q, v=start.v), common.dt, None)
     row = functools.partial(traced_row, prepare_run(book, common.scheme, params, common.dt))
     columns: dict[str, Any]
@@ -132,8 +133,7 @@ def predict(program: RunProgram, common: FitData, track: Tracks, x: Array) -> tu
     # a plain product would spoil a value by 0 * inf of a row of weight zero
     after = rows[jnp.minimum(track.place + 1, rows.shape[0] - 1)]
     values = jnp.where(w > 0.0, (1.0 - w) * rows[track.place] + w * after, rows[track.place])
-    notes = lax.reduce(columns["notes"], np.asarray(0), lax.bitwise_or, (0, 1))
-    return values, (values, run.status, jnp.sum(columns["impacts"]), notes)
+    return values, (values, run.status, jnp.sum(columns["impacts"]), all_notes(columns))
 
 
 @functools.partial(jax.jit, static_argnames=("program",))

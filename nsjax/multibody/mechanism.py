@@ -33,7 +33,7 @@ from nsjax.multibody.couplings import kind_of as coupling_kind
 from nsjax.multibody.joint_damping import JointDamping
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.joints.joint_kind import axis_of
-from nsjax.multibody.loads import has_line, length_of, potential, pushes, wrenches
+from nsjax.multibody.loads import has_line, length_of, potential, pushes, surfaces, wrenches
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.numbers import LAW
 from nsjax.multibody.parts import Part
@@ -164,6 +164,17 @@ class Mechanism:
         if self.dimension == 3:
             return of.of_space(t, q, v, p, self.own_numbers(p))
         return of.of_plane(self.scene(t, q, v, p), self.tree.turns, self.tree.group, p)
+
+    def switch(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
+        """Surfaces (ns,) on which the laws of loads jump."""
+        return jnp.concatenate(surfaces(self.scene(t, q, v, p), self.topology, p))
+
+    @property
+    def own_laws(self) -> bool:
+        """Whether loads have laws of a user, which may jump; those of the package do not."""
+        laws = (part.option("law") for part in (*self.topology.loads, *self.topology.line_loads))
+        homes = (str(getattr(x, "__module__", "")) for x in laws if x is not None)
+        return any(not home.startswith("nsjax.") for home in homes)
 
     def inertia(self, q: Array, w: Array, p: PyTree) -> Array:
         """Product ``M w`` (nv,) of the mass matrix in absolute coordinates."""
@@ -383,6 +394,7 @@ class Mechanism:
             velocity_constraint=self.velocity_constraint if nh else None,
             drag=self.drag if nd else None, drag_bound=self.drag_bound if nd else None,
             drag_contact=followed, damping=None if absolute else self.damping,
+            switch=self.switch if any(x.option("switch") for x in self.topology.loads) else None,
             retract=add if flat else self.tree.retract,
             difference=subtract if flat else self.tree.difference,
             prepare=self.prepare if spatial or absolute or self.named.many else None,

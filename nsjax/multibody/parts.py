@@ -31,7 +31,7 @@ K = TypeVar("K", bound=NamedRecord)
 GROUND = "ground"
 """Name of the body that does not move."""
 
-FUNCTIONS = ("motion", "law", "potential")
+FUNCTIONS = ("motion", "law", "potential", "switch")
 """Names of the options that are functions of the user."""
 
 SWITCHES = ("loop", "turns", "follower")
@@ -91,6 +91,8 @@ def made(kind: str, name: str, bodies: tuple[str, ...], given: Any, **options: A
     for what in FUNCTIONS:
         if options.get(what) is not None and not callable(options[what]):
             raise InputError(f"{kind} {name!r}: {what} = {options[what]!r}; it must be a function")
+    if options.get("switch") is not None and options.get("law") is None:
+        raise InputError(f"{kind} {name!r}: switch without law; give the law that jumps there")
     check_switches(f"{kind} {name!r}", **{x: options[x] for x in SWITCHES if options.get(x) is not None})
     for joint in (*(options.get("joints") or ()), *((options["joint"],) if "joint" in options else ())):
         if not isinstance(joint, str):

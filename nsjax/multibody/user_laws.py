@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
@@ -49,3 +50,29 @@ def user_value(
         wanted = " or ".join(f"an array of shape {x}" if x else "one number" for x in shapes)
         raise InputError(f"{name} returns {what}, and must return {wanted}")
     return made
+
+
+def with_surfaces(part: Part, found: list[Array]) -> Part:
+    """``part`` with a law that appends the values (k,) of its surfaces to ``found`` wherever it is called.
+
+    Args:
+        part: a part with the options ``law`` and ``switch``, functions of the same arguments.
+        found: a list.
+
+    Raises:
+        InputError: in a call of the law, for surfaces that are no numbers.
+    """
+    law, name = part.option("law"), f"switch of {part.kind} {part.name!r}"
+
+    def seen(*given: Any) -> Any:
+        value = call(name, part.option("switch"), *given, takes="the arguments of its law")
+        try:
+            made = None if value is None else jnp.asarray(value, float)
+        except (TypeError, ValueError):
+            made = None
+        if made is None or made.ndim > 1:
+            raise InputError(f"{name} gives {value!r}; its values are one number or several, (k,)")
+        found.append(jnp.ravel(made))
+        return law(*given)
+
+    return dataclasses.replace(part, options=tuple((dict(part.options) | {"law": seen}).items()))

@@ -147,6 +147,25 @@ def code_size(made: ClosedJaxpr | Jaxpr) -> int:
     return sum(1 + max(map(np.ndim, line), default=0) for line in shapes)
 
 
+DECISIONS = (
+    "lt", "gt", "le", "ge", "eq", "ne", "sign", "floor", "ceil", "round", "rem", "argmax", "argmin",
+)  # fmt: skip
+"""Operations whose results jump; those of ``max``, ``min``, ``abs`` and ``clamp`` do not."""
+
+
+def decides(made: ClosedJaxpr | Jaxpr) -> bool:
+    """Whether a traced function holds an operation whose result jumps, so that its own may.
+
+    Example:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> from nsjax.nonlinear.trimmed import decides
+        >>> [decides(jax.make_jaxpr(f)(1.0)) for f in (jnp.sin, lambda x: jnp.where(x > 0.0, x, 1.0))]
+        [False, True]
+    """
+    return any(line.primitive.name in DECISIONS for line in _lines(made))
+
+
 def _lines(made: ClosedJaxpr | Jaxpr) -> Iterator[Any]:
     """Equations of a traced function, with those of the functions that it calls in place of the calls."""
     for line in made.eqns:

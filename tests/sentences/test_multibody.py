@@ -13,6 +13,7 @@ import pytest
 from nsjax import InputError
 from nsjax import multibody as mb
 from nsjax.multibody.joints.joint_kind import joint
+from nsjax.multibody.user_laws import with_surfaces
 
 SECTION = mb.circular(0.01, E=1e9, rho=1e3)
 SPACE = mb.body("rod", mass=1.0, inertia=(1.0, 1.0, 1.0))
@@ -101,6 +102,14 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "law": (
         lambda: mb.spring("leg", "ground", "rod", law=3.0),  # type: ignore[arg-type]
         "spring 'leg': law = 3.0; it must be a function of extension and rate",
+    ),
+    "switch without law": (
+        lambda: mb.actuator("motor", "pin", 1.0, switch=abs),
+        "actuator 'motor': switch without law; give the law that jumps there",
+    ),
+    "value of a switch": (
+        lambda: with_surfaces(mb.actuator("motor", "pin", law=abs, switch=print), []).option("law")(1.0),
+        r"switch of actuator 'motor' gives None; its values are one number or several, \(k,\)",
     ),
     "law and stiffness": (
         lambda: mb.spring("leg", "ground", "rod", law=abs, stiffness=1.0),

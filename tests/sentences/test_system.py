@@ -120,6 +120,10 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: falling(nb=1, constraint=few),
         r"constraint: it takes \(t, q\), and is called as constraint\(t, q, p\)",
     ),
+    "switch": (
+        lambda: falling(switch=lambda t, q, v, p: jnp.sum(q)),
+        r"switch returns shape \(\); it must return \(ns,\) float64, one number per surface",
+    ),
     "mass": (
         lambda: falling(mass=endless),
         "mass has entries that are not finite at the start; check params and state",

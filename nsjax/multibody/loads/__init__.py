@@ -28,6 +28,7 @@ from nsjax.multibody.loads.tendon import TENDON, tendon
 from nsjax.multibody.loads.thruster import THRUSTER, thruster
 from nsjax.multibody.loads.torque import TORQUE, torque
 from nsjax.multibody.parts import GROUND, Part, registered
+from nsjax.multibody.user_laws import with_surfaces
 from nsjax.types import Array, PyTree
 
 KINDS: dict[str, LoadKind] = {
@@ -42,8 +43,8 @@ KINDS: dict[str, LoadKind] = {
 __all__ = [
     "KINDS", "Line", "LoadKind", "Push", "actuator", "ellipsoid_drag", "ends_of", "energy_of",
     "fluid_drag", "force", "has_line", "joint_effort", "joint_spring", "joint_tendon", "kind_of",
-    "length_of", "line_load", "line_of", "potential", "pushes", "pushes_of", "spring", "tendon",
-    "thruster", "torque", "wrenches",
+    "length_of", "line_load", "line_of", "potential", "pushes", "pushes_of", "spring", "surfaces",
+    "tendon", "thruster", "torque", "wrenches",
 ]  # fmt: skip
 
 
@@ -109,6 +110,16 @@ def pushes_of(scene: Scene, topology: Any, part: Part, p: PyTree) -> Iterator[Pu
     if kind.effort is not None:
         x, rate = scene.coordinates(driven[0].name)
         yield from joint_effort(scene, *driven, kind.effort(part, numbers, scene.time, x, rate))
+
+
+def surfaces(scene: Scene, topology: Any, p: PyTree) -> list[Array]:
+    """Values of the surfaces on which the laws of loads jump (``switch``), an array (k,) for each law."""
+    found: list[Array] = []
+    for part in topology.loads:
+        if part.option("switch") is not None:
+            for _ in pushes_of(scene, topology, with_surfaces(part, found), p):
+                pass
+    return found
 
 
 def joint_effort(scene: Scene, joint: Part, numbers: Any, effort: Any) -> Iterator[Push]:

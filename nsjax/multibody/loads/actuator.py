@@ -13,7 +13,10 @@ from nsjax.multibody.user_laws import user_value
 from nsjax.types import Fn
 
 
-def actuator(name: str, joint: str, effort: Any = None, *, law: Fn | None = None, own: Any = None) -> Part:
+def actuator(
+    name: str, joint: str, effort: Any = None, *, law: Fn | None = None, own: Any = None,
+    switch: Fn | None = None,
+) -> Part:  # fmt: skip
     """A motor in a hinge, a slide or a tendon.
 
     Its effort is a moment [N m] in a hinge, a force [N] in a slide or tendon. It acts on the second body of
@@ -26,6 +29,7 @@ def actuator(name: str, joint: str, effort: Any = None, *, law: Fn | None = None
         effort: constant effort [N m] or [N].
         law: ``(t, coordinate, rate, own) -> effort``, for instance a controller, in place of ``effort``.
         own: numbers for ``law``, any pytree.
+        switch: surfaces of ``law``, a function of the same arguments; see `force`.
 
     Raises:
         InputError: if effort and law are both given, or neither.
@@ -38,7 +42,7 @@ def actuator(name: str, joint: str, effort: Any = None, *, law: Fn | None = None
     if (effort is None) == (law is None):
         raise InputError(f"actuator {name!r}: give effort or law, one of them")
     kept = numbers.Load(value=number("actuator", name, "effort", effort), own=own)
-    return made("actuator", name, (), kept, law=law, joint=joint)
+    return made("actuator", name, (), kept, law=law, joint=joint, switch=switch)
 
 
 def _effort(part: Part, numbers: Any, t: Any, x: Any, rate: Any) -> Any:

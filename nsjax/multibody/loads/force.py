@@ -18,7 +18,7 @@ from nsjax.types import Fn
 
 def force(
     name: str, body: End, value: Any = None, *, follower: bool = False, law: Fn | None = None,
-    own: Any = None,
+    own: Any = None, switch: Fn | None = None,
 ) -> Part:  # fmt: skip
     """A force on a point of a body, constant or by a law.
 
@@ -32,16 +32,23 @@ def force(
             ``scene.rotation("rod")``, ``scene.spin("rod")``, ``scene.coordinate("pin")``,
             ``scene.rate("pin")``; see `nsjax.multibody.coordinates.frames.Scene`.
         own: numbers for ``law``, any pytree.
+        switch: surfaces on which ``law`` jumps, a function of the same arguments that returns one number or
+            several (k,): it has one value where the number is positive and another elsewhere,
+            ``jnp.where(x > 0.1, ...)`` for the surface ``x - 0.1``. It changes no value of a run; its
+            derivative gets the shift of the instants at which the surfaces are crossed (see the guide,
+            "Forces that jump").
 
     Raises:
-        InputError: if value and law are both given, or neither, and for a force on the ground.
+        InputError: if value and law are both given, or neither, for a switch without law, and for a force
+            on the ground.
 
     Example:
         >>> from nsjax.multibody import force
         >>> force("push", ("rod", 0.3), (0.0, -5.0)).bodies
         ('rod',)
     """
-    return on_body("force", name, end_of("force", name, body), value, follower=follower, law=law, own=own)
+    end, options = end_of("force", name, body), {"follower": follower, "law": law, "switch": switch}
+    return on_body("force", name, end, value, own=own, **options)
 
 
 def force_value(scene: Scene, part: Part, numbers: Any, shape: tuple[int, ...]) -> Any:
@@ -66,7 +73,7 @@ def on_body(kind: str, name: str, end: tuple[str, Any], value: Any, **given: Any
         kind, name: ``"force"`` or ``"torque"``, and the name of the load.
         end: body, and point of action in body axes [m] or None.
         value: constant value, or None.
-        given: ``follower``, ``law`` and ``own`` as in `force`.
+        given: ``follower``, ``law``, ``own`` and ``switch`` as in `force`.
 
     Raises:
         InputError: as `force`.

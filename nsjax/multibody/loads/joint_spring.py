@@ -31,7 +31,7 @@ SERIES = 1e-8
 def joint_spring(
     name: str, joint: str, *, stiffness: Any = None, damping: Any = None, rest: Any = None,
     quadratic: Any = None, cubic: Any = None, quadratic_damping: Any = None, law: Fn | None = None,
-    potential: Fn | None = None, own: Any = None,
+    potential: Fn | None = None, own: Any = None, switch: Fn | None = None,
 ) -> Part:  # fmt: skip
     """A spring and damper in a hinge, a slide or a ball joint.
 
@@ -52,7 +52,7 @@ def joint_spring(
         stiffness, damping: k [N m/rad] or [N/m], c [N m s/rad] or [N s/m].
         quadratic, cubic, quadratic_damping: k2, k3, c2 as in `spring`, with rad in place of m and N m in
             place of N in a hinge. Not in a ball joint.
-        law, potential, own: as in `spring`. Not in a ball joint.
+        law, potential, own, switch: as in `spring`. Not in a ball joint.
 
     Raises:
         InputError: for a law that is no function or is given with stiffness or damping; by `assemble`, for
@@ -70,7 +70,8 @@ def joint_spring(
         "quadratic_damping": quadratic_damping,
     }  # fmt: skip
     kept = numbers.Spring(**kept_numbers("joint_spring", name, law, own, given))
-    return made("joint_spring", name, (), kept, law=law, potential=potential, joint=joint)
+    options = {"law": law, "potential": potential, "switch": switch, "joint": joint}
+    return made("joint_spring", name, (), kept, **options)
 
 
 def _fits(part: Part, joint: Part) -> None:

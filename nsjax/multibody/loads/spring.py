@@ -26,7 +26,7 @@ WIDE = 0.08
 def spring(
     name: str, first: End, second: End, *, stiffness: Any = None, damping: Any = None, length: Any = None,
     quadratic: Any = None, cubic: Any = None, quadratic_damping: Any = None, law: Fn | None = None,
-    potential: Fn | None = None, own: Any = None,
+    potential: Fn | None = None, own: Any = None, switch: Fn | None = None,
 ) -> Part:  # fmt: skip
     """A spring and damper along the line between two points.
 
@@ -42,6 +42,7 @@ def spring(
         law: ``(e, rate, own) -> tension`` [N], in place of the coefficients.
         potential: ``(e, own) -> energy`` [J] stored by the conservative part of ``law``.
         own: numbers for ``law`` and ``potential``, any pytree.
+        switch: surfaces of ``law``, a function of the same arguments; see `force`.
 
     Raises:
         InputError: for a law that is no function or is given with coefficients; by `assemble`, for ends
@@ -61,7 +62,7 @@ def spring(
         "cubic": cubic, "damping": damping, "quadratic_damping": quadratic_damping,
     }  # fmt: skip
     kept = numbers.Spring(**kept_numbers("spring", name, law, own, given, rest=ONE))
-    return made("spring", name, (one, other), kept, law=law, potential=potential)
+    return made("spring", name, (one, other), kept, law=law, potential=potential, switch=switch)
 
 
 def only_pull(part: Part, numbers: Any) -> bool:

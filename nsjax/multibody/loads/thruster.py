@@ -23,6 +23,7 @@ from nsjax.types import Fn
 def thruster(
     name: str, body: End, effort: Any = None, *, axis: Any = None, moment: Any = None,
     law: Fn | None = None, own: Any = None, follower: bool = True, against: str = GROUND,
+    switch: Fn | None = None,
 ) -> Part:  # fmt: skip
     """A thruster or propeller: force ``effort * axis`` and moment ``effort * moment`` on a body.
 
@@ -35,6 +36,7 @@ def thruster(
         law: ``(t, length, rate, own) -> effort`` in place of ``effort``, like that of an `actuator`. The
             length is zero, and ``effort * rate`` is the power of the thruster.
         own: numbers for ``law``, any pytree.
+        switch: surfaces of ``law``, a function of the same arguments; see `force`.
         follower: whether ``axis`` turns with the body; if not, it is given in the axes of the ground.
         against: body on which the opposite moment acts, as in a ball joint with motors.
 
@@ -63,7 +65,7 @@ def thruster(
         moment=number("thruster", name, "moment", moment, form=POINT),
     )  # fmt: skip
     bodies = (who,) if against == GROUND else (who, against)
-    return made("thruster", name, bodies, kept, law=law, follower=follower)
+    return made("thruster", name, bodies, kept, law=law, follower=follower, switch=switch)
 
 
 def _lines(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:

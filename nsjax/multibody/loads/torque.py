@@ -15,7 +15,7 @@ from nsjax.types import Fn
 
 def torque(
     name: str, body: str, value: Any = None, *, follower: bool = False, law: Fn | None = None,
-    own: Any = None,
+    own: Any = None, switch: Fn | None = None,
 ) -> Part:  # fmt: skip
     """A moment on a body, constant or by a law.
 
@@ -26,6 +26,7 @@ def torque(
         follower: whether the moment is given in the axes of the body and turns with it.
         law: ``(t, scene, own) -> () or (3,)`` [N m], in place of ``value``; see `force`.
         own: numbers for ``law``, any pytree.
+        switch: surfaces of ``law``, a function of the same arguments; see `force`.
 
     Raises:
         InputError: as `force`.
@@ -35,7 +36,7 @@ def torque(
         >>> torque("drive", "crank", 0.1)
         torque('drive', 'crank', value=0.1)
     """
-    return on_body("torque", name, (body, None), value, follower=follower, law=law, own=own)
+    return on_body("torque", name, (body, None), value, follower=follower, law=law, own=own, switch=switch)
 
 
 def _pushes(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Iterator[Push]:

@@ -1,0 +1,294 @@
+"""Derivatives and notes where a force jumps: laws with different values on the two sides of a surface.
+
+On the surface ``s(t, q, v, p) = 0`` positions and velocities are continuous and accelerations jump. A
+time-stepping scheme puts the jump at a time of its grid, and the derivative of its step keeps it there;
+the motion crosses the surface at an instant that moves with the data, ``dtau = -ds / (ds/dt)``. The step
+therefore lacks, after the instant ``tau`` (saltation matrix of a reset that is the identity)::
+
+    dv -> dv + (a^- - a^+) dtau,    dq -> dq + (t_1 - tau) (a^- - a^+) dtau
+
+with the accelerations ``a^-`` and ``a^+`` on the two sides, contacts at rest and constraints held. It is
+the same for every scheme, since it looks at the start and the end of a step alone. Where the force beyond
+the surface drives the motion back, it stays there: ``a^+`` is then the mean of the two accelerations that
+keeps ``s`` at zero (Filippov's solution), and ``ds`` vanishes.
+
+Everything has a derivative only: values pass through unchanged. Source: the theory of hybrid systems, as
+in `nsjax.contact.saltation`; A. F. Filippov, Differential Equations with Discontinuous Righthand Sides.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from nsjax import notes
+from nsjax.contact.acceleration import SlidingRule
+from nsjax.contact.closed_time import touch_of
+from nsjax.contact.criteria import criteria_of
+from nsjax.contact.event_motion import accelerate
+from nsjax.contact.events import frozen
+from nsjax.core.branches import branch, repeat, repeat_for
+from nsjax.core.scheme import Carry, Output
+from nsjax.core.step import Step
+from nsjax.core.system import State
+from nsjax.linalg import matvec
+from nsjax.nonlinear import only_tangent, with_retract_tangent, with_tangent
+from nsjax.nonlinear.trimmed import decides
+from nsjax.types import Array, record
+
+HALVINGS = 40
+"""Number of times that the part of a step with an instant is halved: to 1e-12 of the step, in which a force
+without a jump changes by no more than rounding makes of it."""
+
+LEAST_JUMP = 1e-6
+"""Jump of a force or acceleration, relative to its largest entry, from which it counts: far above what is
+left of smooth changes after `HALVINGS`, and what misses a smaller one misses a millionth of the motion."""
+
+
+@record()
+class Path:
+    """The motion inside a step, as a scheme leaves it: straight from its start to its end.
+
+    Args:
+        step: the step.
+        end: state at its end.
+        struck: () bool, whether velocities jump in it: they are then those of the nearer end.
+    """
+
+    step: Step
+    end: State
+    struck: Array
+
+    def at(self, part: Array) -> State:
+        """State after a ``part`` of the step, between 0 and 1."""
+        system, start = self.step.system, self.step.state
+        along = system.difference(start.q, self.end.q)
+        share = jnp.where(self.struck, jnp.where(part < 0.5, 0.0, 1.0), part)
+        return State(
+            t=jnp.asarray(start.t) + part * self.step.dt,
+            q=system.retract(start.q, part * along),
+            v=start.v + share * (self.end.v - start.v),
+        )
+
+    def surfaces(self, part: Array) -> Array:
+        """Values (ns,) of the surfaces after a part of the step."""
+        at = self.at(part)
+        found: Array = self.step.system.switch(at.t, at.q, at.v, self.step.params)  # type: ignore[misc]
+        return found
+
+    def force(self, part: Array) -> Array:
+        """Force (nv,) after a part of the step."""
+        return self.step.at(self.at(part)).force()
+
+
+def path_of(step: Step, end: State, output: Output) -> Path:
+    """The `Path` of a step with this end and output."""
+    end = dataclasses.replace(end, t=step.state.t)  # not read
+    return Path(step=step, end=end, struck=jnp.any(output.event.impact))
+
+
+@record()
+class Crossings:
+    """Surfaces that a step crosses, without derivatives.
+
+    Args:
+        part: (ns,) part of the step after which each is crossed.
+        rate: (ns,) its rate before; zero for surfaces without a shift.
+        jump: (ns, nv) jump of the acceleration at its instant.
+        force: (ns, rows) jump of the row forces.
+        bits: () bits of `nsjax.notes`.
+    """
+
+    part: Array
+    rate: Array
+    jump: Array
+    force: Array
+    bits: Array
+
+
+def crossings(path: Path) -> Crossings:
+    """Surfaces that a step crosses, instant by instant; those crossed at one instant share its jump."""
+    path = frozen(path)
+    system = path.step.system
+    first, last = (path.surfaces(jnp.asarray(x)) > 0.0 for x in (0.0, 1.0))
+    ns, rows = first.shape[0], system.nc * (1 + system.nt) + system.nb
+    none = Crossings(
+        part=jnp.zeros(ns), rate=jnp.zeros(ns), jump=jnp.zeros((ns, system.nv)),
+        force=jnp.zeros((ns, rows)), bits=jnp.asarray(0, int),
+    )  # fmt: skip
+
+    def one(both: tuple[Array, Array, Crossings]) -> tuple[Array, Array, Crossings]:
+        count, sides, found = both
+        past, new = _instant(path, sides)
+        return count + 1, new, _with_instant(path, found, past, sides, new)
+
+    def going(both: tuple[Array, Array, Crossings]) -> Array:
+        count, sides, _ = both
+        return (count < ns) & jnp.any(sides != last)
+
+    def walk(_: Any) -> Any:
+        return repeat(going, one, (jnp.asarray(0, int), first, none))[2]
+
+    return branch(jnp.any(first != last), walk, lambda _: none, None)
+
+
+def _instant(path: Path, sides: Array) -> tuple[tuple[Array, Array], Array]:
+    """Parts of the step before and after the next instant at which a surface leaves its side (ns,) bool of
+    those before it, and the sides after it.
+    """
+
+    def halve(_: Array, both: tuple[Array, Array]) -> tuple[Array, Array]:
+        before, after = both
+        middle = 0.5 * (before + after)
+        crossed = jnp.any((path.surfaces(middle) > 0.0) != sides)
+        return jnp.where(crossed, before, middle), jnp.where(crossed, middle, after)
+
+    before, after = repeat_for(jnp.asarray(HALVINGS), halve, (jnp.zeros(()), jnp.ones(())))
+    return (before, after), path.surfaces(after) > 0.0
+
+
+def _with_instant(
+    path: Path, found: Crossings, past: tuple[Array, Array], sides: Array, new: Array
+) -> Crossings:
+    """``found`` with the surfaces that are crossed between two parts of the step, see `_instant`."""
+    step, crossed = path.step, sides != new
+    system, criteria, touch = step.system, criteria_of(step.scheme), touch_of(step.carry)
+    held = jnp.zeros(system.nc, bool) if touch is None else touch.held
+    rule = SlidingRule(criteria=criteria, stuck=None if touch is None else touch.stuck)
+
+    def look(part: Array) -> tuple[Array, Array, Array, Array]:
+        at = step.at(path.at(part))
+        a, force = accelerate(at, held, rule)
+
+        def along(s: Array) -> Array:
+            q = system.retract(at.q, s * at.v + 0.5 * s * s * a)
+            value: Array = system.switch(at.t + s, q, at.v + s * a, step.params)  # type: ignore[misc]
+            return value
+
+        def rate(s: Array) -> Array:
+            return jax.jvp(along, (s,), (jnp.ones(()),))[1]
+
+        return a, force, *jax.jvp(rate, (jnp.zeros(()),), (jnp.ones(()),))
+
+    a, force, rate, bend = lax.map(look, jnp.stack(past))
+    towards = jnp.where(new, 1.0, -1.0)
+    jumps = jnp.zeros((), bool)
+    for x in (a, force):
+        jumps = jumps | jnp.any(jnp.abs(x[1] - x[0]) > LEAST_JUMP * jnp.max(jnp.abs(x), initial=0.0))
+    resolved = towards * rate[0] > criteria.gate * step.dt * jnp.abs(bend[0])
+    # velocities that an impact throws across a surface do so at its instant, which has a shift of its own
+    thrown = path.struck & (past[0] < 0.5) & (past[1] >= 0.5)
+    shifted = crossed & resolved & jumps & ~thrown
+    back = towards * rate[1] <= 0.0
+    share = jnp.where(back, rate[0] / jnp.where(shifted & back, rate[0] - rate[1], 1.0), 1.0)
+    share = jnp.where(shifted, share / jnp.maximum(jnp.sum(shifted), 1), 0.0)[:, None]
+    unsure = (jnp.any(crossed & ~resolved) | path.struck) & ~thrown
+    bits = jnp.where(jumps & unsure, notes.SWITCHED, 0)
+    bits = bits | jnp.where(jumps & (jnp.sum(crossed) > 1), notes.TOGETHER, 0)
+    return Crossings(
+        part=jnp.where(crossed, past[1], found.part), rate=jnp.where(shifted, rate[0], found.rate),
+        jump=found.jump + share * (a[1] - a[0]), force=found.force + share * (force[1] - force[0]),
+        bits=found.bits | bits,
+    )  # fmt: skip
+
+
+def through_switches(step: Step, carry: Carry, output: Output) -> tuple[Carry, Output]:
+    """Carry and output of a step with the derivative of a motion that crosses surfaces of its force."""
+    if step.system.switch is None:
+        return carry, output
+    found = crossings(path_of(step, carry.state, output))
+    count = step.system.nc * (1 + step.system.nt)
+    moved = found.rate != 0.0
+
+    def times(step: Step, end: State) -> Array:
+        path = path_of(step, end, output)
+        values = jnp.diagonal(jax.vmap(path.surfaces)(found.part))
+        return jnp.where(moved, -only_tangent(values) / jnp.where(moved, found.rate, 1.0), 0.0)
+
+    none = jnp.zeros(found.rate.shape)
+    tau = branch(jnp.any(moved), times, lambda *_: none, step, carry.state, again=True)
+    later = frozen(step.dt) * (1.0 - found.part) * tau
+    state = carry.state
+    state = dataclasses.replace(
+        state, q=with_retract_tangent(step.system.retract, state.q, -matvec(found.jump.T, later)),
+        v=with_tangent(state.v, -matvec(found.jump.T, tau)),
+    )  # fmt: skip
+    rows = -matvec(found.force.T, tau)
+    contacts = rows[:count].reshape(step.system.nc, 1 + step.system.nt)
+    changes = {
+        "impulse_normal": contacts[:, 0], "impulse_tangential": contacts[:, 1:],
+        "constraint_impulse": rows[count:],
+    }  # fmt: skip
+    known = {name: (getattr(output, name), x) for name, x in changes.items()}
+    output = dataclasses.replace(
+        output, **{name: with_tangent(x, change) for name, (x, change) in known.items() if x is not None}
+    )
+    return dataclasses.replace(carry, state=state), output
+
+
+def force_notes(step: Step, carry: Carry, output: Output) -> Array:
+    """Notes () on jumps of the force in a step: on surfaces whose instants are not resolved, and on jumps
+    across no known surface.
+    """
+    system, bits = step.system, jnp.asarray(0, int)
+    if system.pairs is not None:
+        return bits
+    path = frozen(path_of(step, carry.state, output))
+    if system.switch is not None:
+        bits = crossings(path).bits
+    state, p = step.state, step.params
+    if getattr(system.parts, "own_laws", True) and decides(
+        jax.make_jaxpr(lambda t, q, v: system.force(t, q, v, p))(jnp.asarray(state.t), state.q, state.v)
+    ):
+        bits = bits | jnp.where(_jumps_unseen(path), notes.JUMP, 0)
+    return bits
+
+
+def _jumps_unseen(path: Path) -> Array:
+    """Whether the force jumps inside a step, across no surface that its law declares: () bool.
+
+    The half of the step in which the force changes by more, in the entry in which the halves differ most,
+    is halved again, until the change is as small as a smooth force makes it, or does not become smaller.
+    A jump in which the force changes less than smoothly in the rest of the step may be missed: the
+    derivative of a step is not better.
+    """
+    step = path.step
+    ends = jnp.zeros(()), jnp.ones(())
+    first, last = path.force(ends[0]), path.force(ends[1])
+    size = LEAST_JUMP * jnp.max(jnp.abs(jnp.stack([first, last])))
+
+    def going(both: tuple[Array, tuple[Array, Array], tuple[Array, Array]]) -> Array:
+        count, _, (first, last) = both
+        return (count < HALVINGS) & jnp.any(jnp.abs(last - first) > size)
+
+    def halve(both: tuple[Array, tuple[Array, Array], tuple[Array, Array]]) -> Any:
+        count, (before, after), (first, last) = both
+        middle = 0.5 * (before + after)
+        found = path.force(middle)
+        more = jnp.abs(found - first) - jnp.abs(last - found)
+        left = jnp.max(more) >= jnp.max(-more)
+        ends = jnp.where(left, before, middle), jnp.where(left, middle, after)
+        return count + 1, ends, (jnp.where(left, first, found), jnp.where(left, found, last))
+
+    _, ends, both = repeat(going, halve, (jnp.asarray(0, int), ends, (first, last)))
+    change = both[1] - both[0]
+
+    def confirmed(_: Any) -> Array:
+        # rounding differs as much between other points near by, and moves nothing
+        width = 2.0**10 * (ends[1] - ends[0])
+        beside = path.force(ends[0] - width) - both[0], path.force(ends[1] + width) - both[1]
+        alone = jnp.max(jnp.abs(change)) > 10.0 * jnp.max(jnp.abs(jnp.stack(beside)))
+        a = step.start.inertia().solve(change[:, None])[:, 0]
+        v = step.state.v
+        moves = step.dt * jnp.max(jnp.abs(a)) > criteria_of(step.scheme).rest * (1.0 + jnp.max(jnp.abs(v)))
+        thrown = path.struck & (ends[0] < 0.5) & (ends[1] >= 0.5)
+        known = jnp.zeros((), bool)
+        if step.system.switch is not None:
+            known = jnp.any((path.surfaces(ends[0]) > 0.0) != (path.surfaces(ends[1]) > 0.0))
+        return alone & moves & ~thrown & ~known
+
+    return branch(jnp.any(jnp.abs(change) > size), confirmed, lambda _: jnp.zeros((), bool), None)
