@@ -311,7 +311,11 @@ def _stepped(
     take = plain if step.scheme.gradient == "discrete" else lean(full if noted else plain, full)
     carry, output, closing, moves = take((step, closing))
     if noted:
-        output = dataclasses.replace(output, force_notes=force_notes(step, carry, output))
+        event = output.event
+        if step.system.nc and step.system.refresh is not None and step.system.pairs is None:
+            begun, ended = (frozen(step.at(x).gap()) for x in (step.state, carry.state))
+            event = dataclasses.replace(event, begun=begun, ended=ended)
+        output = dataclasses.replace(output, event=event, force_notes=force_notes(step, carry, output))
     # decisions, counts and bits have no derivative
     memory = jax.tree.map(
         lambda x: frozen(x) if isinstance(x, Touch) else x, carry.memory,

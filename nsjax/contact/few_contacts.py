@@ -97,10 +97,10 @@ def widen_to_all(
         for name, kind in QUANTITIES.items()
         if kind.axes == ("nd",) and getattr(output, name) is not None
     }
-    event = dataclasses.replace(
-        jax.tree.map(lambda x: wide(x, 1) if jnp.ndim(x) else x, output.event),
-        gap=wide(output.event.gap, 1, jnp.inf),
-    )
+    event = jax.tree.map(lambda x: wide(x, 1) if jnp.ndim(x) else x, output.event)
+    gaps = {name: getattr(output.event, name) for name in ("gap", "begun", "ended")}
+    unknown = {name: wide(x, 1, jnp.inf) for name, x in gaps.items() if x is not None}
+    event = dataclasses.replace(event, **unknown)
     which = jnp.concatenate([chosen.which(p), jnp.arange(system.nc - chosen.common, system.nc)])
     contact = jnp.where(output.contact < 0, -1, which[jnp.clip(output.contact, 0)])
     lost = jnp.where(chosen.overflow(p), CANDIDATES_LOST, 0)

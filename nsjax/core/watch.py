@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import NamedTuple
 
@@ -15,13 +16,16 @@ from nsjax.types import Array, record
 
 @record()
 class Watch:
-    """Gaps (nc,) tested in the last two steps, the later first; second differences (3, nc) of gaps in the
+    """Gaps (nc,) tested in the last two steps, the later first; gaps (nc,) at the end of the last step with
+    the features that it held fixed, and their change in it; second differences (3, nc) of gaps in the
     last steps, the latest first; steps (nc,) since contacts took part; impulses (nc, 1 + nt) of the
     last step; notes (nc,) on the start of the run, until a saved row holds them.
     """
 
     last: Array
     before: Array
+    ended: Array
+    moved: Array
     bend: Array
     off: Array
     impulse: Array
@@ -40,6 +44,8 @@ def begin_watch(nc: int, nt: int, start: Array) -> Watch:
     return Watch(
         last=unknown,
         before=unknown,
+        ended=unknown,
+        moved=unknown,
         bend=jnp.full((SPAN, nc), jnp.inf),
         off=jnp.zeros(nc, int),
         impulse=impulse,
@@ -84,6 +90,7 @@ def watch_gaps(watch: Watch, output: Output, dt: Array, limits: WatchLimits) -> 
     """
     output, watch = lax.stop_gradient((output, watch))
     event = output.event
+    watch = _of_same_features(watch, event)
     bits = jnp.zeros(event.gap.shape, int) if output.notes is None else output.notes
     own = bits & notes.GRAZING
     located = ~jnp.any(bits & notes.UNLOCATED != 0) if limits.locates else True
@@ -97,7 +104,8 @@ def watch_gaps(watch: Watch, output: Output, dt: Array, limits: WatchLimits) -> 
     graze = (own != 0) | (slows & (margin < limits.near)) | (limits.sequence * margin < watch.off)
     seen = near.known & (near.missed | (hit & graze))
     # the contact is closed and separates already: it has turned inside the step
-    inside = event.active & ~event.impact & (watch.last > 0.0) & (event.rate_before > 0.0)
+    inside = event.active & ~event.impact & (watch.last > 0.0) & jnp.isfinite(watch.last)
+    inside = inside & (event.rate_before > 0.0)
     inside = inside & (watch.off >= limits.flight)
     grazing = jnp.where((near.missed & (near.turning < limits.resolved)) | inside, notes.GRAZING, 0)
     timed = event.timed & (own == 0)
@@ -107,8 +115,27 @@ def watch_gaps(watch: Watch, output: Output, dt: Array, limits: WatchLimits) -> 
     off = jnp.where(event.active, 0, watch.off + 1)
     impulse = jnp.concatenate([output.impulse_normal[:, None], output.impulse_tangential], axis=1)
     bend = jnp.concatenate([jnp.where(jnp.isfinite(bend), bend, jnp.inf)[None], watch.bend[:-1]])
-    after = Watch(last=event.gap, before=watch.last, bend=bend, off=off, impulse=impulse, start=watch.start)
+    after = Watch(
+        last=event.gap, before=watch.last, ended=watch.ended, moved=watch.moved, bend=bend, off=off,
+        impulse=impulse, start=watch.start,
+    )  # fmt: skip
     return after, jnp.where(seen, margin, jnp.inf), grazing
+
+
+def _of_same_features(watch: Watch, event: Event) -> Watch:
+    """The watch without gaps of other features: a contact with the next nearest faces of terrain, or with a
+    place among several, changes from face to face, and its gap jumps. A gap that the features of a step and
+    those of the step before give for one state differs then by more than it changes in these steps; for
+    neighbouring features, between which the closest point moves, by a small part of that.
+    """
+    if event.begun is None or event.ended is None:
+        return watch
+    moved = jnp.abs(event.ended - event.begun)
+    other = jnp.abs(event.begun - watch.ended) > 2.0 * jnp.maximum(moved, watch.moved)
+    last, before, bend = (jnp.where(other, jnp.inf, x) for x in (watch.last, watch.before, watch.bend))
+    return dataclasses.replace(
+        watch, last=last, before=before, bend=bend, ended=event.ended, moved=moved
+    )  # fmt: skip
 
 
 class _Approach(NamedTuple):
