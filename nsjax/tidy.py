@@ -16,7 +16,12 @@ PLACES = 10
 """End of matplotlib's numbers of places for a legend, which begin with 1; 2 is the upper left."""
 
 MANTISSAS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 2.0, 3.0, 5.0, 7.0), tuple(range(1, 10)))
-"""Sets of labelled parts of a decade; the first set that gives two labels is taken."""
+"""Sets of labelled parts of a decade; the first set that gives two labels with room is taken, and of the
+last set only the outermost two."""
+
+ROOM = 0.2
+"""Least distance of the outermost labels of a logarithmic axis, as a share of its length: a label such as
+``$8\\times10^{-4}$`` is up to a sixth as long as the narrowest panel."""
 
 SAME = 1.5
 """Distance below which two curves cannot be distinguished, if it holds everywhere [pixels of 100 dpi]."""
@@ -117,7 +122,9 @@ def _label_logarithm(axis: Any) -> None:
     for mantissas in MANTISSAS:
         marks = np.outer(powers, mantissas).ravel()
         marks = marks[(low <= marks * (1 + 1e-12)) & (marks <= high * (1 + 1e-12))]
-        if len(marks) > 1:
+        if mantissas is MANTISSAS[-1]:
+            marks = marks[[0, -1]] if len(marks) else marks
+        if len(marks) > 1 and np.log(marks[-1] / marks[0]) >= ROOM * np.log(high / low):
             break
     else:
         marks = np.asarray(MaxNLocator(3).tick_values(low, high))
