@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import contextvars
+import dataclasses
 import functools
 import json
 import os
@@ -55,7 +56,10 @@ class Main(Protocol):
 
 @dataclass(frozen=True)
 class Row:
-    """One compared number; ``difference`` is relative, absolute for a value of zero or a range."""
+    """One compared number; ``difference`` is relative, absolute for a value of zero or a range.
+
+    One that was not ``computed`` is missed like one that is not finite, but a quick form may leave it out.
+    """
 
     name: str
     asked: str
@@ -63,6 +67,7 @@ class Row:
     difference: float
     passed: bool
     source: str
+    computed: bool = True
 
 
 def load_expected(
@@ -112,9 +117,9 @@ def compare(numbers: Mapping[str, float], expected: Mapping[str, Mapping[str, An
     rows = []
     for name, entry in expected.items():
         ours = numbers.get(name, np.nan)
-        if "factor" in entry:
-            rows.append(_compare_print(name, ours, entry))
-        rows.append(_compare_one(name, ours, entry))
+        found = [_compare_print(name, ours, entry)] if "factor" in entry else []
+        found.append(_compare_one(name, ours, entry))
+        rows += [dataclasses.replace(row, computed=name in numbers) for row in found]
     return rows
 
 
@@ -148,7 +153,7 @@ def missed(rows: list[Row]) -> str:
 def report(rows: list[Row]) -> str:
     """Prints the rows as a table (asked, ours, difference) and returns it."""
     seen, quick = _WATCHED.get() or ([], False)
-    absent = [row for row in rows if quick and np.isnan(row.ours)]
+    absent = [row for row in rows if quick and not row.computed]
     rows = [row for row in rows if row not in absent]
     seen += rows
     width = max((len(row.name) for row in rows), default=4)

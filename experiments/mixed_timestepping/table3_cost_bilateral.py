@@ -12,7 +12,7 @@ from .costs import reproduce
 
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Measures Table 3; ``quick``: fewer steps and rounds, rough numbers."""
+    """Measures Table 3; ``quick``: half of the steps and of the rounds."""
     problem = models.slider_crank_bilateral()
     return reproduce(__file__, problem, ["constraint_force"], quick, folder)
 

@@ -116,6 +116,12 @@ def errors(scheme: Any, steps: int, exact: Reference) -> common.Numbers:
     }
 
 
+def met(ours: float, printed: float) -> float:
+    """1 if ``ours`` rounds to the printed number, to as many digits as this has, else 0."""
+    digits = len(f"{printed:.9e}".partition("e")[0].replace(".", "").rstrip("0"))
+    return float(float(f"{ours:.{digits - 1}e}") == printed)
+
+
 def side_by_side(numbers: common.Numbers, expected: dict[str, dict[str, Any]]) -> str:
     """The paper's norm, the computed columns and ours, each as computed / ours."""
     head = "".join(f"{name:>22}" for name in QUANTITIES)
@@ -142,6 +148,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             for quantity, value in errors(make(), steps, exact).items():
                 numbers[f"{name}, {DURATION / steps:.0e}: {quantity}"] = value
     expected = common.load_expected(__file__, without=", 1e-06:" if quick else None)
+    for key, entry in expected.items():
+        if "print" in entry:
+            numbers[f"{key.partition(':')[0]}: meets the digits"] = met(numbers[key], entry["print"])
     table = side_by_side(numbers, expected)
     return common.finish(__file__, folder, numbers, table=table, expected=expected)
 

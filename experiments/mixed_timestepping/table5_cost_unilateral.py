@@ -11,7 +11,7 @@ from .rigid import ROWS, table1
 
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Measures Table 5; ``quick``: fewer steps and rounds, rough numbers."""
+    """Measures Table 5; ``quick``: half of the steps and of the rounds."""
     return reproduce(__file__, table1(), ROWS, quick, folder)
 
 

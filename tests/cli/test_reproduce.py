@@ -84,10 +84,11 @@ def test_the_beginning_of_a_name_is_enough(name: str, full: str | None) -> None:
         resolve(name)
 
 
-def test_a_missed_number_is_a_failure(tmp_path, capsys, monkeypatch) -> None:
-    """One number missed, one right, one left out by the quick form."""
+@pytest.mark.parametrize("value", [2.0, float("nan")])
+def test_a_missed_number_is_a_failure(value: float, tmp_path, capsys, monkeypatch) -> None:
+    """One number missed, one right, one left out by the quick form, none that is not finite."""
     rows = common.compare(
-        {"a": 1.0, "b": 2.0},
+        {"a": 1.0, "b": value},
         {name: {"value": 1.0, "tolerance": 0.1, "source": "x"} for name in ("a", "b", "c")},
     )
     made = types.SimpleNamespace(main=lambda quick, folder: common.report(rows))

@@ -15,7 +15,7 @@ def test_table4(tmp_path, capsys):
     numbers = table4_bilateral.main(quick=True, folder=tmp_path)
     expected = common.load_expected(table4_bilateral.__file__)
     coarse = {name: entry for name, entry in expected.items() if ", 1e-06:" not in name}
-    assert len(coarse) == 6 * 2 * 5
+    assert len(coarse) == 6 * 2 * 5 + 5 * 2
     assert missed(numbers, coarse) == []
     table = (tmp_path / "table4_bilateral.txt").read_text()
     assert table.count("\n") == 1 + 6 * 2
