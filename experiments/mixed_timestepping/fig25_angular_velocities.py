@@ -28,7 +28,7 @@ from .driven import (
     shown,
     spread,
 )
-from .flexible import roughness
+from .flexible import over_next_damping, roughness
 
 
 @common.experiment
@@ -46,8 +46,11 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     numbers["largest difference between schemes after 0.05 s"] = spread(settled)
     t = np.asarray(fine_run(names[0]).t)
     bent = bent_runs(FINE, FINE_STEP, FINE_STEPS, quick)
+    rough = {name.removeprefix("flexible, "): roughness(x["omega2"][t > 0.05]) for name, x in bent.items()}
+    numbers |= over_next_damping(rough, "flexible: roughness of omega2")
     for name, traj in bent.items():
-        numbers[f"{name}: roughness of omega2 after 0.05 s [rad/s]"] = roughness(traj["omega2"][t > 0.05])
+        oscillation = rough[name.removeprefix("flexible, ")]
+        numbers[f"{name}: roughness of omega2 after 0.05 s [rad/s]"] = oscillation
         numbers[f"{name}: omega1(0.08)"] = float(traj.v[-1, 0])
     drawn = {name: np.asarray(traj.v)[:, :2] for name, traj in bent.items()}
     paint = functools.partial(paint_pair, (r"$\omega_1$ [rad/s]", r"$\omega_2$ [rad/s]"))

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import common
 from .driven import FINE, FINE_STEP, FINE_STEPS
-from .flexible import Rod, driven_run, paint_series, roughness
+from .flexible import Rod, driven_run, over_next_damping, paint_series, roughness
 
 
 @common.experiment
@@ -28,6 +28,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         numbers[f"{name}: largest moment [N m]"] = float(np.abs(moment).max())
         if not quick:
             numbers[f"{name}: roughness after 0.05 s [N m]"] = roughness(moment[t > 0.05, 0])
+    if not quick:
+        rough = {name: roughness(x[t > 0.05, 0]) for name, x in series.items()}
+        numbers |= over_next_damping(rough, "roughness")
     if "Bathe" in runs:
         traj = runs["Bathe"]
         p = traj.params

@@ -104,6 +104,12 @@ def contact_numbers(traj: nsjax.Trajectory, name: str) -> common.Numbers:
     }
 
 
+def over_next_damping(values: Mapping[str, float], what: str) -> common.Numbers:
+    """Ratios of ``values`` of generalized-alpha between a rho_inf and the next smaller one."""
+    pairs = (("gen-alpha 0.8", "gen-alpha 0.5"), ("gen-alpha 0.5", "gen-alpha 0"))
+    return {f"{what}, {a} / {b}": values[a] / values[b] for a, b in pairs if a in values and b in values}
+
+
 def roughness(x: Any) -> float:
     """Standard deviation of the second differences of a series: what oscillates from step to step."""
     return float(np.std(np.diff(np.asarray(x), 2)))

@@ -1,7 +1,8 @@
 """[C Fig. 5]: the elastic bar; errors of displacement and velocity at 0.45 m from the tip and at the tip.
 
-As in the paper the reference is a run with a small step of the same mesh: the exact solution of the
-continuum has fronts that no mesh resolves.
+As in the paper the reference is a run of the coupled solver (CS) with a small step of the same mesh: the
+exact solution of the continuum has fronts that no mesh resolves. From a run of the decoupled solver (DS)
+it differs by 2e-10 in displacements and 6e-8 in velocities.
 """
 
 from __future__ import annotations
@@ -35,22 +36,24 @@ def _paint(
 
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Computes, saves, draws and compares; ``quick`` runs three step sizes, decoupled."""
+    """Computes, saves, draws and compares; ``quick`` runs three step sizes with DS and CS."""
     numbers: common.Numbers = {}
     found: dict[str, dict[float, dict[str, float]]] = {}
     failed: dict[str, list[float]] = {}
-    for name in ("DS",) if quick else ("DS", "DSn", "CS"):
+    for name in ("DS", "CS") if quick else ("DS", "DSn", "CS"):
         found[name], failed[name] = {}, []
-        for h in bar.STEPS[:3] if quick else bar.STEPS:
+        for h in bar.STEPS[2:5] if quick else bar.STEPS:
             r = bar.run(name, h)
+            numbers[f"{name}, {h:g}: fails"] = float(r.failed)
             if r.failed:
                 failed[name].append(h)
                 continue
             found[name][h] = bar.errors(r, h)
             numbers |= {f"{name}, {h:g}: error of {what}": x for what, x in found[name][h].items()}
-        for what in ("u_tip", "u_0.45"):
+        for what in () if quick else ("u_tip", "u_0.45"):
             values = [errors[what] for errors in found[name].values()]
             numbers[f"{name}: order of {what}"] = observed_order(list(found[name]), values)
+    numbers |= published.coupled_over_decoupled(found["CS"], found["DS"])
     arrays = {
         f"{n} {w}": np.array([[h, e[w]] for h, e in x.items()])
         for n, x in found.items()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nsjax import models, schemes
+from nsjax import models
 
 from .. import common
 from . import published
@@ -25,12 +25,13 @@ def run(name: str, dt: float) -> published.Run:
 
 
 @functools.cache
-def reference() -> dict[str, Any]:
-    """Decoupled scheme with a small step: rows of the tip, first contact, impulses, end.
+def reference(name: str = "CS") -> dict[str, Any]:
+    """A small step of the coupled scheme, as in the paper, or of another: rows of the tip, impulses, end.
 
     As tight as rounding of the stiff forces (1e-7 N) allows.
     """
-    scheme: Any = schemes.nsga_decoupled(rho_inf=0.8, tolerance=1e-7, force_tolerance=1e-3, mass_scale=MASS)
+    numbers: Any = {"rho_inf": 0.8, "tolerance": 1e-7, "force_tolerance": 1e-3, "mass_scale": MASS}
+    scheme: Any = published.VARIANTS[name](**numbers)
     traj = common.run(
         models.flexible_pendulum(), scheme, REFERENCE_STEP, round(TIME / REFERENCE_STEP), REFERENCE_EVERY,
         save=("impulse_normal",), events=4,

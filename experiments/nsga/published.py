@@ -62,6 +62,23 @@ def error(values: np.ndarray, exact: np.ndarray) -> float:
     return float(np.abs(values - exact).sum() / np.abs(exact).sum())
 
 
+def named(
+    errors: Mapping[float, tuple[float, float]], names: tuple[str, str]
+) -> dict[float, dict[str, float]]:
+    """Errors of a position and its rate by step size and name."""
+    return {h: dict(zip(names, both, strict=True)) for h, both in errors.items()}
+
+
+def coupled_over_decoupled(
+    coupled: Mapping[float, Mapping[str, float]], decoupled: Mapping[float, Mapping[str, float]]
+) -> common.Numbers:
+    """Ratios of the errors of CS and DS at equal step sizes, by step size and quantity."""
+    return {
+        f"CS / DS, {h:g}: error of {what}": coupled[h][what] / decoupled[h][what]
+        for h in coupled if h in decoupled for what in coupled[h]
+    }  # fmt: skip
+
+
 def counts(prefix: str, r: Run) -> common.Numbers:
     """Counts of linear solves of one run, as in the paper."""
     return {
