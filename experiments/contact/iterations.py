@@ -27,6 +27,7 @@ import numpy as np
 from nsjax.contact import ContactProblem, ContactSolution, solve
 
 from .. import common
+from . import reference_solvers
 
 FRICTION = 0.5
 FAST = 1e5
@@ -39,7 +40,9 @@ ORANGE, BLUE = "#d55e00", "#0072b2"
 
 _exact = jax.jit(functools.partial(solve, method="newton", tolerance=TOLERANCE))
 _auto = jax.jit(functools.partial(solve, tolerance=TOLERANCE))
-_simplified = jax.jit(functools.partial(solve, method="newton_simplified", tolerance=TOLERANCE))
+_simplified = jax.jit(
+    functools.partial(reference_solvers.solve, method="newton_simplified", tolerance=TOLERANCE)
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -137,20 +137,15 @@ def tangent(
     r: Array,
     b: Branches,
     regularisation: Array | float = REGULARISATION,
-    exact: bool = True,
 ) -> Array:
-    """Generalised derivative of the prox rows on the branches ``b`` (m, m).
-
-    ``exact=False`` leaves out the coupling of the friction force to the normal impulse and the
-    turning of the slip direction: the simplified derivative of [R&S (43)-(45)].
-    """
+    """Generalised derivative of the prox rows on the branches ``b`` (m, m)."""
     m = problem.free.shape[0]
     scaled = r[:, None] * problem.matrix
     idle = one = unit_matrix(m)
-    if exact and problem.nt and problem.nc:
+    if problem.nt and problem.nc:
         idle = idle - _per_row(problem, b.slope)[:, None] * _normal_columns(problem)
     a = jnp.where(b.use[:, None], scaled + regularisation * one, idle)
-    if exact and problem.nt == 2 and problem.rough:
+    if problem.nt == 2 and problem.rough:
         a = a + _curvature(problem, x, scaled, b)
     return a
 

@@ -79,7 +79,7 @@ class ProxRows:
         return jnp.max(jnp.abs(x), initial=0.0) > LARGEST_RATIO * self.scale[1]
 
     def direction(
-        self, now: Iterate, exact: bool = True, compliance: Array | None = None, rigid: Array | bool = True,
+        self, now: Iterate, compliance: Array | None = None, rigid: Array | bool = True,
         steps: Array | None = None,
     ) -> Array:  # fmt: skip
         """Full Newton step on the branches of ``now``, regularised if ``rigid``; the count of plain
@@ -103,7 +103,7 @@ class ProxRows:
             if compliance is not None:
                 matrix = problem.matrix + soft[:, None] * unit_matrix(r.shape[0])
                 problem = dataclasses.replace(problem, delassus=matrix)
-            a = tangent(problem, now.x, r, b, weight, exact)
+            a = tangent(problem, now.x, r, b, weight)
         # rows of open contacts, and of forces at their bounds, are those of the unit matrix
         closed = jnp.any(problem.contacts(b.use), axis=1)
         if problem.given is not None:
@@ -120,9 +120,8 @@ def _scale(steps: Array) -> Array:
 
 
 def newton(
-    problem: ContactProblem, *, tolerance: Array, max_iterations: Array | int, exact: bool = True,
-    scaled: bool = True,
-) -> Iterate:  # fmt: skip
+    problem: ContactProblem, *, tolerance: Array, max_iterations: Array | int, scaled: bool = True
+) -> Iterate:
     """Semismooth Newton from zero: up to ``max_iterations`` plain steps; one or two are enough in most
     contact steps of a simulation. ``scaled``: with the `SCALES` of the branches in turn.
     """
@@ -130,7 +129,7 @@ def newton(
 
     def step(now: Iterate) -> Iterate:
         turn = now.steps if scaled else None
-        return rows.at(now.x + rows.direction(now, exact, steps=turn), now.steps + 1)
+        return rows.at(now.x + rows.direction(now, steps=turn), now.steps + 1)
 
     def unsolved(now: Iterate) -> Array:
         return (now.residual > tolerance) & (now.steps < cap)

@@ -8,15 +8,12 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
-from nsjax.contact.admm import admm
 from nsjax.contact.answer_step import in_islands, newton_step
 from nsjax.contact.certificate import natural_residual
 from nsjax.contact.compact import fits, gather, gathers, places
 from nsjax.contact.compliant_ways import newton_by_compliance
 from nsjax.contact.factored_rows import has_rows
-from nsjax.contact.gauss_seidel import gauss_seidel
 from nsjax.contact.newton import Iterate, beginning, newton
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.split_sweeps import split_steps
@@ -30,9 +27,6 @@ from nsjax.types import Array, record
 # fifths of the time that all eight rows take.
 PAIR = 2
 
-# Methods that take contacts one by one.
-BY_CONTACT = ("gauss_seidel", "admm")
-
 # Number of rows from which on Moreau's rule starts with the impulses of the last step. Measured on robots
 # that fall and stand, us a step without and with such a start: hopper (12 rows) 4.1 and 3.1, ant (28) 18.9
 # and 13.0, go1 (36) 107 and 31; slider-crank (8) 0.167 and 0.215.
@@ -42,11 +36,6 @@ MANY_ROWS = 12
 # fewer rows the matrix costs little, and two certificates make the step of a hopper 0.4 us longer.
 LARGE_ROWS = 100
 
-# Iterations of the first-order methods between two certificates, and the relaxation of sweeps that stall.
-SWEEP_BLOCK = 10
-ADMM_BLOCK = 400
-UNDER_RELAXATION = 0.7
-
 
 @record()
 class ContactSolution:
@@ -54,7 +43,7 @@ class ContactSolution:
 
     Args:
         x: (m,) impulses, rows as in `ContactProblem` [N s].
-        iterations: Newton steps, sweeps or ADMM iterations taken in all.
+        iterations: Newton steps or sweeps taken in all.
         rounds: ways by compliant contacts, see `nsjax.contact.compliant_ways`; 0 means that
             the plain Newton iteration was enough.
         residual: relative natural-map residual of ``x``; infinite where the problem has no answer.
@@ -104,9 +93,9 @@ def _unsolved(problem: ContactProblem) -> ContactSolution:
     )
 
 
-def _newton_only(data: Data, exact: bool) -> ContactSolution:
+def _newton_only(data: Data) -> ContactSolution:
     problem, (tolerance, cap, _) = data[0].dense(), data[1]
-    return _solution_of(newton(problem, tolerance=tolerance, max_iterations=cap, exact=exact))
+    return _solution_of(newton(problem, tolerance=tolerance, max_iterations=cap))
 
 
 def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolution:
@@ -120,7 +109,7 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
     problem, (tolerance, cap, begin) = data
     if not problem.nc:
         # linear: nothing to fall back to
-        return _newton_only(data, exact=True)
+        return _newton_only(data)
 
     def pair(problem: ContactProblem) -> Iterate:
         few = gather(problem, PAIR, PAIR)
@@ -165,50 +154,11 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
     return branch(here <= tolerance, lambda problem, begin: still, search, problem, begin)
 
 
-def _until_solved(data: Data, block: int, advance: Callable[[Array, Array], Array]) -> ContactSolution:
-    """Blocks of a first-order method until the certificate meets the tolerance or the cap is reached.
-
-    ``advance(x, stalled)``: a block is ``stalled`` if it reduced the residual by less than a tenth.
-    """
-    problem, (tolerance, cap, _) = data
-
-    def step(carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-        x, residual, stalled, steps = carry
-        x = advance(x, stalled)
-        new = natural_residual(problem, x)
-        return x, new, new > 0.9 * residual, steps + block
-
-    def unsolved(carry: tuple[Array, Array, Array, Array]) -> Array:
-        return ~(carry[1] <= tolerance) & (carry[3] < cap)
-
-    none = jnp.asarray(0, int)
-    start = (jnp.zeros_like(problem.free), jnp.asarray(jnp.inf), jnp.asarray(False), none)
-    x, residual, _, steps = lax.while_loop(unsolved, step, start)
-    return ContactSolution(x=x, iterations=steps, rounds=none, residual=residual)
-
-
-def _gauss_seidel(data: Data) -> ContactSolution:
-    data = data[0].dense(), data[1]
-
-    def sweeps(x: Array, stalled: Array) -> Array:
-        return gauss_seidel(data[0], x, SWEEP_BLOCK, jnp.where(stalled, UNDER_RELAXATION, 1.0))
-
-    return _until_solved(data, SWEEP_BLOCK, sweeps)
-
-
-def _admm(data: Data) -> ContactSolution:
-    data = data[0].dense(), data[1]
-    return _until_solved(data, ADMM_BLOCK, lambda x, _: admm(data[0], x, ADMM_BLOCK))
-
-
 METHODS: dict[str, Callable[[Data], ContactSolution]] = {
     "auto": _automatic,
     "auto_rare": functools.partial(_automatic, rare=True),
     "auto_few": functools.partial(_automatic, few=True),
-    "newton": functools.partial(_newton_only, exact=True),
-    "newton_simplified": functools.partial(_newton_only, exact=False),
-    "gauss_seidel": _gauss_seidel,
-    "admm": _admm,
+    "newton": _newton_only,
 }
 
 
@@ -280,18 +230,14 @@ def solve(
     Args:
         problem: the data.
         tolerance: bound on the relative natural-map residual.
-        max_iterations: Newton steps, sweeps or ADMM iterations before giving up (``"auto"``: Newton
-            steps before the fallback begins).
+        max_iterations: Newton steps or sweeps before giving up (``"auto"``: Newton steps before the
+            fallback begins).
         method: ``"auto"``: semismooth Newton with the exact generalised derivative; if that cycles,
             by way of compliant contacts, whose compliance goes to zero. ``"auto_rare"``: the same with a
             smaller, slower program: two active contacts of four are not
             gathered. ``"auto_few"``: without an answer where more contacts are active than there are
             places (`nsjax.contact.overflow`).
             ``"newton"``: the first part alone.
-            ``"newton_simplified"``: with the derivative of [R&S (43)-(45)], which lags the friction
-            force by an iteration: linear with the rate ``mu |G_NT| / G_NN`` for one contact.
-            ``"gauss_seidel"``: each contact exactly, one after the other; linear, very robust.
-            ``"admm"``: alternating directions, for many ill-conditioned contacts.
         start: (m,) impulses with which the iteration begins, returned as they are if they fulfil the laws
             already. Used between changing bodies (`nsjax.contact.split_sweeps`), and by ``"auto"``,
             ``"auto_rare"`` and ``"auto_few"`` without islands; the others begin at zero. None: zero.
@@ -301,8 +247,7 @@ def solve(
         is nan where a contact that takes part, or a bilateral row, has a velocity that is no number.
 
     Raises:
-        InputError: for an unknown method, and one that needs all rows of every contact where some are
-            left out.
+        InputError: for an unknown method.
 
     Limits: where contacts depend on each other (``G`` singular) individual impulses are not unique; each
     Newton step is the smallest one, so that the answer found depends on the path of the iteration.
@@ -345,16 +290,6 @@ def _answer(
     if not problem.free.shape[0]:
         none = jnp.asarray(0, int)
         return ContactSolution(x=problem.free, iterations=none, rounds=none, residual=jnp.zeros(()))
-    if method in BY_CONTACT and (problem.smooth or problem.bounded):
-        raise InputError(
-            f"solve: method {method!r} with smooth = {problem.smooth}, bounded = {problem.bounded}; it "
-            'needs all rows of every contact, take method="auto"'
-        )
-    if problem.leading and method in ("gauss_seidel", "admm"):
-        raise InputError(
-            f"solve: method {method!r} does not solve bounds that follow normal impulses; take "
-            'method="auto"'
-        )
     settings = jnp.asarray(tolerance), jnp.asarray(max_iterations), start
     if problem.paired:
         return _solve_pairs(problem, settings)

@@ -224,10 +224,10 @@ def through_switches(step: Step, carry: Carry, output: Output) -> tuple[Carry, O
         "constraint_impulse": rows[count:],
     }  # fmt: skip
     known = {name: (getattr(output, name), x) for name, x in changes.items()}
-    output = dataclasses.replace(
-        output, **{name: with_tangent(x, change) for name, (x, change) in known.items() if x is not None}
-    )
-    return dataclasses.replace(carry, state=state), output
+    moving: dict[str, Any] = {
+        name: with_tangent(x, change) for name, (x, change) in known.items() if x is not None
+    }
+    return dataclasses.replace(carry, state=state), dataclasses.replace(output, **moving)
 
 
 def force_notes(step: Step, carry: Carry, output: Output) -> Array:

@@ -71,10 +71,6 @@ def test_derivatives_by_all_data(bounded) -> None:
         difference = (end(problem, 1e-6) - end(problem, -1e-6)) / 2e-6
         np.testing.assert_allclose(forward, difference, atol=1e-7)
         np.testing.assert_allclose(reverse, forward, atol=1e-12)
-    with pytest.raises(
-        InputError, match="method 'admm' does not solve bounds that follow normal impulses; take"
-    ):
-        solve(dataclasses.replace(pushed((-2.0, 3.0, 1.0), 0.2, False)), method="admm")
 
 
 # a disc of mass 1 and radius 0.5 on an incline: x along the slope, y from it, angle; moments of rolling

@@ -14,7 +14,6 @@ from nsjax.contact import ContactProblem, natural_residual, solve
 from nsjax.contact.compact import CAPACITY
 from nsjax.contact.problem import DelassusFactors, GivenNormals
 from nsjax.contact.row_choice import chosen_rows
-from nsjax.core import InputError
 
 DRAWS = 12
 KINDS = ((3, 4, 3), (0, 3, 2), (2, 0, 3), (CAPACITY[0] + 3, CAPACITY[0] + 2, 2))
@@ -96,13 +95,6 @@ def test_rows_and_contacts_are_inverse() -> None:
     problem, own = _drawn(0, KINDS[0], 2, nb=2)
     x = jnp.arange(1.0, 1.0 + len(own))
     np.testing.assert_array_equal(problem.stack(problem.contacts(x), problem.bilateral(x)), x)
-
-
-def test_methods_that_need_all_rows() -> None:
-    """They say so."""
-    problem, _ = _drawn(0, KINDS[0], 2, nb=0)
-    with pytest.raises(InputError, match="needs all rows of every contact"):
-        solve(problem, method="gauss_seidel")
 
 
 @pytest.mark.parametrize("nt", [pytest.param(1, marks=pytest.mark.slow), 2])

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from experiments.contact import reference_solvers
 from nsjax.contact import ContactProblem, DelassusFactors, natural_residual, solve
 from nsjax.contact.pair_newton import pair_newton
 from nsjax.contact.split_sweeps import PATIENCE, SPAN, _creeps
@@ -18,7 +19,7 @@ BODIES, CONTACTS, NT, BLOCK = 4, 6, 2, 6
 
 
 BY_PRODUCTS = jax.jit(solve)
-BY_MATRIX = jax.jit(functools.partial(solve, method="gauss_seidel", max_iterations=2000))
+BY_MATRIX = jax.jit(functools.partial(reference_solvers.solve, method="gauss_seidel", max_iterations=2000))
 
 
 def problem(friction: float, seed: int = 1) -> ContactProblem:
