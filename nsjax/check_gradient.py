@@ -31,6 +31,7 @@ from nsjax.contact.criteria import criteria_of
 from nsjax.core import InputError, checks
 from nsjax.core.keys import Key, number_at, parse_parameter, put
 from nsjax.core.quantities import all_notes
+from nsjax.core.restart import restarted
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, contact_names
 from nsjax.notes import SERIOUS, describe
@@ -244,10 +245,10 @@ def _base(problem: Problem) -> dict[str, Any]:
 
 def _changed(problem: Problem, keys: tuple[Key, ...], x: Any) -> Problem:
     """The problem with the numbers ``x``."""
-    base = _base(problem)
+    before = base = _base(problem)
     for k, key in enumerate(keys):
         base = put(base, key, x[k])
-    return dataclasses.replace(problem, **base)
+    return dataclasses.replace(problem, **restarted(problem.system, before, base, keys))
 
 
 def _simulate(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from nsjax.contact.projection import Directions, project_position
 from nsjax.contact.stage import StageSettings
 from nsjax.core import Problem, State, System
 from nsjax.core.arguments import check_is
-from nsjax.core.checks import canonical, check_precision, check_shapes
+from nsjax.core.checks import canonical, check_precision, check_shapes, is_traced, without_values
 from nsjax.core.errors import InputError, check_choice
 from nsjax.core.operators import acting, position_gradient, prepared, refreshed, touching
 from nsjax.core.step import SystemState
@@ -48,6 +49,8 @@ class Consistent:
 
     def __str__(self) -> str:
         """One sentence: the largest changes."""
+        if is_traced((self.position_change, self.velocity_change)):
+            return "consistent start inside a transformation: its changes have no values yet"
         parts = []
         for what, change in (("position", self.position_change), ("velocity", self.velocity_change)):
             worst = int(np.argmax(np.abs(change)))
@@ -75,7 +78,11 @@ def consistent(problem: Problem, *, metric: str = "kinetic") -> Consistent:
         A `Consistent`: the new ``problem``, the changes, and a sentence as its string.
 
     Raises:
-        InputError: if no consistent start is found.
+        InputError: if no consistent start is found; inside transformations it is not a number.
+
+    The start is differentiable, by numbers of the problem and by the given start, with contacts that are
+    closed held closed: ``jax.grad(lambda x: f(nsjax.consistent(problem.replace(length=x)).problem))``.
+    Mechanisms of parts need no such call: `Problem.replace` closes their loops.
 
     A state that a scheme has left a step deep inside a wall needs no such move: `simulate` takes it as it
     is.
@@ -104,15 +111,20 @@ def consistent(problem: Problem, *, metric: str = "kinetic") -> Consistent:
         zero = np.zeros(system.nv)
         return Consistent(problem, zero, zero, system.labels.v)
     q, v, residual = _solve(system, params, state, metric == "kinetic")
-    if not residual <= VIOLATED:
+    if without_values((q, v)):
+        fits = residual <= VIOLATED
+        q, v = jnp.where(fits, q, jnp.nan), jnp.where(fits, v, jnp.nan)
+    elif not residual <= VIOLATED:
         raise InputError(
             f"consistent: no consistent start found (relative residual {float(residual):.3g}"
             f"{_violated(system, params, state, q)}); contacts or constraints may contradict each other, "
             "or the start may be too far away"
         )
-    moved = np.asarray(system.difference(state.q, q))
+    moved: Any = system.difference(state.q, q)
     new = Problem(system=system, params=problem.params, state=State(t=problem.state.t, q=q, v=v))
-    return Consistent(new, moved, v - np.asarray(state.v), system.labels.v)
+    if not without_values((q, v)):
+        moved = np.asarray(moved)
+    return Consistent(new, moved, v - state.v, system.labels.v)
 
 
 def _violated(system: System, params: PyTree, state: State, q: Array) -> str:

@@ -20,6 +20,7 @@ from nsjax.contact.switches import force_notes, through_switches
 from nsjax.core.blocks import StepBlocks, scan_blocks
 from nsjax.core.branches import branch, repeat_for
 from nsjax.core.chosen import WholeMemory, widen
+from nsjax.core.on_constraints import on_constraints
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.pairs import REFUSED_GRADIENT, PairMemory
 from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
@@ -88,6 +89,7 @@ def begin_run(
     watched = bool(system.nc) and bool({"notes", "margin"} & set(program.keep)) and system.pairs is None
     bits, closed = jnp.zeros(system.nc, int), jnp.zeros(system.nc, bool)
     if carry is None:
+        state = on_constraints(system, params, state)
         params, start = _first_carry(prepare_run(program, scheme, params, dt), state)
         origin, index = jnp.asarray(state.t), jnp.asarray(0, int)
         follow = Continuation(carry=start, origin=origin, index=index, dt=dt, **_scheme_fields(scheme))

@@ -76,7 +76,7 @@ def changed(
     """
     seen: list[Key] = []
     for text, value in changes:
-        key = _key(base, text)
+        key = key_of(base, text)
         refuse_twice(key, seen, WHO, "give it once")
         node = _node_of(base, key)
         if fixed and value is None and node is not None:
@@ -113,7 +113,7 @@ def _check_shape(base: Mapping[str, PyTree], key: Key, node: Any, value: Any) ->
         raise InputError(f"{WHO}: {key.text} has shape {new}; give an array of the shape {old} that it has")
 
 
-def _key(base: Mapping[str, PyTree], text: str) -> Key:
+def key_of(base: Mapping[str, PyTree], text: str) -> Key:
     """The key of a name. A parameter with exactly this name comes first, even if the name looks like a
     path; ``params`` and ``state`` mean all of their numbers.
     """

@@ -8,10 +8,11 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nsjax.core.changes import all_changes, changed
+from nsjax.core.changes import all_changes, changed, key_of
 from nsjax.core.errors import InputError, check_choice, check_whole
 from nsjax.core.labels import Labels
 from nsjax.core.parts import check_followed, check_functions, check_islands, check_labels, check_pairs
+from nsjax.core.restart import restarted
 from nsjax.linalg import Dense, Structure, interleaving
 from nsjax.short import as_html
 from nsjax.types import Array, Fn, Promised, PyTree, record
@@ -398,4 +399,7 @@ class Problem:
             (0.5, 1.62)
         """
         base, fixed = {"params": self.params, "state": self.state}, self.system.parts is not None
-        return dataclasses.replace(self, **changed(base, all_changes(numbers, changes), fixed=fixed))
+        given = all_changes(numbers, changes)
+        new = changed(base, given, fixed=fixed)
+        keys = [key_of(base, name) for name, _ in given]
+        return dataclasses.replace(self, **restarted(self.system, base, new, keys))

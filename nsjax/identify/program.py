@@ -18,6 +18,7 @@ from jax import lax
 
 from nsjax.core.keys import Key, put
 from nsjax.core.quantities import ROWS, all_notes
+from nsjax.core.restart import restarted
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.loop import LoopProgram, begin_run, prepare_run, trajectory
@@ -104,26 +105,33 @@ class LaneFit:
 
 
 def with_numbers(
-    program: RunProgram, base: dict[str, PyTree], x: Any, roots: tuple[str, ...] = ("params", "state")
-) -> dict[str, PyTree]:
-    """Parameters and initial state with the trained numbers ``x``, limited to the keys below ``roots``."""
-    used = 0
+    program: RunProgram, params: PyTree, time: Array, start: InitialState, x: Any,
+    roots: tuple[str, ...] = ("params", "state"),
+) -> tuple[PyTree, State]:  # fmt: skip
+    """Parameters and start of a run with the trained numbers ``x``, limited to the keys below ``roots``; a
+    start that they move off its constraints is closed again, see `nsjax.core.restart`.
+    """
+    before: dict[str, Any] = {"params": params, "state": start}
+    used, new = 0, before
     for key, shape in program.entries:
         size = int(np.prod(shape))
         if key.path[0] in roots:
-            base = put(base, key, x[used : used + size].reshape(shape))
+            new = put(new, key, x[used : used + size].reshape(shape))
         used += size
-    return base
+    q, v = program.system.retract(new["state"].q, new["state"].xi), new["state"].v
+    after = {"params": new["params"], "state": State(t=time, q=q, v=v)}
+    keys = [key for key, _ in program.entries if key.path[0] in roots]
+    after = restarted(program.system, before | {"state": State(t=time, q=start.q, v=start.v)}, after, keys)
+    return after["params"], after["state"]
 
 
 def predict(program: RunProgram, common: FitData, track: Tracks, x: Array) -> tuple[Array, Any]:
     """Values at the measured times (n, m), linear between steps; status, impacts and notes of the run."""
-    base = with_numbers(program, {"params": common.params, "state": track.start}, x)
-    params, start, system = base["params"], base["state"], program.system
-    q = system.retract(start.q, start.xi)
+    params, start = with_numbers(program, common.params, track.time, track.start, x)
+    system = program.system
     keep = ROWS if program.needs_rows else ("impacts", "notes", "force_notes")
     book = LoopProgram(system=system, keep=keep, events=0)
-    run = begin_run(book, common.scheme, params, State(t=track.time, q=q, v=start.v), common.dt, None)
+    run = begin_run(book, common.scheme, params, start, common.dt, None)
     row = functools.partial(traced_row, prepare_run(book, common.scheme, params, common.dt))
     columns: dict[str, Any]
     run, columns = lax.scan(row, run, track.counts)

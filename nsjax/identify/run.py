@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from nsjax import notes
-from nsjax.core import InputError, Problem, Scheme, State
+from nsjax.core import InputError, Problem, Scheme
 from nsjax.core.arguments import numbers
 from nsjax.core.errors import check_whole, nearest
 from nsjax.identify import clusters, faults, losses, profile, solve
@@ -19,7 +19,7 @@ from nsjax.identify.data import Recording
 from nsjax.identify.estimate import Estimate, Fit, Run
 from nsjax.identify.objective import CostPoint, Objective
 from nsjax.identify.plan import make_plan
-from nsjax.identify.program import with_numbers
+from nsjax.identify.program import InitialState, with_numbers
 from nsjax.identify.statistics import (
     Statistics,
     describe,
@@ -333,16 +333,11 @@ def _fits(objective: Objective, x: np.ndarray) -> tuple[Fit, ...]:
 
 def _fitted(objective: Objective, x: np.ndarray) -> Problem:
     """The problem with the estimated parameters and, for a single recording, its estimated start."""
-    plan = objective.plan
-    start = plan.common.tracks.start
-    one = dataclasses.replace(start, **{n: getattr(start, n)[0] for n in ("q", "v", "xi")})
-    roots = ("params", "state") if plan.fitted == 1 else ("params",)
-    base = with_numbers(plan.program, {"params": plan.common.params, "state": one}, x, roots)
-    state = plan.problem.state
+    plan, state = objective.plan, objective.plan.problem.state
+    tracks, still = plan.common.tracks, np.zeros(plan.problem.system.nv)
+    time, start, roots = state.t, InitialState(q=state.q, v=state.v, xi=still), ("params",)
     if plan.fitted == 1:
-        new = base["state"]
-        q: Any = np.asarray(plan.problem.system.retract(new.q, new.xi))
-        v: Any = np.asarray(new.v)
-        state = State(t=plan.common.tracks.time[0], q=q, v=v)
-    params = jax.tree.map(np.asarray, base["params"])
-    return dataclasses.replace(plan.problem, params=params, state=state)
+        time, start = jax.tree.map(lambda a: a[0], (tracks.time, tracks.start))
+        roots = ("params", "state")
+    params, state = with_numbers(plan.program, plan.common.params, time, start, x, roots)
+    return dataclasses.replace(plan.problem, **jax.tree.map(np.asarray, {"params": params, "state": state}))

@@ -23,6 +23,7 @@ from nsjax.multibody.coordinates.turn_counts import read_angles
 from nsjax.multibody.flexible.beam_start import beam_start, dependent_beam_rows
 from nsjax.multibody.flexible.beams import with_nodes
 from nsjax.multibody.joints import KINDS as JOINTS
+from nsjax.multibody.kept_start import KeptStart, kept_beams, kept_start
 from nsjax.multibody.loads import has_line
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.mechanism import Mechanism
@@ -145,16 +146,19 @@ def assembled(parts: tuple[Part, ...], gravity: Any, coordinates: str, begin: St
     if coordinates == "joint":
         _check_armatures(parts, tree)
         _tell_turns(parts, tree)
-        return _problem(tree, dropped, params, q, v)
+        return _problem(tree, dropped, params, q, v, kept_start(tree, begin))
     made = _mechanism(parts, absolute_topology(parts, dimension))
     _check_masses(parts)
     _check_armatures(parts, made)
     q, v = poses(tree, params, q, v, made.tree.names, made.topology.counted)
-    return _problem(made, dropped, params, q, v)
+    return _problem(made, dropped, params, q, v, kept_start(tree, begin, made))
 
 
-def _problem(made: Mechanism, dropped: tuple[str, ...], params: Any, q: Any, v: Any) -> Problem:
+def _problem(
+    made: Mechanism, dropped: tuple[str, ...], params: Any, q: Any, v: Any, kept: KeptStart | None
+) -> Problem:
     """The problem of a mechanism without the constraint rows ``dropped``, which follow from others."""
+    made = dataclasses.replace(made, kept=kept)
     if dropped:
         made = dataclasses.replace(made, presence=dataclasses.replace(made.presence, dropped=dropped))
     problem = Problem(system=made.system(), params=params, state=State(t=0.0, q=q, v=v))
@@ -171,7 +175,7 @@ def _with_beams(parts: tuple[Part, ...], gravity: Any, start: dict[str, Any], gu
     _check_armatures(parts, made)
     q, v = beam_start(made, params, start, dict(guess or {}))
     _check_springs(made, params, q)
-    return _problem(made, dependent_beam_rows(made, params, q), params, q, v)
+    return _problem(made, dependent_beam_rows(made, params, q), params, q, v, kept_beams(made, start))
 
 
 def _mechanism(parts: tuple[Part, ...], topology: Topology) -> Mechanism:

@@ -54,11 +54,13 @@ class Mechanism:
         presence: contacts, limits, motions and couplings that the parts have.
         few: whether it has only the contacts that a step has chosen, see
             `nsjax.multibody.contacts.selection.Selection`.
+        kept: what its start keeps when numbers change, a `nsjax.multibody.kept_start.KeptStart`, or None.
     """
 
     topology: Topology
     presence: Presence
     few: bool = False
+    kept: Any = None
 
     @property
     def dimension(self) -> int:
@@ -405,8 +407,6 @@ class Mechanism:
 
 
 PLANAR_FULL = 5
-"""Number of velocities up to which a planar mechanism iterates with its full tangent; with more, the
-tangent of the mass alone is faster. Measured on hinged chains with generalized-alpha, us a step with the
-full tangent and with that of the mass: 0.38 and 0.60 for 2 bodies, 1.88 and 2.08 for 5, 2.62 and 2.54 for
-6, 9.7 and 5.7 for 10.
-"""
+"""Number of velocities up to which a planar mechanism iterates with its full tangent, with more with that
+of the mass. Hinged chains, generalized-alpha, us a step with the full tangent and with that of the mass:
+0.38 and 0.60 for 2 bodies, 1.88 and 2.08 for 5, 2.62 and 2.54 for 6, 9.7 and 5.7 for 10."""

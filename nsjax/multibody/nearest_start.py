@@ -136,7 +136,7 @@ def nearest_start(
         raise InputError(_refusal(mechanism, r, g))
     if not bound:
         return q, np.asarray(v0, float)
-    v, _ = closing_rates(mechanism, p, jnp.asarray(q), jnp.asarray(v0), jnp.eye(system.nv))
+    v, _ = closing_rates(mechanism, 0.0, p, jnp.asarray(q), jnp.asarray(v0), jnp.eye(system.nv))
     return q, np.asarray(v)
 
 

@@ -20,11 +20,13 @@ from nsjax.math import rotations
 from nsjax.multibody.coordinates.frames import ALGEBRA, Frame, Scene, several
 from nsjax.multibody.coordinates.loop_closure import (
     CLOSED,
+    LARGEST,
+    Closure,
     closed_position,
     closing_rates,
     directions,
     drop_with_warning,
-    searched,
+    root,
 )
 from nsjax.multibody.coordinates.spatial import FOLDED
 from nsjax.multibody.coordinates.spatial_vectors import quaternion
@@ -193,7 +195,7 @@ def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[
             f"assemble: the loop at {names[worst]!r} does not close, by {float(left[worst]):.3g}; check "
             "lengths, leave the start of one more body open, or give guess= for those that are open"
         )
-    v, miss = closing_rates(mechanism, p, closed, jnp.asarray(v), np.diag(1.0 * ~driven))
+    v, miss = closing_rates(mechanism, 0.0, p, closed, jnp.asarray(v), np.diag(1.0 * ~driven))
     if is_traced((v, miss)):
         return closed, v
     if not float(jnp.max(jnp.abs(miss))) <= 1e-9 * max(1.0, float(jnp.max(jnp.abs(v)))):
@@ -242,7 +244,7 @@ def at_rest(problem: Problem) -> Problem:
             )
     if not mechanism.presence.motions:
         return found
-    v = closing_rates(mechanism, p, q, jnp.zeros(system.nv), jnp.eye(system.nv))[0]
+    v = closing_rates(mechanism, 0.0, p, q, jnp.zeros(system.nv), jnp.eye(system.nv))[0]
     return found.replace(initial_v=np.asarray(v))
 
 
@@ -263,7 +265,7 @@ def dependent_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
         xi = seeded.uniform(-ASIDE, ASIDE, still.shape[0]) * (trial > 0)
         moved, left = system.retract(jnp.asarray(q), jnp.asarray(xi)), jnp.zeros(1)
         if system.constraint is not None:
-            moved, left = searched(loops, p, moved, np.ones(still.shape[0]))
+            moved, left = root(Closure(loops), (jnp.zeros(()), p), moved, np.ones(still.shape[0]), LARGEST)
         if trial and not float(jnp.max(jnp.abs(left))) <= CLOSED:
             continue
         found = independent(np.asarray(directions(loops, p, moved)))

@@ -36,7 +36,7 @@ def _call(
     """Exponents and status of the first ``counts[d]`` lanes of each device."""
 
     def lane(both: Any, own: program.Lane) -> tuple[Array, Array]:
-        params, state, scheme, _ = program.apply(one.keys, both[0], own.values)
+        params, state, scheme = program.numbers(one, both[0], own.values)
         return lyapunov_exponent(
             one.system, params, state, scheme, dt=own.dt, steps=steps, unit_time=both[1]
         )

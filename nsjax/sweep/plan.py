@@ -89,7 +89,7 @@ def make_plan(
         rows=None if isinstance(kept, reductions.Fold) else lengths.rows,
     )  # fmt: skip
     first = tuple(x[0] for x in axes.take(np.asarray([0])))
-    params, state, _, _ = program.apply(one.keys, common, first)
+    params, state, _ = program.numbers(one, common, first, closed=False)
     try:
         checks.check_shapes(one.system, params, state)
     except (TypeError, IndexError) as error:
@@ -182,7 +182,7 @@ def _probe(
     """Results of `probe` for each of the given lanes."""
 
     def found(values: tuple[Array, ...]) -> dict[str, Array]:
-        params, state, _, _ = program.apply(one.keys, common, values)
+        params, state, _ = program.numbers(one, common, values)
         return probe(one.system, params, state)
 
     return jax.vmap(found)(values)
@@ -193,7 +193,7 @@ def _beyond(one: program.LaneProgram, common: program.SharedData, lanes: program
     """Results of `overshoot` for the given lanes: penetration in which a scheme may have left a start."""
 
     def beyond(lane: program.Lane) -> dict[str, Array]:
-        params, state, _, _ = program.apply(one.keys, common, lane.values)
+        params, state, _ = program.numbers(one, common, lane.values)
         found: dict[str, Array] = overshoot(one.system, params, state, lane.dt)
         return found
 

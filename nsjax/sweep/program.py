@@ -20,6 +20,7 @@ from jax.sharding import Mesh, PartitionSpec
 from nsjax.core.errors import InputError
 from nsjax.core.keys import Key, put
 from nsjax.core.quantities import ROWS
+from nsjax.core.restart import restarted
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.lanes import map_lanes
@@ -78,18 +79,18 @@ class LaneResults:
     first_failure: FirstFailure
 
 
-def apply(
-    keys: tuple[Key, ...], common: SharedData, values: tuple[Any, ...]
-) -> tuple[PyTree, State, Scheme, Any]:
-    """Parameters, initial state and scheme of a lane, and its step size if that is varied (else None)."""
-    base = {"params": common.params, "state": common.state, "scheme": common.scheme.coef}
-    dt = None
-    for key, value in zip(keys, values, strict=True):
-        if key.path == ("dt",):
-            dt = value
-        else:
-            base = put(base, key, value)
-    return base["params"], base["state"], dataclasses.replace(common.scheme, coef=base["scheme"]), dt
+def numbers(
+    program: LaneProgram, common: SharedData, values: tuple[Any, ...], closed: bool = True
+) -> tuple[PyTree, State, Scheme]:
+    """Parameters, initial state and scheme of a lane; ``closed``: the start fulfils its constraints again,
+    see `nsjax.core.restart`.
+    """
+    before = {"params": common.params, "state": common.state, "scheme": common.scheme.coef}
+    after, keys = before, [key for key in program.keys if key.path != ("dt",)]
+    for key, value in zip(program.keys, values, strict=True):
+        after = put(after, key, value) if key in keys else after
+    after = restarted(program.system, before, after, keys) if closed else after
+    return after["params"], after["state"], dataclasses.replace(common.scheme, coef=after["scheme"])
 
 
 traced_row = jax.jit(run_row)
@@ -99,7 +100,7 @@ traced_row = jax.jit(run_row)
 @functools.partial(jax.jit, static_argnames=("program",))
 def run_lane(program: LaneProgram, common: SharedData, lane: Lane) -> LaneResults:
     """Reduced results of one lane, run from its start."""
-    params, state, scheme, _ = apply(program.keys, common, lane.values)
+    params, state, scheme = numbers(program, common, lane.values)
     book = LoopProgram(system=program.system, keep=ROWS, events=program.events)
     run = begin_run(book, scheme, params, state, lane.dt, None)
     row = functools.partial(traced_row, prepare_run(book, scheme, params, lane.dt))

@@ -286,7 +286,7 @@ def _traced(plan: Plan, gradient: str | None) -> program.LaneResults:
         return jax.checkpoint(functools.partial(whole, common))(own)
 
     def whole(common: program.SharedData, own: program.Lane) -> program.LaneResults:
-        params, state, scheme, _ = program.apply(one.keys, common, own.values)
+        params, state, scheme = program.numbers(one, common, own.values)
         traj = simulate(
             one.system, params, state, scheme, dt=own.dt, steps=every * lengths.rows, every=every,
             events=one.events, gradient=gradient,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import warnings
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.core import System
 from nsjax.core.checks import is_traced
 from nsjax.core.operators import gap_rows
 from nsjax.multibody.mechanism import Mechanism
@@ -32,64 +34,84 @@ class RedundantConstraintsWarning(UserWarning):
     """Some constraints follow from others: the motion is right, but single reactions are not unique."""
 
 
-Data = tuple[PyTree, Array, Array]
+LARGEST = 0.5
+"""Largest change of a coordinate in a Newton step of a search [m, rad]."""
+
+Data = tuple[PyTree, Array, Array, Array]
 
 
-@functools.partial(jax.jit, static_argnames=("mechanism",))
-def searched(mechanism: Mechanism, p: PyTree, q: Array, free: Array) -> tuple[Array, Array]:
-    """Position with closed loops, by Newton steps of least norm in the free directions, and its residuals.
+@dataclasses.dataclass(frozen=True)
+class Closure:
+    """Equations of the closed positions of a mechanism, for `root`; its data are time and params."""
 
-    The position is differentiable by the params and by the coordinates that are kept.
+    mechanism: Mechanism
+
+    @property
+    def system(self) -> System:
+        """The system whose positions are searched."""
+        return self.mechanism.system()
+
+    def residual(self, q: Array, data: tuple[Array, PyTree]) -> Array:
+        """Residuals of the constraints on positions."""
+        return self.mechanism.constraint(data[0], q, data[1])
+
+
+@functools.partial(jax.jit, static_argnames=("equations",))
+def root(equations: Any, data: PyTree, q: Array, free: Array, largest: Any) -> tuple[Array, Array]:
+    """Position at which ``equations.residual(q, data)`` vanishes, by Newton steps of least norm in the free
+    directions, none above ``largest``, and the residual there.
+
+    The position is differentiable by the data and by the coordinates that are kept.
     """
-    system = mechanism.system()
+    system, residual = equations.system, equations.residual
     rest = np.zeros(system.nv)  # a numpy constant, since rules for derivatives must not capture tracers
 
-    def residual(q: Array, p: PyTree) -> Array:
-        return mechanism.constraint(jnp.zeros(()), q, p)
-
-    def change(q: Array, p: PyTree, free: Array) -> Callable[[Array], Array]:
-        rows = jax.jacfwd(lambda xi: residual(system.retract(q, xi), p))(rest) * free
+    def change(q: Array, data: PyTree, free: Array) -> Callable[[Array], Array]:
+        rows = jax.jacfwd(lambda xi: residual(system.retract(q, xi), data))(rest) * free
         inverse = jnp.linalg.pinv(rows, rtol=1e-10)
         return lambda found: -inverse @ found
 
-    def solver(data: Data) -> tuple[Array, Array]:
-        p, q, free = data
+    def solver(given: Data) -> tuple[Array, Array]:
+        data, q, free, largest = given
 
         def step(carry: tuple[Array, Array]) -> tuple[Array, Array]:
             q, k = carry
-            xi = change(q, p, free)(residual(q, p))
-            largest = jnp.max(jnp.abs(xi))
-            return system.retract(q, xi * jnp.where(largest > 0.5, 0.5 / largest, 1.0)), k + 1
+            xi = change(q, data, free)(residual(q, data))
+            most = jnp.max(jnp.abs(xi))
+            return system.retract(q, xi * jnp.where(most > largest, largest / most, 1.0)), k + 1
 
         def unfinished(carry: tuple[Array, Array]) -> Array:
             q, k = carry
-            return (k < PASSES) & ~(jnp.max(jnp.abs(residual(q, p))) <= CLOSED / 10.0)
+            return (k < PASSES) & ~(jnp.max(jnp.abs(residual(q, data))) <= CLOSED / 10.0)
 
         return lax.while_loop(unfinished, step, (q, jnp.zeros((), int)))
 
-    def live_step(closed: Array, data: Data) -> Callable[[Data], Array]:
-        p, before, free = data
-        back = change(closed, p, free)
+    def live_step(closed: Array, given: Data) -> Callable[[Data], Array]:
+        data, before, free, _ = given
+        back = change(closed, data, free)
 
-        def step(data: Data) -> Array:
-            p, q, free = data
+        def step(given: Data) -> Array:
+            data, q, free, _ = given
             moved = system.retract(closed, system.difference(before, q) * (1.0 - free))
-            made: Array = system.retract(moved, back(residual(moved, p)))
+            made: Array = system.retract(moved, back(residual(moved, data)))
             return made
 
         return step
 
-    closed, _ = implicit_solution(solver, live_step)((p, q, jnp.asarray(free, float)))
-    return closed, residual(closed, p)
+    given = data, q, jnp.asarray(free, float), jnp.asarray(largest, float)
+    closed, _ = implicit_solution(solver, live_step)(given)
+    return closed, residual(closed, data)
 
 
 @functools.partial(jax.jit, static_argnames=("mechanism",))
-def closing_rates(mechanism: Mechanism, p: PyTree, q: Array, v: Array, ways: Array) -> tuple[Array, Array]:
+def closing_rates(
+    mechanism: Mechanism, t: Any, p: PyTree, q: Array, v: Array, ways: Array
+) -> tuple[Array, Array]:
     """Velocities that keep the loops closed, changed along free ``ways`` (nv, k) by least squares, and the
     residual rates of the loops.
     """
     system = mechanism.system()
-    found = gap_rows(system, "constraint", jnp.zeros(()), q, p)
+    found = gap_rows(system, "constraint", jnp.asarray(t, float), q, p)
     rows, offset = found.jacobian(), found.offset
     moved = v - ways @ (jnp.linalg.pinv(rows @ ways, rtol=1e-10) @ (rows @ v + offset))
     return moved, rows @ moved + offset
@@ -103,7 +125,7 @@ def closed_position(mechanism: Mechanism, p: PyTree, near: Any, free: np.ndarray
     for trial in range(TRIALS):
         xi = seeded.uniform(-1.5, 1.5, len(free)) * free * (trial > 0)
         begun = near if trial == 0 else system.retract(jnp.asarray(near), jnp.asarray(xi))
-        closed, left = searched(mechanism, p, jnp.asarray(begun), free)
+        closed, left = root(Closure(mechanism), (jnp.zeros(()), p), jnp.asarray(begun), free, LARGEST)
         if is_traced((closed, left)) or float(jnp.max(jnp.abs(left))) <= CLOSED:
             break
     return closed, left

@@ -135,7 +135,7 @@ def _closed(
     driven = mechanism.presence.motions or any(x.option("path") for x in mechanism.topology.parts)
     moving = driven or is_traced(v) or bool(np.any(v))
     if ways.shape[1] and moving:
-        v, _ = closing_rates(mechanism, p, q, v, ways)
+        v, _ = closing_rates(mechanism, 0.0, p, q, v, ways)
     return q, v
 
 

@@ -1,0 +1,248 @@
+"""Start of a mechanism whose numbers change: given coordinates stay, and the others close the loops anew.
+
+The position moves by Newton steps of least norm from the old start, so short that a mechanism stays in the
+way in which it is put together (the flow of Newton's method does not cross singular positions). In absolute
+coordinates the joint coordinates are read from the poses first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError, State, System
+from nsjax.core.checks import CONSTRAINT_TOLERANCE, without_values
+from nsjax.core.inputs import depends
+from nsjax.core.keys import Key, child, put
+from nsjax.math import rotations
+from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.coordinates.loop_closure import LARGEST, Closure, closing_rates, root
+from nsjax.multibody.coordinates.spatial_vectors import quaternion
+from nsjax.multibody.coordinates.turn_counts import ENTRIES
+from nsjax.multibody.mechanism import Mechanism
+from nsjax.multibody.start import StartArguments, given_coordinates, poses
+from nsjax.multibody.topology import Link
+from nsjax.types import Array, PyTree
+
+SHORT = 0.1
+"""Largest change of a coordinate in a Newton step from the old start [m, rad]."""
+
+START = (("state",), ("state", "q"), ("state", "xi"), ("state", "v"))
+"""Keys of the start, which stays as it is given where it is given as a whole; ``xi`` are increments of the
+position."""
+
+
+@dataclasses.dataclass(frozen=True)
+class KeptStart:
+    """Coordinates that the start of a mechanism keeps when its numbers change.
+
+    Args:
+        tree: the mechanism in the coordinates in which its start is closed, with all of its constraint
+            rows: joint coordinates, or those of a mechanism with beams.
+        open_position, open_rate: (nv,) whether the position, and whether the velocity, follows from the
+            constraints.
+    """
+
+    tree: Mechanism
+    open_position: tuple[bool, ...]
+    open_rate: tuple[bool, ...]
+
+    def restarted(
+        self, made: Mechanism, before: dict[str, PyTree], after: dict[str, PyTree], keys: Sequence[Key]
+    ) -> State:
+        """The start after a change of numbers. Where no position closes the loops, it stays as it is, which
+        `nsjax.simulate` refuses; inside transformations it is not a number.
+
+        Args:
+            made: the mechanism.
+            before, after: params and state.
+            keys: of the changed numbers; a start that is given as a whole stays.
+
+        Raises:
+            InputError: inside transformations, for a number that moves the nodes of beams.
+        """
+        state: State = after["state"]
+        moving = [x for x in keys if self._moves(made, after, x)]
+        if not moving:
+            return state
+        traced = without_values((before, after))
+        if traced and made.topology.all_of("beam"):
+            raise InputError(
+                f"{moving[0].text} enters a constraint of a mechanism with beams, whose start stays as "
+                "drawn: derivatives and sweeps would begin with open joints; assemble the mechanism inside "
+                "the function, with this number as its argument"
+            )
+        ways = [tuple(self._open(made, level, [x for x in moving if x.path in START])) for level in (0, 1)]
+        numbers = jax.tree.map(lambda x: jnp.asarray(x, float), (before["params"], after["params"], state))
+        q, v, fits = _closed_again(self.tree, made, *ways, *numbers)
+        if traced:
+            return dataclasses.replace(
+                state, **{k: jnp.where(fits, x, jnp.nan) for k, x in (("q", q), ("v", v))}
+            )
+        return dataclasses.replace(state, q=np.asarray(q), v=np.asarray(v)) if fits else state
+
+    def open_directions(self, made: Mechanism) -> tuple[np.ndarray, np.ndarray]:
+        """Directions (nv,) in which constraints move position and velocity of a start, 1 or 0; in absolute
+        coordinates all of them.
+        """
+        if made.topology.coordinates == "absolute":
+            return np.ones(made.topology.sizes[1]), np.ones(made.topology.sizes[1])
+        return 1.0 * self._open(made, 0, ()), 1.0 * self._open(made, 1, ())
+
+    def _open(self, made: Mechanism, level: int, keys: Sequence[Key]) -> np.ndarray:
+        """Directions (nv,) that are free, of the position or (level 1) of the velocity. Entries that have
+        just been given are kept, too; where the constraints then cannot be fulfilled, they are kept in
+        place of those that the start gave. Where nothing is left, all coordinates move, but no beams.
+        """
+        rows, free = self.tree.rows, np.asarray(self.open_rate if level else self.open_position)
+        changed = np.zeros(len(free), bool)
+        for key in keys:
+            if key.path[1] in ("v", "xi"):
+                changed[key.index] |= level == (key.path[1] == "v")
+            for link in self.tree.topology.links if key.path[1] == "q" and not level else ():
+                if link.q <= key.index < link.entries.stop:  # type: ignore[operator]
+                    turns = link.turn_at is not None
+                    changed[link.rates if turns else link.v + key.index - link.q] = True  # type: ignore[operator]
+        needed = len(rows.apart[0]) + level * len(rows.apart[1])
+        ways = [free & ~changed, ~changed, np.ones(len(free), bool)]
+        last = 0 if made.topology.all_of("beam") else 2
+        return next(x for k, x in enumerate(ways) if x.sum() >= needed or k == last)
+
+    def _moves(self, made: Mechanism, base: dict[str, PyTree], key: Key) -> bool:
+        """Whether a changed number moves the start."""
+        if key.path in START:
+            # poses do not say which joint coordinate has changed
+            return key.index is not None and self.tree.topology == made.topology
+        leaves, tree = jax.tree.flatten(base["params"])
+        return _enters(self.tree, made, key.path, tree, tuple(map(np.shape, leaves)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _enters(tree: Mechanism, made: Mechanism, path: tuple[str, ...], structure: Any, shapes: Any) -> bool:
+    """Whether constraints, or the poses of bodies from joint coordinates, depend on a number."""
+    nq, nv = tree.topology.sizes
+    state = State(t=np.zeros(()), q=np.zeros(nq), v=np.zeros(nv))
+    base = {"params": jax.tree.unflatten(structure, [np.zeros(x) for x in shapes]), "state": state}
+    node: Any = base
+    for name in path:
+        node = child(node, name)
+
+    def equations(value: Any) -> Any:
+        changed: Any = put(base, Key("", path, None), value)
+        p, (t, q, v) = changed["params"], (jnp.asarray(getattr(changed["state"], x)) for x in "tqv")
+        found = [tree.constraint(t, q, p)] if tree.rows.apart[0] else []
+        found += [tree.velocity_constraint(t, q, v, p)] if tree.rows.apart[1] else []
+        if tree.topology != made.topology:
+            found += poses(tree, p, q, v, made.tree.names, made.topology.counted)
+        return found
+
+    return any(depends(equations, node))
+
+
+@functools.partial(jax.jit, static_argnames=("tree", "made", "open_position", "open_rate"))
+def _closed_again(
+    tree: Mechanism, made: Mechanism, open_position: tuple[bool, ...], open_rate: tuple[bool, ...],
+    before: PyTree, p: PyTree, state: State,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Position and velocity of the start with new params, and whether the loops close."""
+    t, q, v = state.t, state.q, state.v
+    read, names = tree.topology != made.topology, (getattr(made.tree, "names", ()), made.topology.counted)
+    if read:
+        q, v = Reading(tree, made).coordinates(before, q, v)
+        counts = poses(tree, before, q, v, *names)[0]
+    left = jnp.zeros(1)
+    if tree.rows.apart[0]:
+        q, left = root(Closure(tree), (t, p), q, 1.0 * np.asarray(open_position), SHORT)
+    if tree.rows.names:
+        v, _ = closing_rates(tree, t, p, q, v, np.diag(1.0 * np.asarray(open_rate)))
+    if read:
+        q, v = poses(tree, p, q, v, *names)
+        k = q.shape[0] - ENTRIES * len(made.topology.counted)
+        q = jnp.concatenate([q[:k], state.q[k:] + (q - counts)[k:]])
+    return q, v, jnp.max(jnp.abs(left)) <= CONSTRAINT_TOLERANCE
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """Joint coordinates of a tree from the poses of its bodies, as equations of `root`: bodies and joint
+    points are, seen from their parents, where the poses have them.
+    """
+
+    tree: Mechanism
+    bodies: Mechanism
+
+    @property
+    def system(self) -> System:
+        """The system whose positions are searched."""
+        return self.tree.system()
+
+    def residual(self, q: Array, data: tuple[PyTree, Array]) -> Array:
+        """Differences of places and rotations, link by link."""
+        p, t = data[0], jnp.zeros(())
+        own, given = self.tree.scene(t, q, None, p), self.bodies.scene(t, data[1], None, p)
+        return jnp.concatenate([y for x in self.tree.topology.links for y in _apart(x, own, given, p)])
+
+    def coordinates(self, p: PyTree, q: Array, v: Array) -> tuple[Array, Array]:
+        """Position and velocity of the tree from those of the bodies."""
+        nv, far = self.tree.topology.sizes[1], 1e3 * LARGEST
+        none = given_coordinates(self.tree, {}, "start")[0]
+        found, _ = root(self, (p, q), jnp.asarray(none), np.ones(nv), far)
+        names = self.bodies.tree.names
+
+        def rates(v: Array) -> Array:
+            made: Array = poses(self.tree, p, found, v, names, ())[1]
+            return made
+
+        return found, jnp.linalg.pinv(jax.jacfwd(rates)(jnp.zeros(nv))) @ v
+
+
+def _apart(link: Link, own: Scene, given: Scene, p: PyTree) -> list[Array]:
+    """Differences of the joint point and of the rotation of a body, seen from its parent, in two scenes."""
+    x, a = None if link.joint is None else p[link.joint], own.algebra
+    at, on = (None, None) if x is None else (x.on, x.at) if link.reversed else (x.at, x.on)
+
+    def seen(scene: Scene) -> tuple[Array, Any]:
+        arm = a.subtract(scene.point(link.body, on), scene.point(link.parent, at))
+        place = a.array(a.turned_back(scene.frame(link.parent).turn, arm))
+        turn = scene.rotation(link.body)
+        return place, turn if own.dimension == 2 else quaternion(scene.rotation(link.parent).T @ turn)
+
+    (place, turn), (wanted, turned) = seen(own), seen(given)
+    twist = (
+        jnp.reshape(turn - turned, 1) if own.dimension == 2 else rotations.rotation_between(turned, turn)
+    )
+    return [place - wanted, twist]
+
+
+def kept_start(tree: Mechanism, begin: StartArguments, made: Mechanism | None = None) -> KeptStart | None:
+    """What the start of a mechanism keeps; None where no number moves it.
+
+    Args:
+        tree: the mechanism in joint coordinates.
+        begin: given coordinates.
+        made: the mechanism in absolute coordinates; None: in joint coordinates.
+    """
+    if not tree.rows.names and made is None:
+        return None
+    _, _, held, driven = given_coordinates(tree, begin.start if begin.near is None else {}, "start")
+    for name in tree.presence.motions:  # they follow their motion
+        link = tree.topology.link_of_joint.get(name)
+        if link is not None:
+            held[link.rates] = driven[link.rates] = False
+    return KeptStart(tree, tuple(map(bool, ~held)), tuple(map(bool, ~driven)))
+
+
+def kept_beams(made: Mechanism, start: Mapping[str, Any]) -> KeptStart | None:
+    """What the start of a mechanism with beams keeps: nodes, and the rigid bodies that are given."""
+    if not made.rows.names:
+        return None
+    free = np.zeros(made.topology.sizes[1], bool)
+    for link in made.topology.links:
+        free[link.rates] = made.topology.of[link.body].kind == "body" and link.body not in start
+    return KeptStart(made, tuple(map(bool, free)), (True,) * len(free))
