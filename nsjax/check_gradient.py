@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.analysis.events import Table
-from nsjax.analysis.last_values import Outputs, reader
+from nsjax.analysis.last_values import Outputs, output_names, reader
 from nsjax.analysis.secants import (
     DEGREE,
     changed_impacts,
@@ -203,8 +203,7 @@ def check_gradient(
     )  # fmt: skip
     middle = _run(plan, problem, scheme, at, dt)
     derivative, notes = (np.asarray(x) for x in _derivative(plan, problem, scheme, at, np.float64(dt)))
-    if not isinstance(outputs, Sequence):
-        names = names or tuple(f"output {k}" for k in range(len(derivative)))
+    names = output_names(names, outputs, len(derivative))
     impacts = int(middle.events.count)
     rows: list[Comparison] = []
     crossed: list[str] = []

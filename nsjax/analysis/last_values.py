@@ -58,12 +58,14 @@ def _end(traj: Trajectory) -> Array:
 
 
 def reader(problem: Problem, outputs: Outputs) -> tuple[tuple[str, ...], Any]:
-    """Names of the outputs (empty for a function), and the function that reads them from a run."""
-    labels = problem.system.labels
+    """Names of the outputs (empty for a function, see `output_names`), and the function that reads them
+    from a run.
+    """
+    labels, nq, nv = problem.system.labels, problem.system.nq, problem.system.nv
     if outputs is None:
         names = tuple(label_name(entry) for entry in (*labels.q, *labels.v))
-        size = problem.system.nq + problem.system.nv
-        return (names if len(names) == size else ()), _end
+        plain = (*(f"q[{k}]" for k in range(nq)), *(f"v[{k}]" for k in range(nv)))
+        return (names if len(names) == nq + nv else plain), _end
     if callable(outputs):
         return (), outputs
     if isinstance(outputs, str):
@@ -74,3 +76,10 @@ def reader(problem: Problem, outputs: Outputs) -> tuple[tuple[str, ...], Any]:
         if name not in known and _entry(name)[0] not in every:
             raise InputError(f"outputs: unknown quantity {name!r}; {nearest(name, every)}")
     return tuple(outputs), _Last(tuple(outputs), tuple(known))
+
+
+def output_names(names: tuple[str, ...], outputs: Outputs, size: int) -> tuple[str, ...]:
+    """The names of `reader`, or the name of a function with the numbers of its ``size`` values."""
+    inner = getattr(outputs, "func", outputs)  # of a functools.partial
+    said = getattr(inner, "__name__", type(inner).__name__).strip("<>")
+    return names or ((said,) if size == 1 else tuple(f"{said}[{k}]" for k in range(size)))

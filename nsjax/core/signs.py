@@ -1,6 +1,8 @@
-"""Numbers that must not be negative: masses, lengths and coefficients that a record names as such.
+"""Numbers that must not be negative: masses, lengths and coefficients that a record names as such; and
+moments of inertia, of which none is larger than the sum of the two others.
 
-A mass matrix may stay positive definite with a small negative mass in it, so that no later check sees it.
+A mass matrix may stay positive definite with a small negative mass, or with moments that no body has, so
+that no later check sees them.
 """
 
 from __future__ import annotations
@@ -17,6 +19,12 @@ from nsjax.types import PyTree
 ROUNDING = 1e-9
 """Negative values that are accepted, relative to the largest entry of their array: a moment of inertia of a
 thin rod whose axes were turned."""
+
+PRINTED = 1e-6
+"""Excess of a moment of inertia that is accepted, relative to the sum of the two others: six printed digits
+of a plate."""
+
+NO_BODY = "violate the triangle inequality; no body has a moment larger than the sum of the two others"
 
 
 def is_signed(record: Any, name: str) -> bool:
@@ -47,35 +55,63 @@ def negative(value: Any, axes: int = 0) -> np.ndarray:
     return below
 
 
+def impossible(value: Any, axes: int = 0) -> np.ndarray:
+    """Whether moments of inertia (3,), or those of matrices (3, 3), violate the triangle inequality; a
+    plate fulfils it with equality. Arguments as for `negative`.
+    """
+    x = np.asarray(value, float)
+    if x.shape[axes:] == (3, 3):
+        x = np.linalg.eigvalsh(np.where(np.isfinite(x), x, 0.0))
+    if x.shape[axes:] != (3,):
+        return np.zeros(x.shape[:axes], bool)
+    most: np.ndarray = np.max(x, axis=-1)
+    return most > (np.sum(x, axis=-1) - most) * (1.0 + PRINTED)
+
+
 def check_signs(params: PyTree) -> None:
-    """Refuses negative values of numbers that their record lists in ``not_negative``.
+    """Refuses negative values of numbers that their record lists in ``not_negative``, and of those that it
+    lists in ``moments`` moments of inertia that no body has.
 
     Raises:
         InputError: for the first of them.
     """
-    for name, value in _signed(params):
+    for name, value, moments in _signed(params):
         if value is not None and negative(value):
             raise refusal(name, value)
+        if value is not None and moments and impossible(value):
+            raise refusal(name, value, f"its moments {NO_BODY}")
 
 
-def is_signed_key(base: Mapping[str, PyTree], key: Key) -> bool:
-    """Whether a key names a number that must not be negative."""
-    return is_signed(above(base, key), key.path[-1])
+def refused_values(base: Mapping[str, PyTree], key: Key, values: Any) -> dict[int, str]:
+    """Sentences about the values (n, ...) of a key that are refused, by their number: of one that must not
+    be negative, and of moments of inertia, whose other entries ``base`` has where the key names one.
+    """
+    record, name, said = above(base, key), key.path[-1], dict[int, str]()
+    if is_signed(record, name):
+        said |= {int(k): str(refusal(key.text, values[k])) for k in np.flatnonzero(negative(values, 1))}
+    if name in getattr(type(record), "moments", ()):
+        whole = np.asarray(values, float)
+        if key.index is not None:
+            whole = np.repeat(np.asarray(child(record, name), float)[None], len(values), axis=0)
+            whole[:, key.index] = values
+        wrong = np.flatnonzero(impossible(whole, 1))
+        said = {int(k): str(refusal(key.text, values[k], f"its moments {NO_BODY}")) for k in wrong} | said
+    return said
 
 
-def refusal(name: str, value: Any) -> InputError:
-    """The error for a negative value."""
-    return InputError(f"{name} = {np.asarray(value).tolist()}; it must not be negative")
+def refusal(name: str, value: Any, why: str = "it must not be negative") -> InputError:
+    """The error for a value."""
+    return InputError(f"{name} = {np.asarray(value).tolist()}; {why}")
 
 
-def _signed(node: PyTree, place: str = "") -> Iterator[tuple[str, Any]]:
-    own = getattr(type(node), "not_negative", ())
+def _signed(node: PyTree, place: str = "") -> Iterator[tuple[str, Any, bool]]:
+    own, moments = (getattr(type(node), x, ()) for x in ("not_negative", "moments"))
     # `child` looks a name up among all of a mapping: too slow for each part of a large mechanism
     below = (
         node.items() if isinstance(node, Mapping) else ((name, child(node, name)) for name in names(node))
     )
     for name, value in below:
         if name in own:
-            yield f"{place}{name}", value
+            yield f"{place}{name}", value, name in moments
         elif is_group(value) or isinstance(value, list | tuple):
             yield from _signed(value, f"{place}{name}.")

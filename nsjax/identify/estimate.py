@@ -75,7 +75,8 @@ class Estimate:
         success: whether the search converged, all numbers are identifiable, and the gradient is not zero.
         messages: sentences: how the search ended, which numbers are not identifiable or at a bound, how
             well the residuals agree with the noise.
-        chi_squared: sum of squared residuals over the noise per degree of freedom; one is expected.
+        chi_squared: sum of squared residuals over the noise per degree of freedom; one is expected. None
+            for an unknown noise level, to which nothing can be compared.
         noise: estimate of an unknown noise level, None if it was given.
         runs: the searches, best first; ``runs[0].costs`` is the history of the best.
         fits: every recording with its run of the model, those held out included.
@@ -99,7 +100,7 @@ class Estimate:
     directions: np.ndarray
     success: bool
     messages: tuple[str, ...]
-    chi_squared: float
+    chi_squared: float | None
     noise: float | None
     runs: tuple[Run, ...]
     fits: tuple[Fit, ...]

@@ -98,6 +98,13 @@ def make_plan(
     return FitPlan(problem, program, common, trained, recordings, len(fitted), values, noise, mask, known)
 
 
+def with_step(plan: FitPlan, dt: float) -> FitPlan:
+    """The same plan with another step size [s]."""
+    tracks, _ = _tracks(plan.problem, plan.recordings, dt)
+    size: Any = np.float64(dt)
+    return dataclasses.replace(plan, common=dataclasses.replace(plan.common, dt=size, tracks=tracks))
+
+
 def _recordings(given: Any, what: str) -> tuple[Recording, ...]:
     several = () if given is None else tuple(given) if isinstance(given, Sequence) else (given,)
     for x in several:

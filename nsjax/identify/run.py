@@ -13,6 +13,7 @@ from nsjax import notes
 from nsjax.core import InputError, Problem, Scheme
 from nsjax.core.arguments import numbers
 from nsjax.core.errors import check_whole, nearest
+from nsjax.core.signs import check_signs
 from nsjax.identify import clusters, faults, losses, profile, solve
 from nsjax.identify import curvature as bends
 from nsjax.identify.data import Recording
@@ -27,6 +28,7 @@ from nsjax.identify.statistics import (
     noise_alone,
     quantile,
 )
+from nsjax.identify.steps import step_error
 from nsjax.identify.transforms import Transform
 
 
@@ -200,8 +202,10 @@ def _sample(objective: Objective, spread: float, rng: np.random.Generator) -> np
 
 def _intervals(
     objective: Objective, best: CostPoint, level: float, kind: str, draw: dict[str, Any]
-) -> tuple[Statistics, np.ndarray, str]:
-    """Statistics, intervals (p, 2), and a sentence why they do not have their level, empty if they have."""
+) -> tuple[Statistics, np.ndarray, str, str]:
+    """Statistics, intervals (p, 2), and sentences why they do not have their level, and on the step size,
+    empty if there is nothing to say.
+    """
     plan, found, why = objective.plan, describe(objective, best), ""
     ends = np.full((len(best.z), 2), np.nan)
     if best.hessian is not None:
@@ -223,10 +227,13 @@ def _intervals(
     low, high = objective.walls(objective.to_z(objective.begin))
     walled = np.asarray([t.kind in ("free", "box") for t in objective.transforms])
     for k, s in enumerate((-1, 1)):
-        end = np.where(np.isnan(ends[:, k]), best.z + s * half, ends[:, k])
+        ends[:, k] = np.where(np.isnan(ends[:, k]), best.z + s * half, ends[:, k])
+    step = step_error(objective, best, 0.5 * (ends[:, 1] - ends[:, 0]))
+    for k, s in enumerate((-1, 1)):
+        end = ends[:, k] + s * step.error
         ends[:, k] = np.where(walled, np.clip(end, low, high), end)
     with np.errstate(over="ignore"):
-        return found, np.stack([objective.to_x(end) for end in ends.T], axis=1), why
+        return found, np.stack([objective.to_x(end) for end in ends.T], axis=1), why, step.sentence
 
 
 def _report(
@@ -234,15 +241,19 @@ def _report(
     draw: dict[str, Any],
 ) -> Estimate:  # fmt: skip
     plan = objective.plan
-    found, interval, why = _intervals(objective, best, level, kind, draw)
+    found, interval, why, coarse = _intervals(objective, best, level, kind, draw)
     why = why if ended[0].converged else "the search has not converged"
     x = objective.to_x(best.z)
     unknown = identifiability(objective, found, int(best.impacts.sum()))
     messages = [_ending(ended), *_walls(objective, x), *unknown, *_quality(objective, best, found)]
     walls, linear, hessian = bool(_walls(objective, x)), None, None
+    fitted = _fitted(objective, x)
+    strange = _strange(fitted)
+    messages += strange
     if best.hessian is not None:
         messages.append(bends.beside(objective, best))
         linear, hessian = describe(objective, best).covariance, bends.hessian(objective, best)
+    messages += [coarse] if coarse else []
     if why:
         messages.append(f"the intervals are no {100 * level:g} % intervals: {why}")
     runs = tuple(
@@ -256,10 +267,10 @@ def _report(
     return Estimate(
         names=objective.names, values=x, interval=interval, covariance=found.covariance,
         singular_values=found.singular_values, directions=found.directions,
-        success=bool(ended[0].converged and not lost and np.any(best.matrix)),
-        messages=tuple(messages), chi_squared=found.variance,
+        success=bool(ended[0].converged and not lost and not strange and np.any(best.matrix)),
+        messages=tuple(messages), chi_squared=found.variance if plan.known else None,
         noise=None if plan.known else float(np.sqrt(found.variance)), runs=runs,
-        fits=_fits(objective, x), problem=_fitted(objective, x), calls=objective.calls, level=level,
+        fits=_fits(objective, x), problem=fitted, calls=objective.calls, level=level,
         intervals=kind, holds=not why and not walls, linear_covariance=linear, hessian=hessian,
     )  # fmt: skip
 
@@ -286,6 +297,15 @@ def _walls(objective: Objective, x: np.ndarray) -> list[str]:
                 "it beyond, and its interval does not hold"
             )
     return found
+
+
+def _strange(fitted: Problem) -> list[str]:
+    """A sentence about estimated numbers that no body has, each of them within its range."""
+    try:
+        check_signs(fitted.params)
+    except InputError as error:
+        return [f"not possible: {error}; the data hardly tell these numbers apart: fix one of them"]
+    return []
 
 
 def _quality(objective: Objective, best: CostPoint, found: Statistics) -> list[str]:

@@ -29,6 +29,7 @@ class Body:
     """
 
     not_negative = ("mass", "inertia", "armature")
+    moments = ("inertia",)
     one_number = ("mass", "armature")
 
     mass: Number

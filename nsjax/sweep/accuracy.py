@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.analysis.events import Table
-from nsjax.analysis.last_values import Outputs, reader
+from nsjax.analysis.last_values import Outputs, output_names, reader
 from nsjax.core import checks
 from nsjax.core.errors import InputError
 from nsjax.core.keys import Key, number_at, parse_parameter
@@ -181,8 +181,7 @@ def check_accuracy(
     )
     found = [_one(plan, k, len(keys)) for k in range(len(counts))]
     values, slopes, impacts = (np.stack([np.asarray(x[k]) for x in found]) for k in range(3))
-    if not isinstance(outputs, Sequence):
-        names = names or tuple(f"output {k}" for k in range(values.shape[1]))
+    names = output_names(names, outputs, values.shape[1])
     rows = _rows(names, "", values)
     for j, parameter in enumerate(parameters):
         rows += _rows(names, parameter, slopes[:, :, j])

@@ -16,7 +16,7 @@ from nsjax.core.memory import check_events
 from nsjax.core.overshoot import overshoot
 from nsjax.core.probe import probe
 from nsjax.core.scheme import Scheme
-from nsjax.core.signs import is_signed_key, negative, refusal
+from nsjax.core.signs import refused_values
 from nsjax.core.sound_starts import sound_lanes
 from nsjax.core.system import Problem
 from nsjax.sweep import program, reductions
@@ -160,9 +160,8 @@ def refusals(plan: Plan) -> dict[int, str]:
     for key, values in zip(axes.keys, axes.arrays, strict=True):
         wrong = {int(k): f"{key.text} = {values[k].tolist()}; every number must be finite"
                  for k in np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(1))}  # fmt: skip
-        if key.path[0] == "params" and is_signed_key(base, key):
-            below = np.flatnonzero(negative(values, 1))
-            wrong = {int(k): str(refusal(key.text, values[k])) for k in below} | wrong
+        if key.path[0] == "params":
+            wrong = refused_values(base, key, values) | wrong
         bad.append(wrong)
     for places, wrong in zip(axes.places(lanes), bad, strict=True):
         if wrong:

@@ -132,7 +132,7 @@ def _two(traj: nsjax.Trajectory) -> jax.Array:
 def test_refusals() -> None:
     ball = models.bouncing_ball()
     run = functools.partial(nsjax.check_accuracy, ball, schemes.moreau(), dt=1e-3, time=0.1)
-    assert [x.output for x in run(outputs=_two).table] == ["output 0", "output 1"]
+    assert [x.output for x in run(outputs=_two).table] == ["_two[0]", "_two[1]"]
     for words, said in (
         ({"parameters": ["colour"]}, "colour"),
         ({"parameters": ["initial_v"]}, r"name one entry: 'initial_v\[0\]'"),
