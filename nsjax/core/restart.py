@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.core.changes import all_changes, changed, key_of
 from nsjax.core.keys import Key
 from nsjax.types import PyTree
+
+
+def replaced(problem: Any, numbers: Any, named: Mapping[str, Any]) -> dict[str, PyTree]:
+    """``params`` and ``state`` of a problem with other numbers, for `Problem.replace`."""
+    base, given = {"params": problem.params, "state": problem.state}, all_changes(numbers, named)
+    after = changed(base, given, fixed=problem.system.parts is not None)
+    return restarted(problem.system, base, after, [key_of(base, name) for name, _ in given])
 
 
 def restarted(

@@ -24,7 +24,8 @@ PRINTED = 1e-6
 """Excess of a moment of inertia that is accepted, relative to the sum of the two others: six printed digits
 of a plate."""
 
-NO_BODY = "violate the triangle inequality; no body has a moment larger than the sum of the two others"
+LOPSIDED = "its moments violate the triangle inequality; none exceeds the sum of the two others in a body"
+"""Why moments of inertia are refused that no body has."""
 
 
 def is_signed(record: Any, name: str) -> bool:
@@ -79,7 +80,7 @@ def check_signs(params: PyTree) -> None:
         if value is not None and negative(value):
             raise refusal(name, value)
         if value is not None and moments and impossible(value):
-            raise refusal(name, value, f"its moments {NO_BODY}")
+            raise refusal(name, value, LOPSIDED)
 
 
 def refused_values(base: Mapping[str, PyTree], key: Key, values: Any) -> dict[int, str]:
@@ -95,7 +96,7 @@ def refused_values(base: Mapping[str, PyTree], key: Key, values: Any) -> dict[in
             whole = np.repeat(np.asarray(child(record, name), float)[None], len(values), axis=0)
             whole[:, key.index] = values
         wrong = np.flatnonzero(impossible(whole, 1))
-        said = {int(k): str(refusal(key.text, values[k], f"its moments {NO_BODY}")) for k in wrong} | said
+        said = {int(k): str(refusal(key.text, values[k], LOPSIDED)) for k in wrong} | said
     return said
 
 

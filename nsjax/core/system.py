@@ -8,11 +8,10 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nsjax.core.changes import all_changes, changed, key_of
 from nsjax.core.errors import InputError, check_choice, check_whole
 from nsjax.core.labels import Labels
 from nsjax.core.parts import check_followed, check_functions, check_islands, check_labels, check_pairs
-from nsjax.core.restart import restarted
+from nsjax.core.restart import replaced
 from nsjax.linalg import Dense, Structure, interleaving
 from nsjax.short import as_html
 from nsjax.types import Array, Fn, Promised, PyTree, record
@@ -379,6 +378,9 @@ class Problem:
     def replace(self, numbers: Mapping[str, Any] | None = None, /, **changes: Any) -> Problem:
         """The same problem with other numbers.
 
+        A number that enters the constraints of a mechanism of parts moves its start: the coordinates that
+        `nsjax.multibody.assemble` was given stay, the others close the loops again, also with derivatives.
+
         Args:
             numbers: values by name: a parameter (``"friction"``), one inside a record, mapping or named
                 tuple (``"rod.mass"``), an entry of an array (``"friction[2]"``), or the start
@@ -390,7 +392,8 @@ class Problem:
         Raises:
             InputError: for an unknown name, with the nearest known one; for a number given twice; for a
                 record or mapping that is to be replaced without giving all of its numbers; for an array in
-                place of one number of a part. Negative masses and lengths are refused where a run begins.
+                place of one number of a part. Negative masses and lengths, and loops that do not close, are
+            refused where a run begins.
 
         Example:
             >>> from nsjax import models
@@ -398,8 +401,4 @@ class Problem:
             >>> ball.params.restitution, ball.params.gravity
             (0.5, 1.62)
         """
-        base, fixed = {"params": self.params, "state": self.state}, self.system.parts is not None
-        given = all_changes(numbers, changes)
-        new = changed(base, given, fixed=fixed)
-        keys = [key_of(base, name) for name, _ in given]
-        return dataclasses.replace(self, **restarted(self.system, base, new, keys))
+        return dataclasses.replace(self, **replaced(self, numbers, changes))

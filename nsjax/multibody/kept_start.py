@@ -78,9 +78,10 @@ class KeptStart:
                 "drawn: derivatives and sweeps would begin with open joints; assemble the mechanism inside "
                 "the function, with this number as its argument"
             )
-        ways = [tuple(self._open(made, level, [x for x in moving if x.path in START])) for level in (0, 1)]
+        given = [x for x in moving if x.path in START]
+        ways = tuple(tuple(self._open(made, level, given)) for level in (0, 1))
         numbers = jax.tree.map(lambda x: jnp.asarray(x, float), (before["params"], after["params"], state))
-        q, v, fits = _closed_again(self.tree, made, *ways, *numbers)
+        q, v, fits = _closed_again(self.tree, made, ways, *numbers)
         if traced:
             return dataclasses.replace(
                 state, **{k: jnp.where(fits, x, jnp.nan) for k, x in (("q", q), ("v", v))}
@@ -145,12 +146,13 @@ def _enters(tree: Mechanism, made: Mechanism, path: tuple[str, ...], structure: 
     return any(depends(equations, node))
 
 
-@functools.partial(jax.jit, static_argnames=("tree", "made", "open_position", "open_rate"))
+@functools.partial(jax.jit, static_argnames=("tree", "made", "ways"))
 def _closed_again(
-    tree: Mechanism, made: Mechanism, open_position: tuple[bool, ...], open_rate: tuple[bool, ...],
-    before: PyTree, p: PyTree, state: State,
-) -> tuple[Array, Array, Array]:  # fmt: skip
-    """Position and velocity of the start with new params, and whether the loops close."""
+    tree: Mechanism, made: Mechanism, ways: Any, before: PyTree, p: PyTree, state: State
+) -> tuple[Array, Array, Array]:
+    """Position and velocity of the start with new params, and whether the loops close; ``ways``: masks
+    (nv,) of the open positions and of the open velocities.
+    """
     t, q, v = state.t, state.q, state.v
     read, names = tree.topology != made.topology, (getattr(made.tree, "names", ()), made.topology.counted)
     if read:
@@ -158,9 +160,9 @@ def _closed_again(
         counts = poses(tree, before, q, v, *names)[0]
     left = jnp.zeros(1)
     if tree.rows.apart[0]:
-        q, left = root(Closure(tree), (t, p), q, 1.0 * np.asarray(open_position), SHORT)
+        q, left = root(Closure(tree), (t, p), q, 1.0 * np.asarray(ways[0]), SHORT)
     if tree.rows.names:
-        v, _ = closing_rates(tree, t, p, q, v, np.diag(1.0 * np.asarray(open_rate)))
+        v, _ = closing_rates(tree, t, p, q, v, np.diag(1.0 * np.asarray(ways[1])))
     if read:
         q, v = poses(tree, p, q, v, *names)
         k = q.shape[0] - ENTRIES * len(made.topology.counted)

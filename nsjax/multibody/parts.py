@@ -13,7 +13,7 @@ import numpy as np
 from nsjax.core import InputError
 from nsjax.core.arguments import check_switches
 from nsjax.core.checks import is_traced
-from nsjax.core.signs import NO_BODY, impossible
+from nsjax.core.signs import impossible
 from nsjax.multibody import numbers
 from nsjax.multibody.number_checks import NumberForm, number
 from nsjax.types import PyTree
@@ -177,4 +177,7 @@ def _check_inertia(name: str, inertia: np.ndarray) -> None:
     if moments[0] < -UNIT_TOLERANCE * abs(moments[-1]):  # a thin rod that is turned has rounding
         raise InputError(f"body {name!r}: inertia = {inertia.tolist()}; it must not be negative")
     if impossible(inertia):
-        raise InputError(f"body {name!r}: moments of inertia {moments.tolist()} {NO_BODY}")
+        raise InputError(
+            f"body {name!r}: moments of inertia {moments.tolist()} violate the triangle inequality; no "
+            "body has a moment larger than the sum of the two others"
+        )

@@ -28,6 +28,10 @@ PROBE_LANES, MOST_PROBED = 256, 4_096
 answers both in the same time."""
 
 
+OPEN = "constraints have no start: with these numbers no position near that of the problem closes the loops"
+"""Sentence about a lane whose start is not a number."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Lengths:
     """Step sizes ``dt`` and steps between rows ``every``, one per lane; each lane saves ``rows`` rows."""
@@ -210,6 +214,9 @@ def _start_refusals(plan: Plan, lanes: np.ndarray) -> dict[int, str]:
         if not sound_lanes(found).all():
             found |= jax.device_get(_beyond(one, common, plan.lanes(full)))
         for k in np.flatnonzero(~sound_lanes(found)[: len(some)]):
+            if "constraint" in found and np.isnan(found["constraint"][k]).any():
+                refused[int(some[k])] = OPEN
+                continue
             try:
                 checks.check_found(one.system, {name: x[k] for name, x in found.items()}, common.scheme)
             except InputError as error:
