@@ -124,6 +124,9 @@ class System:
             no derivatives.
         chosen: the few contacts that ``refresh`` chooses, a `nsjax.core.chosen.ContactChoice`; None: all
             contacts.
+        stiff: whether it has springs or dampers with periods or decay times that may be below the step.
+            Implicit mixed schemes then look at contacts that change, see
+            `nsjax.schemes.mixed.stiff_steps`; their program is larger by this.
         name, choices: how the model was made (registered name and its static options), so that a
             saved run can build it again.
 
@@ -181,6 +184,7 @@ class System:
     pairs: Any = None
     chosen: Any = None
     tangent_hint: str = "full"
+    stiff: bool = False
     name: str = ""
     choices: tuple[tuple[str, Any], ...] = ()
 

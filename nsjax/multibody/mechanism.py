@@ -402,7 +402,7 @@ class Mechanism:
             prepare=self.prepare if spatial or absolute or self.named.many else None,
             refresh=self.refresh if refreshed else None,
             observe=self.observe if names.observables else None, shapes=self.picture,
-            labels=names, parts=self, tangent_hint=hint, **given,
+            labels=names, parts=self, tangent_hint=hint, stiff=bool(stiff), **given,
         )  # fmt: skip
 
 

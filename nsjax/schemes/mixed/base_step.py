@@ -294,12 +294,14 @@ def on_contacts(system: System, closed: Array, f: Callable[[bool], Any]) -> Any:
     return branch(jnp.any(closed), lambda _: f(True), lambda _: f(False), None)
 
 
-def base_step(step: Step, contacts: bool) -> End:
-    """The base scheme's step before an impulse, with or without contact rows."""
+def end_by(step: Step, contacts: bool, formulas: Any, tangents: tuple[CarriedTangent, ...] = ()) -> End:
+    """The end of a step by the ``formulas`` of a base scheme before an impulse, with or without contact
+    rows, from earlier ``tangents`` of its stages.
+    """
     scheme, memory = step.scheme, step.carry.memory
     both = memory.tangents
-    run = Runner(step, memory.closed, contacts, both[contacts])
-    base: BaseEnd = scheme.options.base(scheme.coef, step.state, memory, step.dt, run)
+    run = Runner(step, memory.closed, contacts, tangents)
+    base: BaseEnd = formulas(scheme.coef, step.state, memory, step.dt, run)
     residual, estimate = jnp.max(jnp.stack(run.residuals)), jnp.max(jnp.stack(run.estimates))
     tolerances = scheme.coef.tolerances
     return End(

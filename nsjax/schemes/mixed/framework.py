@@ -32,7 +32,6 @@ from nsjax.schemes.mixed.base_step import (
     End,
     Memory,
     Runner,
-    base_step,
     contact_settings,
     kept_parts,
     no_tangents,
@@ -42,6 +41,7 @@ from nsjax.schemes.mixed.base_step import (
 )
 from nsjax.schemes.mixed.impact import end_with_impact, resting_contacts, through_reversal
 from nsjax.schemes.mixed.in_modes import EXPLICIT
+from nsjax.schemes.mixed.stiff_steps import base_step
 from nsjax.types import Array, PyTree, record
 
 __all__ = ["BaseEnd", "Memory", "MixedOptions", "Tolerances", "mixed_scheme"]
@@ -78,6 +78,7 @@ class MixedOptions:
     max_iterations: int
     tangent: str = "auto"
     force_at_release: str = "keep"
+    implicit: bool = True
 
 
 def mixed_scheme(
@@ -164,6 +165,7 @@ def mixed_scheme(
         max_iterations=within(name, "max_iterations", max_iterations, 1),
         tangent=choose_tangent(name, tangent),
         force_at_release=force_at_release,
+        implicit=carries != "none",
     )
     return Scheme(
         name=name,

@@ -22,7 +22,8 @@ from nsjax.core.step import Formed, Step, SystemState, formed
 from nsjax.core.system import State
 from nsjax.nonlinear import only_tangent, with_tangent
 from nsjax.schemes.at_events import derivatives
-from nsjax.schemes.mixed.base_step import End, base_step, contact_settings
+from nsjax.schemes.mixed.base_step import End, contact_settings
+from nsjax.schemes.mixed.stiff_steps import base_step
 from nsjax.types import Array, record
 
 
