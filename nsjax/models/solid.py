@@ -267,7 +267,7 @@ class Solid:
         n, nc = 3 * len(named), len(contacts)
         rough = self.rough and nc > 0
         return System(
-            name=name, choices=choices, nq=n, nv=n, nc=nc, nt=2 if rough else 0,
+            name=name, choices=choices, stiff=True, nq=n, nv=n, nc=nc, nt=2 if rough else 0,
             inertia=self.inertia, force=self.force, potential=self.potential,
             gap=self.gap if nc else None, slip=self.slip if rough else None,
             law=contact_law if nc else None, structure=structure, observe=self.observe, labels=labels,

@@ -386,8 +386,9 @@ class Mechanism:
             given = {"inertia": self.inertia} | self.contacts.promises()
         refreshed = self.named.searched or self.contacts is not None or self.chooses
         flat = not spatial or (not absolute and self.tree.flat)
-        stiff = self.topology.all_of("beam")  # the tangent needs the stiffness of beams
-        hint = "kept" if stiff else "mass" if spatial or nv > PLANAR_FULL else "full"
+        beams = self.topology.all_of("beam")  # the tangent needs the stiffness of beams
+        hint = "kept" if beams else "mass" if spatial or nv > PLANAR_FULL else "full"
+        stiff = bool(beams) or (hint == "full" and bool(self.topology.all_of("spring", "joint_spring")))
         return System(
             name=titled(self.topology), nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, nh=nh, smooth=smooth,
             force=self.force, potential=self.potential,
@@ -402,7 +403,7 @@ class Mechanism:
             prepare=self.prepare if spatial or absolute or self.named.many else None,
             refresh=self.refresh if refreshed else None,
             observe=self.observe if names.observables else None, shapes=self.picture,
-            labels=names, parts=self, tangent_hint=hint, stiff=bool(stiff), **given,
+            labels=names, parts=self, tangent_hint=hint, stiff=stiff, **given,
         )  # fmt: skip
 
 
