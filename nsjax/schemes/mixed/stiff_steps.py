@@ -1,4 +1,4 @@
-"""The base step of the mixed framework, and the step that follows stiff motion that contacts have changed."""
+"""The base step of the mixed framework, and that after contacts have changed stiff motion."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def _unresolved(step: Step, end: End) -> Array:
     """Whether () bool contacts have changed motion that is too fast for the step.
 
     Contacts change velocities at once where they are new, leave, or push what moves apart. If then
-    ``dt d D d + dt^2 d K d > d M d`` (``omega dt`` above one, or decay within a step) for the change ``d`` of
-    the velocity in the step, or for the acceleration at its start, weights of a scheme do what the forces
+    ``dt d D d + dt^2 d K d > d M d`` (``omega dt`` above one, or decay within a step) for the change ``d``
+    of the velocity in the step, or for the acceleration at its start, weights of a scheme do what the forces
     do not: the acceleration ``-D dv / M`` after an impact moves bodies far over their aim, and the contact
     force of the start does work on a contact that leaves. In slower motion both are errors of the order of
     the scheme.
