@@ -22,6 +22,7 @@ from nsjax import status
 from nsjax.core.inertia import added_momentum
 from nsjax.core.operators import momentum
 from nsjax.core.system import System
+from nsjax.impact_energy import rise_in_run
 from nsjax.loop import RunState
 from nsjax.stability import is_conditional, local_model
 from nsjax.startup.once import compiled_once
@@ -161,14 +162,31 @@ def with_divergence(call: Any, warned: bool, rows: dict[str, Any], run: RunState
         return run
     dt, implicit = float(run.next.dt), call.scheme.implicit_damping
     row = diverged_row(call.program.system, call.params, rows, dt, implicit)
-    bits, first = int(run.status), run.first_failure
-    if row is None and not (warned and bits & NOT_FINITE):
+    if row is None and not (warned and int(run.status) & NOT_FINITE):
         return run
+    return _marked(call, rows, run, row, status.DIVERGED)
+
+
+def with_rise(call: Any, rows: dict[str, Any], run: RunState) -> RunState:
+    """The end of an eager run, with the status bit `nsjax.status.ENERGY_ROSE` if its energy rose at an
+    impact. Arguments of `with_divergence`.
+    """
+    row = rise_in_run(call.program.system, call.params, rows)
+    if row is None:
+        return run
+    return _marked(call, rows, run, row, status.ENERGY_ROSE, int(np.argmax(rows["impacts"][row])))
+
+
+def _marked(
+    call: Any, rows: dict[str, Any], run: RunState, row: int | None, bit: int, contact: int = -1
+) -> RunState:
+    """The run with a status bit that belongs to a row, or to the first failure if that is not known."""
+    bits, first = int(run.status), run.first_failure
     step = None if row is None else int(run.next.index) - (len(rows["t"]) - 1 - row) * call.every
     if step is not None and (not bits or step <= int(first.step)):
-        found = {"step": step, "time": rows["t"][row], "status": status.DIVERGED, "contact": -1}
+        found = {"step": step, "time": rows["t"][row], "status": bit, "contact": contact}
     else:
-        found = {"status": int(first.status) | status.DIVERGED}
+        found = {"status": int(first.status) | bit}
     plain: dict[str, Any] = {name: np.asarray(x) for name, x in found.items()}
-    union: Any = np.asarray(bits | status.DIVERGED)
+    union: Any = np.asarray(bits | bit)
     return dataclasses.replace(run, status=union, first_failure=dataclasses.replace(first, **plain))

@@ -9,6 +9,7 @@ import numpy as np
 from nsjax import status
 from nsjax.core.system import contact_names, gap_units
 from nsjax.failed_loads import failed_loads
+from nsjax.impact_energy import first_rise
 from nsjax.short import scale
 
 ROUNDING = 4.0 * float(np.finfo(float).eps)
@@ -36,6 +37,7 @@ def report(traj: Any) -> str:
         f"rows             {len(t)}, from t = {t[0]:g} s to {t[-1]:g} s, dt = {float(traj.carry.dt):g} s",
         *contact_lines(traj),
         energy_line(traj),
+        *rise_lines(traj),
     ]
     causes = status.describe(int(traj.status))
     what = "; then ".join(words for words, _ in causes)
@@ -138,3 +140,18 @@ def energy_line(traj: Any) -> str:
         beside = f" (largest kinetic energy {with_unit(np.max(kinetic), 'J')})"
     ends = f"{with_unit(start, 'J')} at the start, {with_unit(end, 'J')} at the end"
     return f"{name:<16} {ends}, difference {with_unit(end - start, 'J')}{beside}"
+
+
+def rise_lines(traj: Any) -> list[str]:
+    """Line on the impact at which the energy rose, of a run with this status."""
+    system, energy = traj.system, np.asarray(traj["energy"])
+    if not int(traj.status) & status.ENERGY_ROSE or traj.impacts is None:
+        return []
+    hits = np.flatnonzero(np.sum(np.asarray(traj.impacts), axis=1))
+    row = first_rise(hits[hits > 1], np.asarray(traj["kinetic"]), energy)
+    if row is None:
+        return []
+    name = contact_names(system)[int(np.argmax(np.asarray(traj.impacts)[row]))]
+    later = np.fmax(energy[row], energy[min(row + 1, len(energy) - 1)])
+    rise = f"from {with_unit(energy[row - 1], 'J')} to {with_unit(later, 'J')}"
+    return [f"energy rises     {rise} at an impact ({name}), t = {float(traj.t[row]):.9g} s"]

@@ -17,9 +17,19 @@ DIVERGED = 64
 
 CONTACT_JAMMED = 128
 CANDIDATES_LOST = 256
+ENERGY_ROSE = 512
+"""Set after a run outside transformations, from its rows: `nsjax.impact_energy`."""
 
 # In the order in which one failure causes the next: the first bit that is set is the first cause.
 SENTENCES: dict[int, tuple[str, str]] = {
+    ENERGY_ROSE: (
+        "the energy rose at an impact, by more than a tenth of the largest kinetic energy before, and no "
+        "drive explains it: contacts move parts that are too stiff for this dt, or friction in an oblique "
+        "impact with restitution adds energy",
+        "with springs, dampers or flexible parts take a smaller dt, or make the system with stiff=True for "
+        "a scheme of the mixed framework; with rigid bodies give restitution_tangential= the value of "
+        "restitution=, or less friction",
+    ),
     DIVERGED: (
         "the motion diverges or overshoots: it oscillates faster than any scheme follows with this dt, "
         "with far more energy than the loads can have put in",

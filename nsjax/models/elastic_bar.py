@@ -127,7 +127,8 @@ class Bar:
         n = self.elements + 1
         nodes = range(1, n + 1) if n <= LABELLED else ()
         return System(
-            name="elastic_bar", stiff=True,
+            name="elastic_bar",
+            stiff=True,
             choices=(("elements", self.elements), ("mass", self.mass)),
             nq=n,
             nv=n,

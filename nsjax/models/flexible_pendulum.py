@@ -161,7 +161,8 @@ class SwingingBeam:
         """The system of this mesh."""
         n = 3 * (self.elements + 1) - (PLACE if self.eliminated else 0)
         return System(
-            name="flexible_pendulum", stiff=True,
+            name="flexible_pendulum",
+            stiff=True,
             choices=(("elements", self.elements), ("pin", PINS[not self.eliminated])),
             nq=n,
             nv=n,

@@ -106,7 +106,8 @@ class Chain:
         choices = (("support", self.support), ("masses", n))
         matrix = {"mass": self.mass} if dense else {"inertia": self.inertia}
         return System(
-            name="mass_spring_chain", stiff=True,
+            name="mass_spring_chain",
+            stiff=True,
             choices=choices,
             nq=n,
             nv=n,

@@ -253,7 +253,8 @@ class FlexibleCrank:
         """The system of this topology."""
         b, n = self.basis, 3 + self.basis.size
         return System(
-            name="slider_crank_flexible", stiff=True,
+            name="slider_crank_flexible",
+            stiff=True,
             choices=(("elements", b.elements), ("frame", b.frame), ("modes", b.modes)),
             nq=n,
             nv=n,

@@ -60,10 +60,10 @@ def _unresolved(step: Step, end: End) -> Array:
 
     Contacts change velocities at once where they are new, leave, or push what moves apart. If then
     ``dt d D d + dt^2 d K d > d M d`` (``omega dt`` above one, or decay within a step) for the change ``d``
-    of the velocity in the step, or for the acceleration at its start, weights of a scheme do what the forces
-    do not: the acceleration ``-D dv / M`` after an impact moves bodies far over their aim, and the contact
-    force of the start does work on a contact that leaves. In slower motion both are errors of the order of
-    the scheme.
+    of the velocity in the step, or for the acceleration at its start, weights of a scheme do what
+    forces do not: the acceleration ``-D dv / M`` after an impact moves bodies far over their aim, and the
+    contact force of the start does work on a contact that leaves. In slower motion both are errors of the
+    order of the scheme.
     """
     system, memory, state, dt = step.system, step.carry.memory, step.state, step.dt
     before, pushed, after = (split_rows(system, x)[0] > 0.0 for x in (memory.force, end.impulse, end.force))
