@@ -74,7 +74,7 @@ def rise_in_run(system: System, params: PyTree, rows: dict[str, Any]) -> int | N
     Args:
         rows: ``t``, ``q``, ``v`` and ``impacts`` of all rows.
     """
-    if system.potential is None or not system.nc or "impacts" not in rows or len(rows["t"]) < 4:
+    if system.potential is None or rows.get("impacts") is None or len(rows["t"]) < 4:
         return None
     hits = np.sum(np.asarray(rows["impacts"]), axis=1) > 0
     speeds = np.max(np.abs(np.asarray(rows["v"])), axis=1)

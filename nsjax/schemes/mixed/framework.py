@@ -134,8 +134,8 @@ def mixed_scheme(
             ``"auto"``: as `System.tangent_hint` says. Derivatives are the same.
         force_at_release: force of a contact that has one at the start of a step and none at its end.
             ``"keep"``: the step keeps the former, as in the paper; with weights of a half it does the work
-            ``dt/4 lambda dg/dt`` on the contact that leaves, and stiff bodies gain this energy. ``"drop"``:
-            the step is taken once more without this force.
+            ``dt/4 lambda dg/dt`` on the contact that leaves. ``"drop"``: the step is taken again without
+            it. Models that are stiff (`System.stiff`) gain nothing with either.
         joints_inside: see `Scheme`; False for a base step that calls ``run.rows_at``.
         max_passes, max_iterations: most passes of the stage solver, and Newton steps of a contact problem.
         criteria: thresholds that classify events; None: `Criteria` with its defaults.

@@ -162,9 +162,8 @@ def generalized_alpha(
 
     Order: 2 in position, velocity and force on smooth motion; first order at each impact.
 
-    Limits: with ``rho_inf`` near 1 contacts of flexible bodies chatter; stiff beams that leave a contact
-    gain energy unless ``rho_inf`` is small or ``force_at_release`` is ``"drop"``. The latter costs a second
-    solve in a step with a release.
+    Limits: with ``rho_inf`` near 1 contacts of flexible bodies chatter. Models that are stiff and do not
+    say so (`System.stiff`) gain energy at impacts and releases in steps above their periods.
 
     Source: [R&S (20)-(45)].
 
@@ -252,8 +251,7 @@ def newmark(
 
     Order: 2 in position, velocity and force on smooth motion with ``gamma = 1/2``, else 1.
 
-    Limits: the default damps nothing: stiff beams in contact gain energy without bound.
-    ``newmark(0.25 * 1.05**2, 0.55, force_at_release="drop")`` keeps them bounded, see `mixed_scheme`.
+    Limits: the default damps nothing: oscillations faster than the step stay.
 
     Source: [R&S section 2.4].
 
