@@ -16,7 +16,7 @@ FLOORS = [
     {"linalg"},
     {"nonlinear"},
     {"core"},
-    {"failed_loads", "shapes"},
+    {"failed_loads", "impact_energy", "shapes"},
     {"report"},
     {"contact", "fem", "figures", "statics", "tidy", "views", "by_name"},
     {"sensors", "row_values"},
