@@ -9,7 +9,7 @@ import numpy as np
 
 from nsjax.analysis.rows import by_rows, check_run, impulse_steps
 from nsjax.analysis.step_work import ByColumns, CutStep, EndStep, WholeStep
-from nsjax.contact.bounded import bounded_as_contacts
+from nsjax.contact.bounded import bounded_as_contacts, places_of_rows, rows_of_laws
 from nsjax.core.errors import InputError, check_choice
 from nsjax.core.operators import kinetic_energy, potential_energy, refreshed
 from nsjax.core.quantities import LOADS
@@ -152,7 +152,7 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
     """
     check_choice("energy_books: forces", forces, FORCES)
     check_run(traj, "energy_books", NEEDED, every_step=True)
-    bounded, traj, dt = traj.system.nd, _with_bounded_rows(traj), float(traj.carry.dt)
+    own, traj, dt = traj.system, _with_bounded_rows(traj), float(traj.carry.dt)
     force, impulse = _rows_of(traj, "force"), _rows_of(traj, "impulse")
     where = traj.carry.impulses
     if forces == "auto" and not where:
@@ -162,7 +162,7 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
         )
     if forces == "auto" and where == "contacts":
         jump, impact = _impulses_at_the_end(traj, force, impulse)
-        return _enter(traj, _apart(traj, impulse, jump), impact, bounded)
+        return _enter(traj, _apart(traj, impulse, jump), impact, own)
     jump = impulse - dt * force
     # differences of the size of rounding are not impulses
     jump = np.where(np.abs(jump) <= 4 * np.finfo(float).eps * np.abs(impulse), 0.0, jump)
@@ -187,7 +187,7 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
             for new, old in zip(found, work, strict=True)
         )
         impact = impact | cut
-    return _enter(traj, work, impact, bounded)
+    return _enter(traj, work, impact, own)
 
 
 def _parts_before_impacts(traj: Trajectory) -> np.ndarray | None:
@@ -209,13 +209,13 @@ def _with_bounded_rows(traj: Trajectory) -> Trajectory:
     """The run with bounded rows as tangents of contacts that are always closed, as schemes treat them."""
     if not traj.system.nd:
         return traj
-    system, rows = bounded_as_contacts(traj.system), len(traj.t)
-    closed = np.zeros((rows, traj.system.nd))
+    system, rows, laws = bounded_as_contacts(traj.system), len(traj.t), rows_of_laws(traj.system)
+    closed = np.zeros((rows, len(laws)))
 
     def tangential(contacts: Any, drags: Any) -> np.ndarray:
         wide = np.zeros((rows, system.nc, system.nt))
         wide[:, : traj.system.nc, : traj.system.nt] = contacts
-        wide[:, traj.system.nc :, 0] = drags
+        wide[:, traj.system.nc :, : laws.shape[1]] = np.pad(drags, [(0, 0), (0, 1)])[:, laws]
         return wide
 
     fields: dict[str, Any] = {
@@ -271,37 +271,38 @@ def _rows_of(traj: Trajectory, what: str) -> np.ndarray:
     return np.concatenate([contacts.reshape(len(contacts), -1), constraints], axis=1)
 
 
-def _enter(traj: Trajectory, work: tuple[np.ndarray, ...], impact: np.ndarray, bounded: int) -> EnergyBooks:
+def _enter(traj: Trajectory, work: tuple[np.ndarray, ...], impact: np.ndarray, own: System) -> EnergyBooks:
     """The books from the work of forces, rows and row impulses and the loss by the impulses, with a first
-    row without work. The last ``bounded`` contacts are bounded rows, which have no impacts.
+    row without work. Contacts beyond those of the system ``own`` are its bounded rows, without impacts.
     """
-    system, nc = traj.system, traj.system.nc - bounded
+    system, nc = traj.system, own.nc
     force, smooth, struck, lost = (np.concatenate([0.0 * x[:1], x]) for x in work)
     kinetic, potential = by_rows(_energies, traj, traj.t, traj.q, traj.v)
     split = system.nc * (1 + system.nt)
 
     def parts(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         contacts = x[:, :split].reshape(len(x), system.nc, 1 + system.nt)
-        return contacts[..., 0], contacts[..., 1:].sum(axis=2), x[:, split:]
+        return contacts[..., 0], contacts[..., 1:], x[:, split:]
 
     normal, friction, constraint = parts(smooth)
     impact_normal, impact_friction, impact_constraint = parts(struck)
     lost_normal, lost_friction, _ = parts(lost)
+    drag = (friction + impact_friction)[:, nc:, : rows_of_laws(own).shape[1]]
     return EnergyBooks(
         t=np.asarray(traj.t),
         kinetic=kinetic,
         potential=potential,
         force=force,
         normal=normal[:, :nc],
-        friction=friction[:, :nc],
+        friction=friction[:, :nc].sum(axis=2),
         constraint=constraint,
         impact=impact,
         impact_normal=impact_normal[:, :nc],
-        impact_friction=impact_friction[:, :nc],
+        impact_friction=impact_friction[:, :nc].sum(axis=2),
         impact_constraint=impact_constraint,
         lost_normal=lost_normal[:, :nc],
-        lost_friction=lost_friction[:, :nc],
-        drag=friction[:, nc:] + impact_friction[:, nc:],
+        lost_friction=lost_friction[:, :nc].sum(axis=2),
+        drag=drag.reshape(len(drag), -1)[:, places_of_rows(own)],
     )
 
 

@@ -1,9 +1,10 @@
 """Bounded rows as friction: a force up to a given bound is that of a contact whose normal force is given.
 
 With ``W_N = 0``, ``mu = 1`` and the normal force ``bound``, Coulomb's law on the rate ``u_D`` of a bounded
-row (`System.drag`) is its law::
+row (`System.drag`) is its law, and with two tangents that of a pair of rows that share a disc
+(`System.drag_discs`)::
 
-    lambda_D = prox_[-bound, bound](lambda_D - r u_D)
+    lambda_D = prox_{|.| <= bound}(lambda_D - r u_D)
 
 so that every scheme, the contact solver with its certificate, and the driver of derivatives (stick, slip,
 reversal) meet bounded rows as contacts that are always closed. The bound is a force: it makes ``bound dt``
@@ -26,44 +27,83 @@ from nsjax.core.operators import jacobian
 from nsjax.core.quantities import QUANTITIES
 from nsjax.core.scheme import Output
 from nsjax.core.system import System
+from nsjax.math import taken
 from nsjax.types import Array, PyTree
+
+
+def rows_of_laws(system: System) -> np.ndarray:
+    """Bounded rows (laws, tangents) int of each law: one, or the two of a disc; ``nd`` where there is none.
+    There are two tangents if there is a disc.
+    """
+    nd, discs = system.nd, system.drag_discs
+    both = [(k, k + 1 if k in discs else nd) for k in range(nd) if k - 1 not in discs]
+    return np.array(both, int).reshape(-1, 2)[:, : 2 if discs else 1]
+
+
+def by_law(system: System, x: Array) -> Array:
+    """Values (laws, tangents, ...) of the laws from those (nd, ...) of the rows, zero for none."""
+    if not system.drag_discs:
+        return x[:, None]
+    rows = rows_of_laws(system)
+    found = taken(jnp.concatenate([x, jnp.zeros_like(x[:1])]), rows.reshape(-1))
+    return found.reshape(*rows.shape, *x.shape[1:])
+
+
+def by_row(system: System, x: Array) -> Array:
+    """Values (nd,) of the bounded rows from those (laws, tangents) of the laws."""
+    if not system.drag_discs:
+        return x[:, 0]
+    return taken(x.reshape(-1), places_of_rows(system))
+
+
+def places_of_rows(system: System) -> np.ndarray:
+    """Place (nd,) int of each bounded row among the tangents of all laws."""
+    return np.argsort(rows_of_laws(system), axis=None, kind="stable")[: system.nd]
 
 
 @dataclasses.dataclass(frozen=True)
 class _BoundedFunction:
-    """Functions of a system whose last ``nd`` contacts are its bounded rows."""
+    """Functions of a system whose last contacts are the laws of its bounded rows."""
 
     system: System
 
+    @functools.cached_property
+    def laws(self) -> np.ndarray:
+        """See `rows_of_laws`."""
+        return rows_of_laws(self.system)
+
+    @property
+    def nt(self) -> int:
+        """Tangents of each contact."""
+        return max(self.system.nt, self.laws.shape[1])
+
     def gap(self, t: Array, q: Array, p: PyTree) -> Array:
-        """Gaps (nc + nd,), zero for bounded rows wherever the system is."""
-        closed = jnp.zeros(self.system.nd)
+        """Gaps (nc + laws,), zero for bounded rows wherever the system is."""
+        closed = jnp.zeros(len(self.laws))
         if not self.system.nc:
             return closed
         return jnp.concatenate([self.system.gap(t, q, p), closed])
 
     def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
-        """Rates (nc + nd, max(nt, 1)); that of a bounded row is its first entry, the second is zero."""
+        """Rates (nc + laws, nt); those of bounded rows are the first entries, others are zero."""
         s = self.system
-        rates = s.drag(t, q, v, p)[:, None]
-        parts = [jnp.concatenate([rates] + [jnp.zeros_like(rates)] * (s.nt - 1), axis=1)]
+        parts = [by_law(s, s.drag(t, q, v, p))]
         if s.nc:
-            contacts = s.slip(t, q, v, p) if s.nt else jnp.zeros((s.nc, 1))
-            parts = [contacts, *parts]
-        return jnp.concatenate(parts)
+            parts.insert(0, s.slip(t, q, v, p) if s.nt else jnp.zeros((s.nc, self.nt)))
+        return jnp.concatenate([jnp.pad(x, [(0, 0), (0, self.nt - x.shape[1])]) for x in parts])
 
     def rows(self, t: Array, q: Array, p: PyTree) -> tuple[Array, Array]:
-        """Rows and offsets of the contacts, and of the bounded rows, each in place of a first tangent."""
+        """Rows and offsets of the contacts, and of the bounded rows, in place of the first tangents."""
         s, rest = self.system, jnp.zeros(self.system.nv)
-        d = 1 + max(s.nt, 1)
+        d = 1 + self.nt
         rate = lambda v: s.drag(t, q, v, p)  # noqa: E731
         wt, offset = s.rows(t, q, p)  # type: ignore[misc]
         more = d - wt.shape[1]
         own = jacobian(rate, rest, s.nd), rate(rest)
 
         def all_of(x: Array, y: Array) -> Array:
-            same = [(0, 0)] * (x.ndim - 2)
-            last = jnp.pad(y[:, None], [(0, 0), (1, d - 2), *same])
+            same, y = [(0, 0)] * (x.ndim - 2), by_law(s, y)
+            last = jnp.pad(y, [(0, 0), (1, d - 1 - y.shape[1]), *same])
             return jnp.concatenate([jnp.pad(x, [(0, 0), (0, more), *same]), last])
 
         return all_of(wt, own[0]), all_of(offset, own[1])
@@ -71,42 +111,45 @@ class _BoundedFunction:
     def law(self, p: PyTree) -> ContactLaw:
         """Laws of the contacts, then bounds as normal forces with ``mu = 1``."""
         s = self.system
-        bound = jnp.broadcast_to(jnp.asarray(s.drag_bound(p), float), (s.nd,))
+        first, count = self.laws[:, 0], len(self.laws)
+        bound = taken(jnp.broadcast_to(jnp.asarray(s.drag_bound(p), float), (s.nd,)), first)
         own = s.law(p) if s.nc else ContactLaw()
 
         def every(name: str, last: float) -> Array:
-            first = jnp.broadcast_to(jnp.asarray(getattr(own, name), float), (s.nc,))
-            return jnp.concatenate([first, jnp.full(s.nd, last)])
+            contacts = jnp.broadcast_to(jnp.asarray(getattr(own, name), float), (s.nc,))
+            return jnp.concatenate([contacts, jnp.full(count, last)])
 
-        friction = every("friction", 1.0)
+        friction, leads = every("friction", 1.0), ()
         if s.drag_contact:
-            follows = np.array(s.drag_contact) >= 0
+            leads = tuple(s.drag_contact[k] for k in first)
+            follows = np.array(leads) >= 0
             friction = jnp.concatenate([friction[: s.nc], jnp.where(follows, bound, 1.0)])
             bound = jnp.where(follows, 0.0, bound)
         if not s.nt:  # the tangents of contacts are there for the bounded rows alone
-            friction = jnp.where(np.arange(s.nc + s.nd) < s.nc, 0.0, friction)
+            friction = jnp.where(np.arange(s.nc + count) < s.nc, 0.0, friction)
         return ContactLaw(
             restitution=every("restitution", 0.0),
             restitution_tangential=every("restitution_tangential", 0.0),
             friction=friction,
             load=bound,
-            follow=s.drag_contact,
+            follow=leads,
+            load_tangents=self.laws.shape[1],
         )
 
     def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
         """Contacts that may act; bounded rows always may."""
-        return jnp.concatenate([self.system.allowed(t, q, p), jnp.ones(self.system.nd, bool)])
+        return jnp.concatenate([self.system.allowed(t, q, p), jnp.ones(len(self.laws), bool)])
 
 
 @functools.cache
 def bounded_as_contacts(system: System) -> System:
-    """The system that schemes work on: bounded rows as further contacts; unchanged if there are none."""
+    """The system that schemes work on: laws of bounded rows as further contacts; unchanged without them."""
     if not system.nd:
         return system
     loaded = _BoundedFunction(system)
     return dataclasses.replace(
-        system, nc=system.nc + system.nd, nt=max(system.nt, 1), nd=0, drag=None, drag_bound=None,
-        drag_contact=(), smooth=system.smooth if system.nt else system.nc,
+        system, nc=system.nc + len(loaded.laws), nt=loaded.nt, nd=0, drag=None, drag_bound=None,
+        drag_contact=(), drag_discs=(), smooth=system.smooth if system.nt else system.nc,
         gap=loaded.gap, slip=loaded.slip, law=loaded.law, rows=None if system.rows is None else loaded.rows,
         allowed=None if system.allowed is None else loaded.allowed,
         labels=dataclasses.replace(system.labels, contacts=(), drags=(), gaps=()),
@@ -119,7 +162,9 @@ def reported(system: System, output: Output) -> Output:
     if not system.nd:
         none = jnp.zeros(0)
         return dataclasses.replace(output, drag_force=none, drag_impulse=none)
-    own = {"drag_force": output.force_tangential[nc:, 0], "drag_impulse": output.impulse_tangential[nc:, 0]}
+    loads = {"drag_force": output.force_tangential, "drag_impulse": output.impulse_tangential}
+    tangents = 2 if system.drag_discs else 1
+    own = {name: by_row(system, x[nc:, :tangents]) for name, x in loads.items()}
     for name, kind in QUANTITIES.items():
         x = getattr(output, name)
         if x is not None and "nc" in kind.axes:

@@ -114,9 +114,10 @@ def _normal_columns(problem: ContactProblem) -> Any:
         rough, (first, second, _) = problem.rough, problem.ends
         for k, lead in enumerate(problem.given.leads):
             if lead >= 0:
-                own = k * d + 1 if k < rough else second + k - problem.nc + problem.bounded
-                pattern[own] = 0.0
-                pattern[own, lead * d if lead < rough else first + lead - rough] = 1.0
+                n = problem.tangents
+                own = k * d + 1 if k < rough else second + (k - problem.nc + problem.bounded) * n
+                pattern[own : own + n] = 0.0
+                pattern[own : own + n, lead * d if lead < rough else first + lead - rough] = 1.0
     return pattern
 
 
@@ -145,17 +146,20 @@ def tangent(
     if problem.nt and problem.nc:
         idle = idle - _per_row(problem, b.slope)[:, None] * _normal_columns(problem)
     a = jnp.where(b.use[:, None], scaled + regularisation * one, idle)
-    if problem.nt == 2 and problem.rough:
+    if problem.nt == 2 and (problem.rough or problem.tangents == 2):
         a = a + _curvature(problem, x, scaled, b)
     return a
 
 
 def curvature_blocks(problem: ContactProblem, x: Array, b: Branches) -> Array:
-    """Turning of the slip direction ``A = R/|z| (I - n n')`` (rough, 2, 2) of contacts in space."""
-    nc = problem.rough  # one tangent alone does not turn
+    """Turning of the slip direction ``A = R/|z| (I - n n')`` (n, 2, 2) of contacts in space: of those with
+    all rows, or of all if the contacts with tangents alone have two, too.
+    """
+    nc = problem.nc if problem.tangents == 2 else problem.rough  # one tangent alone does not turn
     mu = problem.friction[:nc, None]
     n = jnp.where(mu > 0.0, b.slope[:nc] / jnp.where(mu > 0.0, mu, 1.0), 0.0)
-    radius = problem.friction[:nc] * problem.contacts(x)[:nc, 0]
+    normal = problem.impulses(x) if problem.tangents == 2 else problem.contacts(x)
+    radius = problem.friction[:nc] * normal[:nc, 0]
     bent = b.slip[:nc] & (radius > 0.0)
     ratio = jnp.where(bent, jnp.minimum(radius / jnp.where(bent, b.size[:nc], 1.0), 1.0), 0.0)
     return ratio[:, None, None] * (np.eye(2) - n[:, :, None] * n[:, None, :])
@@ -164,14 +168,24 @@ def curvature_blocks(problem: ContactProblem, x: Array, b: Branches) -> Array:
 def _curvature(problem: ContactProblem, x: Array, scaled: Array, b: Branches) -> Array:
     """Turning of the slip direction: ``A (r G_T - E_T)`` with the blocks of `curvature_blocks`."""
     nc, d, m = problem.rough, 1 + problem.nt, problem.free.shape[0]
-    block = curvature_blocks(problem, x, b)
-    rows = (scaled - unit_matrix(m))[: nc * d].reshape(nc, d, m)[:, 1:]
-    turned = jnp.sum(block[:, :, :, None] * rows[:, None, :, :], axis=2)
+    block, (_, second, third) = curvature_blocks(problem, x, b), problem.ends
+    every = scaled - unit_matrix(m)
     # the empty second tangent of a bounded row moves nothing: it keeps its unit row, so its impulse is zero
-    own = problem.contacts(jnp.sum(scaled * unit_matrix(m), axis=1))[:nc, 1:, None]
-    turned = jnp.where(own > 0.0, turned, 0.0)
-    full = jnp.concatenate([jnp.zeros((nc, 1, m)), turned], axis=1).reshape(nc * d, m)
-    return jnp.concatenate([full, jnp.zeros((m - nc * d, m))]) if m > nc * d else full
+    own = problem.contacts(jnp.sum(scaled * unit_matrix(m), axis=1))[:, 1:, None] > 0.0
+
+    def turned(rows: Array, which: Any) -> Array:
+        found = jnp.sum(block[which, :, :, None] * rows[:, None, :, :], axis=2)
+        return jnp.where(own[which], found, 0.0)
+
+    full = turned(every[: nc * d].reshape(nc, d, m)[:, 1:], np.s_[:nc])
+    parts = [jnp.concatenate([jnp.zeros((nc, 1, m)), full], axis=1).reshape(nc * d, m)]
+    if problem.tangents == 2:
+        last = np.s_[problem.nc - problem.bounded :]
+        parts += [jnp.zeros((problem.smooth, m))]
+        parts += [turned(every[second:third].reshape(-1, 2, m), last).reshape(-1, m)]
+    done = sum(x.shape[0] for x in parts)
+    parts += [jnp.zeros((m - done, m))] if m > done else []
+    return jnp.concatenate(parts) if len(parts) > 1 else parts[0]
 
 
 def branch_residual(problem: ContactProblem, x: Array, u: Array, r: Array, b: Branches) -> Array:

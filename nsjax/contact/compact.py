@@ -129,13 +129,13 @@ class Compact:
         parts = [rough.reshape(-1)]
         if few.smooth:
             parts.append(_spread(self.smooth, x[first:second]))
-        free, table, back = self.order
+        (free, table, back), n = self.order, few.tangents
         if not table.size:
             return jnp.concatenate([*parts, x[second:]])
-        some = second + len(free)
-        own = _spread(self.rough, x[some:third].reshape(few.rough, table.shape[1]))
-        parts.append(taken(jnp.concatenate([x[second:some], own.reshape(-1)]), back))
-        return jnp.concatenate([*parts, x[third:]])
+        some = second + len(free) * n
+        own = _spread(self.rough, x[some:third].reshape(few.rough, table.shape[1] * n))
+        every = jnp.concatenate([x[second:some], own.reshape(-1)]).reshape(-1, n)
+        return jnp.concatenate([*parts, taken(every, back).reshape(-1), x[third:]])
 
     def rows(self, x: Array) -> Array:
         """Rows of the smaller problem from those of the whole one, zero in unused places: by a sum instead
@@ -147,7 +147,9 @@ class Compact:
             parts.append(_picked(self.smooth, x[first:second]))
         if not self.order.table.size:
             return jnp.concatenate([*parts, x[second:]])
-        return jnp.concatenate([*parts, _bounded(self.order, self.rough, x[second:third]), x[third:]])
+        bounded = x[second:third].reshape(-1, self.whole.tangents)
+        last = _bounded(self.order, self.rough, bounded).reshape(-1)
+        return jnp.concatenate([*parts, last, x[third:]])
 
     def contacts(self, x: Array) -> Array:
         """Entries (nc, ...) of the contacts of the smaller problem, zero in unused places."""
@@ -238,9 +240,9 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
     if order.table.size:
         bounded = _bounded(order, own[0], jnp.arange(problem.bounded))
     rows = (which[0][:, None] * d + np.arange(d)).reshape(-1)
-    rows = jnp.concatenate(
-        [rows, first + which[1], second + bounded, np.arange(third, problem.free.shape[0])]
-    )
+    n = problem.tangents
+    last_rows = second + (bounded[:, None] * n + np.arange(n)).reshape(-1)
+    rows = jnp.concatenate([rows, first + which[1], last_rows, np.arange(third, problem.free.shape[0])])
     contact = jnp.concatenate([which[0], problem.rough + which[1], last + bounded])
     kinds = mask[: problem.rough], mask[problem.rough : last]
     here = [m if x is None else jnp.any(x, axis=1) for x, m in zip(own, kinds, strict=True)]
@@ -254,7 +256,7 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
     if problem.given is not None:
         normal = jnp.where(active, problem.given.normal[contact], 0.0)
         on = active & jnp.asarray(problem.given.on)[contact]
-        given = GivenNormals(on=on, normal=normal, leads=leads)
+        given = GivenNormals(on=on, normal=normal, leads=leads, tangents=n)
     g: Any = problem.delassus
     if isinstance(g, DelassusFactors):
         g = DelassusFactors(wt=g.wt[rows], response=g.response[:, rows])

@@ -19,7 +19,7 @@ from jax import lax
 from nsjax import notes
 from nsjax.contact.criteria import Criteria, criteria_of
 from nsjax.contact.links import over_links, pairs
-from nsjax.contact.problem import in_place
+from nsjax.contact.problem import in_place, tangents_in_place
 from nsjax.core.branches import repeat
 from nsjax.core.operators import touching
 from nsjax.core.step import Formed, Step, SystemState
@@ -78,9 +78,9 @@ def held_or_hopping(criteria: Criteria, touch: Touch, active: Array) -> Array:
     return touch.held & (active | (touch.off + 1 < criteria.hop))
 
 
-def normals(system: System, rows: Any, single: tuple[int, int] = (0, 0)) -> Any:
+def normals(system: System, rows: Any, single: tuple[int, int, int] = (0, 0, 1)) -> Any:
     """Rows of the normals (nc, ...) out of stacked rows; ``single`` as in `Rows`."""
-    d, (smooth, bounded) = 1 + system.nt, single
+    d, (smooth, bounded, _) = 1 + system.nt, single
     first = (system.nc - smooth - bounded) * d
     found = every(rows, first, d)
     if not smooth and not bounded:
@@ -91,15 +91,15 @@ def normals(system: System, rows: Any, single: tuple[int, int] = (0, 0)) -> Any:
 def _all_directions(f: Formed) -> tuple[Any, Any]:
     """``W'`` and ``M^-1 W`` with all rows of every contact, zero for rows that are left out."""
     system = f.at.system
-    smooth, bounded = f.rows.single
+    smooth, bounded, tangents = f.rows.single
     if not smooth and not bounded:
         return f.rows.wt, f.response
     d, first = 1 + system.nt, (system.nc - smooth - bounded) * (1 + system.nt)
     last = first + smooth
-    end = last + bounded
+    end = last + bounded * tangents
 
     def padded(x: Array) -> Array:
-        spread = [in_place(x[first:last], 0, d), in_place(x[last:end], 1, d)]
+        spread = [in_place(x[first:last], 0, d), tangents_in_place(x[last:end], tangents, d)]
         return jnp.concatenate([x[:first], *(y.reshape(-1, x.shape[1]) for y in spread), x[end:]])
 
     return padded(f.rows.wt), padded(f.response.T).T

@@ -20,8 +20,9 @@ def has_rows(problem: ContactProblem) -> bool:
     """Whether the rows of a problem are formed from its factors: from arrays with few velocities, if there
     are up to `ROW_LIMIT` rows, but at most `LOOP_LIMIT` whose force always acts.
     """
-    g, m, always = problem.delassus, problem.free.shape[0], problem.bounded + problem.nb
-    if not isinstance(g, DelassusFactors) or problem.leading or not always <= LOOP_LIMIT < m <= ROW_LIMIT:
+    g, m, always = problem.delassus, problem.free.shape[0], problem.bounded * problem.tangents + problem.nb
+    alone = problem.leading or problem.tangents == 2
+    if not isinstance(g, DelassusFactors) or alone or not always <= LOOP_LIMIT < m <= ROW_LIMIT:
         return False
     return all(isinstance(x, jax.Array) for x in (g.wt, g.response)) and g.wt.shape[1] <= OUTER_TERMS
 

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from nsjax.contact.bounded import by_law, by_row
 from nsjax.contact.closed_time import ClosedPhases
 from nsjax.contact.criteria import Criteria
 from nsjax.contact.events import NEVER, Touch, fly
@@ -93,7 +94,7 @@ def widen_to_all(
         if kind.axes[:1] == ("nc",) and getattr(output, name) is not None
     }
     own |= {
-        name: widen_rows(chosen, p, getattr(output, name))
+        name: by_row(system, widen_rows(chosen, p, by_law(chosen.system, getattr(output, name))))
         for name, kind in QUANTITIES.items()
         if kind.axes == ("nd",) and getattr(output, name) is not None
     }

@@ -98,7 +98,7 @@ def jump_problem(
     if nc:
         law = system.law(f.at.params)
         friction, given = law.friction_of(nc), law.given(nc, forces.duration)
-    smooth, bounded = rows.single
+    smooth, bounded, _ = rows.single
     problem = ContactProblem(
         nc=nc, nt=nt, nb=nb, delassus=DelassusFactors(wt=rows.wt, response=f.response), free=free,
         friction=friction, mask=active[:nc], given=given, smooth=smooth, bounded=bounded,

@@ -11,7 +11,7 @@ from nsjax.contact.problem import GivenNormals
 from nsjax.types import Array, record
 
 
-@record(static=("follow",))
+@record(static=("follow", "load_tangents"))
 class ContactLaw:
     """Coefficients of all contacts, each a scalar or one number per contact (nc,).
 
@@ -24,6 +24,7 @@ class ContactLaw:
             `nsjax.contact.bounded`. None: none is.
         follow: for each of these, the index of the contact whose normal force it shares; -1: the force is
             that of ``load``; (): that of ``load`` for all.
+        load_tangents: tangents of each of these contacts that are not empty, the first ones.
 
     Limits: Newton's restitution relates velocities, not energies. Where friction ends or reverses sliding
     in an oblique impact, it may add kinetic energy (Kane and Levinson 1985). With one restitution ``e`` in
@@ -41,6 +42,7 @@ class ContactLaw:
     friction: Array | float = 0.0
     load: Array | None = None
     follow: Any = ()
+    load_tangents: int = 1
 
     @property
     def loads(self) -> int:
@@ -54,7 +56,8 @@ class ContactLaw:
         others = nc - self.loads
         impulses = jnp.concatenate([jnp.zeros(others), self.load * duration])
         leads = (-1,) * others + self.follow if self.follow else ()
-        return GivenNormals(on=np.arange(nc) >= others, normal=impulses, leads=leads)
+        on = np.arange(nc) >= others
+        return GivenNormals(on=on, normal=impulses, leads=leads, tangents=self.load_tangents)
 
     def row_restitution(self, nc: int, nt: int) -> Array:
         """Restitution of every contact row (nc (1 + nt),), contact by contact."""

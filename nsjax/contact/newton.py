@@ -107,7 +107,8 @@ class ProxRows:
         # rows of open contacts, and of forces at their bounds, are those of the unit matrix
         closed = jnp.any(problem.contacts(b.use), axis=1)
         if problem.given is not None:
-            closed = closed | (problem.given.on & (np.arange(problem.nc) < problem.rough))
+            last = problem.nc if problem.tangents == 2 else problem.rough  # at its bound a disc turns
+            closed = closed | (problem.given.on & (np.arange(problem.nc) < last))
         if problem.given is not None and problem.leading:  # their bounds are no constants
             closed = closed | jnp.asarray(problem.given.follows)
         rows = per_contact(problem, closed, jnp.ones(problem.nb, bool))

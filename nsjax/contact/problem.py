@@ -48,7 +48,7 @@ kernel and whose transposes are no scatters.
 """
 
 
-@record(static=("leads",))
+@record(static=("leads", "tangents"))
 class GivenNormals:
     """Normal impulses that are given instead of found: ``x_N = normal`` whatever ``u_N``.
 
@@ -57,11 +57,13 @@ class GivenNormals:
         normal: (nc,) [N s], zero elsewhere.
         leads: per contact, the index of the contact whose normal impulse it shares; -1: none; (): none at
             all.
+        tangents: tangents of each of these contacts that are not empty, the first ones: one, or both.
     """
 
     on: Any
     normal: Array
     leads: tuple[int, ...] = ()
+    tangents: int = 1
 
     @property
     def follows(self) -> np.ndarray:
@@ -96,11 +98,11 @@ class ContactProblem:
     Per bilateral row ``u = 0``.
 
     Contacts with friction have ``1 + nt`` rows and come first; then come ``smooth`` contacts with a normal
-    alone, at last ``bounded`` contacts with a tangent alone.
+    alone, at last ``bounded`` contacts with tangents alone, as many as `GivenNormals.tangents`.
 
     Args:
         nc, nt, nb: contacts, tangents per contact, bilateral rows;
-            ``m = (nc - smooth - bounded) (1 + nt) + smooth + bounded + nb``.
+            ``m = (nc - smooth - bounded) (1 + nt) + smooth + bounded tangents + nb``.
         delassus: ``G`` (m, m), rows contact by contact, bilateral rows last; or `DelassusFactors`, which
             the certificate applies as it is and the solvers make dense; or `Blocks`, one per island:
             no contact of an island moves one of another.
@@ -109,8 +111,7 @@ class ContactProblem:
         mask: (nc,) bool, contacts that take part.
         given: contacts whose normal impulse is known; None: there are none.
         smooth: number of contacts without friction, which come after those with friction.
-        bounded: number of contacts, the last ones, with a given normal impulse that moves nothing, and with
-            one tangent.
+        bounded: number of contacts, the last ones, with a given normal impulse that moves nothing.
 
     Source: [R&S (43)-(54)].
     """
@@ -133,9 +134,14 @@ class ContactProblem:
 
     @property
     def ends(self) -> tuple[int, int, int]:
-        """Ends of the rows of contacts with all rows, with a normal alone, and with a tangent alone."""
+        """Ends of the rows of contacts with all rows, with a normal alone, and with tangents alone."""
         first = self.rough * (1 + self.nt)
-        return first, first + self.smooth, first + self.smooth + self.bounded
+        return first, first + self.smooth, first + self.smooth + self.bounded * self.tangents
+
+    @property
+    def tangents(self) -> int:
+        """Tangents of each of the `bounded` contacts."""
+        return 1 if self.given is None else self.given.tangents
 
     def contacts(self, x: Array) -> Array:
         """The contact part of a row vector as (nc, 1 + nt), zero for rows that are not there."""
@@ -144,7 +150,7 @@ class ContactProblem:
         if self.smooth:
             parts.append(in_place(x[first:second], 0, d))
         if self.bounded:
-            parts.append(in_place(x[second:third], 1, d))
+            parts.append(tangents_in_place(x[second:third], self.tangents, d))
         return jnp.concatenate(parts) if len(parts) > 1 else parts[0]
 
     def impulses(self, x: Array) -> Array:
@@ -174,7 +180,7 @@ class ContactProblem:
         last = self.nc - self.bounded
         parts = [contacts[: self.rough].reshape(-1)]
         parts += [contacts[self.rough : last, 0]] if self.smooth else []
-        parts += [contacts[last:, 1]] if self.bounded else []
+        parts += [contacts[last:, 1 : 1 + self.tangents].reshape(-1)] if self.bounded else []
         parts += [bilateral] if self.nb else []
         return jnp.concatenate(parts) if len(parts) > 1 else parts[0]
 
@@ -261,6 +267,12 @@ class ContactProblem:
 def in_place(x: Array, place: int, width: int) -> Array:
     """Array (n, width, ...) with the entries (n, ...) at the index ``place`` of each contact, else zero."""
     return jnp.stack([x if k == place else jnp.zeros_like(x) for k in range(width)], axis=1)
+
+
+def tangents_in_place(x: Array, tangents: int, width: int) -> Array:
+    """Rows (n tangents, ...) of contacts with tangents alone as (n, width, ...), zero for other rows."""
+    block = x.reshape(-1, tangents, *x.shape[1:])
+    return jnp.pad(block, [(0, 0), (1, width - 1 - tangents), *[(0, 0)] * (x.ndim - 1)])
 
 
 def project_disk(z: Array, radius: Array) -> Array:

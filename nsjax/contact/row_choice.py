@@ -24,14 +24,16 @@ class RowChoice:
     Args:
         rough: contacts with all rows.
         smooth: contacts without friction, which keep their normal.
-        bounded: contacts with a given normal impulse, which keep their first tangent.
+        bounded: contacts with a given normal impulse, which keep their first tangents.
         nt: tangents of each contact.
+        tangents: tangents that each of the bounded contacts keeps.
     """
 
     rough: tuple[int, ...]
     smooth: tuple[int, ...]
     bounded: tuple[int, ...]
     nt: int
+    tangents: int = 1
 
     @property
     def order(self) -> np.ndarray:
@@ -50,10 +52,8 @@ class RowChoice:
         count = len(self.order) * (1 + self.nt)
         block, more = x[:count].reshape(-1, 1 + self.nt, *x.shape[1:]), x.shape[1:]
         parts = [taken(block, np.array(self.rough, int)).reshape(-1, *more)]
-        parts += [
-            taken(block[:, 0], np.array(self.smooth, int)),
-            taken(block[:, 1], np.array(self.bounded, int)),
-        ]
+        last = taken(block[:, 1 : 1 + self.tangents], np.array(self.bounded, int)).reshape(-1, *more)
+        parts += [taken(block[:, 0], np.array(self.smooth, int)), last]
         return jnp.concatenate([*parts, x[count:]])
 
     def columns(self, x: Array) -> Array:
@@ -87,8 +87,9 @@ class RowChoice:
         if leads.size:
             leads = np.where(leads < 0, -1, np.argsort(order)[leads])[order]
         return GivenNormals(
-            on=given.on[order], normal=taken(given.normal, order), leads=tuple(int(k) for k in leads)
-        )
+            on=given.on[order], normal=taken(given.normal, order), leads=tuple(int(k) for k in leads),
+            tangents=self.tangents,
+        )  # fmt: skip
 
     def every(self, problem: ContactProblem, x: Array) -> Array:
         """Impulses of all rows from those of the smaller ``problem``."""
@@ -112,7 +113,8 @@ def row_choice(nc: int, nt: int, smooth: np.ndarray | None, given: GivenNormals 
     if smooth is None or not nt:
         smooth = bounded = none
     smooth = smooth & ~bounded
-    return RowChoice(_numbers(~smooth & ~bounded), _numbers(smooth), _numbers(bounded), nt)
+    tangents = 1 if given is None else given.tangents
+    return RowChoice(_numbers(~smooth & ~bounded), _numbers(smooth), _numbers(bounded), nt, tangents)
 
 
 def chosen_rows(problem: ContactProblem, smooth: np.ndarray) -> tuple[ContactProblem, RowChoice]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
-import numpy as np
 
 from nsjax.contact.branches import REGULARISATION, Branches
 from nsjax.contact.dependent import dependent_answer
@@ -14,15 +13,17 @@ from nsjax.types import Array
 
 def branch_answer(problem: ContactProblem, a: Array, b: Branches, f: Array) -> Array:
     """Solution ``x`` (m,) of ``a x = f``, where ``a`` is the tangent of a problem on its branches."""
-    if problem.nt < 2 or not problem.rough:
+    if problem.nt < 2 or not (problem.rough or problem.tangents == 2):
         return dependent_answer(a, b.use, f)
-    nc = problem.rough
-    way = jnp.where(b.slip[:nc, None], direction(b.slope[:nc]), 0.0)
-    return turned_answer(a, b.use, f, way)
+    way = jnp.where(b.slip[:, None], direction(b.slope), 0.0)
+    none = jnp.zeros_like(way)
+    first = jnp.stack([none, way, none], axis=1)  # in the row of the first tangent
+    rows = [problem.stack(first[:, :, k], jnp.zeros(problem.nb)) for k in (0, 1)]
+    return turned_answer(a, b.use, f, jnp.stack(rows, axis=1))
 
 
 def turned_answer(
-    a: Array, use: Array, f: Array, way: Array, first: int = 0, weight: Array | float = REGULARISATION
+    a: Array, use: Array, f: Array, way: Array, weight: Array | float = REGULARISATION
 ) -> Array:
     """`nsjax.contact.dependent.dependent_answer` of rows along and across sliding.
 
@@ -32,22 +33,17 @@ def turned_answer(
 
     Args:
         a, use, f, weight: see there.
-        way: (nc, 2) directions of sliding, zero where a contact does not slide.
-        first: row of the first contact; each has a normal and two tangents.
+        way: (m, 2) directions of sliding, in the row of the first of the two tangents of each contact that
+            slides; zero in all other rows.
     """
-    nc, m = way.shape[0], f.shape[0]
-    end = first + 3 * nc
-    slides = jnp.sum(way * way, axis=1) > 0.0
-    n = jnp.where(slides[:, None], way, np.array([1.0, 0.0]))
+    before = jnp.roll(way, 1, axis=0)
+    slides, across = (jnp.any(x != 0.0, axis=1) for x in (way, before))
+    c = jnp.where(slides, way[:, 0], jnp.where(across, before[:, 0], 1.0))[:, None]
 
     def turned(x: Array, sign: float = 1.0) -> Array:
         """Rows (m, k) along and across the sliding from those of the tangents; back with ``sign = -1``."""
-        rows, c, s = x[first:end].reshape(nc, 3, -1), n[:, :1], sign * n[:, 1:]
-        parts = rows[:, 0], c * rows[:, 1] + s * rows[:, 2], c * rows[:, 2] - s * rows[:, 1]
-        there = jnp.stack(parts, axis=1).reshape(3 * nc, -1)
-        return jnp.concatenate([x[:first], there, x[end:]])
+        more = way[:, 1:] * jnp.roll(x, -1, axis=0) - before[:, 1:] * jnp.roll(x, 1, axis=0)
+        return c * x + sign * more
 
-    across = (slides[:, None] & (np.arange(3) == 2)).reshape(-1)
-    across = jnp.concatenate([jnp.zeros(first, bool), across, jnp.zeros(m - end, bool)])
     y = dependent_answer(turned(turned(a).T).T, use, turned(f[:, None])[:, 0], weight, across)
     return turned(y[:, None], -1.0)[:, 0]

@@ -21,9 +21,10 @@ from nsjax.types import Array, PyTree, record
 class ContactChoice(Protocol):
     """The few chosen contacts of a step; frozen and hashable. Functions take refreshed parameters ``p``.
 
-    The last ``common`` contacts are the last ones of both systems, in their order. The first bounded rows
-    (`System.drag`) belong to both systems, too. The last bounded rows follow the contacts; ``followers``
-    are their numbers in the system of the few contacts and in that of all.
+    The last ``common`` contacts are the last ones of both systems, in their order. The first laws of
+    bounded rows (`System.drag`; one for a row, or for two that share a disc) belong to both systems, too.
+    The last laws follow the contacts; ``followers`` are their numbers in the system of the few contacts and
+    in that of all.
     """
 
     common: int
@@ -45,7 +46,7 @@ class ContactChoice(Protocol):
         """Place (many,) int of each contact among the few; the number of places for one without a place."""
 
     def rows(self, p: PyTree) -> tuple[Array, Array, Array]:
-        """``which``, ``used`` and ``places`` for the bounded rows that follow contacts."""
+        """``which``, ``used`` and ``places`` for the laws of bounded rows that follow contacts."""
 
     def near_counts(self, p: PyTree) -> dict[str, Array]:
         """Largest number () of near pairs of two kinds of shapes, by the name of the group."""
@@ -70,7 +71,7 @@ class WholeMemory:
 
 def widths(few: PyTree, many: PyTree, chosen: ContactChoice, count: int) -> tuple[int, ...]:
     """Entries for a contact in each leaf, from the shapes of the leaves for the few and for ``count``, in
-    which bounded rows count as contacts.
+    which laws of bounded rows count as contacts.
 
     Raises:
         InputError: for a leaf whose shape does not tell the number.
@@ -89,7 +90,7 @@ def widths(few: PyTree, many: PyTree, chosen: ContactChoice, count: int) -> tupl
 
 
 def narrow(chosen: ContactChoice, p: PyTree, count: int, x: Array, width: int, none: Any = 0) -> Array:
-    """Array of the few contacts, with their bounded rows, from that of all ``count`` contacts with theirs,
+    """Array of the few contacts, with their bounded laws, from that of all ``count`` contacts with theirs,
     ``none`` in empty places.
 
     Args:
@@ -115,7 +116,7 @@ def _few(x: Array, width: int, which: Array, used: Array, none: Any) -> Array:
 
 
 def widen(chosen: ContactChoice, p: PyTree, x: Array, width: int, others: Any = 0) -> Array:
-    """Array of all contacts from that of the few, both with or without the bounded rows.
+    """Array of all contacts from that of the few, both with or without the laws of bounded rows.
 
     Args:
         width: entries of ``x`` for a contact; 0: ``x`` is not over contacts, and returned as it is.
@@ -135,7 +136,7 @@ def widen(chosen: ContactChoice, p: PyTree, x: Array, width: int, others: Any = 
 
 
 def widen_rows(chosen: ContactChoice, p: PyTree, x: Array) -> Array:
-    """Array (nd,) of all bounded rows from that of the few; zero for rows of contacts without a place."""
+    """Array (laws, ...) of all laws of bounded rows from that of the few; zero without a place."""
     if not chosen.followers[0]:
         return x
     first = x.shape[0] - chosen.followers[0]

@@ -214,12 +214,12 @@ class FilteredChoice:
 
     @property
     def followers(self) -> tuple[int, int]:
-        """Numbers of bounded rows that follow contacts, of the few and of all."""
+        """Numbers of laws of bounded rows that follow contacts, of the few and of all."""
         found: tuple[int, int] = self.chosen.followers
         return found
 
     def rows(self, p: FilteredParams) -> tuple[Array, Array, Array]:
-        """Bounded row in each place, places with a row, and place of each row."""
+        """Law of bounded rows in each place, places with a law, and place of each law."""
         found: tuple[Array, Array, Array] = self.chosen.rows(p.model)
         return found
 

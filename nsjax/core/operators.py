@@ -72,15 +72,15 @@ class Rows:
             array, or `nsjax.linalg.Blocks` where contacts fall into islands.
         joints: the eliminated constraints; None: there are none.
         closures: number of constraints that are not eliminated.
-        single: number of contacts that have only a normal row, which follow the contacts with all rows; and
-            number of contacts that have only the first tangent row, which come last.
+        single: numbers of contacts with a normal row alone, which follow those with all rows, and of
+            contacts with tangent rows alone, which come last; and tangent rows of each of these.
     """
 
     wt: Any
     offset: Array
     joints: Joints | None = None
     closures: int = 0
-    single: tuple[int, int] = (0, 0)
+    single: tuple[int, int, int] = (0, 0, 1)
 
     @property
     def count(self) -> int:
@@ -236,12 +236,12 @@ def contact_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
     return Rows(wt=wt.reshape(-1, system.nv), offset=offset.reshape(-1))
 
 
-def own_rows(system: System, t: Array, q: Array, p: PyTree, bounded: int) -> Rows:
-    """`all_rows` with only the rows that a contact needs, see `Rows.single`: one for contacts without
-    friction, and one for the ``bounded`` last contacts, whose normal forces are given.
+def own_rows(system: System, t: Array, q: Array, p: PyTree, loads: tuple[int, int]) -> Rows:
+    """`all_rows` with only the rows that a contact needs, see `Rows.single`; ``loads``: number of the last
+    contacts, whose normal forces are given, and of the tangents of each.
     """
     rows, d = all_rows(system, t, q, p), 1 + system.nt
-    smooth = system.smooth if system.nt else 0
+    smooth, (bounded, tangents) = system.smooth if system.nt else 0, loads
     plain = isinstance(rows.wt, jax.Array) and rows.joints is None
     if not plain or not (smooth or bounded):
         return rows
@@ -249,9 +249,11 @@ def own_rows(system: System, t: Array, q: Array, p: PyTree, bounded: int) -> Row
     first, end = last - smooth * d, system.nc * d
 
     def own(x: Array) -> Array:
-        return jnp.concatenate([x[:first], x[first:last:d], x[last + 1 : end : d], x[end:]])
+        some = [x[last + k : end : d] for k in range(1, 1 + tangents)]
+        alone = some[0] if tangents == 1 else jnp.stack(some, axis=1).reshape(-1, *x.shape[1:])
+        return jnp.concatenate([x[:first], x[first:last:d], alone, x[end:]])
 
-    return dataclasses.replace(rows, wt=own(rows.wt), offset=own(rows.offset), single=(smooth, bounded))
+    return dataclasses.replace(rows, wt=own(rows.wt), offset=own(rows.offset), single=(smooth, *loads))
 
 
 def gap_drift(system: System, t: Array, q: Array, v: Array, p: PyTree, function: str = "gap") -> Array:

@@ -94,12 +94,20 @@ def check_islands(system: Any) -> None:
 
 
 def check_followed(system: Any) -> None:
-    """Refuses bounded rows that follow contacts that do not exist.
+    """Refuses bounded rows that follow contacts that do not exist, and discs of other than two rows that
+    follow one contact.
 
     Raises:
-        InputError: shows ``drag_contact``.
+        InputError: shows ``drag_contact`` or ``drag_discs``.
     """
-    which = system.drag_contact
+    which, discs = system.drag_contact, system.drag_discs
+    for k in discs:
+        one = which[k : k + 2] if 0 <= k < system.nd else ()
+        if len(one) < 2 or one[0] != one[1] or one[0] < 0 or discs.count(k) > 1 or k + 1 in discs:
+            raise InputError(
+                f"System: drag_discs = {discs} with drag_contact = {which}; give the numbers of the first "
+                "of two neighbouring rows that follow the same contact, each row once"
+            )
     if not which:
         return
     if len(which) != system.nd or not all(-1 <= k < system.nc for k in which):

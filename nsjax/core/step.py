@@ -181,8 +181,9 @@ class Balance:
         """
         at, inertia = self.at, self.inertia
         if inertia.response is None and not every:
-            bounded = at.system.law(at.params).loads if at.system.nc else 0
-            rows = own_rows(at.system, at.t, at.q, at.params, bounded)
+            law = at.system.law(at.params) if at.system.nc else None
+            loads = (law.loads, law.load_tangents) if law else (0, 1)
+            rows = own_rows(at.system, at.t, at.q, at.params, loads)
         else:
             rows = at.rows()
         _, response = inertia.answers(jnp.zeros_like(self.push), rows)

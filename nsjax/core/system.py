@@ -78,6 +78,9 @@ class System:
             times the normal impulse: rolling resistance and friction against spinning, with the relative
             angular velocity as ``drag`` and a lever arm [m] as ``drag_bound``. Schemes whose
             unknown of a step is an impulse take them (Moreau, theta, Gear-Gupta-Leimkuhler).
+        drag_discs: numbers of bounded rows that share a bound with the row behind them: of two rates ``u``
+            about perpendicular axes, ``|lambda| <= bound`` is a disc, and ``lambda = -bound u / |u|`` in
+            motion. Both follow the same contact; the bound is that of the first.
         damping: ``(t, q, v, p) -> (nv,)``, diagonal of ``D``, or ``(nv, nv)``: ``-dh/dv`` of dampers, which
             stand in ``force``, to be taken implicitly (``joint_damping`` of `nsjax.schemes.moreau`).
             Symmetric, and ``v D v`` never negative; neither is checked.
@@ -168,6 +171,7 @@ class System:
     drag: Promised = None
     drag_bound: Promised = None
     drag_contact: tuple[int, ...] = ()
+    drag_discs: tuple[int, ...] = ()
     damping: Fn | None = None
     switch: Fn | None = None
     retract: Fn = add

@@ -369,7 +369,7 @@ class Mechanism:
         """The system of this mechanism."""
         (nq, nv), names, smooth = self.topology.sizes, self.labels(), self.presence.smooth
         nc, nb, nd = (len(x) for x in (names.contacts, names.constraints, names.drags))
-        followed = turning_friction.followed(self.named, len(self.presence.drags))
+        followed, discs = turning_friction.followed(self.named, len(self.presence.drags))
         if self.few:
             nc, smooth = (x + len(self.presence.limits) for x in (sum(self.named.rows), self.named.smooth))
             nd = len(followed) or nd
@@ -396,7 +396,7 @@ class Mechanism:
             law=self.law if nc else None, constraint=self.constraint if nb > nh else None,
             velocity_constraint=self.velocity_constraint if nh else None,
             drag=self.drag if nd else None, drag_bound=self.drag_bound if nd else None,
-            drag_contact=followed, damping=None if absolute else self.damping,
+            drag_contact=followed, drag_discs=discs, damping=None if absolute else self.damping,
             switch=self.switch if any(x.option("switch") for x in self.topology.loads) else None,
             retract=add if flat else self.tree.retract,
             difference=subtract if flat else self.tree.difference,

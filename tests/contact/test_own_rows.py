@@ -20,12 +20,17 @@ KINDS = ((3, 4, 3), (0, 3, 2), (2, 0, 3), (CAPACITY[0] + 3, CAPACITY[0] + 2, 2))
 """Contacts with friction, without, and bounded ones; of the last there are more than places."""
 
 
-def _drawn(seed: int, kinds: tuple[int, int, int], nt: int, nb: int) -> tuple[ContactProblem, np.ndarray]:
-    """A problem with rows of their own size, factored, and the places of its rows among all."""
+def _drawn(
+    seed: int, kinds: tuple[int, int, int], nt: int, nb: int, tangents: int = 1
+) -> tuple[ContactProblem, np.ndarray]:
+    """A problem with rows of their own size, factored, and the places of its rows among all. Bounded
+    contacts have one row, or both of a disc.
+    """
     rng, (rough, smooth, bounded) = np.random.default_rng(seed), kinds
     nc, d = sum(kinds), 1 + nt
     places = np.arange(nc * d).reshape(nc, d)
-    own = [places[:rough].ravel(), places[rough : rough + smooth, 0], places[rough + smooth :, 1]]
+    own = [places[:rough].ravel(), places[rough : rough + smooth, 0]]
+    own.append(places[rough + smooth :, 1 : 1 + tangents].ravel())
     own = np.concatenate([*own, nc * d + np.arange(nb)])
     m, nv = len(own), len(own) + 2
     wt = rng.normal(size=(m, nv))
@@ -39,7 +44,9 @@ def _drawn(seed: int, kinds: tuple[int, int, int], nt: int, nb: int) -> tuple[Co
             response=jnp.linalg.solve(mass, wt.T)),
         free=jnp.asarray(rng.normal(size=m)), mask=jnp.asarray(mask), smooth=smooth, bounded=bounded,
         friction=jnp.where(last, 1.0, jnp.where(np.arange(nc) < rough, rng.uniform(0.0, 0.8, nc), 0.0)),
-        given=GivenNormals(on=last, normal=jnp.where(last, rng.uniform(0.0, 0.3, nc), 0.0))
+        given=GivenNormals(
+            on=last, normal=jnp.where(last, rng.uniform(0.0, 0.3, nc), 0.0), tangents=tangents
+        )
         if bounded
         else None,
     ), own  # fmt: skip
@@ -70,12 +77,16 @@ def _solved(problem: ContactProblem, df: jax.Array) -> tuple[Any, ...]:
 _impulses = jax.jit(lambda problem, x: problem.impulses(x))
 
 
-@pytest.mark.parametrize("nt", [1, 2])
+SIZES = [(1, 1), (2, 1), (2, 2)]
+"""Tangents of contacts, and those of bounded ones that are not empty."""
+
+
+@pytest.mark.parametrize(("nt", "tangents"), SIZES)
 @pytest.mark.parametrize("kinds", KINDS)
-def test_answers_of_all_rows(kinds: tuple[int, int, int], nt: int) -> None:
+def test_answers_of_all_rows(kinds: tuple[int, int, int], nt: int, tangents: int) -> None:
     """Impulses, their certificate and their derivatives."""
     for seed in range(DRAWS):
-        problem, own = _drawn(seed, kinds, nt, nb=1)
+        problem, own = _drawn(seed, kinds, nt, 1, tangents)
         every = _with_all_rows(problem, own)
         df = np.random.default_rng(seed).normal(size=len(own))
         padded = np.zeros(every.free.shape)
@@ -92,16 +103,16 @@ def test_answers_of_all_rows(kinds: tuple[int, int, int], nt: int) -> None:
 
 def test_rows_and_contacts_are_inverse() -> None:
     """A row vector taken apart and stacked again."""
-    problem, own = _drawn(0, KINDS[0], 2, nb=2)
+    problem, own = _drawn(0, KINDS[0], 2, 2, 2)
     x = jnp.arange(1.0, 1.0 + len(own))
     np.testing.assert_array_equal(problem.stack(problem.contacts(x), problem.bilateral(x)), x)
 
 
-@pytest.mark.parametrize("nt", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_rows_are_chosen_from_contacts_in_any_order(nt: int) -> None:
+@pytest.mark.parametrize(("nt", "tangents"), [pytest.param(*SIZES[0], marks=pytest.mark.slow), *SIZES[1:]])
+def test_rows_are_chosen_from_contacts_in_any_order(nt: int, tangents: int) -> None:
     """As those of two stages are. In the second problem a bounded contact has the load of another one."""
     for seed in range(2):
-        problem, own = _drawn(seed, (3, 4, 3), nt, nb=1)
+        problem, own = _drawn(seed, (3, 4, 3), nt, 1, tangents)
         every = _with_all_rows(problem, own)
         rng = np.random.default_rng(100 + seed)
         order, d = rng.permutation(problem.nc), 1 + nt
@@ -111,9 +122,11 @@ def test_rows_are_chosen_from_contacts_in_any_order(nt: int) -> None:
         leads[-1] = -1 + 2 * seed
         assert given is not None
         mixed = np.where(leads < 0, -1, np.argsort(order)[leads])[order]
-        loads = GivenNormals(on=given.on, normal=given.normal, leads=tuple(leads.tolist()))
+        loads = dataclasses.replace(given, leads=tuple(leads.tolist()))
         every = dataclasses.replace(every, given=loads)
-        loads = GivenNormals(on=given.on[order], normal=given.normal[order], leads=tuple(mixed.tolist()))
+        loads = dataclasses.replace(
+            given, on=given.on[order], normal=given.normal[order], leads=tuple(mixed.tolist())
+        )
         shuffled = dataclasses.replace(
             every, delassus=every.delassus[np.ix_(rows, rows)], free=every.free[rows], given=loads,
             mask=every.mask[order], friction=every.friction[order],
@@ -124,7 +137,7 @@ def test_rows_are_chosen_from_contacts_in_any_order(nt: int) -> None:
 
         def answer(free: jax.Array, shuffled: ContactProblem = shuffled, smooth: Any = smooth) -> Any:
             few, choice = chosen_rows(dataclasses.replace(shuffled, free=free), smooth)
-            assert few.free.shape[0] == 3 * (1 + few.nt) + 4 + 3 + 1
+            assert few.free.shape[0] == 3 * (1 + few.nt) + 4 + 3 * tangents + 1
             return choice.every(few, solve(few).x)
 
         x, change = jax.jvp(answer, (shuffled.free,), (jnp.asarray(df[rows]),))

@@ -41,9 +41,9 @@ class Selection:
 
     @functools.cached_property
     def followers(self) -> tuple[int, int]:
-        """Number of bounded rows of contacts with friction against turning, of the few and of all."""
+        """Number of laws of friction against turning, of the few contacts and of all."""
         few, named = self.mechanism.presence.named.of_step, self.mechanism.presence.named
-        return len(turning_friction.followed(few)), len(turning_friction.followed(named))
+        return turning_friction.laws(few), turning_friction.laws(named)
 
     def promises(self) -> dict[str, Any]:
         """Arguments of the system, for all contacts or for the few."""
@@ -79,15 +79,15 @@ class Selection:
         return jnp.concatenate(found)
 
     def rows(self, p: PyTree) -> tuple[Array, Array, Array]:
-        """Bounded row, among those that follow contacts, in each place; mask of the places with a row;
-        place of each row, the number of places for a row without one.
+        """Law of friction against turning in each place; mask of the places with a law; place of each law,
+        the number of places for a law without one.
         """
         named, few = self.mechanism.presence.named, self.followers[0]
-        order = turning_friction.order_of_rows(named)
+        order = turning_friction.order_of(named, [len(keys) for keys in named.turning])
         numbers = np.arange(self.followers[1]) if order is None else np.argsort(order)
         which, used, places, first, place = [], [], [], 0, 0
         for (piece, standing, choice), keys in zip(self._pieces(p), named.turning, strict=True):
-            each = turning_friction.rows_of_contact(named, keys)
+            each = len(keys)
             own = numbers[first : first + each * len(standing)]
             first += len(own)
             if choice is None:

@@ -3,13 +3,13 @@
 With the angular velocity ``w`` of the first body against that of the second, the normal ``n`` and the
 tangents ``t1, t2`` of a contact, and its normal force ``lambda_N``::
 
-    |m_n| <= mu_s lambda_N,   m_n  = -mu_s lambda_N sign(w . n)      where w . n  is not zero
-    |m_ti| <= mu_r lambda_N,  m_ti = -mu_r lambda_N sign(w . t_i)    where w . t_i is not zero
+    |m_n| <= mu_s lambda_N,   m_n = -mu_s lambda_N sign(w . n)    where w . n is not zero
+    |m_t| <= mu_r lambda_N,   m_t = -mu_r lambda_N w_t / |w_t|    where w_t = (w . t1, w . t2) is not zero
 
 and the same for impulses. The coefficients are lengths [m]. The moments are bounded rows (`System.drag`)
-whose bound follows the normal force of a contact (`System.drag_contact`). Each row has a bound of its own,
-so that the solver, its certificate and its derivatives are those of dry friction. In the plane only the row
-of rolling exists.
+whose bound follows the normal force of a contact (`System.drag_contact`): spinning is one row, the two of
+rolling share a disc (`System.drag_discs`), so that a ball rolls alike in all directions. In the plane only
+one row of rolling exists.
 """
 
 from __future__ import annotations
@@ -114,14 +114,21 @@ def row_names(parts: Sequence[Part], dimension: int) -> tuple[str, ...]:
     )
 
 
-def followed(named: NamedContacts, others: int = 0) -> tuple[int, ...]:
+def followed(named: NamedContacts, others: int = 0) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Number of the contact that bounds each bounded row, after ``others`` rows with a bound of their own
-    (-1); () without friction against turning.
+    (-1), and numbers of the rows that share a disc with the next one; () without friction against turning.
     """
-    found = []
+    found: list[tuple[int, int]] = []
     for own, keys in zip(named.numbers, named.turning, strict=True):
-        found += [int(k) for k in own for _ in _ways(named, keys)]
-    return (*(-1 for _ in range(others)), *sorted(found)) if found else ()
+        found += [(int(k), axis) for k in own for _, axis in _ways(named, keys)]
+    found.sort()
+    discs = tuple(others + k for k, (_, axis) in enumerate(found) if axis == 1)
+    return (*(-1 for _ in range(others)), *(k for k, _ in found)) if found else (), discs
+
+
+def laws(named: NamedContacts) -> int:
+    """Number of laws: one for every coefficient of every contact."""
+    return sum(n * len(keys) for n, keys in zip(named.rows, named.turning, strict=True))
 
 
 def bounds(named: NamedContacts, p: PyTree) -> Array:
@@ -164,11 +171,6 @@ def rates(scene: Scene, named: NamedContacts, p: PyTree) -> Array:
     return _in_order(named, [x.T.reshape(-1) for x in found])
 
 
-def rows_of_contact(named: NamedContacts, keys: Sequence[str]) -> int:
-    """Number of bounded rows of a contact with these coefficients."""
-    return len(_ways(named, keys))
-
-
 def _ways(named: NamedContacts, keys: Sequence[str]) -> list[tuple[str, int]]:
     """Coefficient and axis of each row of a contact with these coefficients."""
     return [(key, axis) for key, axis, _ in WAYS[named.dimension] if key in keys]
@@ -183,17 +185,22 @@ def _axes(named: NamedContacts, meeting: Meeting, n: int, keys: Sequence[str]) -
 def _in_order(named: NamedContacts, found: list[Array]) -> Array:
     """Values of the rows (..., n), given piece by piece, in the order of the rows."""
     x = found[0] if len(found) == 1 else jnp.concatenate(found, axis=-1)
-    places = order_of_rows(named)
+    places = _order_of_rows(named)
     return x if places is None else jnp.moveaxis(taken(jnp.moveaxis(x, -1, 0), places), 0, -1)
 
 
-def order_of_rows(named: NamedContacts) -> np.ndarray | None:
-    """Index of each row in the concatenated pieces; None if the order is the same."""
+def _order_of_rows(named: NamedContacts) -> np.ndarray | None:
+    """`order_of` the rows."""
+    return order_of(named, [len(_ways(named, keys)) for keys in named.turning])
+
+
+def order_of(named: NamedContacts, each: Sequence[int]) -> np.ndarray | None:
+    """Index, in the concatenated pieces, of each of the features of which the contacts of a piece have
+    ``each``; None if the order is the same.
+    """
     if named.order is None:
         return None
-    contacts = []
-    for own, keys in zip(named.numbers, named.turning, strict=True):
-        contacts.append(np.repeat(own, len(_ways(named, keys))))
+    contacts = [np.repeat(own, n) for own, n in zip(named.numbers, each, strict=True)]
     return np.argsort(np.concatenate(contacts), kind="stable")
 
 
@@ -207,7 +214,7 @@ def pushes(scene: Scene, named: NamedContacts, meetings: list[Meeting], moments:
         ends += [pair for pair in both for _ in range(many)]
         if keys and scene.dimension == 3:
             axes.append(_axes(named, x, n, keys).reshape(3, -1))
-    places = order_of_rows(named)
+    places = _order_of_rows(named)
     along = None if scene.dimension == 2 else _in_order(named, axes)
     for k in range(len(ends)):
         first, second = ends[k if places is None else int(places[k])]

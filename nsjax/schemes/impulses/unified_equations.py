@@ -232,9 +232,11 @@ class UnifiedEquations:
         one = self.system.law(d.params).given(nc, d.dt) if nc else None
         if one is None or not self.position:
             return one
-        on = np.concatenate([one.on, np.zeros(nc, bool)])
+        normal = jnp.concatenate([one.normal, jnp.zeros(nc)])
         leads = one.leads + (-1,) * nc if one.leads else ()
-        return GivenNormals(on=on, normal=jnp.concatenate([one.normal, jnp.zeros(nc)]), leads=leads)
+        return dataclasses.replace(
+            one, on=np.concatenate([one.on, np.zeros(nc, bool)]), normal=normal, leads=leads
+        )
 
     def smooth(self, d: Any) -> np.ndarray:
         """Laws (bool) without friction: those of contacts without friction, and all position laws."""

@@ -293,7 +293,7 @@ class StageEquations:
         if one is None:
             return None
         on, normal = np.concatenate([one.on] * self.stages), jnp.concatenate([one.normal] * self.stages)
-        return GivenNormals(on=on, normal=normal)
+        return dataclasses.replace(one, on=on, normal=normal)
 
     def smooth(self, data: Any) -> np.ndarray:
         """Contacts of all stages without friction."""

@@ -118,4 +118,6 @@ def _least(x: Tangent, known: Array) -> Array:
     border, known = border / own[:, None], known / own
     if x.way is None:
         return dependent_answer(border, holds, known, x.weight)
-    return turned_answer(border, holds, known, x.way, x.first, x.weight)
+    rows = jnp.pad(x.way[:, None], [(0, 0), (1, 1), (0, 0)]).reshape(-1, 2)
+    way = jnp.pad(rows, [(x.first, holds.shape[0] - x.first - len(rows)), (0, 0)])
+    return turned_answer(border, holds, known, way, x.weight)
