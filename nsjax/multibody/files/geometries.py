@@ -135,7 +135,7 @@ def pairs(source: Source) -> Iterator[tuple[int, int, Friction]]:
     for pair in itertools.combinations(range(model.ngeom), 2):
         if pair in given:
             k = given[pair]
-            yield *pair, _law(source, int(model.pair_dim[k]), model.pair_friction[k][[0, 2, 3]])
+            yield *pair, _law(source, int(model.pair_dim[k]), model.pair_friction[k])
         elif _may_meet(source, *pair):
             yield *pair, _friction(source, *pair)
 
@@ -147,7 +147,8 @@ def _friction(source: Source, one: int, other: int) -> Friction:
     if first != second:
         chosen = [one if first > second else other]
     dimension = max(int(model.geom_condim[g]) for g in chosen)
-    return _law(source, dimension, np.max([model.geom_friction[g] for g in chosen], axis=0))
+    own = np.max([model.geom_friction[g] for g in chosen], axis=0)
+    return _law(source, dimension, own[[0, 0, 1, 2, 2]])
 
 
 def _law(source: Source, dimension: int, own: np.ndarray) -> Friction:
@@ -156,16 +157,36 @@ def _law(source: Source, dimension: int, own: np.ndarray) -> Friction:
     Args:
         source: the model file; if it overrides the coefficients of all contacts, these are used.
         dimension: 1: frictionless; 3: sliding; 4: also torsional; 6: also rolling friction.
-        own: sliding, torsional and rolling coefficients (3,) of the pair.
+        own: coefficients (5,) of the pair: two sliding ones, a torsional and two rolling ones. The second
+            ones, for the second direction, are left out: see `uneven`.
     """
     if dimension == 1:
         return None
-    override, option = int(source.mujoco.mjtEnableBit.mjENBL_OVERRIDE), source.model.opt
-    given = option.o_friction[[0, 2, 3]] if int(option.enableflags) & override else own
-    sliding, torsional, rolling = (float(x) for x in given)
+    sliding, _, torsional, rolling, _ = (float(x) for x in _coefficients(source, own))
     if dimension == 3:
         return sliding
     return sliding, torsional, rolling if dimension == 6 else 0.0
+
+
+def _coefficients(source: Source, own: np.ndarray) -> np.ndarray:
+    """Coefficients (5,) of a pair: its own, or those with which the file overrides all."""
+    override, option = int(source.mujoco.mjtEnableBit.mjENBL_OVERRIDE), source.model.opt
+    return np.asarray(option.o_friction if int(option.enableflags) & override else own)
+
+
+def uneven(source: Source) -> Iterator[tuple[str, str]]:
+    """Pairs whose friction depends on the direction, which is left out, as ``(what, who)``."""
+    model = source.model
+    if source.friction is not None or not source.own_friction:
+        return
+    for k in range(model.npair):
+        first, second, _, roll, other = (float(x) for x in _coefficients(source, model.pair_friction[k]))
+        ends, sizes = (int(model.pair_geom1[k]), int(model.pair_geom2[k])), int(model.pair_dim[k])
+        who = " - ".join(source.names["geom", g] for g in ends)
+        for kind, least, one, two in (("", 3, first, second), (" of rolling", 6, roll, other)):
+            if sizes >= least and one != two:
+                every = f"{one:g} in one direction, {two:g} in the other, is {one:g} in all"
+                yield f"friction{kind} of {every}", who
 
 
 def _may_meet(source: Source, one: int, other: int) -> bool:

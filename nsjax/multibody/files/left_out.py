@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from nsjax.multibody.files.actuators import acting_on
-from nsjax.multibody.files.geometries import pairs
+from nsjax.multibody.files.geometries import pairs, uneven
 from nsjax.multibody.files.source import SWITCHES, Source, gathered, listed
 from nsjax.multibody.files.thrusters import thrusts
 from nsjax.multibody.files.tree import BALL, FREE
@@ -96,6 +96,7 @@ def _of_contacts(source: Source) -> Iterator[str]:
     model, met = source.model, list(pairs(source))
     if not met:
         return
+    yield from gathered(uneven(source))
     used = sorted({g for one, other, _ in met for g in (one, other)})
     softened = [
         source.names["geom", g]

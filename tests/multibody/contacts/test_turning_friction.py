@@ -284,8 +284,33 @@ RULES = """<mujoco><option>{option}</option><worldbody>
 <body name="ball" pos="0 0 0.1"><freejoint/><geom name="ball" size="0.1" mass="1" condim="{other}"
  friction="0.7 0.01 0.004" priority="{second}"/></body></worldbody>{more}</mujoco>"""
 PAIR = (
-    '<contact><pair geom1="ground" geom2="ball" condim="{}" friction="0.6 0.5 0.02 0.003 0.003"/></contact>'
+    '<contact><pair geom1="ground" geom2="ball" condim="{}" friction="0.6 0.6 0.02 0.003 0.003"/></contact>'
 )
+
+
+UNEVEN = """<mujoco>{}<worldbody><geom name="floor" type="plane" size="1 1 1"/><body name="crate"
+ pos="0 0 0.1"><freejoint/><geom name="box" type="box" size="0.1 0.1 0.1" mass="1"/></body></worldbody>
+ <contact><pair geom1="floor" geom2="box" friction="{}" condim="{}"/></contact></mujoco>"""
+OVERRIDE = '<option o_friction="0.8 0.3 0.005 1e-4 2e-4"><flag override="enable"/></option>'
+
+
+@pytest.mark.parametrize(("override", "friction", "sizes", "asked", "wanted"), [
+    ("", "0.8 0.05 0.005 1e-4 1e-4", 3, None, ("friction of 0.8 in one direction, 0.05 in the other",)),
+    ("", "0.8 0.8 0.005 1e-4 2e-4", 6, None, ("friction of rolling of 0.0001 in one direction, 0.0002",)),
+    ("", "0.8 0.5 0.005 1e-4 2e-4", 6, None, ("friction of 0.8", "friction of rolling of 0.0001")),
+    ("", "0.8 0.8 0.005 1e-4 2e-4", 4, None, ()), ("", "0.8 0.05 0.005 1e-4 2e-4", 1, None, ()),
+    ("", "0.8 0.05 0.005 1e-4 2e-4", 6, 0.5, ()), ("", "0.8 0.8 0.005 1e-4 1e-4", 6, None, ()),
+    (OVERRIDE, "1 1 0.005 1e-4 1e-4", 3, None, ("friction of 0.8 in one direction, 0.3 in the other",)),
+])  # fmt: skip
+@pytest.mark.filterwarnings("ignore::nsjax.multibody.LeftOutWarning")
+def test_friction_by_direction_is_named(override, friction, sizes, asked, wanted) -> None:
+    """A file's coefficients for the second direction are not read, and it says so."""
+    pytest.importorskip("mujoco")
+    model = read_mjcf(UNEVEN.format(override, friction, sizes), friction=asked)
+    assert len(model.left_out) == len(wanted), model.left_out
+    for said, start in zip(model.left_out, wanted, strict=True):
+        assert said.startswith(start)
+        assert said.endswith(" in all: floor - box")
 
 
 @pytest.mark.parametrize(("given", "wanted"), [
