@@ -50,20 +50,18 @@ def on_constraints(system: System, params: PyTree, state: State) -> State:
 
     def live_step(x: tuple[Array, Array], data: Any) -> Callable[[Any], tuple[Array, Array]]:
         t, p, q, _ = data
-        known = positioned(system)
-        rows, both = (
-            gap_rows(y, "constraint", t, q, ready(t, q, p)).jacobian() if y.nb else None
-            for y in (known, system)
-        )
-        back, slow = (
-            None if y is None else free[:, None] * jnp.linalg.pinv(y * free, rtol=1e-10)
-            for y, free in ((rows, free_q), (both, free_v))
-        )
+
+        def back(of: System, free: np.ndarray) -> Array:
+            rows = gap_rows(of, "constraint", t, q, ready(t, q, p)).jacobian()
+            return free[:, None] * jnp.linalg.pinv(rows * free, rtol=1e-10)
+
+        slow, known = back(system, free_v), positioned(system)
+        near = back(known, free_q) if known.nb else jnp.zeros((system.nv, 0))
 
         def step(data: Any) -> tuple[Array, Array]:
             t, p, q, v = data
-            if back is not None:
-                q = system.retract(q, rest - back @ system.constraint(t, q, ready(t, q, p)))
+            if system.constraint is not None:
+                q = system.retract(q, rest - near @ system.constraint(t, q, ready(t, q, p)))
             rates = gap_rows(system, "constraint", t, q, ready(t, q, p))
             return q, v - slow @ rates.rate(v)
 

@@ -14,6 +14,11 @@ from nsjax.core.keys import Key
 from nsjax.types import PyTree
 
 
+def _beyond(key: Key, nv: int) -> bool:
+    """Whether a key names a velocity (or an increment) after the first ``nv``."""
+    return key.path[1] in ("v", "xi") and key.index is not None and key.index >= nv
+
+
 def replaced(problem: Any, numbers: Any, named: Mapping[str, Any]) -> dict[str, PyTree]:
     """``params`` and ``state`` of a problem with other numbers, for `Problem.replace`."""
     base, given = {"params": problem.params, "state": problem.state}, all_changes(numbers, named)
@@ -52,10 +57,10 @@ def restarted(
         }
 
     own = [
-        dataclasses.replace(x, path=("params", *x.path[2:]))
-        if x.path[:2] == ("params", "model") else x
-        for x in keys if x.path[0] != "params" or x.path[1:2] in ((), ("model",))
-    ]  # fmt: skip
+        dataclasses.replace(x, path=("params", *x.path[2:])) if x.path[:2] == ("params", "model") else x
+        for x in keys
+        if x.path[1:2] in ((), ("model",)) or (x.path[0] == "state" and not _beyond(x, nv))
+    ]
     found = restarted(inputs.system, inside(before), inside(after), own)["state"]
     if found.q is state.q:
         return after

@@ -354,10 +354,10 @@ def _fits(objective: Objective, x: np.ndarray) -> tuple[Fit, ...]:
 def _fitted(objective: Objective, x: np.ndarray) -> Problem:
     """The problem with the estimated parameters and, for a single recording, its estimated start."""
     plan, state = objective.plan, objective.plan.problem.state
-    tracks, still = plan.common.tracks, np.zeros(plan.problem.system.nv)
-    time, start, roots = state.t, InitialState(q=state.q, v=state.v, xi=still), ("params",)
+    still: Any = np.zeros(plan.problem.system.nv)
+    begun: Any = state.t, InitialState(q=state.q, v=state.v, xi=still)
     if plan.fitted == 1:
-        time, start = jax.tree.map(lambda a: a[0], (tracks.time, tracks.start))
-        roots = ("params", "state")
-    params, state = with_numbers(plan.program, plan.common.params, time, start, x, roots)
+        begun = jax.tree.map(lambda a: a[0], (plan.common.tracks.time, plan.common.tracks.start))
+    roots = ("params", "state") if plan.fitted == 1 else ("params",)
+    params, state = with_numbers(plan.program, plan.common.params, *begun, x, roots)
     return dataclasses.replace(plan.problem, **jax.tree.map(np.asarray, {"params": params, "state": state}))

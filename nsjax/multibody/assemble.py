@@ -146,12 +146,12 @@ def assembled(parts: tuple[Part, ...], gravity: Any, coordinates: str, begin: St
     if coordinates == "joint":
         _check_armatures(parts, tree)
         _tell_turns(parts, tree)
-        return _problem(tree, dropped, params, q, v, kept_start(tree, begin))
+        return _problem(tree, dropped, params, q, v, kept_start(tree, begin, dropped, False))
     made = _mechanism(parts, absolute_topology(parts, dimension))
     _check_masses(parts)
     _check_armatures(parts, made)
     q, v = poses(tree, params, q, v, made.tree.names, made.topology.counted)
-    return _problem(made, dropped, params, q, v, kept_start(tree, begin, made))
+    return _problem(made, dropped, params, q, v, kept_start(tree, begin, dropped, True))
 
 
 def _problem(

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, State, System
-from nsjax.core.checks import CONSTRAINT_TOLERANCE, without_values
+from nsjax.core.checks import CONSTRAINT_TOLERANCE, RATE_TOLERANCE, without_values
 from nsjax.core.inputs import depends
 from nsjax.core.keys import Key, child, put
 from nsjax.math import rotations
@@ -33,6 +33,10 @@ from nsjax.types import Array, PyTree
 SHORT = 0.1
 """Largest change of a coordinate in a Newton step from the old start [m, rad]."""
 
+READ = 1e-3
+"""Largest opening of joints at which joint coordinates are read from poses [m, rad]: runs may drift by a
+tenth of it, and a search that fails is off by far more."""
+
 START = (("state",), ("state", "q"), ("state", "xi"), ("state", "v"))
 """Keys of the start, which stays as it is given where it is given as a whole; ``xi`` are increments of the
 position."""
@@ -47,11 +51,13 @@ class KeptStart:
             rows: joint coordinates, or those of a mechanism with beams.
         open_position, open_rate: (nv,) whether the position, and whether the velocity, follows from the
             constraints.
+        needed: numbers of independent constraint rows on positions, and on velocities.
     """
 
     tree: Mechanism
     open_position: tuple[bool, ...]
     open_rate: tuple[bool, ...]
+    needed: tuple[int, int]
 
     def restarted(
         self, made: Mechanism, before: dict[str, PyTree], after: dict[str, PyTree], keys: Sequence[Key]
@@ -83,10 +89,9 @@ class KeptStart:
         numbers = jax.tree.map(lambda x: jnp.asarray(x, float), (before["params"], after["params"], state))
         q, v, fits = _closed_again(self.tree, made, ways, *numbers)
         if traced:
-            return dataclasses.replace(
-                state, **{k: jnp.where(fits, x, jnp.nan) for k, x in (("q", q), ("v", v))}
-            )
-        return dataclasses.replace(state, q=np.asarray(q), v=np.asarray(v)) if fits else state
+            q, v = jnp.where(fits, q, jnp.nan), jnp.where(fits, v, jnp.nan)
+        moved: dict[str, Any] = {k: x if traced else np.asarray(x) for k, x in (("q", q), ("v", v))}
+        return dataclasses.replace(state, **moved) if traced or fits else state
 
     def open_directions(self, made: Mechanism) -> tuple[np.ndarray, np.ndarray]:
         """Directions (nv,) in which constraints move position and velocity of a start, 1 or 0; in absolute
@@ -101,7 +106,7 @@ class KeptStart:
         just been given are kept, too; where the constraints then cannot be fulfilled, they are kept in
         place of those that the start gave. Where nothing is left, all coordinates move, but no beams.
         """
-        rows, free = self.tree.rows, np.asarray(self.open_rate if level else self.open_position)
+        free = np.asarray(self.open_rate if level else self.open_position)
         changed = np.zeros(len(free), bool)
         for key in keys:
             if key.path[1] in ("v", "xi"):
@@ -110,10 +115,9 @@ class KeptStart:
                 if link.q <= key.index < link.entries.stop:  # type: ignore[operator]
                     turns = link.turn_at is not None
                     changed[link.rates if turns else link.v + key.index - link.q] = True  # type: ignore[operator]
-        needed = len(rows.apart[0]) + level * len(rows.apart[1])
         ways = [free & ~changed, ~changed, np.ones(len(free), bool)]
         last = 0 if made.topology.all_of("beam") else 2
-        return next(x for k, x in enumerate(ways) if x.sum() >= needed or k == last)
+        return next(x for k, x in enumerate(ways) if x.sum() >= self.needed[level] or k == last)
 
     def _moves(self, made: Mechanism, base: dict[str, PyTree], key: Key) -> bool:
         """Whether a changed number moves the start."""
@@ -127,8 +131,10 @@ class KeptStart:
 @functools.lru_cache(maxsize=1024)
 def _enters(tree: Mechanism, made: Mechanism, path: tuple[str, ...], structure: Any, shapes: Any) -> bool:
     """Whether constraints, or the poses of bodies from joint coordinates, depend on a number."""
-    nq, nv = tree.topology.sizes
-    state = State(t=np.zeros(()), q=np.zeros(nq), v=np.zeros(nv))
+    zeros: dict[str, Any] = {"t": np.zeros(())} | {
+        k: np.zeros(n) for k, n in zip("qv", tree.topology.sizes, strict=True)
+    }
+    state = State(**zeros)
     base = {"params": jax.tree.unflatten(structure, [np.zeros(x) for x in shapes]), "state": state}
     node: Any = base
     for name in path:
@@ -155,19 +161,22 @@ def _closed_again(
     """
     t, q, v = state.t, state.q, state.v
     read, names = tree.topology != made.topology, (getattr(made.tree, "names", ()), made.topology.counted)
+    fits = jnp.asarray(True)
     if read:
-        q, v = Reading(tree, made).coordinates(before, q, v)
+        q, v, apart = Reading(tree, made).coordinates(before, q, v)
+        fits = jnp.max(jnp.abs(apart)) <= READ
         counts = poses(tree, before, q, v, *names)[0]
-    left = jnp.zeros(1)
     if tree.rows.apart[0]:
         q, left = root(Closure(tree), (t, p), q, 1.0 * np.asarray(ways[0]), SHORT)
+        fits &= jnp.max(jnp.abs(left)) <= CONSTRAINT_TOLERANCE
     if tree.rows.names:
-        v, _ = closing_rates(tree, t, p, q, v, np.diag(1.0 * np.asarray(ways[1])))
+        v, miss = closing_rates(tree, t, p, q, v, np.diag(1.0 * np.asarray(ways[1])))
+        fits &= jnp.max(jnp.abs(miss)) <= RATE_TOLERANCE * (1.0 + jnp.max(jnp.abs(v)))
     if read:
         q, v = poses(tree, p, q, v, *names)
         k = q.shape[0] - ENTRIES * len(made.topology.counted)
         q = jnp.concatenate([q[:k], state.q[k:] + (q - counts)[k:]])
-    return q, v, jnp.max(jnp.abs(left)) <= CONSTRAINT_TOLERANCE
+    return q, v, fits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,18 +199,18 @@ class Reading:
         own, given = self.tree.scene(t, q, None, p), self.bodies.scene(t, data[1], None, p)
         return jnp.concatenate([y for x in self.tree.topology.links for y in _apart(x, own, given, p)])
 
-    def coordinates(self, p: PyTree, q: Array, v: Array) -> tuple[Array, Array]:
-        """Position and velocity of the tree from those of the bodies."""
+    def coordinates(self, p: PyTree, q: Array, v: Array) -> tuple[Array, Array, Array]:
+        """Position and velocity of the tree from those of the bodies, and the differences that are left."""
         nv, far = self.tree.topology.sizes[1], 1e3 * LARGEST
         none = given_coordinates(self.tree, {}, "start")[0]
-        found, _ = root(self, (p, q), jnp.asarray(none), np.ones(nv), far)
+        found, apart = root(self, (p, q), jnp.asarray(none), np.ones(nv), far)
         names = self.bodies.tree.names
 
         def rates(v: Array) -> Array:
             made: Array = poses(self.tree, p, found, v, names, ())[1]
             return made
 
-        return found, jnp.linalg.pinv(jax.jacfwd(rates)(jnp.zeros(nv))) @ v
+        return found, jnp.linalg.pinv(jax.jacfwd(rates)(jnp.zeros(nv))) @ v, apart
 
 
 def _apart(link: Link, own: Scene, given: Scene, p: PyTree) -> list[Array]:
@@ -222,22 +231,27 @@ def _apart(link: Link, own: Scene, given: Scene, p: PyTree) -> list[Array]:
     return [place - wanted, twist]
 
 
-def kept_start(tree: Mechanism, begin: StartArguments, made: Mechanism | None = None) -> KeptStart | None:
+def kept_start(
+    tree: Mechanism, begin: StartArguments, dropped: Sequence[str], absolute: bool
+) -> KeptStart | None:
     """What the start of a mechanism keeps; None where no number moves it.
 
     Args:
         tree: the mechanism in joint coordinates.
         begin: given coordinates.
-        made: the mechanism in absolute coordinates; None: in joint coordinates.
+        dropped: names of its redundant constraint rows.
+        absolute: whether it is made in absolute coordinates.
     """
-    if not tree.rows.names and made is None:
+    if not tree.rows.names and not absolute:
         return None
     _, _, held, driven = given_coordinates(tree, begin.start if begin.near is None else {}, "start")
     for name in tree.presence.motions:  # they follow their motion
         link = tree.topology.link_of_joint.get(name)
         if link is not None:
             held[link.rates] = driven[link.rates] = False
-    return KeptStart(tree, tuple(map(bool, ~held)), tuple(map(bool, ~driven)))
+    present = [x for x in tree.rows.names if x not in dropped]
+    needed = len([x for x in present if x not in tree.rows.rates]), len(present)
+    return KeptStart(tree, tuple(map(bool, ~held)), tuple(map(bool, ~driven)), needed)
 
 
 def kept_beams(made: Mechanism, start: Mapping[str, Any]) -> KeptStart | None:
@@ -247,4 +261,5 @@ def kept_beams(made: Mechanism, start: Mapping[str, Any]) -> KeptStart | None:
     free = np.zeros(made.topology.sizes[1], bool)
     for link in made.topology.links:
         free[link.rates] = made.topology.of[link.body].kind == "body" and link.body not in start
-    return KeptStart(made, tuple(map(bool, free)), (True,) * len(free))
+    rows = made.rows.apart
+    return KeptStart(made, tuple(map(bool, free)), (True,) * len(free), (len(rows[0]), sum(map(len, rows))))
