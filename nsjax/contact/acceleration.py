@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.criteria import DEFAULT, Criteria
+from nsjax.contact.events import frozen
+from nsjax.contact.friction_decisions import sliding, sticking
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.row_choice import chosen_rows, smooth_contacts
 from nsjax.contact.solvers import SolverSettings
 from nsjax.core.operators import Rows
 from nsjax.core.step import SystemState
 from nsjax.linalg import matvec
+from nsjax.math import norm
 from nsjax.types import Array, record
 
 
@@ -47,13 +52,28 @@ def consistent_forces(
         rule: decides which of them slide; None: tangential velocities and the default criteria.
         push: (nv,) further generalised forces.
 
+    Limits: where friction is above the jamming limit no forces may fulfil the laws; see `lasting_forces`.
+
     Source: [R&S (25)] with the constraint forces that it omits.
     """
+    return lasting_forces(at, resting, settings, rule, push)[:2]
+
+
+def lasting_forces(
+    at: SystemState, resting: Array, settings: SolverSettings, rule: SlidingRule | None = None,
+    push: Array | None = None, dt: Array | None = None,
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    """`consistent_forces` for a step of length ``dt`` [s], contacts (nc,) bool that no force holds through
+    it, and those of them that no force holds at all. If there are any, all row forces are zero.
+
+    Arguments as in `consistent_forces`; without ``dt`` no contact is looked at.
+    """
     system, inertia, force = at.system, at.inertia(), at.force()
+    blows = jams = jnp.zeros(system.nc, bool)
     if push is not None:
         force = force + push
     if not system.nc and not system.nb:
-        return inertia.solve(force[:, None])[:, 0], jnp.zeros(0)
+        return inertia.solve(force[:, None])[:, 0], jnp.zeros(0), blows, jams
     rows = at.rows()
     drift, turning = rows.apart(at.drift())
     if rows.joints is None:
@@ -65,41 +85,81 @@ def consistent_forces(
         law = system.law(at.params)
         friction, given = law.friction_of(system.nc), law.given(system.nc, 1.0)
         smooth = smooth_contacts(system, law.loads)
-    problem = ContactProblem(
+    rates = matvec(rows.wt, free) + drift
+    whole = ContactProblem(
         nc=system.nc,
         nt=system.nt,
         nb=system.nb - system.inside,
         delassus=rows.delassus(response),
-        free=_with_sliding(at, rows, matvec(rows.wt, free) + drift, rule or SlidingRule()),
+        free=rates,
         friction=friction,
         mask=resting,
         given=given,
     )
-    problem, own = chosen_rows(problem, smooth)
+    rubs, slide = system.nc > 0 and system.nt > 0, None
+    if rubs:
+        slide = _sliding(at, rows, rule or SlidingRule())
+        whole = dataclasses.replace(whole, free=_with_sliding(whole, *slide))
+    problem, own = chosen_rows(whole, smooth)
     x = own.every(problem, settings.solve(problem).x)
+    if slide is not None and dt is not None:
+        blows, jams = frozen(_blows(whole, rates, x, slide, dt, (rule or SlidingRule()).criteria))
+        x = jnp.where(jnp.any(blows), 0.0, x)
     a = free + matvec(response, x)
     if rows.joints is not None:
         hold = hold + inertia.constrained(matvec(rows.wt.T, x), jnp.zeros_like(hold))[1]
         x = rows.whole(x, hold)
-    return a, x
+    return a, x, blows, jams
 
 
-def _with_sliding(at: SystemState, rows: Rows, free: Array, rule: SlidingRule) -> Array:
+def _blows(
+    problem: ContactProblem, rates: Array, x: Array, slide: tuple[Array, Array], dt: Array,
+    criteria: Criteria,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Sliding contacts (nc,) bool that the forces ``x`` (rows,) do not hold through a step, and those of
+    them that no force holds.
+
+    Friction above the jamming limit (Painleve's paradox) presses the contact down the more, the larger the
+    normal force is. No force then holds a contact that is pressed down: of the accelerations of
+    `_with_sliding`, which are as good as infinite, only an enormous force finds an answer, and this sticks.
+    Just below the limit there is a force, so large that sliding ends at once. Either is an impact: forces
+    of any size act for any short time, until the contact sticks or slides back. It counts as one if the
+    force ends the sliding within half a step, the part in which a scheme may take it as given, and if this
+    is more of a velocity than an approach that counts as an impact (`Criteria.gate`)::
+
+        |u_T| < h / 2 |du_T/dt|,        |u_T| > gate h |a_free|
+
+    Source: [Genot & Brogliato 1999], the impact without collision.
+    """
+    u, slides = slide
+    force, free = problem.contacts(x), problem.contacts(rates)
+    after = free + problem.contacts(problem.velocity(x) - problem.free)
+    ends = jnp.sum(u * (u + 0.5 * dt * after[:, 1:]), axis=1) < 0.0
+    large = norm(u) > criteria.gate * dt * norm(free)
+    rubs = slides & problem.mask & (force[:, 0] > 0.0) & (problem.friction > 0.0)
+    if problem.given is not None:
+        rubs = rubs & ~jnp.asarray(problem.given.on)
+    jams = rubs & sticking(force, problem.friction)
+    return jams | (rubs & ends & large), jams
+
+
+def _sliding(at: SystemState, rows: Rows, rule: SlidingRule) -> tuple[Array, Array]:
+    """Tangential velocities (nc, nt) that decide, and the contacts (nc,) bool that slide."""
+    system, v = at.system, at.v
+    d, count = 1 + system.nt, system.nc * (1 + system.nt)
+    u = rows.rate(v)[:count].reshape(system.nc, d)[:, 1:] if rule.slide is None else rule.slide
+    slides = sliding(rule.criteria, u, v)
+    return u, slides if rule.stuck is None else slides & ~rule.stuck
+
+
+def _with_sliding(problem: ContactProblem, u: Array, slides: Array) -> Array:
     """Free accelerations (rows,) with a large value along the velocity in the tangential rows of sliding
     contacts, so that the law chooses slip in this direction whatever the accelerations are.
     """
-    system, v = at.system, at.v
-    if not system.nc or not system.nt:
-        return free
-    d, count = 1 + system.nt, system.nc * (1 + system.nt)
-    u = rows.rate(v)[:count].reshape(system.nc, d)[:, 1:] if rule.slide is None else rule.slide
-    block = free[:count].reshape(system.nc, d)
+    block = problem.contacts(problem.free)
     speed = jnp.max(jnp.abs(u), axis=1, keepdims=True)
-    scale = 1e6 * (1.0 + jnp.max(jnp.abs(free)))
+    scale = 1e6 * (1.0 + jnp.max(jnp.abs(problem.free)))
     safe = jnp.where(speed > 0.0, speed, 1.0)
-    slides = speed > rule.criteria.slide * (1.0 + jnp.max(jnp.abs(v)))
-    if rule.stuck is not None:
-        slides = slides & ~rule.stuck[:, None]
-    tangent = jnp.where(slides, scale * u / safe, block[:, 1:])
+    tangent = jnp.where(slides[:, None], scale * u / safe, block[:, 1:])
     block = jnp.concatenate([block[:, :1], tangent], axis=1)
-    return jnp.concatenate([block.reshape(-1), free[count:]])
+    return problem.stack(block, problem.bilateral(problem.free))

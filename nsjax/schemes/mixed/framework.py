@@ -15,8 +15,9 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from nsjax import notes
 from nsjax.contact import events
-from nsjax.contact.acceleration import SlidingRule, consistent_forces
+from nsjax.contact.acceleration import consistent_forces
 from nsjax.contact.criteria import Criteria, criteria_of
 from nsjax.contact.events import Touch
 from nsjax.core.branches import branch
@@ -24,7 +25,6 @@ from nsjax.core.operators import row_forces, touching
 from nsjax.core.scheme import Accelerations, Carry, Output, Scheme
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System
-from nsjax.schemes.at_events import touch_at_start
 from nsjax.schemes.books import contact_event, step_status
 from nsjax.schemes.choices import FORMS, checked_criteria, choose, choose_tangent, within
 from nsjax.schemes.mixed.base_step import (
@@ -41,6 +41,7 @@ from nsjax.schemes.mixed.base_step import (
 )
 from nsjax.schemes.mixed.impact import end_with_impact, resting_contacts, through_reversal
 from nsjax.schemes.mixed.in_modes import EXPLICIT
+from nsjax.schemes.mixed.renewal import recomputes, remembering, renewed, stopping
 from nsjax.schemes.mixed.stiff_steps import base_step
 from nsjax.types import Array, PyTree, record
 
@@ -189,24 +190,19 @@ def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, sta
         dt=jnp.ones(()),
     )  # fmt: skip
     at = step.start
-    closed = _closed(step, at)
+    closed = resting = _closed(step, at)
     if system.nc:
         # a closed contact that approaches at the start counts as open, so that the first step has an impact
         rates = events.gap_rates(at)
-        closed = closed & ((rates >= 0.0) | events.at_rest(criteria_of(scheme), rates, at.v))
-    resting = resting_contacts(step, at, closed)
-    closed = resting if scheme.options.leaving_is_open else closed
-    touch = events.no_touch(system)
-    if system.nc:
-        touch = touch_at_start(step, scheme.coef.tolerances.gap)
-    stale = scheme.options.consistent_initial_acceleration and _recomputes(step)
-    if stale:
-        a, force = jnp.zeros(system.nv), jnp.zeros(row_count(system))
-    elif scheme.options.consistent_initial_acceleration:
-        a, force = _acceleration(step, resting)
-    else:
+        resting = closed & events.at_rest(criteria_of(scheme), rates, at.v)
+        closed = resting | (closed & (rates >= 0.0) & (not scheme.options.leaving_is_open))
+    stale = scheme.options.consistent_initial_acceleration and system.nc > 0
+    a, force = jnp.zeros(system.nv), jnp.zeros(row_count(system))
+    if not scheme.options.consistent_initial_acceleration:
         a = at.inertia().solve(at.force()[:, None])[:, 0]
-        force = jnp.zeros(row_count(system))
+    elif not stale:
+        a, force = consistent_forces(at, resting, contact_settings(scheme))
+    touch = events.set_touching(events.no_touch(system), resting)
     # nothing is known of the sliding before the start
     touch = dataclasses.replace(touch, held=resting, slide=jnp.full_like(touch.slide, jnp.inf))
     memory = Memory(
@@ -214,36 +210,6 @@ def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, sta
         stale=jnp.asarray(stale), tangents=no_tangents(step),
     )  # fmt: skip
     return Carry(state=state, memory=memory)
-
-
-def _recomputes(step: Step) -> bool:
-    """Whether steps compute accelerations anew after a change of the persistent contacts."""
-    return step.scheme.options.acceleration_after_change == "recompute" and step.system.nc > 0
-
-
-def _renewed(step: Step) -> Step:
-    """The step with the accelerations of the persistent contacts in its memory. They are computed at the
-    start of a step, so that the same code serves the start of the run.
-    """
-    memory: Memory = step.carry.memory
-    if not _recomputes(step):
-        return step
-    kept = (memory.a, memory.force), (memory.algorithmic, memory.algorithmic_force)
-
-    def anew(_: None) -> Any:
-        found = _acceleration(step, memory.resting)
-        return found, found
-
-    (a, force), (algorithmic, behind) = branch(memory.stale, anew, lambda _: kept, None)
-    return _remembering(
-        step,
-        dataclasses.replace(memory, a=a, force=force, algorithmic=algorithmic, algorithmic_force=behind),
-    )
-
-
-def _remembering(step: Step, memory: Memory) -> Step:
-    """The step with another memory."""
-    return dataclasses.replace(step, carry=dataclasses.replace(step.carry, memory=memory))
 
 
 def _taking_part(step: Step) -> Array:
@@ -255,16 +221,10 @@ def _taking_part(step: Step) -> Array:
     """
     memory = step.carry.memory
     closed: Array = memory.closed
-    if not (step.scheme.options.laws_at_start and _recomputes(step)):
+    if not (step.scheme.options.laws_at_start and recomputes(step)):
         return closed
     unloaded = memory.resting & (split_rows(step.system, memory.force)[0] <= 0.0)
     return closed & ~(memory.stale & unloaded)
-
-
-def _acceleration(step: Step, resting: Array) -> tuple[Array, Array]:
-    """The consistent acceleration at the start on the ``resting`` contacts, and its row forces."""
-    rule = SlidingRule(criteria=criteria_of(step.scheme))
-    return consistent_forces(step.start, resting, contact_settings(step.scheme), rule)
 
 
 def _released(step: Step, gone: Array) -> Step:
@@ -282,7 +242,7 @@ def _released(step: Step, gone: Array) -> Step:
 
     a, force = without(memory.a, memory.force)
     algorithmic, behind = without(memory.algorithmic, memory.algorithmic_force)
-    return _remembering(
+    return remembering(
         step,
         dataclasses.replace(memory, a=a, force=force, algorithmic=algorithmic, algorithmic_force=behind),
     )
@@ -326,8 +286,9 @@ def _remember(step: Step, end: End, state: State, closed: Array, touch: Touch) -
     resting = resting_contacts(step, step.at(state), closed)
     closed = resting if step.scheme.options.leaving_is_open else closed
     stale = jnp.asarray(False)
-    if _recomputes(step):
+    if recomputes(step):
         stale = jnp.any(closed & ~before.closed) | jnp.any(resting != before.resting)
+        stale = stale | jnp.any(stopping(step, state, resting & before.resting))
     touch = dataclasses.replace(touch, held=resting, bounced=touch.bounced & ~resting, slide=end.slide)
     return Memory(
         a=end.a, algorithmic=end.algorithmic, force=end.force, algorithmic_force=end.algorithmic_force,
@@ -357,11 +318,11 @@ def _before_impact(step: Step) -> End:
 def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
-    step = _renewed(
+    step, jams = renewed(
         Step(scheme=scheme, system=system, params=params, constants=constants, carry=carry, dt=dt)
     )
     state, memory = step.state, step.carry.memory
-    stays = _remembering(step, dataclasses.replace(memory, closed=_taking_part(step)))
+    stays = remembering(step, dataclasses.replace(memory, closed=_taking_part(step)))
     end = _before_impact(stays)
     last = step.at(State(t=jnp.asarray(state.t) + dt, q=end.q, v=end.v))
     gap = last.gap()
@@ -371,6 +332,10 @@ def _step(
     end = _without_forces(end, new)
     found = end_with_impact(step, end, closed, load)
     after, jump, report = found.state, found.jump, found.report
+    # a contact that was open for this step alone has not struck, unless no force held it
+    unheld = jnp.where(jams, notes.JAMMED, 0)
+    let_go = carry.memory.closed & ~memory.closed
+    report = dataclasses.replace(report, impact=report.impact & (jams | ~let_go))
     kept = _remember(step, end, after, closed, report.touch)
     force = _reported_forces(step, end, after, closed, new)
     (normal, tangential, constraints), impulses = (split_rows(system, x) for x in (force, end.impulse))
@@ -388,6 +353,6 @@ def _step(
         residual=jnp.maximum(end.residual, jump.residual),
         status=step_status(ahead, after, gap, solved, jump.residual),
         contact=jump.worst,
-        notes=end.notes | report.notes | events.settling(memory.touch, kept.resting),
+        notes=end.notes | report.notes | unheld | events.settling(memory.touch, kept.resting),
     )
     return Carry(state=after, memory=kept), output

@@ -16,6 +16,7 @@ from nsjax.contact.contact_report import ContactReport, no_report
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Touch, gap_rates
 from nsjax.contact.family import Contacts, Family, Stepped
+from nsjax.contact.friction_decisions import sliding
 from nsjax.contact.sensitivity import through_events
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError
@@ -332,6 +333,15 @@ def _pushed(step: Step, r: Stepped, report: ContactReport, closing: Array, at: S
     return branch(jnp.any(unseen) & jnp.any(report.impact), open_, jnp.zeros_like, unseen)
 
 
+def _stopped(step: Step, stuck: Array) -> Array:
+    """Contacts (nc,) bool that slide at the start of a step and are ``stuck`` after it."""
+    if not step.system.nt:
+        return stuck
+    new, criteria = stuck & ~step.carry.memory.touch.stuck, criteria_of(step.scheme)
+    slid = lambda _: new & sliding(criteria, *events.frozen((step.start.slip(), step.state.v)))  # noqa: E731
+    return branch(jnp.any(new), slid, lambda _: new, None)
+
+
 def nsga_step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
@@ -350,8 +360,10 @@ def nsga_step(
     output = dataclasses.replace(
         output, constraint_force=more.lam, constraint_impulse=more.impulse + r.jump.constraints
     )
-    # tangential impulses of a step with an impact are no lasting forces, not even at other contacts
+    # tangential impulses of a step with an impact are no lasting forces, not even at other contacts; nor
+    # are those that stop a sliding contact
     last = jnp.where(jnp.any(report.impact), memory.tangential, r.jump.contacts[:, 1:])
+    last = jnp.where(_stopped(step, report.touch.stuck)[:, None], 0.0, last)
     memory = NsgaMemory(
         a=more.a, acceleration=more.acceleration, algorithmic_force=more.algorithmic_force,
         force=more.force, scale=memory.scale,
