@@ -32,6 +32,7 @@ from nsjax.core.watch import Watch, WatchLimits, begin_watch, watch_gaps
 from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
 from nsjax.nonlinear import keep_solutions, lean, make_live, with_lanes, with_tangent, without_derivative
 from nsjax.nonlinear.piecewise_loops import large_in_pieces
+from nsjax.notes import JAMMED
 from nsjax.row_values import row_values, row_with_gaps, same_pairs
 from nsjax.status import CANDIDATES_LOST
 from nsjax.trajectory import Continuation, FirstFailure, Impacts, Trajectory
@@ -251,8 +252,9 @@ def _one_step(setup: RunSetup, run: RunState, tally: dict[str, Array]) -> tuple[
     now = FirstFailure(step=index, time=end, status=output.status, contact=output.contact)
     watch, output = _watched(run.watch, setup.scheme, output, dt)
     event, spent = output.event, dt if moves is None else frozen(dt)
-    # contacts that touch at the start of a run were never open
-    impacts = event.impact & ~(run.closed & (index == 1))
+    # contacts that touch at the start of a run were never open: they strike only without collision
+    unheld = (0 if output.notes is None else output.notes & JAMMED) > 0
+    impacts = event.impact & ~(run.closed & (index == 1) & ~jnp.asarray(unheld))
     output = dataclasses.replace(
         output, impacts=impacts, gap_min=event.gap, closed_time=jnp.where(event.active, spent, 0.0)
     )

@@ -28,7 +28,8 @@ SENTENCES: dict[int, tuple[str, str]] = {
     JAMMED: (
         UNDEFINED,
         "friction above the jamming limit: pushed against its sliding, the contact would be pulled into "
-        "the other body by its own friction; the motion may have several continuations or none",
+        "the other body by its own friction, and where no force holds it, it stops by an impact without "
+        "collision; the motion may have several continuations",
     ),
     JUMP: (
         UNDEFINED,

@@ -124,18 +124,22 @@ def _blows(
     `_with_sliding`, which are as good as infinite, only an enormous force finds an answer, and this sticks.
     Just below the limit there is a force, so large that sliding ends at once. Either is an impact: forces
     of any size act for any short time, until the contact sticks or slides back. It counts as one if the
-    force ends the sliding within half a step, the part in which a scheme may take it as given, and if this
-    is more of a velocity than an approach that counts as an impact (`Criteria.gate`)::
+    force ends the sliding within half a step, the part in which a scheme takes it as given, and if it then
+    changes the velocity by more than a slow approach (`Criteria.gate`)::
 
-        |u_T| < h / 2 |du_T/dt|,        |u_T| > gate h |a_free|
+        |u_T| < h / 2 |du_T/dt|,        h / 2 |du_T/dt| > gate h |a_free|
 
-    Source: [Genot & Brogliato 1999], the impact without collision.
+    A scheme cannot take such a change back: the contact would have to pull. Friction that only ends a slow
+    slide, and does not press the contact down, has accelerations of the size of the free ones.
+
+    Source: F. Génot, B. Brogliato: New results on Painlevé paradoxes. European Journal of Mechanics
+    A/Solids 18 (1999) 653-677.
     """
     u, slides = slide
     force, free = problem.contacts(x), problem.contacts(rates)
     after = free + problem.contacts(problem.velocity(x) - problem.free)
     ends = jnp.sum(u * (u + 0.5 * dt * after[:, 1:]), axis=1) < 0.0
-    large = norm(u) > criteria.gate * dt * norm(free)
+    large = 0.5 * norm(after[:, 1:]) > criteria.gate * norm(free)
     rubs = slides & problem.mask & (force[:, 0] > 0.0) & (problem.friction > 0.0)
     if problem.given is not None:
         rubs = rubs & ~jnp.asarray(problem.given.on)
