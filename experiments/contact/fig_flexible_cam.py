@@ -117,11 +117,14 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
 
     def paint(figure: Any) -> None:
         near, load = figure.subplots(1, 2)
-        near.loglog(moduli, off, "ko")
-        near.loglog(moduli, off[0] * moduli[0] / np.array(moduli), "--", color="0.6")
+        near.loglog(moduli, off, "ko", label="flexible ring")
+        near.loglog(moduli, off[0] * moduli[0] / np.array(moduli), "--", color="0.6", label="1/E")
+        near.legend()
         near.set(xlabel="E of the ring [Pa]", ylabel="distance from the rigid lift [m]")
-        load.plot(np.degrees(arrays["theta_0"][1:]), arrays[f"force_{len(moduli) - 1}"][1:], "k")
-        load.plot(np.degrees(arrays["theta_0"][1:]), wanted[1:], "--", color="0.6")
+        last = arrays[f"force_{len(moduli) - 1}"][1:]
+        load.plot(np.degrees(arrays["theta_0"][1:]), last, "k", label="flexible ring")
+        load.plot(np.degrees(arrays["theta_0"][1:]), wanted[1:], "--", color="0.6", label="rigid cam")
+        load.legend()
         load.set(xlabel="angle of the cam [deg]", ylabel=f"force at {SLOW:g} rad/s [N]")
 
     return common.finish(__file__, folder, numbers, arrays, (14.0, 6.0), paint, quick=quick)

@@ -35,6 +35,7 @@ def _paint(figure: Any, found: dict[str, dict[float, published.Run]]) -> None:
     u, v = exact(fine, 0.45)
     tip = exact(fine, 0.0)[0]
     closed = (fine > bar.DISTANCE / 10.0) & (fine < bar.DISTANCE / 10.0 + WAVE)
+    release = axes[0].inset_axes((0.36, 0.4, 0.42, 0.55), xlim=(1.12, 1.4), ylim=(-0.08, 1.0))
     for axis, y in zip(axes, (bar.DISTANCE - tip, 300.0 * closed, u, v), strict=True):
         axis.plot(fine, y, color="black", linewidth=0.5, label="wave of the continuum")
     for name, runs in found.items():
@@ -46,6 +47,7 @@ def _paint(figure: Any, found: dict[str, dict[float, published.Run]]) -> None:
                 np.asarray(r.traj.q)[:, bar.NODE],
                 np.asarray(r.traj.v)[:, bar.NODE],
             )
+            release.plot(t, curves[0], marks[h], color=colour)
             for axis, y in zip(axes, curves, strict=True):
                 axis.plot(t, y, marks[h], color=colour, label=f"{name}, $h = {h:g}$ s")
     titles = ("gap [m]", r"$\Lambda / h$ [N]", "displacement at 0.45 m [m]", "velocity at 0.45 m [m/s]")
