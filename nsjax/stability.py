@@ -209,13 +209,15 @@ def is_conditional(scheme: Scheme) -> bool:
     """Whether the scheme may have a largest stable step.
 
     That is so for registered schemes with a stability limit, for Newmark's scheme with numbers outside its
-    unconditionally stable range, and for every scheme that is not registered. The other registered schemes
-    refuse numbers for which they are not unconditionally stable.
+    unconditionally stable range, for `ggl_unified` with explicit forces, and for every scheme that is not
+    registered. The other registered schemes refuse numbers for which they are not unconditionally stable.
     """
     entry = REGISTRY.get(scheme.name)
     if entry is None or entry.stability_limit is not None:
         return True
     coef: Any = scheme.coef
+    if scheme.name == "ggl_unified":
+        return bool(scheme.options.force == "explicit")
     return scheme.name == "newmark" and not 2.0 * coef.beta >= coef.gamma >= 0.5
 
 

@@ -96,16 +96,9 @@ def _paint(figure: Any, runs: dict[str, nsjax.Trajectory]) -> None:
     for axis, (name, traj) in zip(axes, runs.items()):  # noqa: B905
         t = 1e3 * np.asarray(traj.t)
         on = 1e3 * np.array([TOUCH, TOUCH, TOUCH + CONTACT, TOUCH + CONTACT])
-        axis.plot(
-            on,
-            1e-3 * FORCE * np.array([0, 1, 1, 0]),
-            color="black",
-            linewidth=0.6,
-            label="wave of the continuum",
-        )
-        axis.plot(
-            t, 1e-3 * np.asarray(traj.force_normal)[:, 0], color="#1f4e9c", linewidth=0.6, label="scheme"
-        )
+        wave, force = 1e-3 * FORCE * np.array([0, 1, 1, 0]), 1e-3 * np.asarray(traj.force_normal)[:, 0]
+        axis.plot(on, wave, color="black", linewidth=0.6, label="wave of the continuum")
+        axis.plot(t, force, color="#1f4e9c", linewidth=0.6, label="scheme")
         axis.set_title(rf"{name}, $\Delta t = {1e6 * RUNS[name][1]:g}\,\mu$s")
         axis.set_xlim(0.45, 1.0)
         axis.set_ylim(-0.1, 2.1)

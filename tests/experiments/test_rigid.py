@@ -33,7 +33,7 @@ QUICK = [
 SHORTENED = {
     "fig17_constraint": "acceleration level, consistent",
     "fig24_angles": "Bathe",
-    "fig25_angular_velocities": "Bathe",
+    "fig25_angular_velocities": "Bathe|flexible",
     "fig27_normal_force": "Bathe",
     "fig28_long_velocities": "Bathe",
     "fig29_long_normal_force": "Bathe",
@@ -85,6 +85,12 @@ def test_table6(tmp_path, capsys):
     ]  # fmt: skip
     assert f"it is {min(four):.2f} to {max(four):.2f} for all 12 values" in table
     assert table in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_ideal_guide(tmp_path):
+    numbers = run("table_ideal_guide", tmp_path, quick=True)
+    assert missed(numbers, load_expected("table_ideal_guide")) == []
 
 
 @pytest.mark.slow
@@ -190,7 +196,9 @@ def test_phases():
 def test_every_experiment_has_its_numbers():
     file = pathlib.Path(rigid.__file__).with_name("expected_rigid.json")
     recorded = json.loads(file.read_text())
-    assert sorted(recorded) == sorted([*QUICK, *SHORTENED, *COSTS, "table6_unilateral"])
+    assert sorted(recorded) == sorted(
+        [*QUICK, *SHORTENED, *COSTS, "table6_unilateral", "table_ideal_guide"]
+    )
 
 
 @pytest.mark.parametrize("omega_dt", [pytest.param(2, marks=pytest.mark.slow), 5])

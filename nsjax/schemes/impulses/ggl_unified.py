@@ -32,6 +32,7 @@ class UnifiedOptions:
     max_passes: int
     max_iterations: int
     tangent: str = "auto"
+    force: str = "implicit"
 
 
 def ggl_unified(
@@ -39,6 +40,7 @@ def ggl_unified(
     gap: str = "nonlinear",
     position_multiplier: bool = True,
     metric: str = "auto",
+    force: str = "implicit",
     tolerance: float = 1e-11,
     stage_tolerance: float = 1e-12,
     gap_tolerance: float = 1e-12,
@@ -68,6 +70,8 @@ def ggl_unified(
             Euclidean. ``"implicit"``: ``D = S^-1 W`` with ``S = M_M - dt/2 dh/dv - dt^2/4 dh/dq`` at the
             predicted midpoint, for elastic bodies with frequencies far above ``1 / dt``. The other metrics
             move the touching node of such a body against its neighbours, which adds energy.
+        force: ``"implicit"``: ``h(t_bar, q_bar, v_bar)``, as published. ``"explicit"``:
+            ``h(t_bar, q_M, v_i)``, stable up to ``omega dt = 2`` only; in flight this is Moreau's rule.
         tolerance: bound on the relative natural-map residual of each contact problem.
         stage_tolerance: bound on the estimated next update of the solver, relative to ``1 + |v|``.
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. It is above zero because
@@ -101,6 +105,7 @@ def ggl_unified(
     """
     choose("ggl_unified", "gap", gap, ("nonlinear", "linearised"))
     choose("ggl_unified", "metric", metric, (*METRICS, "implicit"))
+    choose("ggl_unified", "force", force, ("implicit", "explicit"))
     return impulse_scheme(
         "ggl_unified",
         _respond,
@@ -116,6 +121,7 @@ def ggl_unified(
             max_passes=within("ggl_unified", "max_passes", max_passes, 1),
             max_iterations=within("ggl_unified", "max_iterations", max_iterations, 1),
             tangent=choose_tangent("ggl_unified", tangent),
+            force=force,
         ),
         gradient="saltation",
         criteria=criteria,
@@ -140,6 +146,7 @@ def _problem(run: ImpulseRun, contacts: bool) -> tuple[UnifiedEquations, Unified
         linearised=options.gap == "linearised",
         metric=_metric(options.metric, system),
         tangent=tangent_of(options.tangent, system),
+        explicit=options.force == "explicit",
     )
     return equations, data, system.nv * (1 + equations.position)
 

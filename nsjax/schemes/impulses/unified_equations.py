@@ -49,6 +49,7 @@ class UnifiedEquations:
         linearised: whether the position law has the linearised gap, see `nsjax.schemes.ggl_unified`.
         metric: ``"euclidean"``, ``"kinetic"`` or ``"implicit"``, see `nsjax.schemes.ggl_unified`.
         tangent: tangent of the iteration, see `nsjax.schemes.mixed.framework.mixed_scheme`.
+        explicit: whether forces are those of the predicted midpoint at the velocity of the start.
     """
 
     system: System
@@ -57,6 +58,7 @@ class UnifiedEquations:
     linearised: bool
     metric: str
     tangent: str = "full"
+    explicit: bool = False
 
     @property
     def kinetic(self) -> bool:
@@ -104,7 +106,10 @@ class UnifiedEquations:
     def residual(self, d: Any, z: Array) -> Array:
         """Momentum balance, and ``x`` (or ``S x``), both without row forces."""
         _, middle, w = self.motion(d, z)
-        force = self.system.force(self.middle(d), middle, d.state.v + 0.5 * w, d.params)
+        v = d.state.v + 0.5 * w
+        if self.explicit:
+            middle, v = self.system.retract(d.state.q, 0.5 * d.dt * d.state.v), d.state.v
+        force = self.system.force(self.middle(d), middle, v, d.params)
         balance = d.mass.times(w) - d.dt * force
         return jnp.concatenate([balance, self.shifted(d, z[self.system.nv :])])
 

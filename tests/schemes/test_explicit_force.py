@@ -1,0 +1,34 @@
+"""`ggl_unified` with explicit forces: Moreau's rule in flight, and as unstable beyond its limit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import models, schemes
+from nsjax.analysis import spectral_radius
+
+
+def test_explicit_forces_are_those_of_moreau_in_flight() -> None:
+    problem = models.slider_crank(clearance=1.0, friction=0.0)
+    found = [
+        nsjax.simulate(*problem, scheme, dt=1e-4, steps=200)
+        for scheme in (schemes.ggl_unified(force="explicit"), schemes.moreau(), schemes.ggl_unified())
+    ]
+    # both are q_M = q + dt/2 v, M (v' - v) = dt h(q_M, v), q' = q_M + dt/2 v'; angles are of order one
+    np.testing.assert_allclose(np.asarray(found[0].q), np.asarray(found[1].q), rtol=0, atol=1e-12)
+    assert np.abs(np.asarray(found[2].q) - np.asarray(found[1].q)).max() > 1e-6
+
+
+def test_explicit_forces_have_the_limit_of_moreau() -> None:
+    scheme = schemes.ggl_unified(force="explicit")
+    np.testing.assert_allclose(spectral_radius(scheme, [0.5, 1.9]), 1.0, rtol=0, atol=1e-9)
+    assert spectral_radius(scheme, 2.1) > 1.1
+    with pytest.warns(UserWarning, match="above the largest stable step of ggl_unified"):
+        nsjax.simulate(*models.mass_spring_chain(), scheme, dt=1e-3, steps=2)
+
+
+def test_choice() -> None:
+    with pytest.raises(nsjax.InputError, match="force = 'late'; choose one of implicit, explicit"):
+        schemes.ggl_unified(force="late")
