@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -14,6 +13,7 @@ from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, NamedRows, nearest
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.system import System
+from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree, record
 
 
@@ -226,7 +226,7 @@ def _rows(traj: Any, kind: str, name: str) -> dict[str, Any]:
     return found if is_traced(found) else {k: np.asarray(x) for k, x in found.items()}
 
 
-@functools.partial(jax.jit, static_argnames=("system", "kind", "name"))
+@compiled_for("system", "kind", "name")
 def _evaluated(
     system: System, kind: str, name: str, params: PyTree, t: Array, q: Array, v: Array, output: Any
 ) -> dict[str, Array]:

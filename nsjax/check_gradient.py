@@ -36,6 +36,7 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, contact_names
 from nsjax.notes import SERIOUS, describe
 from nsjax.simulate import simulate
+from nsjax.startup.owned import compiled_for
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array
 
@@ -273,7 +274,7 @@ def _shifted(
     return _run(plan, problem, scheme, at + change * (np.arange(len(at)) == k), dt)
 
 
-@functools.partial(jax.jit, static_argnames=("plan",))
+@compiled_for("plan", of="problem")
 def _derivative(plan: _Plan, problem: Problem, scheme: Scheme, x: Array, dt: Array) -> tuple[Array, Array]:
     """Jacobian (outputs, parameters) in forward mode, and the notes of all rows."""
 
@@ -320,7 +321,7 @@ def _lost(
     return tuple(found)
 
 
-@functools.partial(jax.jit, static_argnames=("plan", "every"))
+@compiled_for("plan", "every", of="problem")
 def _sound_rows(
     plan: _Plan, problem: Problem, scheme: Scheme, x: Array, along: Array, dt: Array, every: int
 ) -> Array:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -22,6 +20,7 @@ from nsjax.core.step import SystemState
 from nsjax.core.system import bordered, contact_names, gap_units
 from nsjax.core.velocity_rows import positioned
 from nsjax.linalg import matvec
+from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree
 
 CLOSED = 1e-12
@@ -150,7 +149,7 @@ def _worst(names: tuple[str, ...], size: np.ndarray, units: tuple[str, ...], how
     return [" ".join(f"{names[k]} is {size[k]:.3g} {units[k]} {how}".split()) for k in worst]
 
 
-@functools.partial(jax.jit, static_argnames=("system", "kinetic"))
+@compiled_for("system", "kinetic")
 def _solve(system: System, params: PyTree, state: State, kinetic: bool) -> tuple[Array, Array, Array]:
     """New position and velocity, and the worst relative residual."""
     p = prepared(system, params)

@@ -11,7 +11,6 @@ speed with every bounce on a stiff spring, because a bounce has too few steps, i
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax.numpy as jnp
@@ -26,6 +25,7 @@ from nsjax.impact_energy import rise_in_run
 from nsjax.loop import RunState
 from nsjax.stability import is_conditional, local_model
 from nsjax.startup.once import compiled_once
+from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree
 
 FAR = 4.0
@@ -59,7 +59,7 @@ and go1 took 5.9, 5.9 and 8.0 s to compile, and take 1.1, 1.3 and 1.6 s. Rows of
 19 ms, where 256 rows took 2, 5 and 7 ms."""
 
 
-@functools.partial(compiled_once, static_argnames=("system", "implicit"))
+@compiled_for("system", "implicit", make=compiled_once)
 def _row_energies(
     system: System, params: PyTree, start: tuple[Array, Array, Array], rows: tuple[Array, ...],
     implicit: bool,

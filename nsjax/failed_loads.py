@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from nsjax import status
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.system import System
+from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree
 
 PLACES = (0.0, 0.5, 1.0, 1.5)
@@ -57,7 +56,7 @@ def failed_loads(traj: Any) -> list[str]:
     return [name for name, each in zip(names, np.asarray(found), strict=True) if not each]
 
 
-@functools.partial(jax.jit, static_argnames=("system",))
+@compiled_for("system")
 def _finite(system: System, params: PyTree, rows: list[tuple[Array, Array]], end: Array) -> Array:
     """Whether each load is finite at the second of two rows and at all places after it."""
     ready = prepared(system, params)

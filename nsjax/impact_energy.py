@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -13,6 +12,7 @@ from jax import lax
 from nsjax.core.operators import kinetic_energy, potential_energy, prepared, refreshed
 from nsjax.core.system import System
 from nsjax.startup.once import compiled_once
+from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree
 
 SHARE = 0.1
@@ -28,7 +28,7 @@ EXAMINED = 16
 """Number of impacts of a run that are examined: the first that reach a speed above all before them."""
 
 
-@functools.partial(compiled_once, static_argnames=("system",))
+@compiled_for("system", make=compiled_once)
 def _energies(system: System, params: PyTree, rows: tuple[Array, ...]) -> tuple[Array, Array]:
     """Kinetic energy and energy (rows,) [J] at ``t, q, v`` of rows; no energy (NaN) where walls, joints or
     a potential move with time: their work at an impact is not known.

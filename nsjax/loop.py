@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax
@@ -34,6 +33,7 @@ from nsjax.nonlinear import keep_solutions, lean, make_live, with_lanes, with_ta
 from nsjax.nonlinear.piecewise_loops import large_in_pieces
 from nsjax.notes import JAMMED
 from nsjax.row_values import row_values, row_with_gaps, same_pairs
+from nsjax.startup.owned import compiled_for
 from nsjax.status import CANDIDATES_LOST
 from nsjax.trajectory import Continuation, FirstFailure, Impacts, Trajectory
 from nsjax.types import Array, PyTree, record
@@ -72,7 +72,7 @@ class RunState:
     closing: ClosedPhases | None
 
 
-@functools.partial(jax.jit, static_argnames=("program",))
+@compiled_for("program")
 def begin_run(
     program: LoopProgram,
     scheme: Scheme,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 
 import jax
 import numpy as np
@@ -16,6 +15,7 @@ from nsjax.core.operators import prepared, refreshed
 from nsjax.core.system import Problem, System
 from nsjax.core.user_functions import call
 from nsjax.shapes import KINDS, ROLES, Picture
+from nsjax.startup.owned import compiled_for
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree
 
@@ -149,7 +149,7 @@ def _check(problem: Problem, traj: Trajectory, frames: int, who: str) -> None:
     check_whole(f"{who}: frames", frames, 1)
 
 
-@functools.partial(jax.jit, static_argnames=("system",))
+@compiled_for("system")
 def _pictures(system: System, params: PyTree, t: Array, q: Array) -> Picture:
     """The pictures of all rows as one `Picture` with a leading axis."""
     ready = prepared(system, params)

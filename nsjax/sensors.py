@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from nsjax.core.quantities import NOTES, ROWS
 from nsjax.core.scheme import Event, Output
 from nsjax.core.system import System
 from nsjax.core.user_functions import observed
+from nsjax.startup.owned import compiled_for, kept
 from nsjax.types import Array, PyTree
 
 ENERGIES = {"kinetic": "J", "potential": "J", "energy": "J"}
@@ -73,7 +73,7 @@ def label_name(entry: str) -> str:
     return entry.split(" [")[0]
 
 
-@functools.lru_cache(maxsize=1024)
+@kept
 def place_of(system: System, name: Any) -> QuantitySource:
     """Source of the quantity ``name``.
 
@@ -204,7 +204,7 @@ def _of_contact(output: Any, which: np.ndarray, field: str) -> Array:
     return jnp.concatenate([normal[..., None], tangential], axis=-1)
 
 
-@functools.partial(jax.jit, static_argnames=("system", "name"))
+@compiled_for("system", "name")
 def read_rows(system: System, name: Any, params: PyTree, rows: tuple[Any, ...]) -> Array:
     """A quantity in all rows ``t, q, v, output`` of a run, with params as the user gives them."""
     ready = prepared(system, params)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact.overflow import OVERFLOWED, without_overflow
+from nsjax.contact.overflow import without_overflow
 from nsjax.core import checks
 from nsjax.core.arguments import check_call, check_switches
 from nsjax.core.blocks import kept_bytes, plan_blocks, scan_blocks, tree_shapes
@@ -32,6 +32,7 @@ from nsjax.stability import warn_of_step
 from nsjax.startup.fingerprint import package_held
 from nsjax.startup.lowered import kept_call
 from nsjax.startup.once import compiled_once
+from nsjax.startup.owned import compiled_for, kept, owned
 from nsjax.startup.watch import INSIDE, tracing
 from nsjax.trajectory import Continuation, Trajectory
 from nsjax.types import Array, PyTree
@@ -235,7 +236,7 @@ def checked(
     return Call(program, scheme, params, state, step, run, steps // every, every, traced)
 
 
-begin_eager_run = compiled_once(inspect.unwrap(begin_run), static_argnames=("program",))
+begin_eager_run = compiled_for("program", make=compiled_once)(inspect.unwrap(begin_run))
 """`begin_run` outside transformations, compiled without optimisation because it runs once. Compiling takes
 a fourth of the time (0.2 CPU s for go1, 18 coordinates), a call 0.7 ms more at most."""
 
@@ -266,7 +267,7 @@ def _check_carry(
         )
 
 
-@functools.lru_cache(maxsize=256)
+@kept
 def _memory(program: LoopProgram, structure: Any, leaves: tuple[tuple[Any, Any], ...]) -> Any:
     """`tree_shapes` of the memory of a scheme at the start of a run."""
     whole = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*x) for x in leaves])
@@ -274,7 +275,7 @@ def _memory(program: LoopProgram, structure: Any, leaves: tuple[tuple[Any, Any],
     return tree_shapes(jax.eval_shape(lambda x: begin(*x, None).next.carry.memory, whole))
 
 
-@functools.partial(jax.jit, static_argnames=("program",))
+@compiled_for("program")
 def _advance(
     program: LoopProgram, scheme: Scheme, params: PyTree, run: RunState, dt: Array, counts: Array
 ) -> tuple[RunState, dict[str, Array | None]]:
@@ -316,14 +317,14 @@ def some_rows(call: Call, run: RunState, done: int, count: int) -> tuple[RunStat
     counts[:count] = call.every
     if done < 0:
         counts[0] = 0
-    known = call.program, call.scheme.options
+    overflowed, known = owned(call.program), (without_overflow, call.program, call.scheme.options)
     given = call.program.system, call.scheme, call.params, call.state, run.closed
-    swift = None if known in OVERFLOWED else without_overflow(*given)
+    swift = None if known in overflowed else without_overflow(*given)
     for scheme in (call.scheme,) if swift is None else (swift, call.scheme):
         after, part = _advance(call.program, scheme, call.params, run, call.dt, counts)
         if scheme is call.scheme or not int(after.status):
             break
-        OVERFLOWED.add(known)
+        overflowed[known] = True  # later runs of this process begin with the whole program
     return after, jax.tree.map(lambda x: np.asarray(x)[:count], part)
 
 

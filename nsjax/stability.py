@@ -8,7 +8,6 @@ examined. `nsjax.divergence` examines a run afterwards.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import warnings
 from typing import Any
 
@@ -27,6 +26,7 @@ from nsjax.schemes.amplification import spectral_radius
 from nsjax.schemes.registry import REGISTRY
 from nsjax.startup.lowered import kept_call
 from nsjax.startup.once import compiled_once
+from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree, record
 
 ITERATIONS = 40
@@ -144,7 +144,7 @@ def local_model(
     return LocalModel(system=system, params=ready, state=at.state, added=added)
 
 
-@functools.partial(compiled_once, static_argnames=("system",))
+@compiled_for("system", make=compiled_once)
 def _fastest(
     system: System, params: PyTree, t: Array, q: Array, v: Array, dt: Array | None
 ) -> tuple[Array, Array | None]:  # fmt: skip

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -32,6 +30,7 @@ from nsjax.core.system import Problem, State
 from nsjax.core.tables import KINDS, Segment
 from nsjax.loop import LoopProgram, RunSetup, RunState, begin_run, begin_with_inputs, prepare_run, run_row
 from nsjax.sensors import needed_rows, read, row_output
+from nsjax.startup.owned import compiled_for
 from nsjax.step_batch import StepBatch
 from nsjax.types import Array, PyTree, record
 
@@ -318,7 +317,7 @@ def segments(
     return {name: Segment(start=t, value=x, slope=rates[name]) for name, x in values.items()}
 
 
-@functools.partial(jax.jit, static_argnames=("program",))
+@compiled_for("program")
 def _prepared(program: LoopProgram, scheme: Scheme, params: PyTree, dt: Array) -> tuple[PyTree, PyTree]:
     setup = prepare_run(program, scheme, params, dt)
     return setup.params, setup.constants

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -21,6 +20,7 @@ from nsjax.core.system import System
 from nsjax.core.user_functions import observed
 from nsjax.failed_loads import failed_loads
 from nsjax.sensors import ENERGIES, FIELD_UNITS, label_name, place_of, read_rows, row_output, sensor_names
+from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree, record
 from nsjax.views import Views
 
@@ -236,7 +236,7 @@ class Trajectory(Views, ByName, RowQuantities):
         raise RunError(failure_sentence(self.system, first, lane if status.ndim else None) + more)
 
 
-@functools.partial(jax.jit, static_argnames=("system",))
+@compiled_for("system")
 def _most_near(system: System, params: PyTree, t: Array, q: Array) -> dict[str, Array]:
     """Largest number of near pairs of each group in any row."""
     ready = prepared(system, params)
@@ -251,7 +251,7 @@ def _most_near(system: System, params: PyTree, t: Array, q: Array) -> dict[str, 
     return {name: jnp.max(x) for name, x in lax.map(at, (t, q)).items()}
 
 
-@functools.partial(jax.jit, static_argnames=("system",))
+@compiled_for("system")
 def _derive(
     system: System, params: PyTree, t: Array, q: Array, v: Array, output: Output | None
 ) -> dict[str, Array]:

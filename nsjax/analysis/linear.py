@@ -10,7 +10,6 @@ change ``dv`` of the velocity; its rate follows from
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,6 +27,7 @@ from nsjax.core.quantities import NOTES, QUANTITIES, ROWS
 from nsjax.core.system import bordered, contact_names
 from nsjax.linalg.independent import independent
 from nsjax.sensors import place_of, read, row_output
+from nsjax.startup.owned import compiled_for
 from nsjax.statics.equilibria import null_space
 from nsjax.statics.held_contacts import check_positioned, chosen_contacts
 from nsjax.types import Array, PyTree
@@ -300,7 +300,7 @@ class OperatingPoint:
         found = jnp.concatenate(parts)
         return found if self.kept is None else found[np.array(self.kept, int)]
 
-    @functools.partial(jax.jit, static_argnums=0)
+    @compiled_for("self")
     def directions(self, params: PyTree, state: State, u: Array) -> Array:
         """Rows ``G`` (k, nv) of the held rates."""
         t, q, v = jnp.asarray(state.t), jnp.asarray(state.q), jnp.asarray(state.v)
@@ -308,7 +308,7 @@ class OperatingPoint:
         made: Array = jax.jacfwd(lambda v: self.rates(t, q, v, p))(v)
         return made
 
-    @functools.partial(jax.jit, static_argnums=0)
+    @compiled_for("self")
     def live(self, state: State) -> Array:
         """Derivative of the position by increments (nv, nv): identity, zero for rates without position."""
         s, q = self.system, jnp.asarray(state.q)
@@ -337,7 +337,7 @@ class OperatingPoint:
         x = -jnp.linalg.solve(G @ answers[:, 1:], G @ answers[:, 0] + gamma)
         return answers[:, 0] + answers[:, 1:] @ x, x
 
-    @functools.partial(jax.jit, static_argnums=0)
+    @compiled_for("self")
     def matrices(
         self, params: PyTree, state: State, u: Array, places: Array, free: Array
     ) -> Mapping[str, Array]:

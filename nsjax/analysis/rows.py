@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -14,6 +13,7 @@ from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
 from nsjax.core.operators import gap_rows, prepared, refreshed, touching
 from nsjax.core.system import System
+from nsjax.startup.owned import compiled_for
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree
 
@@ -131,7 +131,7 @@ def by_rows(kernel: Fn, traj: Trajectory, *columns: Any) -> PyTree:
     return jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
 
-@functools.partial(jax.jit, static_argnames=("kernel", "system"))
+@compiled_for("kernel", "system", of="system")
 def _evaluate(kernel: Fn, system: System, params: PyTree, columns: list[Any]) -> PyTree:
     p = prepared(system, params)
     return jax.vmap(lambda *row: kernel(system, p, *row))(*columns)

@@ -8,7 +8,6 @@ follower loads and multipliers included, motions ``x exp(lambda t)`` fulfil ``(l
 from __future__ import annotations
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +16,7 @@ import numpy as np
 from nsjax.core import InputError, Problem, System
 from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import prepared
+from nsjax.startup.owned import compiled_for
 from nsjax.statics.equilibria import null_space, ramp_of, residual
 from nsjax.types import Array, PyTree
 
@@ -47,7 +47,7 @@ class Modes:
         return self.values.imag / (2.0 * np.pi)
 
 
-@functools.partial(jax.jit, static_argnames="system")
+@compiled_for("system")
 def _linearised(system: System, t: Array, q: Array, p: PyTree) -> tuple[Array, ...]:
     zero, ready = jnp.zeros(system.nv), prepared(system, p)
 

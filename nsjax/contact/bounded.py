@@ -28,6 +28,7 @@ from nsjax.core.quantities import QUANTITIES
 from nsjax.core.scheme import Output
 from nsjax.core.system import System
 from nsjax.math import taken
+from nsjax.startup.owned import kept
 from nsjax.types import Array, PyTree
 
 
@@ -141,7 +142,7 @@ class _BoundedFunction:
         return jnp.concatenate([self.system.allowed(t, q, p), jnp.ones(len(self.laws), bool)])
 
 
-@functools.cache
+@kept
 def bounded_as_contacts(system: System) -> System:
     """The system that schemes work on: laws of bounded rows as further contacts; unchanged without them."""
     if not system.nd:

@@ -20,7 +20,6 @@ compiled then.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax
@@ -32,6 +31,7 @@ from nsjax.core.operators import prepared, refreshed
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.nonlinear.trimmed import equations
+from nsjax.startup.owned import kept
 from nsjax.types import PyTree
 
 LARGEST_GAPS = 1_500
@@ -39,11 +39,6 @@ LARGEST_GAPS = 1_500
 grows with its square. Gaps of the hopper and cheetah above have 741 and 1,183. Those of a humanoid with 413
 contacts and of a finger with cylinders, 2,544 and 5,065, belong to steps of 47,000 and 52,000 equations:
 the finger compiles in some 50 CPU seconds in pieces, and as one kernel not in four minutes.
-"""
-
-OVERFLOWED: set[Any] = set()
-"""Programs, with options of their schemes, in which this process has seen more active contacts than places:
-their runs begin with the whole program.
 """
 
 
@@ -78,7 +73,7 @@ def _of_step(system: System) -> System:
     return system if system.chosen is None else system.chosen.system
 
 
-@functools.lru_cache(maxsize=64)
+@kept
 def _gap_equations(system: System, structure: Any, leaves: tuple[tuple[Any, Any], ...]) -> int:
     """Equations of the gaps that a step evaluates, and of what is refreshed for them."""
     params, state = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*x) for x in leaves])

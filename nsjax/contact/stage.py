@@ -37,6 +37,7 @@ from nsjax.contact.solvers import SolverSettings
 from nsjax.core.branches import branch, repeat, repeat_for
 from nsjax.linalg import matvec
 from nsjax.nonlinear import implicit_solution
+from nsjax.startup.owned import RECENT
 from nsjax.types import Array, PyTree, record
 
 
@@ -210,7 +211,7 @@ def _nearby(task: _Task, z: Array, impulses: Array, differ: Array) -> tuple[Valu
     return (every[0][n], every[1][n]), Differences(residual=every[0], rates=every[1], step=step)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=RECENT)
 def _solver(equations: Equations, measured: int) -> Callable[[Any], Any]:
     """The iteration for these equations, with its derivative; ``measured`` unknowns are velocities."""
     has_rows = row_count(equations) > 0

@@ -5,7 +5,6 @@ Shapes and types are checked for traced values too; ranges only for concrete one
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from nsjax.core.signs import check_signs
 from nsjax.core.system import State, System, gap_units
 from nsjax.core.user_functions import nones, shapes_of
 from nsjax.startup.cache import CONFIG
+from nsjax.startup.owned import kept
 from nsjax.types import Array, PyTree
 
 PENETRATION_TOLERANCE = 1e-9
@@ -154,7 +154,7 @@ def check_shapes(system: System, params: PyTree, state: State) -> None:
     _check_functions(system, tree, tuple((jnp.shape(x), jnp.result_type(x).name) for x in leaves))
 
 
-@functools.lru_cache(maxsize=256)
+@kept
 def _check_functions(system: System, tree: Any, leaves: tuple[tuple[Any, str], ...]) -> None:
     params, state = jax.tree.unflatten(
         tree, [jax.ShapeDtypeStruct(shape, np.dtype(dtype)) for shape, dtype in leaves]

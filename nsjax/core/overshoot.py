@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
-import jax
 import jax.numpy as jnp
 
 from nsjax.core.inertia import inertia_at
@@ -20,10 +17,11 @@ from nsjax.core.operators import (
 from nsjax.core.system import State, System, bordered
 from nsjax.linalg import Local, matvec
 from nsjax.linalg.blocks import every, magnitude, product_diagonal
+from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree
 
 
-@functools.partial(jax.jit, static_argnames=("system",))
+@compiled_for("system")
 def overshoot(system: System, params: PyTree, state: State, dt: Array) -> dict[str, Array]:
     """Depths, residuals and rates that steps of the size ``dt`` may leave at ``state``.
 

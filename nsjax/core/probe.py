@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -16,6 +15,7 @@ from nsjax.core.velocity_rows import residuals
 from nsjax.linalg import interleaving
 from nsjax.startup.lowered import kept_call
 from nsjax.startup.once import compiled_once
+from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree
 
 
@@ -56,7 +56,7 @@ def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
     return found
 
 
-@functools.partial(compiled_once, static_argnames=("system",))
+@compiled_for("system", make=compiled_once)
 def probed(system: System, params: PyTree, state: State) -> dict[str, Any]:
     """`probe` in one compiled call, outside transformations."""
     return kept_call(probe, system, params, state)

@@ -14,6 +14,7 @@ from nsjax.core.parts import check_followed, check_functions, check_islands, che
 from nsjax.core.restart import replaced
 from nsjax.linalg import Dense, Structure, interleaving
 from nsjax.short import as_html
+from nsjax.startup.owned import kept
 from nsjax.types import Array, Fn, Promised, PyTree, record
 
 TANGENTS = ("full", "mass", "kept")
@@ -304,13 +305,13 @@ def gap_units(system: System) -> tuple[str, ...]:
     return system.labels.gaps or ("m",) * system.nc
 
 
-@functools.cache
+@kept
 def joined(system: System) -> System:
     """The system with all contacts in one problem."""
     return dataclasses.replace(system, islands=0) if system.islands else system
 
 
-@functools.cache
+@kept
 def bordered(system: System) -> System:
     """The system with all constraints in the border of its structure, and all contacts in one problem:
     every scheme takes it, at a cost that grows with the cube of their number.
@@ -321,7 +322,7 @@ def bordered(system: System) -> System:
     return dataclasses.replace(system, structure=interleaving(system.structure).free)
 
 
-@functools.cache
+@kept
 def at_nodes_alone(system: System) -> System:
     """The system with rows of contacts at their nodes alone (`nsjax.linalg.Local`), if its structure
     promises that contacts depend on nothing else, and the border has no other rows.

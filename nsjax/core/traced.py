@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax
 
 from nsjax.core.system import System
+from nsjax.startup.owned import kept
 
 _EVALUATED = (
     "mass",
@@ -25,7 +25,7 @@ _EVALUATED = (
 """Functions that a step evaluates and differentiates in many places."""
 
 
-@functools.cache
+@kept
 def traced_once(system: System) -> System:
     """The system with functions that are traced once for arguments of the same shapes, wherever a program
     evaluates or differentiates them; the program has the same operations as before.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax.numpy as jnp
 
 from nsjax.core.system import System
+from nsjax.startup.owned import kept
 from nsjax.types import Array, PyTree
 
 
-@functools.cache
+@kept
 def positioned(system: System) -> System:
     """The system without its constraints on velocities alone."""
     if not system.nh:

@@ -22,6 +22,7 @@ from nsjax.core.restart import restarted
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.loop import LoopProgram, begin_run, prepare_run, trajectory
+from nsjax.startup.owned import compiled_for
 from nsjax.sweep.program import spread, traced_row
 from nsjax.sweep.run import lay_out
 from nsjax.types import Array, PyTree, record
@@ -132,7 +133,7 @@ def predict(program: RunProgram, common: FitData, track: Tracks, x: Array) -> tu
     keep = ROWS if program.needs_rows else ("impacts", "notes", "force_notes")
     book = LoopProgram(system=system, keep=keep, events=0)
     run = begin_run(book, common.scheme, params, start, common.dt, None)
-    row = functools.partial(traced_row, prepare_run(book, common.scheme, params, common.dt))
+    row = traced_row(prepare_run(book, common.scheme, params, common.dt))
     columns: dict[str, Any]
     run, columns = lax.scan(row, run, track.counts)
     traj = trajectory(system, params, run, columns)
@@ -144,7 +145,7 @@ def predict(program: RunProgram, common: FitData, track: Tracks, x: Array) -> tu
     return values, (values, run.status, jnp.sum(columns["impacts"]), all_notes(columns))
 
 
-@functools.partial(jax.jit, static_argnames=("program",))
+@compiled_for("program")
 def run_lane(program: RunProgram, common: FitData, lane: FitLane) -> LaneFit:
     """Values and derivatives of one lane."""
     track = jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, lane.track, keepdims=False), common.tracks)
@@ -164,7 +165,7 @@ def run_lane(program: RunProgram, common: FitData, lane: FitLane) -> LaneFit:
     )
 
 
-@functools.partial(jax.jit, static_argnames=("program", "devices"))
+@compiled_for("program", "devices")
 def _call(
     program: RunProgram, devices: tuple[Any, ...], common: FitData, lanes: FitLane, counts: Array
 ) -> LaneFit:

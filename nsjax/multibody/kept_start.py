@@ -8,7 +8,6 @@ coordinates the joint coordinates are read from the poses first.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,6 +27,7 @@ from nsjax.multibody.coordinates.turn_counts import ENTRIES
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.start import StartArguments, given_coordinates, poses
 from nsjax.multibody.topology import Link
+from nsjax.startup.owned import compiled_for, kept
 from nsjax.types import Array, PyTree
 
 SHORT = 0.1
@@ -128,7 +128,7 @@ class KeptStart:
         return _enters(self.tree, made, key.path, tree, tuple(map(np.shape, leaves)))
 
 
-@functools.lru_cache(maxsize=1024)
+@kept
 def _enters(tree: Mechanism, made: Mechanism, path: tuple[str, ...], structure: Any, shapes: Any) -> bool:
     """Whether constraints, or the poses of bodies from joint coordinates, depend on a number."""
     zeros: dict[str, Any] = {"t": np.zeros(())} | {
@@ -152,7 +152,7 @@ def _enters(tree: Mechanism, made: Mechanism, path: tuple[str, ...], structure: 
     return any(depends(equations, node))
 
 
-@functools.partial(jax.jit, static_argnames=("tree", "made", "ways"))
+@compiled_for("tree", "made", "ways")
 def _closed_again(
     tree: Mechanism, made: Mechanism, ways: Any, before: PyTree, p: PyTree, state: State
 ) -> tuple[Array, Array, Array]:

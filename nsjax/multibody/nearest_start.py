@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +16,7 @@ from nsjax.core.checks import without_values
 from nsjax.multibody.coordinates.loop_closure import CLOSED, closing_rates
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.start import given_coordinates
+from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree
 
 PASSES = 100
@@ -29,7 +29,7 @@ TURNS = 50
 """Largest number of changes of the set of active rows in a step."""
 
 
-@functools.partial(jax.jit, static_argnames="mechanism")
+@compiled_for("mechanism")
 def _constraints(mechanism: Mechanism, p: PyTree, q: Array) -> tuple[Array, Array]:
     """Residuals of the constraints and their Jacobian."""
     system, zero = mechanism.system(), jnp.zeros(())
@@ -41,7 +41,7 @@ def _constraints(mechanism: Mechanism, p: PyTree, q: Array) -> tuple[Array, Arra
     return rows(rest), jax.jacrev(rows)(rest)
 
 
-@functools.partial(jax.jit, static_argnames="mechanism")
+@compiled_for("mechanism")
 def _gaps(mechanism: Mechanism, p: PyTree, q: Array) -> tuple[Array, Array]:
     """Gaps of the limits and their Jacobian."""
     system, zero = mechanism.system(), jnp.zeros(())

@@ -22,6 +22,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from nsjax.startup.owned import STORE
+
 PACKAGE = __name__.partition(".")[0]
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -214,7 +216,7 @@ class _Digest:
     def _add_record(self, x: Any) -> None:
         self._add_class(type(x))
         names = [field.name for field in dataclasses.fields(x)]
-        for name in getattr(x, "__dict__", {}).keys() - set(names):
+        for name in getattr(x, "__dict__", {}).keys() - {*names, STORE}:
             if not isinstance(getattr(type(x), name, None), functools.cached_property):
                 raise UnknownValueError(f"{name} of a {type(x).__qualname__}, which is no field of it")
         for name in names:

@@ -8,7 +8,6 @@ to given values as ``p(s) = p_0 + s (p_1 - p_0)``. Newton's method with numpy on
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from nsjax.core.arguments import check_is
 from nsjax.core.checks import canonical, check_precision
 from nsjax.core.operators import prepared
 from nsjax.core.system import bordered
+from nsjax.startup.owned import compiled_for
 from nsjax.statics.held_contacts import check_positioned, held_closed
 from nsjax.types import Array, PyTree
 
@@ -87,7 +87,7 @@ class Ramp:
         return tuple(np.asarray(y) for y in found)
 
 
-@functools.partial(jax.jit, static_argnames="system")
+@compiled_for("system")
 def moved(system: System, q: Array, xi: Array) -> Array:
     """Position ``q`` moved by an increment ``xi`` (nv,)."""
     made: Array = system.retract(q, xi)
@@ -109,7 +109,7 @@ def residual(system: System, t: Array, q: Array, xi: Array, x: Array, p: PyTree)
     return jnp.concatenate([push + back(x)[0], gaps])
 
 
-@functools.partial(jax.jit, static_argnames="system")
+@compiled_for("system")
 def _tangents(
     system: System, t: Array, place: tuple[Array, ...], ends: tuple[PyTree, PyTree], s: Array
 ) -> tuple[Array, Array, Array]:

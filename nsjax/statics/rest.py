@@ -8,15 +8,14 @@ above the largest eigenvalue of ``K`` relative to the mass; for decreasing ``a``
 from __future__ import annotations
 
 import dataclasses
-import functools
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, Problem, System
 from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import prepared
+from nsjax.startup.owned import compiled_for
 from nsjax.statics.equilibria import SETTLED, Ramp, moved, null_space, ramp_of, size, solved
 from nsjax.types import Array, PyTree
 
@@ -30,7 +29,7 @@ ASIDE = 1e-3
 """Length of the step away from an unstable position of rest [m, rad]."""
 
 
-@functools.partial(jax.jit, static_argnames="system")
+@compiled_for("system")
 def _mass(system: System, q: Array, p: PyTree) -> Array:
     return mass_matrix(system, q, prepared(system, p))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from nsjax.core.errors import InputError
 from nsjax.core.keys import Key, number_at, parse_parameter
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
+from nsjax.startup.owned import compiled_for
 from nsjax.sweep import program
 from nsjax.sweep.plan import Plan, make_plan, refusals
 from nsjax.sweep.work_precision import RESTING
@@ -257,7 +257,7 @@ def _one(plan: Plan, k: int, parameters: int) -> tuple[Array, Array, Array]:
     return values, slopes, impacts
 
 
-@functools.partial(jax.jit, static_argnames=("one", "parameters"))
+@compiled_for("one", "parameters")
 def _differentiated(
     one: program.LaneProgram, common: program.SharedData, lane: program.Lane, parameters: int
 ) -> tuple[Array, Array, Array, program.LaneResults]:

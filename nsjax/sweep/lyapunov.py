@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from nsjax.analysis.lyapunov import lyapunov_exponent
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
+from nsjax.startup.owned import compiled_for
 from nsjax.sweep import processes, program, reductions
 from nsjax.sweep.plan import make_plan, refusals
 from nsjax.sweep.progress import meter
@@ -23,7 +23,7 @@ TANGENT_COST = 5
 """Cost of a step with the tangent of the whole state over that of a step without."""
 
 
-@functools.partial(jax.jit, static_argnames=("one", "devices", "steps"))
+@compiled_for("one", "devices", "steps")
 def _call(
     one: program.LaneProgram,
     devices: tuple[Any, ...],

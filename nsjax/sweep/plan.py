@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax
@@ -19,6 +18,7 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.signs import refused_values
 from nsjax.core.sound_starts import sound_lanes
 from nsjax.core.system import Problem
+from nsjax.startup.owned import compiled_for
 from nsjax.sweep import program, reductions
 from nsjax.sweep.axes import Axes, read_axes
 from nsjax.types import Array
@@ -178,7 +178,7 @@ def refusals(plan: Plan) -> dict[int, str]:
     return found | _start_refusals(plan, np.setdiff1d(lanes, list(found)))
 
 
-@functools.partial(jax.jit, static_argnames=("one",))
+@compiled_for("one")
 def _probe(
     one: program.LaneProgram, common: program.SharedData, values: tuple[Array, ...]
 ) -> dict[str, Array]:
@@ -191,7 +191,7 @@ def _probe(
     return jax.vmap(found)(values)
 
 
-@functools.partial(jax.jit, static_argnames=("one",))
+@compiled_for("one")
 def _beyond(one: program.LaneProgram, common: program.SharedData, lanes: program.Lane) -> dict[str, Array]:
     """Results of `overshoot` for the given lanes: penetration in which a scheme may have left a start."""
 

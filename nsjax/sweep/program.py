@@ -25,6 +25,7 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.lanes import map_lanes
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row, trajectory
+from nsjax.startup.owned import compiled_for
 from nsjax.sweep.reductions import Fold, Reduction
 from nsjax.trajectory import FirstFailure, Trajectory
 from nsjax.types import Array, PyTree, record
@@ -93,17 +94,21 @@ def numbers(
     return after["params"], after["state"], dataclasses.replace(common.scheme, coef=after["scheme"])
 
 
-traced_row = jax.jit(run_row)
-"""`run_row` with a cached trace: the shapes of results are computed first, and must not trace it twice."""
+def traced_row(setup: Any) -> Callable[..., Any]:
+    """`run_row` with a cached trace: the shapes of results are computed first, and must not trace it twice.
+    The trace goes with the program.
+    """
+    made: Callable[..., Any] = jax.jit(functools.partial(run_row, setup))
+    return made
 
 
-@functools.partial(jax.jit, static_argnames=("program",))
+@compiled_for("program")
 def run_lane(program: LaneProgram, common: SharedData, lane: Lane) -> LaneResults:
     """Reduced results of one lane, run from its start."""
     params, state, scheme = numbers(program, common, lane.values)
     book = LoopProgram(system=program.system, keep=ROWS, events=program.events)
     run = begin_run(book, scheme, params, state, lane.dt, None)
-    row = functools.partial(traced_row, prepare_run(book, scheme, params, lane.dt))
+    row = traced_row(prepare_run(book, scheme, params, lane.dt))
 
     def count(k: Array) -> Array:
         return jnp.where(k == 0, 0, lane.every)  # row 0, the start, takes no steps
@@ -163,7 +168,7 @@ def spread(
     return spread_out(common, lanes, *given)
 
 
-@functools.partial(jax.jit, static_argnames=("program", "devices"))
+@compiled_for("program", "devices")
 def call(
     program: LaneProgram, devices: tuple[Any, ...], common: SharedData, lanes: Lane, counts: Array
 ) -> LaneResults:

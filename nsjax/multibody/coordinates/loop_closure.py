@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +17,7 @@ from nsjax.core.checks import is_traced
 from nsjax.core.operators import gap_rows
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.nonlinear import implicit_solution
+from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree
 
 CLOSED = 1e-11
@@ -56,7 +56,7 @@ class Closure:
         return self.mechanism.constraint(data[0], q, data[1])
 
 
-@functools.partial(jax.jit, static_argnames=("equations",))
+@compiled_for("equations")
 def root(equations: Any, data: PyTree, q: Array, free: Array, largest: Any) -> tuple[Array, Array]:
     """Position at which ``equations.residual(q, data)`` vanishes, by Newton steps of least norm in the free
     directions, none above ``largest``, and the residual there.
@@ -103,7 +103,7 @@ def root(equations: Any, data: PyTree, q: Array, free: Array, largest: Any) -> t
     return closed, residual(closed, data)
 
 
-@functools.partial(jax.jit, static_argnames=("mechanism",))
+@compiled_for("mechanism")
 def closing_rates(
     mechanism: Mechanism, t: Any, p: PyTree, q: Array, v: Array, ways: Array
 ) -> tuple[Array, Array]:
@@ -151,7 +151,7 @@ def drop_with_warning(names: tuple[str, ...], kept: tuple[int, ...], where: str)
     return dropped
 
 
-@functools.partial(jax.jit, static_argnames=("mechanism",))
+@compiled_for("mechanism")
 def directions(mechanism: Mechanism, p: PyTree, q: Array) -> Array:
     """Jacobian (nb, nv) of the constraints."""
     made: Array = gap_rows(mechanism.system(), "constraint", jnp.zeros(()), q, p).jacobian()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +24,7 @@ from nsjax.multibody.flexible.beams import nodes_of
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.start import given_coordinates, pair_of, position_of, rate_of, turned_at
 from nsjax.multibody.topology import free_link
+from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree
 
 OPEN = 1e-9
@@ -139,14 +139,14 @@ def _closed(
     return q, v
 
 
-@functools.partial(jax.jit, static_argnames="mechanism")
+@compiled_for("mechanism")
 def _with_history(mechanism: Mechanism, q: Array) -> Array:
     """Position with the entries of the Gauss points of incremental elements, and of turn counts at zero."""
     made: Array = mechanism.tree.with_points(q)
     return jnp.concatenate([made, jnp.zeros(ENTRIES * len(mechanism.topology.counted))])
 
 
-@functools.partial(jax.jit, static_argnames="mechanism")
+@compiled_for("mechanism")
 def _with_turns(mechanism: Mechanism, p: PyTree, q: Array) -> Array:
     """Position with the turn counts of hinges set to the angles of the poses, below half a turn."""
     names = mechanism.topology.counted
@@ -156,7 +156,7 @@ def _with_turns(mechanism: Mechanism, p: PyTree, q: Array) -> Array:
     return jnp.concatenate([bare[: q.shape[0] - len(none)], *turned_at(scene, p, names)])
 
 
-@functools.partial(jax.jit, static_argnames="mechanism")
+@compiled_for("mechanism")
 def _at_centres(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> tuple[Array, Array]:
     """Poses and velocities of the centres of mass, from those of the origins of the bodies."""
     com = mechanism.tree.ready(p).com
@@ -190,7 +190,7 @@ def _check_closed(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> None:
         )
 
 
-@functools.partial(jax.jit, static_argnames="mechanism")
+@compiled_for("mechanism")
 def _openings(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> tuple[Array, Array]:
     """Residuals of the constraints, and their rates."""
 

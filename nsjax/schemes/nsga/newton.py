@@ -53,6 +53,7 @@ from nsjax.schemes.nsga.residual import (
     no_unknown,
     sigma,
 )
+from nsjax.startup.owned import RECENT
 from nsjax.types import Array, PyTree, record
 
 # Updates below this part of the velocities are rounding: the residual cannot fall any further.
@@ -341,7 +342,7 @@ def blank_tangent(c: Subproblems, s: PyTree) -> CarriedTangent:
     return CarriedTangent(tangent=blank(jax.eval_shape(made)), known=jnp.asarray(False))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=RECENT)
 def _solver(c: Subproblems) -> Callable[[Any], Any]:
     """The iteration, with its derivative."""
     answer = dataclasses.replace(c, levels=tuple(dataclasses.replace(v, answer=True) for v in c.levels))

@@ -1,0 +1,190 @@
+"""Compiled programs and derived records of a system, which live as long as the system does.
+
+`jax.jit` and `functools.cache` keep their static arguments, and the programs made for them, until the
+process ends: every mechanism with a law of its own would stay in memory. Here each system, or mechanism,
+has a store of its own. Equal systems share one store, so that a system built twice compiles once, and the
+stores of the latest `RECENT` systems outlive them.
+"""
+
+from __future__ import annotations
+
+import collections
+import copy
+import functools
+import inspect
+import weakref
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import jax
+
+RECENT = 16
+"""Number of systems whose programs stay after the last of their equals is gone: a loop that builds its
+systems anew finds the programs again.
+"""
+
+HOLDERS = ("system", "mechanism", "tree")
+"""Fields of static arguments that are a system or a mechanism."""
+
+_NONE = object()
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+STORE = "_owned"
+"""Attribute of a system that holds its store; it is no field. Systems inside programs hold it weakly: JAX
+keeps the trace of a function as long as the function lives, and rules of derivatives in the trace hold the
+system.
+"""
+
+
+class _Store(dict[Any, Any]):
+    """What belongs to a system; copies of the system in another process begin with an empty one."""
+
+    def __reduce__(self) -> Any:
+        return _Store, ()
+
+
+_known: weakref.WeakKeyDictionary[Any, weakref.ref[_Store]] = weakref.WeakKeyDictionary()
+_recent: collections.OrderedDict[int, _Store] = collections.OrderedDict()
+_made: dict[Any, weakref.WeakSet[Any]] = {}
+
+
+def _holder(thing: Any) -> str | None:
+    """The field of a record that is its system or mechanism; None for these themselves."""
+    fields = getattr(type(thing), "__dataclass_fields__", {})
+    return next((name for name in HOLDERS if name in fields), None)
+
+
+def owned(thing: Any) -> _Store:
+    """The store of a system or mechanism, or of that of a record that has one, see `HOLDERS`."""
+    inside = _holder(thing)
+    thing = thing if inside is None else getattr(thing, inside)
+    held = vars(thing).get(STORE)
+    found: _Store | None = held() if isinstance(held, weakref.ref) else held
+    if found is None:
+        same = _known.get(thing)
+        found = None if same is None else same()
+        if found is None:
+            found = _Store(of=thing)  # keeps it, so that equal systems find the store by it
+            _known[thing] = weakref.ref(found)
+        object.__setattr__(thing, STORE, found)
+    _recent[id(found)] = found
+    _recent.move_to_end(id(found))
+    while len(_recent) > RECENT:
+        _recent.popitem(last=False)
+    return found
+
+
+def kept(function: Callable[P, T]) -> Callable[P, T]:
+    """`functools.cache` of a function of a system, its first argument, and of further hashable arguments. A
+    result that is another system shares the store.
+
+    Example:
+        >>> import dataclasses
+        >>> from nsjax.startup.owned import kept
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Model:
+        ...     size: int
+        >>> @kept
+        ... def doubled(model):
+        ...     return Model(2 * model.size)
+        >>> doubled(Model(3)) is doubled(Model(3))
+        True
+    """
+
+    @functools.wraps(function)
+    def call(*arguments: P.args, **named: P.kwargs) -> T:
+        store = owned(arguments[0])
+        key = function, arguments, tuple(named.items())
+        made: Any = store.get(key, _NONE)
+        if made is _NONE:
+            made = store[key] = function(*arguments, **named)
+            if type(made) is type(arguments[0]) and made is not arguments[0]:
+                object.__setattr__(made, STORE, weakref.ref(store))
+        return made
+
+    return call
+
+
+def compiled_for(
+    *static: str, of: str = "", make: Callable[..., Any] = jax.jit
+) -> Callable[[Callable[..., Any]], Any]:
+    """`jax.jit` of a function of a system, whose programs live in the store of the system.
+
+    Args:
+        static: names of the static arguments.
+        of: name of the argument that is, or has, the system; empty: the first static one.
+        make: compiles a function of the other arguments.
+
+    Example:
+        >>> import dataclasses
+        >>> from nsjax.startup.owned import compiled_for
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Model:
+        ...     size: int
+        >>> @compiled_for("model")
+        ... def scaled(model, x):
+        ...     return model.size * x
+        >>> int(scaled(Model(3), 2))
+        6
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        names = tuple(inspect.signature(function).parameters)
+        owner = of or static[0]
+        _made[function, make] = weakref.WeakSet()
+
+        def chosen(arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, list[Any], Any]:
+            """The compiled function, and what it takes."""
+            given = dict(zip(names, arguments, strict=False)) | named
+            fixed = tuple((name, given[name]) for name in static)
+            rest = [x for name, x in zip(names, arguments, strict=False) if name not in static]
+            named = {name: x for name, x in named.items() if name not in static}
+            store, key = owned(given[owner]), (function, make, fixed)
+            compiled = store.get(key)
+            if compiled is None:
+                inside = tuple((name, _twin(x, store) if name == owner else x) for name, x in fixed)
+                compiled = store[key] = make(_rest_of(function, names, inside))
+                _made[function, make].add(compiled)
+            return compiled, rest, named
+
+        @functools.wraps(function)
+        def call(*arguments: Any, **named: Any) -> Any:
+            compiled, rest, named = chosen(arguments, named)
+            return compiled(*rest, **named)
+
+        def lower(*arguments: Any, **named: Any) -> Any:
+            compiled, rest, named = chosen(arguments, named)
+            return compiled.lower(*rest, **named)
+
+        made: Any = call
+        made.lower = lower
+        made._cache_size = lambda: sum(x._cache_size() for x in _made[function, make])
+        return made
+
+    return decorate
+
+
+def _twin(thing: Any, store: _Store) -> Any:
+    """An equal system, or static argument with one, for the inside of programs."""
+    inside, made = _holder(thing), copy.copy(thing)
+    if inside is None:
+        object.__setattr__(made, STORE, weakref.ref(store))
+    else:
+        object.__setattr__(made, inside, _twin(getattr(thing, inside), store))
+    return made
+
+
+def _rest_of(
+    function: Callable[..., Any], names: tuple[str, ...], fixed: tuple[tuple[str, Any], ...]
+) -> Callable[..., Any]:
+    """The function of the arguments that are not fixed, under the same name."""
+    static = dict(fixed)
+    others = tuple(name for name in names if name not in static)
+
+    def whole(*rest: Any, **named: Any) -> Any:
+        return function(**static, **dict(zip(others, rest, strict=False)), **named)
+
+    whole.__name__, whole.__qualname__ = function.__name__, function.__qualname__
+    return whole

@@ -1,0 +1,84 @@
+"""Programs and derived records live as long as their system, and systems that are gone leave nothing."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import schemes
+from nsjax.analysis import equilibrium
+from nsjax.contact import stage
+from nsjax.multibody import assemble, body, hinge, joint_spring, torque
+from nsjax.simulate import _advance
+from nsjax.startup import owned
+
+
+def pendulum(law: Any) -> Any:
+    return assemble(
+        body("rod", mass=1.0, inertia=0.1, com=0.5), hinge("pin", "ground", "rod"),
+        joint_spring("hold", "pin", stiffness=50.0), torque("motor", "rod", law=law), gravity=9.81,
+    )  # fmt: skip
+
+
+def run(problem: Any, scheme: Any = None) -> Any:
+    return nsjax.simulate(*problem, scheme or schemes.moreau(), dt=1e-3, steps=4)
+
+
+USES = {
+    "run": lambda problem: run(problem)["energy"],
+    "iterated": lambda problem: run(problem, schemes.bathe()),
+    "start": nsjax.consistent,
+    "rest": lambda problem: equilibrium(problem),
+    "sweep": lambda problem: nsjax.sweep(
+        problem, schemes.moreau(), over={"params.rod.mass": np.array([1.0, 2.0])}, dt=1e-3, steps=4
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "use", ["run", *(pytest.param(x, marks=pytest.mark.slow) for x in USES if x != "run")]
+)
+def test_mechanisms_that_are_gone(use: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with a law of its own, so that no two are equal: the latest stay, the others go."""
+    monkeypatch.setattr(owned, "RECENT", 1)
+    known = []
+    for k in range(3):
+        problem = pendulum(lambda t, scene, own, k=k: -0.1 * k * scene.spin("rod"))
+        known.append(weakref.ref(problem.system.parts))
+        USES[use](problem)
+        del problem
+    stage._solver.cache_clear()  # its list is as long as that of systems, 16
+    for _ in range(4):  # what one collection frees drops entries of JAX's caches, which hold others
+        gc.collect()
+    assert [found() is not None for found in known] == [False, False, True]
+
+
+def test_mechanisms_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that somebody holds does not compile again, nor does its equal, however many come after."""
+    monkeypatch.setattr(owned, "RECENT", 1)
+    law = lambda t, scene, own: -0.1 * scene.spin("rod")  # noqa: E731
+    first = pendulum(law)
+    run(first)
+    run(pendulum(lambda t, scene, own: -0.2 * scene.spin("rod")))
+    programs = _advance._cache_size()
+    equal = pendulum(law)
+    assert equal.system is not first.system
+    run(equal)
+    run(first)
+    assert _advance._cache_size() == programs
+    assert owned.owned(equal.system) is owned.owned(first.system)
+
+
+def test_a_system_that_comes_again() -> None:
+    """A loop that builds its mechanism anew in each turn compiles once."""
+    law = lambda t, scene, own: -0.3 * scene.spin("rod")  # noqa: E731
+    run(pendulum(law))
+    gc.collect()
+    programs = _advance._cache_size()
+    run(pendulum(law))
+    assert _advance._cache_size() == programs
