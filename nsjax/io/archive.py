@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import warnings
 import zipfile
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -18,19 +19,14 @@ from nsjax.core.checks import check_precision, is_traced
 from nsjax.io.codec import describe, rebuild, record_types
 from nsjax.io.continuation import as_run, continuation
 from nsjax.io.files import PathLike, replacing
-from nsjax.io.safe_entries import check_rows, check_state, foreign, read_entry, reading
+from nsjax.io.safe_entries import SCHEMA, SMALL, check_rows, check_state, read_arrays, reading
 from nsjax.io.scheme import UnsavedSchemeError, describe_scheme, rebuild_scheme
 from nsjax.trajectory import Trajectory
 from nsjax.version import __version__
 
-SCHEMA = 2
-"""Version of the file's layout: 2 has public names of records, 1 (of version 0.1) class paths."""
-
-READABLE = (1, 2)
-"""Versions that `load` reads."""
-
 SIZES = ("nq", "nv", "nc", "nt", "nb", "nd")
 CONTENT = tuple(f.name for f in dataclasses.fields(Trajectory) if f.name not in ("system", "params"))
+PARTS = ("choices", "params", "state", *CONTENT)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -111,7 +107,7 @@ def read_unfinished(path: PathLike) -> dict[str, Any] | None:
     Raises:
         InputError: as `load`.
     """
-    arrays, content = _read(path)
+    arrays, content = read_arrays(path, ("unfinished",))
     with reading(path):
         found: dict[str, Any] | None = rebuild(content.get("unfinished"), arrays, {})
     return found
@@ -164,9 +160,14 @@ def load(path: PathLike, problem: Problem | None = None, *, scheme: Scheme | Non
         if value is not None:
             check_is("load", name, value, cls)
     check_precision()
-    arrays, content = _read(path)
+    outline, content = read_arrays(path, PARTS, SMALL)
+    if any(x.nbytes > SMALL for x in outline.values()):  # refused before anything large is read
+        with reading(path), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _rebuilt(path, outline, content, problem, scheme)
+        outline, content = read_arrays(path, PARTS)
     with reading(path):
-        found = _rebuilt(path, arrays, content, problem, scheme)
+        found = _rebuilt(path, outline, content, problem, scheme)
     return found
 
 
@@ -230,7 +231,7 @@ def header(path: PathLike) -> dict[str, Any]:
         ...     io.header(f"{folder}/ball.npz")["model"]
         'bouncing_ball'
     """
-    arrays, content = _read(path)
+    arrays, content = read_arrays(path, ())
     with reading(path):
         found = _header(arrays, content)
     return found
@@ -241,7 +242,7 @@ def _header(arrays: dict[str, np.ndarray], content: dict[str, Any]) -> dict[str,
         "schema": int(arrays["nsjax_schema"]),
         "version": str(arrays["nsjax_version"]),
         "model": content["model"],
-        "dt": arrays["dt"].tolist(),
+        "dt": arrays["dt"].item(),
         "scheme": content["scheme"],
         "metadata": content["metadata"],
     }
@@ -334,33 +335,6 @@ def _write(file: BinaryIO, arrays: dict[str, np.ndarray]) -> None:
             entry = zipfile.ZipInfo(f"{name}.npy")
             with archive.open(entry, "w", force_zip64=True) as part:
                 np.lib.format.write_array(part, array, allow_pickle=False)
-
-
-def _read(path: PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and header of a saved run of a readable schema."""
-    arrays: dict[str, np.ndarray] = {}
-    with reading(path), zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-        if "nsjax_schema.npy" not in names or "nsjax_header.npy" not in names:
-            raise InputError(foreign(path))
-        for name in ("nsjax_schema.npy", "nsjax_version.npy", *names):
-            arrays[name.removesuffix(".npy")] = read_entry(path, archive, name)
-            _check_schema(path, arrays)
-        content = json.loads(str(arrays["nsjax_header"]))
-        if not isinstance(content, dict):
-            raise InputError(foreign(path))
-    return arrays, content
-
-
-def _check_schema(path: PathLike, arrays: dict[str, np.ndarray]) -> None:
-    """Refuses a file of another schema before its other arrays are read."""
-    found = int(arrays["nsjax_schema"])
-    if found not in READABLE and "nsjax_version" in arrays:
-        raise InputError(
-            f"{path} has schema {found} (written by nsjax {arrays['nsjax_version']}); this nsjax "
-            f"{__version__} reads schemas {' and '.join(map(str, READABLE))}. Read it with the "
-            "version that wrote it"
-        )
 
 
 def _rebuild_problem(content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -76,6 +76,17 @@ def _put(name: str, value: Any, arrays: dict[str, np.ndarray]) -> str:
         raise InputError(f"two numbers would be saved as {name}; give their keys names without dots")
     arrays[name] = array
     return name
+
+
+def entries_of(description: Any) -> Iterator[str]:
+    """Names of the arrays of a description."""
+    if isinstance(description, list):
+        description = dict(enumerate(description))
+    for kind, content in description.items() if isinstance(description, dict) else ():
+        if kind in ("number", "array") and isinstance(content, str):
+            yield content
+        else:
+            yield from entries_of(content)
 
 
 class ChangedRecordError(InputError):

@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import os
 import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
 from nsjax.core import InputError, Problem, System
+from nsjax.core.arguments import file_path
 from nsjax.core.checks import check_shapes
 from nsjax.core.memory import refuse_more
 from nsjax.core.quantities import QUANTITIES
+from nsjax.io.codec import entries_of
 from nsjax.io.files import PathLike
 from nsjax.trajectory import Impacts, Trajectory
+from nsjax.version import __version__
 
 DAMAGE = (
     ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, StopIteration,
     SyntaxError, TypeError, ValueError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 """Exceptions that readers of archives raise for damaged files."""
+
+
+SCHEMA = 2
+"""Version of the file's layout: 2 has public names of records, 1 (of version 0.1) class paths."""
+
+READABLE = (1, 2)
+"""Versions that `load` reads."""
+
+SMALL = 2**20
+"""Size of arrays that are read before all shapes are checked [bytes]."""
+
+LONGEST = 2**26
+"""Size of the longest description of a run that is read [bytes], a thousand times that of a robot."""
 
 
 @contextlib.contextmanager
@@ -36,6 +53,7 @@ def reading(path: PathLike) -> Iterator[None]:
     Raises:
         InputError: for a missing file, one that cannot be read, and a damaged one.
     """
+    file_path(path)
     try:
         yield
     except FileNotFoundError:
@@ -53,8 +71,13 @@ def foreign(path: PathLike) -> str:
     return f"{path} is no nsjax archive, or it is damaged; give a file written by nsjax.io.save"
 
 
-def read_entry(path: PathLike, archive: zipfile.ZipFile, name: str) -> np.ndarray:
+def read_entry(path: PathLike, archive: zipfile.ZipFile, name: str, most: float = math.inf) -> np.ndarray:
     """One array of an archive, after a comparison of its header with the size of its entry.
+
+    Args:
+        path, archive, name: of the file and its entry.
+        most: size up to which the array is read [bytes]; a larger one is an array of zeros of the same
+            shape that takes no memory.
 
     Raises:
         InputError: for a header with another size, and for an array that does not fit into memory.
@@ -68,11 +91,59 @@ def read_entry(path: PathLike, archive: zipfile.ZipFile, name: str) -> np.ndarra
         shape, _, dtype = readers[np.lib.format.read_magic(part)](part)
         if dtype.hasobject or math.prod(shape) * dtype.itemsize != entry.file_size - part.tell():
             raise InputError(foreign(path))
+    if entry.file_size > most:
+        return np.broadcast_to(np.zeros((), dtype), shape)
     with archive.open(entry) as part:
         found: np.ndarray = np.lib.format.read_array(part, allow_pickle=False)
         if part.read(1):  # reading to the end checks the checksum
             raise InputError(foreign(path))
     return found
+
+
+def read_arrays(
+    path: PathLike, parts: Sequence[str], most: float = math.inf
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Header of a saved run of a readable schema, and the arrays of some of its parts.
+
+    Args:
+        path: path of the file.
+        parts: keys of the header whose arrays are read.
+        most: size of an array that is read [bytes], see `read_entry`.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    with reading(path), zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        if "nsjax_schema.npy" not in names or "nsjax_header.npy" not in names:
+            raise InputError(foreign(path))
+        if archive.getinfo("nsjax_header.npy").file_size > LONGEST:
+            raise InputError(foreign(path))
+
+        def take(name: str, most: float) -> None:
+            if f"{name}.npy" in names:  # what is missing is named where it is needed
+                arrays[name] = read_entry(path, archive, f"{name}.npy", most)
+
+        for name in ("nsjax_schema", "nsjax_version", "dt"):
+            take(name, SMALL)
+            _check_schema(path, arrays)
+        take("nsjax_header", LONGEST)
+        content = json.loads(str(arrays["nsjax_header"]))
+        if not isinstance(content, dict):
+            raise InputError(foreign(path))
+        for part in parts:
+            for name in entries_of(content.get(part)):
+                take(name, most)
+    return arrays, content
+
+
+def _check_schema(path: PathLike, arrays: dict[str, np.ndarray]) -> None:
+    """Refuses a file of another schema before its other arrays are read."""
+    found = int(arrays["nsjax_schema"])
+    if found not in READABLE and "nsjax_version" in arrays:
+        raise InputError(
+            f"{path} has schema {found} (written by nsjax {arrays['nsjax_version']}); this nsjax "
+            f"{__version__} reads schemas {' and '.join(map(str, READABLE))}. Read it with the "
+            "version that wrote it"
+        )
 
 
 def check_rows(system: System, fields: Mapping[str, Any], old_notes: bool = False) -> None:

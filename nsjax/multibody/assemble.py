@@ -246,9 +246,11 @@ def _check_leaves(parts: tuple[Part, ...], mechanism: Mechanism) -> None:
         if is_traced(masses[link.body]):
             return
         if not np.asarray(masses[link.body]) > 0.0:
+            hangs = "" if link.joint is None else f" on {link.kind.name} {link.joint!r}"
             raise InputError(
-                f"body {link.body!r}: mass = {masses[link.body]} and nothing with mass hangs on it; give "
-                "it mass, or leave it out"
+                f"body {link.body!r}: mass = {masses[link.body]} and nothing with mass hangs on it, so "
+                f"that its motion{hangs} moves no inertia; ropes, springs and loops add none. Give it "
+                "mass, such as a thousandth of what it moves, or leave it out"
             )
         masses[link.parent] = 1.0
 

@@ -55,6 +55,8 @@ ANY, ONE, POINT, NEEDED = (
     NumberForm("one", needed=True),
 )
 AXIS = NumberForm("vector", needed=True)
+OF_ONE_ROW = {"friction": ONE, "restitution": NumberForm("one", most=1.0)}
+"""Forms of joints and tendons, which have one bounded row and limits of one coordinate each."""
 
 FORMS: Mapping[str | tuple[str, str], NumberForm] = {
     **dict.fromkeys(("com", "at", "on", "point", "axis", "second_axis", "normal"), POINT),

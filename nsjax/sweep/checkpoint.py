@@ -175,7 +175,10 @@ def _read(file: BinaryIO, name: str, known: dict[str, str], found: PyTree, done:
         return 0
     if start != MARK:
         raise InputError(f"{name} is no file of finished lanes; name another one as checkpoint")
-    _same(name, _header(file), known)
+    head = _header(file, name, known)
+    if head is None:
+        return 0
+    _same(name, head, known)
     leaves = jax.tree.leaves(found)
     size = NUMBER.itemsize + sum(x.dtype.itemsize * int(np.prod(x.shape[1:])) for x in leaves)
     end = file.tell()
@@ -192,20 +195,31 @@ def _read(file: BinaryIO, name: str, known: dict[str, str], found: PyTree, done:
         end = file.tell()
 
 
-def _header(file: BinaryIO) -> dict[str, str]:
-    """Digests at the head of a file; empty if the file ends within its head."""
+def _header(file: BinaryIO, name: str, known: dict[str, str]) -> dict[str, str] | None:
+    """Digests at the head of a file; None for a file of this sweep that ends within its head.
+
+    Raises:
+        InputError: for a head that no sweep has written.
+    """
+    whole = json.dumps(known).encode()
     count = file.read(NUMBER.itemsize)
-    if len(count) < NUMBER.itemsize:
-        return {}
-    with contextlib.suppress(ValueError):
-        head: dict[str, str] = json.loads(file.read(int(np.frombuffer(count, NUMBER)[0])))
-        return head
-    return {}
+    size = int(np.frombuffer(count, NUMBER)[0]) if len(count) == NUMBER.itemsize else -1
+    text = file.read(min(max(size, 0), 2 * len(whole)))
+    if (np.asarray(len(whole), NUMBER).tobytes() + whole).startswith(count + text) and text != whole:
+        return None
+    with contextlib.suppress(ValueError, RecursionError):
+        head: Any = json.loads(text) if len(text) == size else None
+        if isinstance(head, dict) and head.keys() == known.keys():
+            return {part: str(digest) for part, digest in head.items()}
+    raise InputError(
+        f"{name} is damaged: its head does not tell which sweep its lanes are of. Name another checkpoint, "
+        "or remove the file to start anew"
+    )
 
 
 def _same(name: str, head: dict[str, str], known: dict[str, str]) -> None:
     """Refuses the file of another sweep."""
-    other = [MEANING[part] for part in known if head.get(part) != known[part]]
+    other = [MEANING[part] for part in known if head[part] != known[part]]
     if other:
         raise InputError(
             f"{name} holds lanes of another sweep, made {'; '.join(other)}. Name another checkpoint, or "

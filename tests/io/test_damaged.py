@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io as stdio
 import pathlib
+import tracemalloc
 import warnings
 import zipfile
 
@@ -189,3 +190,40 @@ def test_damages_at_random(tmp_path: pathlib.Path) -> None:
     assert all("\n" not in x and len(x) < 1000 for x in told)
     # the only bytes that say nothing are a fifth of those that flip: dates and flags of a list
     assert len(told) > 0.7 * damages.COUNT
+
+
+def written(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
+    """A compressed archive; large arrays are zeros, written piece by piece."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as part:
+                if array.nbytes < 2**20:
+                    np.lib.format.write_array(part, np.asarray(array), allow_pickle=False)
+                    continue
+                head = {"descr": "<f8", "fortran_order": False, "shape": array.shape}
+                np.lib.format.write_array_header_1_0(part, head)
+                for _ in range(array.nbytes // 2**20):
+                    part.write(bytes(2**20))
+
+
+def test_small_files_that_open_to_much(tmp_path: pathlib.Path) -> None:
+    """A kilobyte that opens to a megabyte: refused by its shape, and never opened."""
+    path, huge = tmp_path / "run.npz", np.broadcast_to(0.0, 2**25)  # 256 MB
+    io.save(path, CRANK, crank(40), scheme=SCHEME)
+    with np.load(path) as file:
+        content = {name: file[name] for name in file.files}
+    names = [x for x in content if content[x].dtype.kind == "f" and x != "dt" and "memory" not in x]
+    assert len(names) > 20
+    tracemalloc.start()
+    for name in np.random.default_rng(1).choice(names, 6, replace=False):
+        written(path, content | {name: huge})
+        with pytest.raises(InputError, match=r"damaged|shape"):
+            io.load(path)
+    written(path, content | {"nsjax_header": np.broadcast_to(0.0, 2**24)})
+    for read in (io.load, io.header):
+        with pytest.raises(InputError, match="damaged"):
+            read(path)
+    written(path, content | {"unknown": huge})  # no part of the run
+    io.load(path)
+    assert tracemalloc.get_traced_memory()[1] < huge.nbytes / 4
+    tracemalloc.stop()

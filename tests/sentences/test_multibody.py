@@ -36,6 +36,31 @@ def traced(make: Callable[[Any], Any]) -> Any:
 
 
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
+    "pulley without mass": (
+        lambda: mb.assemble(
+            bar(),
+            mb.body("pulley", mass=0.0),
+            mb.slide("guide", "ground", "pulley"),
+            mb.tendon("rope", ("ground", (0.0, 0.0)), ("pulley", (0.0, 0.0)), ("rod", (0.0, 0.0))),
+        ),
+        "body 'pulley': mass = 0.0 and nothing .* motion on slide 'guide' moves no inertia; ropes, springs",
+    ),
+    "free body without mass": (
+        lambda: mb.assemble(bar(), mb.body("dot", mass=0.0)),
+        "body 'dot': mass = 0.0 .*, so that its motion moves no inertia",
+    ),
+    "friction of a hinge": (
+        lambda: mb.hinge("pin", "ground", "rod", friction=(6.0, 4.0)),
+        r"hinge 'pin': friction has shape \(2,\); give one number",
+    ),
+    "friction of a tendon": (
+        lambda: mb.joint_tendon("line", {"pin": 1.0}, friction=(6.0, 4.0)),
+        r"joint_tendon 'line': friction has shape \(2,\); give one number",
+    ),
+    "restitution of a limit": (
+        lambda: mb.slide("guide", "ground", "rod", limits=(0, 1), restitution=(0.5, 0.4)),
+        r"slide 'guide': restitution has shape \(2,\); give one number",
+    ),
     "coordinates": (
         lambda: mb.assemble(bar(), coordinates="own"),
         "assemble: coordinates = 'own'; choose one",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import subprocess
@@ -13,7 +14,8 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import models, reductions, schemes
+from nsjax import InputError, models, reductions, schemes
+from nsjax.sweep import checkpoint
 from nsjax.sweep import run as sweeps
 
 LANES = 24
@@ -92,6 +94,47 @@ def test_torn_at_its_start(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "lanes"
     file.write_bytes(b"nsjax la")
     _same(_ball(file), _ball(None))
+
+
+def _heads(data: bytes) -> dict[str, bytes]:
+    """Files with other heads, by what is wrong with them."""
+    first = len(checkpoint.MARK)
+    size = int(np.frombuffer(data[first : first + 8], checkpoint.NUMBER)[0])
+    head, lanes = data[first + 8 : first + 8 + size], data[first + 8 + size :]
+    known = json.loads(head)
+
+    def with_head(text: bytes, count: int | None = None) -> bytes:
+        count = len(text) if count is None else count
+        return checkpoint.MARK + np.asarray(count, checkpoint.NUMBER).tobytes() + text + lanes
+
+    return {
+        "huge": with_head(head, 2**62), "negative": with_head(head, -5), "none": with_head(b""),
+        "list": with_head(b"[]"), "number": with_head(b"3"), "deep": with_head(b"[" * size),
+        "no text": with_head(b"\xff" * size), "fewer": with_head(json.dumps({"program": "a"}).encode()),
+        "more": with_head(json.dumps({**known, "weather": "fair"}).encode()),
+    }  # fmt: skip
+
+
+def test_damaged_heads(tmp_path: pathlib.Path) -> None:
+    """Whatever stands there is said to be damaged, and the file is left as it is."""
+    file = tmp_path / "lanes"
+    _ball(file)
+    for kind, damaged in _heads(file.read_bytes()).items():
+        file.write_bytes(damaged)
+        with pytest.raises(InputError, match="is damaged: its head does not tell which sweep"):
+            _ball(file)
+        assert file.read_bytes() == damaged, kind
+
+
+def test_torn_in_its_head(tmp_path: pathlib.Path) -> None:
+    """A process that ended as it wrote the head has written no lanes: the sweep begins anew."""
+    file = tmp_path / "lanes"
+    whole = _ball(file)
+    data = file.read_bytes()
+    for end in (len(checkpoint.MARK), len(checkpoint.MARK) + 3, len(checkpoint.MARK) + 50):
+        file.write_bytes(data[:end])
+        _same(_ball(file), whole)
+        assert file.read_bytes() == data
 
 
 def test_damaged_block(tmp_path: pathlib.Path) -> None:

@@ -88,13 +88,47 @@ def _pair(source: Source, k: int) -> list[int]:
 
 
 def _coupling(source: Source, k: int, names: list[str], at: list[float]) -> Part:
-    """A coupling from the polynomial of the file, ``y - y0 = P(x - x0)`` from the reference position."""
-    law = np.polynomial.Polynomial(np.array(source.model.eq_data[k][:5], float))
-    factors = (law(np.polynomial.Polynomial([-at[-1], 1.0])) + at[0]).coef
-    if len(names) == 1:
-        factors = np.array([law.coef[0] + at[0]])
+    """A coupling from the polynomial of the file."""
+    factors = _law(source, k, at).coef if len(names) > 1 else np.array([_law(source, k, at)(0.0)])
     most = int(np.max(np.flatnonzero(factors), initial=0))
     return coupling(source.names["equality", k], *names, polynomial=factors[: most + 1])
+
+
+def _law(source: Source, k: int, at: list[float]) -> np.polynomial.Polynomial:
+    """``y(x)`` from the polynomial of the file, ``y - y0 = P(x - x0)`` from the reference position ``at``,
+    which is y0 alone for a coordinate that is held.
+    """
+    law = np.polynomial.Polynomial(np.array(source.model.eq_data[k][:5], float))
+    if len(at) == 1:
+        return np.polynomial.Polynomial([law.coef[0] + at[0]])
+    return law(np.polynomial.Polynomial([-at[-1], 1.0])) + at[0]
+
+
+def following(source: Source) -> list[tuple[int, int | None, np.polynomial.Polynomial]]:
+    """Joints that follow others, leaders before their followers: number of the joint, that of its leader,
+    None for a joint that is held, and its coordinate as a function of the leader's. Joints in a circle, and
+    with several leaders, are left out.
+    """
+    model, joint = source.model, source.mujoco.mjtEq.mjEQ_JOINT
+    found, twice = dict[int, Any](), set[int]()
+    for k in range(0 if source.off("equality") else model.neq):
+        if int(model.eq_type[k]) != joint or not model.eq_active0[k]:
+            continue
+        pair = _pair(source, k)
+        if all(int(model.jnt_type[j]) in (HINGE, SLIDE) for j in pair):
+            twice |= {pair[0]} & found.keys()
+            at = [float(model.qpos0[model.jnt_qposadr[j]]) for j in pair]
+            found[pair[0]] = (pair[0], pair[1] if len(pair) > 1 else None, _law(source, k, at))
+    ordered: list[Any] = []
+    waiting = [x for j, x in found.items() if j not in twice]
+    while waiting:
+        later = {x[0] for x in waiting} | twice
+        ready = [x for x in waiting if x[1] not in later]
+        if not ready:
+            break
+        ordered += ready
+        waiting = [x for x in waiting if x not in ready]
+    return ordered
 
 
 def _ends(source: Source, k: int) -> tuple[int, int]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import collections
 import functools
-import os
-import pathlib
 import re
 from collections.abc import Collection, Iterator
 from types import ModuleType
@@ -26,6 +24,9 @@ from nsjax.multibody.files.absent import (
 from nsjax.multibody.files.meshes import without_volume
 from nsjax.multibody.files.moments import compiled_as_given
 from nsjax.multibody.files.refusals import sentence
+from nsjax.multibody.files.shape_inertias import Masses, made_heavy, without_inertials
+from nsjax.multibody.files.texts import check_included, check_numbers, readable, visible
+from nsjax.multibody.files.urdf_tree import checked_joints, robot, with_free_links
 
 URDF_TAGS = {
     "robot", "link", "inertial", "origin", "mass", "inertia", "visual", "collision", "geometry", "box",
@@ -56,37 +57,53 @@ def is_text(given: Any) -> bool:
     return isinstance(given, str) and given.lstrip().startswith("<")
 
 
-def opened(given: Any, who: str) -> tuple[Any, str, str]:
-    """A `mujoco.MjSpec`, its title for sentences, and its text.
+def opened(given: Any, who: str, masses: Masses | None = None) -> tuple[Any, str, str]:
+    """A `mujoco.MjSpec`, its title for sentences, and its text without comments.
 
     Args:
         given: path or text.
         who: name of the reader, for errors.
+        masses: receives the links whose inertia comes from their shapes; None: incomplete inertials are
+            refused.
 
     Raises:
-        InputError: for a missing or broken file.
+        InputError: for a missing or broken file, and for numbers that are not finite.
     """
     mujoco = library()
-    title, text = TEXT, given
+    title, text, path = TEXT, given, None
     if not is_text(given):
-        path = pathlib.Path(os.fspath(given))
-        if not path.is_file():
-            raise InputError(f"{who}: {path} does not exist; give a path, or the text of a model")
+        path = readable(who, given)
         title, text = str(path), path.read_text(encoding="utf-8", errors="replace")
-    root = re.search(r"<\s*([A-Za-z_][\w:.-]*)", re.sub(r"<!--.*?-->|<\?.*?\?>", "", text, flags=re.DOTALL))
+    bare = visible(text)
+    root = re.search(r"<\s*([A-Za-z_][\w:.-]*)", bare)
     wanted = {"read_urdf": "robot", "read_mjcf": "mujoco"}[who]
     if root is not None and root.group(1) != wanted and root.group(1) in ("robot", "mujoco"):
         other = {"robot": "read_urdf", "mujoco": "read_mjcf"}[root.group(1)]
         raise InputError(f"{who}: {title} has the root <{root.group(1)}>; use {other}")
+    check_numbers(who, title, bare)
+    if path is not None and who == "read_mjcf":
+        check_included(who, path, bare)
+    tree = robot(bare) if who == "read_urdf" else None
+    changed = False
+    if tree is not None:
+        changed = with_free_links(tree, checked_joints(who, title, tree))
+        if masses is not None:
+            masses |= without_inertials(tree)
+            changed = changed or bool(masses)
     try:
-        make = mujoco.MjSpec.from_string if is_text(given) else mujoco.MjSpec.from_file
-        spec = make(given if is_text(given) else title)
+        if path is None or changed:
+            text = text if tree is None or not changed else ElementTree.tostring(tree, encoding="unicode")
+            spec = mujoco.MjSpec.from_string(text)
+            spec.modelfiledir = "" if path is None else str(path.parent)
+        else:
+            spec = mujoco.MjSpec.from_file(title)
     except (ValueError, RuntimeError) as error:
         raise sentence(who, title, error) from None
     spec.compiler.fusestatic = False
+    made_heavy(spec, masses or {})
     without_pictures(spec)
     find_packages(spec, title)
-    return spec, title, text
+    return spec, title, bare
 
 
 def compiled(spec: Any, title: str, who: str, free: Collection[str] = ()) -> tuple[Any, list[str]]:
@@ -130,12 +147,12 @@ def add_floor(spec: Any, height: Any) -> None:
     spec.worldbody.add_geom(name="floor", type=plane, size=[1.0, 1.0, 1.0], pos=[0.0, 0.0, float(height)])
 
 
-def _outermost(text: str) -> Iterator[str]:
+def _outermost(bare: str) -> Iterator[str]:
     """Names of the elements of a URDF that are not read, without those inside of such."""
     try:
-        open_ones = [ElementTree.fromstring(text.strip())]
+        open_ones = [ElementTree.fromstring(bare.strip())]
     except ElementTree.ParseError:  # the other parser was more patient
-        yield from (name for name in re.findall(r"<\s*([A-Za-z_][\w:.-]*)", text) if name not in URDF_TAGS)
+        yield from (name for name in re.findall(r"<\s*([A-Za-z_][\w:.-]*)", bare) if name not in URDF_TAGS)
         return
     while open_ones:
         for x in open_ones.pop():
@@ -145,14 +162,13 @@ def _outermost(text: str) -> Iterator[str]:
                 yield x.tag
 
 
-def strange_elements(text: str, followers: int) -> list[str]:
+def strange_elements(bare: str, followers: int) -> list[str]:
     """Sentences about elements of a URDF that are not read.
 
     Args:
-        text: of the file.
+        bare: text of the file without comments.
         followers: number of <mimic> elements that are read as couplings.
     """
-    bare = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     said = [
         f"<{name}> ({n} of them) is not read: it is no element of URDF that has an equal here"
         for name, n in collections.Counter(_outermost(bare)).items()
@@ -162,7 +178,7 @@ def strange_elements(text: str, followers: int) -> list[str]:
         said.append(
             f"<mimic> ({lost} of them) is not read: only hinges and slides of the file follow one another"
         )
-    speeds = len(re.findall(r"<\s*limit[^>]*\bvelocity\s*=", bare))
+    speeds = len(re.findall(r"<\s*limit\b[^<>]*\bvelocity\s*=", bare))
     if speeds:
         said.append(f"velocity of <limit> ({speeds} of them) is not read: it is a property of a motor")
     return said

@@ -22,6 +22,7 @@ from nsjax.multibody.files.left_out import left_out
 from nsjax.multibody.files.model_source import add_floor, compiled, library, opened, strange_elements
 from nsjax.multibody.files.refusals import sentence
 from nsjax.multibody.files.sensors import sensors
+from nsjax.multibody.files.shape_inertias import Masses, checked_density, made_as_given
 from nsjax.multibody.files.source import Source
 from nsjax.multibody.files.starts import key_names, moved_far, start, starts
 from nsjax.multibody.files.tendons import tendons
@@ -30,6 +31,9 @@ from nsjax.multibody.parts import Part
 from nsjax.multibody.start import StartArguments, at_rest
 
 Path = str | os.PathLike[str]
+
+DUMMY = 1e-6
+"""Part of the mass of a file below which a free root is told: a root that stands for none."""
 
 
 class LeftOutWarning(UserWarning):
@@ -207,7 +211,7 @@ def read_mjcf(
 def read_urdf(
     path_or_text: Path, free: bool = False, *, floor: float | None = None, restitution: Any = 0.0,
     friction: Any = None, contact: bool = True, self_contact: bool | None = None,
-    capacity: int | None = None,
+    capacity: int | None = None, density: float | None = None,
 ) -> ModelFile:  # fmt: skip
     """Parts of a mechanism in the format URDF, read like `read_mjcf`.
 
@@ -223,11 +227,17 @@ def read_urdf(
             not, and a sentence of ``left_out`` says so. Collision geometries of robots often penetrate each
             other at the start, and programs with these contacts are many times larger.
         capacity: candidate pairs of a step, see `contact_group`.
+        density: of the collision shapes of links without an inertial, or with one without mass or moments,
+            which then have the inertia of these shapes, scaled to the mass where the inertial has one
+            [kg/m^3]; None: incomplete inertials are refused, and links without have 1000. A sentence of
+            ``left_out`` names them.
 
     Raises:
         InputError: naming file, element and remedy.
         ImportError: without the package `mujoco`, naming the extra.
 
+    A floating joint carries no force: its link is a free body, wherever it hangs in the file, and starts
+    where the coordinates above it place it. A joint that mimics another one starts where that one has it.
     Links with impossible moments of inertia (one exceeds the sum of the others) get the nearest possible
     moments; links without moments are point masses. A warning names both.
 
@@ -242,9 +252,12 @@ def read_urdf(
         {}
     """
     check_switches("read_urdf", free=free, contact=contact, self_contact=self_contact or False)
+    given = checked_density(density)
+    masses = Masses()
     with listening(library()):  # elements that it ignores are named below
-        spec, title, text = opened(path_or_text, "read_urdf")
-        roots = list(spec.worldbody.bodies)
+        spec, title, bare = opened(path_or_text, "read_urdf", None if given is None else masses)
+        floats = library().mjtJoint.mjJNT_FREE
+        roots = [x for x in spec.worldbody.bodies if all(k.type != floats for k in x.joints)]
         for root in roots if free else []:
             try:
                 root.add_freejoint()
@@ -254,14 +267,21 @@ def read_urdf(
         if floor is not None:
             add_floor(spec, floor)
         model, said = compiled(spec, title, "read_urdf", names)
+    if given is None:
+        masses |= {x.name: None for x in spec.bodies if not x.explicitinertial}
+    said += made_as_given(model, masses, given)
     followers = int(np.sum(model.eq_type == library().mjtEq.mjEQ_JOINT))
-    said += strange_elements(text, followers)
+    said += strange_elements(bare, followers)
     source = Source(
         library(), model, title, restitution, friction, own_friction=False, capacity=capacity,
         self_contact=self_contact, held_roots=True,
     )  # fmt: skip
-    for root in roots if not free else []:
-        if not model.body(root.name).mass > 0.0:
+    whole = float(np.sum(model.body_mass))
+    for root in roots:
+        mass = float(model.body(root.name).mass[0])
+        if free and 0.0 < mass < DUMMY * whole:
+            said.append(f"root link {root.name!r} moves freely with {mass:.3g} of {whole:.3g} kg")
+        if free or not mass > 0.0 or model.body(root.name).jntnum[0]:
             continue
         said.append(
             f"root link {root.name!r} is held by the ground, and its inertia without effect; free=True "

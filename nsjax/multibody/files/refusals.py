@@ -8,6 +8,7 @@ from collections.abc import Collection
 from nsjax.core import InputError
 
 MASSLESS, CROWDED = r"mass and inertia of moving", r"more than 6 dofs"
+SHAPES = ", or give density=..., with which a link has the inertia of its collision shapes"
 FILES = (
     (r"\.(stl|obj|msh|dae|ply)$", "put the mesh beside the file, or give the body that it weighs for an "
      "inertial: a mesh that gives no inertia may be missing"),
@@ -52,7 +53,8 @@ def sentence(who: str, title: str, error: Exception, free: Collection[str] = ())
     said = str(error)
     first = next((x.strip() for x in said.splitlines() if x.strip()), "nothing said")
     words = re.sub(r"^((XML )?Error: |ParseXML: )+", "", first).rstrip(":.")
-    return InputError(f"{who}: {title}{_place(said)}: {words}; {_remedy(said, free)}")
+    shapes = SHAPES if who == "read_urdf" and re.search(rf"{MASSLESS}|'(mass|inertia)'", said) else ""
+    return InputError(f"{who}: {title}{_place(said)}: {words}; {_remedy(said, free)}{shapes}")
 
 
 def _place(said: str) -> str:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.multibody.contacts.groups import unused
+from nsjax.multibody.files.equalities import following
 from nsjax.multibody.files.source import Source, gathered
 from nsjax.multibody.files.tree import BALL, FREE, ball_pose, limits
 from nsjax.multibody.mechanism import Mechanism
@@ -30,11 +31,19 @@ Start = dict[str, Any]
 
 def start(source: Source) -> tuple[Start, list[str]]:
     """Coordinates of the file's reference position that are not at their default, for
-    `assemble(start=...)`; and sentences about corrections.
+    `assemble(start=...)`; and sentences about corrections. A coordinate that follows another one has the
+    value of the coupling there.
     """
     said: list[tuple[str, str]] = []
     found: Start = {}
-    for k, x in enumerate(_coordinates(source, source.model.qpos0, "", said)):
+    coordinates = _coordinates(source, source.model.qpos0, "", said)
+    for follower, leader, law in following(source):
+        given, x = coordinates[follower], float(law(0.0 if leader is None else coordinates[leader]))
+        if given and abs(x - given) > FAR:
+            what = "coordinates of start that contradict the coupling which they follow are read by it"
+            said.append((what, f"{source.called('joint', follower)} {given:.6g} -> {x:.6g}"))
+        coordinates[follower] = x
+    for k, x in enumerate(coordinates):
         if not np.array_equal(x, STILL.get(int(source.model.jnt_type[k]), 0.0)):
             found |= _entry(source, k, x, None)
     return found, gathered(said)

@@ -16,7 +16,7 @@ from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.motion import At, FrameMotion, Screws, stepped
-from nsjax.multibody.number_checks import limits_of, number
+from nsjax.multibody.number_checks import OF_ONE_ROW, limits_of, number
 from nsjax.multibody.parts import Part, made, unit
 from nsjax.types import Array, Fn
 
@@ -185,7 +185,7 @@ def joint(
     for what in ("axis", "second_axis"):
         if given.get(what) is not None:
             given[what] = unit(kind, name, what, given[what], (forms or {}).get(what))
-    forms = forms or {}
+    forms = OF_ONE_ROW | (forms or {})
     kept = {k: number(kind, name, k, v, LEAST.get(k, -math.inf), forms.get(k)) for k, v in given.items()}
     if first == second:
         raise InputError(f"{kind} {name!r}: joins {first!r} to itself; name two bodies")

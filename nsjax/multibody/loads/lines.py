@@ -16,7 +16,7 @@ from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import LEAST, Push
 from nsjax.multibody.loads.load_kind import Driven
-from nsjax.multibody.number_checks import ANY, limits_of, number
+from nsjax.multibody.number_checks import ANY, OF_ONE_ROW, limits_of, number
 from nsjax.multibody.parts import Part
 from nsjax.types import Array, record
 
@@ -84,7 +84,9 @@ def line_numbers(kind: str, name: str, at: Any, ratios: Any, given: dict[str, An
     given |= {"lower": lower, "upper": upper}
     if limits is None:
         given.pop("restitution")
-    kept = {k: number(kind, name, k, v, LEAST.get(k, -math.inf)) for k, v in given.items()}
+    kept = {
+        k: number(kind, name, k, v, LEAST.get(k, -math.inf), OF_ONE_ROW.get(k)) for k, v in given.items()
+    }
     return Tendon(at=at, ratios=ratios, **kept)
 
 
