@@ -1,9 +1,10 @@
 """Reactions of joints from the balance of momentum of the bodies, the same in all coordinates.
 
 At an instant, with the contact forces ``f`` of the scheme, accelerations and multipliers of the constraints
-solve ``M a - G' x = h + W f``, ``G a = -gamma`` (least norm where constraints follow from others). The
-reaction of a joint of the tree is the rate of momentum of the bodies behind it, less all other forces on
-them. The reaction of a joint that is a constraint follows from its multipliers.
+solve ``M a - G' x = h + W f``, ``G a = -gamma`` (least norm where constraints follow from others). For a
+prescribed motion that is a table ``gamma`` lacks the jumps of its rate: its multiplier is that of the
+scheme. The reaction of a joint of the tree is the rate of momentum of the bodies behind it, less all other
+forces on them. The reaction of a joint that is a constraint follows from its multipliers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import contact_rows, gap_drift, gap_rows
@@ -30,6 +32,7 @@ from nsjax.multibody.joint_pushes import joint_pushes, no_moment, rate_pushes
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import BODIES
+from nsjax.multibody.user_laws import lacks_acceleration
 from nsjax.types import Array, PyTree
 
 RANK = 1e-12
@@ -78,6 +81,21 @@ class Instant:
         return made
 
     @functools.cached_property
+    def given(self) -> np.ndarray:
+        """Numbers of the constraint rows whose multipliers are those of the scheme: of prescribed motions
+        without acceleration.
+        """
+        of, dimension, names = self.mechanism.topology.of, self.scene.dimension, self.mechanism.rows.present
+        found: list[str] = []
+        for part in of.values() if self.forces is not None else ():
+            motion, path = part.option("motion"), part.option("path")
+            if motion is not None and lacks_acceleration(motion):
+                found.append(f"{part.name}.motion")
+            if path is not None and lacks_acceleration(path):
+                found += kind_of(part).row_names(part, dimension)
+        return np.flatnonzero([x in found for x in names])
+
+    @functools.cached_property
     def balance(self) -> tuple[Array, Array]:
         """Accelerations (nv,) and multipliers of the constraints (nb,)."""
         s, t, q, v, p = self.system, self.t, self.q, self.v, self.p
@@ -93,10 +111,17 @@ class Instant:
         if not s.nb:
             return solve(mass, push[:, None])[:, 0], jnp.zeros(0)
         rows = gap_rows(s, "constraint", t, q, p).jacobian()
+        drift = gap_drift(s, t, q, v, p, "constraint")
+        known, found = self.given, np.setdiff1d(np.arange(s.nb), self.given)
+        x = jnp.zeros(s.nb)
+        if len(known):
+            assert self.forces is not None
+            x = jnp.where(np.isin(np.arange(s.nb), known), self.forces.constraint, 0.0)
+            push, rows, drift = push + rows.T @ x, rows[found], drift[found]
         answers = solve(mass, jnp.concatenate([push[:, None], rows.T], axis=1))
-        free = rows @ answers[:, 0] + gap_drift(s, t, q, v, p, "constraint")
-        x = -jnp.linalg.pinv(rows @ answers[:, 1:], rtol=RANK) @ free
-        return answers[:, 0] + answers[:, 1:] @ x, x
+        free = rows @ answers[:, 0] + drift
+        y = -jnp.linalg.pinv(rows @ answers[:, 1:], rtol=RANK) @ free
+        return answers[:, 0] + answers[:, 1:] @ y, x.at[found].set(y) if len(known) else y
 
     @functools.cached_property
     def acting(self) -> Loads:

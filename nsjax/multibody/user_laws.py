@@ -5,13 +5,17 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_derivatives import SymbolicZero
+from jax.flatten_util import ravel_pytree
+from jax.interpreters import partial_eval
 
 from nsjax.core import InputError
 from nsjax.core.user_functions import call
 from nsjax.multibody.parts import Part
-from nsjax.types import Array
+from nsjax.types import Array, Fn
 
 
 def user_value(
@@ -50,6 +54,37 @@ def user_value(
         wanted = " or ".join(f"an array of shape {x}" if x else "one number" for x in shapes)
         raise InputError(f"{name} returns {what}, and must return {wanted}")
     return made
+
+
+def lacks_acceleration(motion: Fn) -> bool:
+    """Whether the rate of a motion ``(t) -> numbers`` changes in time while its derivative is zero by
+    construction: a table between whose points it is straight, or a ramp with a kink. Velocities then jump,
+    and the force of that is known to the scheme alone.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.multibody.user_laws import lacks_acceleration
+        >>> table = lambda t: jnp.interp(t, jnp.arange(3.0), jnp.array([0.0, 1.0, 4.0]))
+        >>> lacks_acceleration(table), lacks_acceleration(jnp.sin), lacks_acceleration(lambda t: 2.0 * t)
+        (True, False, False)
+    """
+    at, moves = jnp.zeros(()), []
+
+    def rate(t: Array) -> Array:
+        return jax.jvp(lambda t: ravel_pytree(motion(t))[0], (t,), (jnp.ones(()),))[1]
+
+    @jax.custom_jvp
+    def seen(x: Array) -> Array:
+        return x
+
+    def noted(primals: Any, tangents: Any) -> Any:
+        moves.append(not isinstance(tangents[0], SymbolicZero))
+        return primals[0], jnp.zeros_like(primals[0])
+
+    seen.defjvp(noted, symbolic_zeros=True)
+    jax.eval_shape(lambda t: jax.jvp(lambda t: seen(rate(t)), (t,), (jnp.ones(()),)), at)
+    _, used = partial_eval.dce_jaxpr(jax.make_jaxpr(rate)(at).jaxpr, [True])
+    return used[0] and not any(moves)
 
 
 def with_surfaces(part: Part, found: list[Array]) -> Part:
