@@ -39,9 +39,9 @@ from nsjax.schemes.mixed.base_step import (
     row_count,
     split_rows,
 )
-from nsjax.schemes.mixed.impact import end_with_impact, resting_contacts, through_reversal
+from nsjax.schemes.mixed.impact import end_with_impact, through_reversal
 from nsjax.schemes.mixed.in_modes import EXPLICIT
-from nsjax.schemes.mixed.renewal import recomputes, remembering, renewed, stopping
+from nsjax.schemes.mixed.renewal import after_step, recomputes, remembering, renewed
 from nsjax.schemes.mixed.stiff_steps import base_step
 from nsjax.types import Array, PyTree, record
 
@@ -283,12 +283,12 @@ def _reported_forces(step: Step, end: End, state: State, closed: Array, impulse:
 def _remember(step: Step, end: End, state: State, closed: Array, touch: Touch) -> Memory:
     """Memory after the step; accelerations are stale where the set of persistent contacts has changed."""
     before = step.carry.memory
-    resting = resting_contacts(step, step.at(state), closed)
+    resting, stops = after_step(step, state, closed)
     closed = resting if step.scheme.options.leaving_is_open else closed
     stale = jnp.asarray(False)
     if recomputes(step):
         stale = jnp.any(closed & ~before.closed) | jnp.any(resting != before.resting)
-        stale = stale | jnp.any(stopping(step, state, resting & before.resting))
+        stale = stale | jnp.any(stops)
     touch = dataclasses.replace(touch, held=resting, bounced=touch.bounced & ~resting, slide=end.slide)
     return Memory(
         a=end.a, algorithmic=end.algorithmic, force=end.force, algorithmic_force=end.algorithmic_force,

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from nsjax.contact.acceleration import SlidingRule, lasting_forces
 from nsjax.contact.criteria import criteria_of
-from nsjax.contact.events import frozen
+from nsjax.contact.events import at_rest, frozen, gap_rates
 from nsjax.contact.friction_decisions import sliding
 from nsjax.core.branches import branch
 from nsjax.core.step import Step
@@ -58,21 +58,27 @@ def remembering(step: Step, memory: Memory) -> Step:
     return dataclasses.replace(step, carry=dataclasses.replace(step.carry, memory=memory))
 
 
-def stopping(step: Step, state: State, resting: Array) -> Array:
-    """Contacts (nc,) bool of those ``resting`` throughout whose sliding has stopped in the step to
-    ``state``, or will within half of the next one.
+def after_step(step: Step, state: State, closed: Array) -> tuple[Array, Array]:
+    """Of the ``closed`` contacts (nc,) bool at the end ``state`` of a step, those at rest; and those that
+    have rested throughout, whose sliding has stopped in the step, or will within half of the next one.
 
     Accelerations jump where sliding ends, as they do where contacts change: those of sliding, taken on,
     would make the contact slide back. A force that ends sliding early in the next step is found in time.
     """
-    system = step.system
-    if not system.nt:
-        return resting
+    system, criteria, before = step.system, criteria_of(step.scheme), step.carry.memory
+    none = jnp.zeros(system.nc, bool)
+    if not system.nc:
+        return none, none
 
-    def look(_: None) -> Array:
+    def look(_: None) -> tuple[Array, Array]:
+        at = step.at(state)
+        rests = closed & at_rest(criteria, gap_rates(at), at.v)
+        if not (system.nt and recomputes(step)):
+            return rests, none
         slip = jax.jit(lambda x: step.at(State(t=x[0], q=x[1], v=x[2])).slip())
         first, last = (slip(frozen((jnp.asarray(x.t), x.q, x.v))) for x in (step.state, state))
-        slid = sliding(criteria_of(step.scheme), first, step.state.v)
-        return resting & slid & (norm(last) <= 0.5 * norm(last - first))
+        slid = rests & before.resting & sliding(criteria, first, step.state.v)
+        return rests, slid & (norm(last) <= 0.5 * norm(last - first))
 
-    return branch(jnp.any(resting), look, lambda _: jnp.zeros_like(resting), None)
+    found: tuple[Array, Array] = branch(jnp.any(closed), look, lambda _: (none, none), None)
+    return found
