@@ -11,6 +11,7 @@ from nsjax.contact import events, friction_decisions
 from nsjax.contact.acceleration import SlidingRule
 from nsjax.contact.contact_report import ContactReport
 from nsjax.contact.criteria import Criteria, criteria_of
+from nsjax.contact.dependent import LEAST_TURN
 from nsjax.contact.event_motion import EventMotion, MotionAround, each_alone, motion_around, no_motion
 from nsjax.contact.events import Approach, Touch
 from nsjax.contact.family import Contacts, Family, Stepped, loaded, stacked
@@ -19,6 +20,7 @@ from nsjax.core.branches import branch
 from nsjax.core.step import Formed, Step, SystemState, formed
 from nsjax.core.system import State
 from nsjax.linalg import every, matvec
+from nsjax.math import norm
 from nsjax.types import Array, record
 
 
@@ -144,6 +146,9 @@ class _ContactView:
         late = dataclasses.replace(rule, stuck=after.stuck if family.turns else None)
         if self.turns:
             slide = family.slip(step.at(r.end), step.dt)
+            # what is left of it gives no direction to the motion after: `LEAST_TURN` is the same ratio
+            rests = norm(slide) <= LEAST_TURN * norm(slide - self.slide)
+            late = dataclasses.replace(late, stuck=late.stuck | rests)
             rule, late = (dataclasses.replace(x, slide=y) for x, y in ((rule, self.slide), (late, slide)))
         return EventMotion(
             at=self.ahead, a=self.contacts.known, dv=each_alone(f.response, r.jump.contacts), aside=aside,

@@ -94,6 +94,22 @@ def test_derivatives_of_contacts_alone_do_not_hang_on_rounding() -> None:
     assert compared == len(SEEDS)
 
 
+def test_a_stop_in_dry_friction_beside_chatter() -> None:
+    """In the eighth step dry friction and the rough floor stop the carriage, inside their bounds, so that
+    its velocity has no derivative from then on. On the floor the chatter of the normal is left, and a
+    sliding velocity across that says nothing of where the carriage would go.
+    """
+    scheme, (params, state) = schemes.moreau(), drawn(20)
+    program, data = _program(carriage(2), dataclasses.replace(scheme, coef=())), floats((params, state))
+    changes = jax.tree.map(lambda x: np.cos(np.arange(np.size(x))).reshape(np.shape(x)), data)
+    found = [program(data, changes, floats(scheme.coef), steps) for steps in (7, 8, 12)]
+    (moving, _, _), (_, still, _), (rest, later, status) = found
+    assert abs(moving[3]) > 0.04
+    assert abs(rest[3]) < 1e-12
+    assert int(status) == 0
+    np.testing.assert_allclose((still[3], later[3]), 0.0, atol=1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("nt", [0, 1, 2])
 @pytest.mark.parametrize("name", schemes.REGISTRY)
