@@ -359,5 +359,5 @@ def _fitted(objective: Objective, x: np.ndarray) -> Problem:
     if plan.fitted == 1:
         begun = jax.tree.map(lambda a: a[0], (plan.common.tracks.time, plan.common.tracks.start))
     roots = ("params", "state") if plan.fitted == 1 else ("params",)
-    params, state = with_numbers(plan.program, plan.common.params, *begun, x, roots)
+    params, state = with_numbers(plan.program, plan.common.params, begun[0], begun[1], x, roots)
     return dataclasses.replace(plan.problem, **jax.tree.map(np.asarray, {"params": params, "state": state}))
