@@ -102,8 +102,8 @@ def identify(
 
     Returns:
         An `Estimate`. ``estimate.success`` is False unless the search converged and every number is
-        identifiable; ``estimate.messages`` report a number at a bound, a zero gradient, and residuals
-        larger than the noise.
+        identifiable and possible; ``estimate.messages`` report a number at a bound, a zero gradient,
+        residuals larger than the noise, and a step that moves the estimate, with one that will do.
 
     Raises:
         InputError: before any run, for input that cannot be fitted; after the first runs, if the model
@@ -116,8 +116,8 @@ def identify(
 
     Limits: a run of a time-stepping scheme is a saw-tooth function of the parameters (an impact stays in
         its step until they move it into the next) and has a discretisation error: choose ``dt`` so small
-        that both lie well below the noise, and compare with half of ``dt``. Where the sequence of impacts
-        changes, the cost has kinks or jumps; use several starts.
+        that both lie well below the noise. A run with half of ``dt`` at the end tells whether it is. Where
+        the sequence of impacts changes, the cost has kinks or jumps; use several starts.
 
     Example:
         >>> import numpy as np
