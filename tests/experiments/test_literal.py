@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from experiments import common
-from experiments.mixed_timestepping import literal, literal_crank, table_literal_solver
+from experiments.mixed_timestepping import literal, literal_crank, table_literal_solver, table_passes
 from experiments.references.slider_crank import Data, event_driven
 from nsjax import models
+from tests.experiments.results import missed
 
 
 @pytest.mark.parametrize("elements", [0, 2])
@@ -101,3 +102,10 @@ def test_table_in_full(tmp_path):
     numbers = table_literal_solver.main(quick=False, folder=tmp_path)
     expected = common.load_expected(table_literal_solver.__file__)
     assert [row for row in common.compare(numbers, expected) if not row.passed] == []
+
+
+def test_passes_of_half_steps(tmp_path):
+    numbers = table_passes.main(quick=True, folder=tmp_path)
+    assert missed(numbers, common.load_expected(table_passes.__file__)) == []
+    halves = numbers["Bathe: passes at the midpoint"] + numbers["Bathe: passes at the end"]
+    assert halves == pytest.approx(numbers["Bathe: passes per step"])
