@@ -22,7 +22,9 @@ from nsjax.core.inputs import check_constants, driven
 from nsjax.core.memory import check_events, check_rows, lanes_around, tree_bytes
 from nsjax.core.pairs import check_run
 from nsjax.core.quantities import NOTES, ROWS, row_numbers
+from nsjax.core.ranges import refusal, withheld
 from nsjax.core.scheme import Scheme
+from nsjax.core.signs import check_signs
 from nsjax.core.system import Problem, State, System
 from nsjax.divergence import with_divergence, with_rise
 from nsjax.loop import LoopProgram, RunState, begin_run, no_tally, prepare_run, run_steps, trajectory
@@ -220,8 +222,13 @@ def checked(
     state = checks.canonical(state, "state")
     checks.check_shapes(system, params, state)
     traced = checks.is_traced((params, state, scheme, step, carry)) or checks.being_compiled()
-    if not traced and carry is None:
+    bits, begin = None, begin_run if traced else begin_eager_run
+    if carry is None and not traced:
         checks.check_values(system, params, state, scheme, step)
+    elif carry is None:
+        check_signs(params)
+        bits = refusal(system, params, state, scheme, step)
+        state = withheld(state, bits, (params, scheme.coef, step))
     # a run outside transformations is never differentiated: its program needs no derivative
     differentiable = traced and system.pairs is None
     wanted = gradient or (scheme.gradient if differentiable else "discrete")
@@ -231,8 +238,11 @@ def checked(
         _check_carry(program, scheme, params, step, carry)
     check_run(system, scheme, events, gradient)
     check_constants(params, lambda p: prepare_run(program, scheme, p, step).constants)
-    begin = begin_run if traced else begin_eager_run
     run = begin(program, scheme, params, state, step, carry)
+    if bits is not None:
+        run = dataclasses.replace(
+            run, status=bits, first_failure=run.first_failure.at_start(bits, run.next.origin)
+        )
     return Call(program, scheme, params, state, step, run, steps // every, every, traced)
 
 
@@ -377,4 +387,9 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
     group = rows if blocks.size < every else max(1, blocks.size // every)
     run, rest = scan_blocks(body, run, rows, group)
     every_row = jax.tree.map(lambda x, more: jnp.concatenate([x[None], more]), first, rest)
-    return run, rows_with_gaps(setup, every_row)
+    # of a run that was refused, what its steps say follows from that; a value that is not finite has no
+    # derivative
+    refused = run.first_failure.step == 0
+    run = dataclasses.replace(run, status=jnp.where(refused, run.first_failure.status, run.status))
+    lost = {x: every_row[x] * jnp.where(jnp.isfinite(every_row[x]), 1.0, jnp.nan) for x in "qv"}
+    return run, rows_with_gaps(setup, every_row | lost)

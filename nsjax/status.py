@@ -20,8 +20,41 @@ CANDIDATES_LOST = 256
 ENERGY_ROSE = 512
 """Set after a run outside transformations, from its rows: `nsjax.impact_energy`."""
 
+REFUSED = 2**20
+"""Set at the start of a run that takes no part because its numbers are refused; its rows are not a number.
+Outside transformations an error says so instead. Runs inside transformations add one of the bits below."""
+
+REFUSED_NOT_FINITE = 2**21
+REFUSED_NEGATIVE = 2**22
+REFUSED_LAW = 2**23
+REFUSED_MASS = 2**24
+REFUSED_START = 2**25
+
+_NAMED = (
+    "run it alone, outside of jit and vmap: the error of simulate names the number and its remedy; inside, "
+    "limit numbers to their ranges (jnp.clip)"
+)
+
 # In the order in which one failure causes the next: the first bit that is set is the first cause.
 SENTENCES: dict[int, tuple[str, str]] = {
+    REFUSED_NOT_FINITE: ("the run is refused, because one of its numbers is not finite", _NAMED),
+    REFUSED_NEGATIVE: (
+        "the run is refused, because a mass, a length, a coefficient or a tolerance is negative, or dt is "
+        "not positive",
+        _NAMED,
+    ),
+    REFUSED_LAW: (
+        "the run is refused, because a restitution is outside [0, 1], or a friction or bound is negative",
+        _NAMED,
+    ),
+    REFUSED_MASS: (
+        "the run is refused, because its mass matrix is not positive definite at the start",
+        _NAMED,
+    ),
+    REFUSED_START: (
+        "the run is refused, because its start penetrates a wall or violates a constraint",
+        _NAMED,
+    ),
     ENERGY_ROSE: (
         "the energy rose at an impact, by more than a tenth of the largest kinetic energy before, and no "
         "drive explains it: contacts move parts that are too stiff for this dt, or friction in an oblique "

@@ -55,7 +55,7 @@ class FirstFailure:
     """The first step that reported a failure; ``step`` is -1 if none did.
 
     Args:
-        step: number of the step, counted from 1 at the start of the run.
+        step: number of the step, counted from 1 at the start of the run; 0: the run was refused.
         time: end of that step [s].
         status: its bits.
         contact: the contact that fulfilled its law worst, or whose gap was not finite; -1 if none.
@@ -65,6 +65,11 @@ class FirstFailure:
     time: Array
     status: Array
     contact: Array
+
+    def at_start(self, bits: Array, time: Array) -> FirstFailure:
+        """The failure of a run that is refused with status ``bits``; without bits this one."""
+        now = FirstFailure(step=jnp.asarray(0), time=time, status=bits, contact=self.contact)
+        return jax.tree.map(lambda a, b: jnp.where(bits == 0, a, b), self, now)
 
 
 @record()

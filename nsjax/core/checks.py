@@ -17,6 +17,7 @@ from nsjax.core.keys import is_number
 from nsjax.core.overshoot import overshoot
 from nsjax.core.probe import probed
 from nsjax.core.promises import check_promises
+from nsjax.core.ranges import SKEW_TOLERANCE, held, violation, within
 from nsjax.core.scheme import Scheme
 from nsjax.core.signs import check_signs
 from nsjax.core.system import State, System, gap_units
@@ -24,25 +25,6 @@ from nsjax.core.user_functions import nones, shapes_of
 from nsjax.startup.cache import CONFIG
 from nsjax.startup.owned import kept
 from nsjax.types import Array, PyTree
-
-PENETRATION_TOLERANCE = 1e-9
-"""A start may lie this deep inside an obstacle [m]: rounding of a start placed in contact. A state that a
-scheme has left may lie deeper, see `nsjax.core.overshoot`.
-"""
-
-CONSTRAINT_TOLERANCE = 1e-8
-"""A start may violate a bilateral constraint by this much: rounding of a computed start. A state that a
-scheme has left may violate it by more."""
-
-SKEW_TOLERANCE = 1e-9
-"""Relative asymmetry that a mass matrix may have: far above rounding, far below a modelling error."""
-
-RATE_TOLERANCE = 1e-8
-"""A start may violate a constraint on velocity level by this much, relative to the terms of the rate."""
-
-ROUNDING = 1e-13
-"""Violation on velocity level that is allowed relative to the largest of all rows, a thousand roundings: a
-row that follows from others may have only terms of rounding."""
 
 REMEDY = "let nsjax.consistent(problem) do it"
 
@@ -251,15 +233,11 @@ def check_found(system: System, found: dict[str, np.ndarray], scheme: Scheme | N
 
 def check_numbers(system: System, found: dict[str, np.ndarray], scheme: Scheme | None = None) -> None:
     """Checks the ranges of law and mass, and the promises of the system."""
-    for name in ("restitution", "restitution_tangential"):
-        if name in found and not np.all((found[name] >= 0) & (found[name] <= 1)):
-            raise InputError(f"{name} = {found[name].tolist()}; it must lie in [0, 1]")
-    if "friction" in found and not np.all(found["friction"] >= 0):
-        raise InputError(f"friction = {found['friction'].tolist()}; it must not be negative")
-    if "drag_bound" in found and not np.all(found["drag_bound"] >= 0):
-        raise InputError(f"drag_bound = {found['drag_bound'].tolist()}; bounds must not be negative")
+    for name, words in _RANGES.items():
+        if name in found and not np.all(within(name, found)):
+            raise InputError(f"{name} = {found[name].tolist()}; {words}")
     for name in ("slip", "drag", "velocity_constraint"):
-        if found.get(f"{name}: bend", 0.0) > RATE_TOLERANCE:
+        if f"{name}: bend" in found and not within(f"{name}: bend", found):
             raise InputError(
                 f"{name} is not affine in v: its second difference along v is "
                 f"{float(found[f'{name}: bend']):.3g} of its size; return velocities, not squares or norms"
@@ -269,36 +247,37 @@ def check_numbers(system: System, found: dict[str, np.ndarray], scheme: Scheme |
         _check_mass(found["mass"], found.get("constraint_rows"), scheme)
 
 
+_RANGES = dict.fromkeys(("restitution", "restitution_tangential"), "it must lie in [0, 1]") | {
+    "friction": "it must not be negative", "drag_bound": "bounds must not be negative"
+}  # fmt: skip
+
+
 def check_start(system: System, found: dict[str, np.ndarray]) -> None:
     """Checks that a start respects contacts and constraints, as far as `overshoot` asks."""
-    beyond = {name: found.get(f"beyond {name}", 0.0) for name in ("gap", "constraint", "rate")}
     if "gap" in found:
         _check_start(
-            system.labels.contacts, found["gap"], -found["gap"] - beyond["gap"] - PENETRATION_TOLERANCE,
-            "gap of contact", f"the start penetrates; move the bodies apart, {REMEDY}", gap_units(system),
+            system.labels.contacts, "gap", found, "gap of contact",
+            f"the start penetrates; move the bodies apart, {REMEDY}", gap_units(system),
         )  # fmt: skip
     if "constraint" in found:
         _check_start(
-            system.labels.constraints, found["constraint"],
-            np.abs(found["constraint"]) - beyond["constraint"] - CONSTRAINT_TOLERANCE,
-            "residual of constraint",
+            system.labels.constraints, "constraint", found, "residual of constraint",
             f"the start violates it; choose initial_q on the constraint, {REMEDY}",
         )  # fmt: skip
         _check_start(
-            system.labels.constraints, found["rate"],
-            np.abs(found["rate"]) - RATE_TOLERANCE * found["rate_size"] - beyond["rate"]
-            - ROUNDING * np.max(found["rate_size"], initial=0.0), "rate of constraint",
+            system.labels.constraints, "rate", found, "rate of constraint",
             f"the start violates it on velocity level; choose initial_v along the constraint, {REMEDY}",
         )  # fmt: skip
 
 
 def _check_start(
-    names: tuple[str, ...], value: np.ndarray, violation: np.ndarray, what: str, remedy: str,
+    names: tuple[str, ...], key: str, found: dict[str, np.ndarray], what: str, remedy: str,
     units: tuple[str, ...] = (),
 ) -> None:  # fmt: skip
-    if np.all(violation <= 0.0):
+    if np.all(within(key, found)):
         return
-    worst = int(np.argmax(np.where(np.isnan(violation), np.inf, violation)))
+    value, beyond = found[key], violation(key, found)
+    worst = int(np.argmax(np.where(np.isnan(beyond), np.inf, beyond)))
     name = f"{worst} ({names[worst]})" if names else f"{worst}"
     size = f"{value[worst]:.6g} {units[worst]}" if units else f"{value[worst]:.6g}"
     raise InputError(f"{what} {name} = {size} at the start; {remedy}, or pass carry= to continue a run")
@@ -316,15 +295,11 @@ def _check_mass(mass: np.ndarray, rows: np.ndarray | None, scheme: Scheme | None
     smallest = np.linalg.eigvalsh(mass)[0]
     if smallest > 0:
         return
-    held = False
-    if size > 0 and rows is not None and smallest >= -RATE_TOLERANCE * size:
-        # constraints count as springs whose stiffness is of the size of the mass
-        stiff = mass / size + rows.T @ rows / np.max(np.sum(rows * rows, axis=1))
-        held = bool(np.linalg.eigvalsh(stiff)[0] > RATE_TOLERANCE)
-    if held and scheme is not None and scheme.singular_mass:
+    by_rows = rows is not None and bool(held(mass, rows))
+    if by_rows and scheme is not None and scheme.singular_mass:
         return
     remedy = "every velocity needs inertia (check masses, lengths and their signs)"
-    if held and scheme is not None:
+    if by_rows and scheme is not None:
         remedy = (
             f"the scheme {scheme.name!r} needs inertia for every velocity; the nsga schemes take "
             "velocities without inertia that constraints hold, as here"

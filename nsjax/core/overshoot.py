@@ -14,7 +14,7 @@ from nsjax.core.operators import (
     prepared,
     refreshed,
 )
-from nsjax.core.system import State, System, bordered
+from nsjax.core.system import State, System, bordered, is_local
 from nsjax.linalg import Local, matvec
 from nsjax.linalg.blocks import every, magnitude, product_diagonal
 from nsjax.startup.owned import compiled_for
@@ -53,8 +53,11 @@ def overshoot(system: System, params: PyTree, state: State, dt: Array) -> dict[s
     p = refreshed(system, t, q, prepared(system, params))
     found: dict[str, Array] = {}
     if system.nc:
-        rows, each = contact_rows(system, t, q, p), 1 + system.nt
-        normal = Rows(wt=every(rows.wt, system.nc * each, each), offset=rows.offset[::each])
+        if is_local(system) or system.islands or system.pairs is not None:
+            rows, each = contact_rows(system, t, q, p), 1 + system.nt
+            normal = Rows(wt=every(rows.wt, system.nc * each, each), offset=rows.offset[::each])
+        else:
+            normal = gap_rows(system, "gap", t, q, p)
         found["beyond gap"], _ = _row(system, p, state, dt, "gap", normal)
     if system.nb:
         rows = gap_rows(system, "constraint", t, q, p)

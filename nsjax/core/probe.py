@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from nsjax.core.inertia import mass_matrix, saddle
 from nsjax.core.operators import Joints, gap_rows, prepared, refreshed, touching
-from nsjax.core.promises import sampled
+from nsjax.core.promises import sampled, weighed
 from nsjax.core.system import State, System
 from nsjax.core.velocity_rows import residuals
 from nsjax.linalg import interleaving
@@ -28,14 +28,19 @@ def _bend(function: Any, state: State, p: PyTree) -> Array:
     return jnp.max(jnp.abs(three[0] - 2.0 * three[1] + three[2])) / jnp.where(size > 0.0, size, 1.0)
 
 
-def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
-    """Everything whose value is checked at the start."""
+def probe(system: System, params: PyTree, state: State, promises: bool = True) -> dict[str, Any]:
+    """Everything whose value is checked at the start; without ``promises`` only what numbers decide, not
+    what the functions of the system promise.
+    """
     p = prepared(system, params)
     p = refreshed(system, jnp.asarray(state.t), state.q, p)
     found: dict[str, Any] = {}
     if system.structure.dense:
         found["mass"] = mass_matrix(system, state.q, p)
-    found |= sampled(system, state, p)
+    else:
+        found |= weighed(system, state, p)
+    if promises:
+        found |= sampled(system, state, p)
     if system.gap is not None:
         gap = system.gap(state.t, state.q, p)
         # contacts that may not act count as open, whatever their gaps
@@ -43,7 +48,7 @@ def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
     if system.nb:
         found["constraint"] = residuals(system, jnp.asarray(state.t), state.q, p)
         found |= _constraint_rates(system, state, p)
-    for name in ("slip", "drag", "velocity_constraint"):
+    for name in ("slip", "drag", "velocity_constraint") if promises else ():
         if getattr(system, name) is not None:
             found[f"{name}: bend"] = _bend(getattr(system, name), state, p)
     if system.drag_bound is not None:

@@ -40,13 +40,26 @@ def _functions(system: System, state: State, p: PyTree, xi: Array, dv: Array) ->
     }
 
 
+def _directions(system: System) -> tuple[Array, Array]:
+    """Two velocities (nv,) along which functions are tested."""
+    number = jnp.arange(system.nv)
+    return jnp.cos(1.0 * number * number), jnp.sin(3.0 * number * number + 1.0)
+
+
+def weighed(system: System, state: State, p: PyTree) -> dict[str, Array]:
+    """Twice the kinetic energy along a direction, and the skew part of the inertia relative to it."""
+    x, y = _directions(system)
+    mx, my = (momentum(system, state.q, w, p) for w in (x, y))
+    energy = jnp.sum(x * mx)
+    return {"energy": energy, "skew": jnp.abs(jnp.sum(y * mx) - jnp.sum(x * my)) / energy}
+
+
 def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
     """Numbers for `check_promises`; empty for a dense structure that is not constant, without ``rows``,
     ``islands``, ``pairs`` and ``smooth`` contacts.
     """
-    structure, n = system.structure, system.nv
-    number, rest = jnp.arange(n), jnp.zeros(n)
-    x, y = jnp.cos(1.0 * number * number), jnp.sin(3.0 * number * number + 1.0)
+    structure, rest = system.structure, jnp.zeros(system.nv)
+    x, y = _directions(system)
     found: dict[str, Array] = {}
 
     def along(f: Callable[[Array], Array]) -> Array:
@@ -62,15 +75,12 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
             found[f"outside: {name}"] = _off(product, along(f), least)
         if system.inside:
             whole, both = saddle(system, jnp.asarray(state.t), state.q, p), jnp.concatenate([x, y])
-            zero = jnp.zeros(n + system.inside)
+            zero = jnp.zeros(system.nv + system.inside)
             both, with_joints = both[: zero.shape[0]], interleaving(structure).saddle
             matrix = with_joints.tangent(whole, zero)
             wanted = jax.jvp(whole, (zero,), (both,))[1]
             found["outside: joints"] = _off(with_joints.times(matrix, both), wanted)
-        heavy = here["inertia"]
         found |= _apart(system, state, p, x)
-        found["energy"] = jnp.sum(x * heavy(x))
-        found["skew"] = jnp.abs(jnp.sum(y * heavy(x)) - jnp.sum(x * heavy(y))) / found["energy"]
     if system.rows is not None:
         at = jnp.asarray(state.t)
         rate, count = contact_rows(system, at, state.q, p).rate(x), system.nc * (1 + system.nt)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.errors import InputError
@@ -40,46 +42,49 @@ def is_signed(record: Any, name: str) -> bool:
     return name in getattr(type(record), "not_negative", ())
 
 
-def negative(value: Any, axes: int = 0) -> np.ndarray:
-    """Whether values have an entry below zero; of symmetric matrices the diagonal counts.
+def negative(value: Any, axes: int = 0) -> Any:
+    """Whether values have an entry below zero, bool; of symmetric matrices the diagonal counts.
 
     Args:
-        value: array with ``axes`` leading axes, for which the result has an entry each.
+        value: array with ``axes`` leading axes, for which the result has an entry each; may be traced.
         axes: number of leading axes.
     """
-    x = np.asarray(value, float)
+    xp: Any = jnp if isinstance(value, jax.core.Tracer) else np
+    x = xp.asarray(value, float)
     if x.ndim == axes + 2:
-        x = np.diagonal(x, axis1=-2, axis2=-1)
+        x = xp.diagonal(x, axis1=-2, axis2=-1)
     x = x.reshape(*x.shape[:axes], -1)
-    size = np.max(np.abs(x), axis=-1, initial=0.0) if x.shape[-1] > 1 else np.zeros(x.shape[:axes])
-    below: np.ndarray = np.min(x, axis=-1, initial=0.0) < -ROUNDING * size
-    return below
+    size = xp.max(xp.abs(x), axis=-1, initial=0.0) if x.shape[-1] > 1 else 0.0
+    return xp.min(x, axis=-1, initial=0.0) < -ROUNDING * size
 
 
-def impossible(value: Any, axes: int = 0) -> np.ndarray:
+def impossible(value: Any, axes: int = 0) -> Any:
     """Whether moments of inertia (3,), or those of matrices (3, 3), violate the triangle inequality; a
     plate fulfils it with equality. Arguments as for `negative`.
     """
-    x = np.asarray(value, float)
+    xp: Any = jnp if isinstance(value, jax.core.Tracer) else np
+    x = xp.asarray(value, float)
     if x.shape[axes:] == (3, 3):
-        x = np.linalg.eigvalsh(np.where(np.isfinite(x), x, 0.0))
+        x = xp.linalg.eigvalsh(xp.where(xp.isfinite(x), x, 0.0))
     if x.shape[axes:] != (3,):
-        return np.zeros(x.shape[:axes], bool)
-    most: np.ndarray = np.max(x, axis=-1)
-    return most > (np.sum(x, axis=-1) - most) * (1.0 + PRINTED)
+        return xp.zeros(x.shape[:axes], bool)
+    most = xp.max(x, axis=-1)
+    return most > (xp.sum(x, axis=-1) - most) * (1.0 + PRINTED)
 
 
 def check_signs(params: PyTree) -> None:
     """Refuses negative values of numbers that their record lists in ``not_negative``, and of those that it
-    lists in ``moments`` moments of inertia that no body has.
+    lists in ``moments`` moments of inertia that no body has; traced ones pass.
 
     Raises:
         InputError: for the first of them.
     """
-    for name, value, moments in _signed(params):
-        if value is not None and negative(value):
+    for name, value, moments in signed(params):
+        if value is None or isinstance(value, jax.core.Tracer):
+            continue
+        if negative(value):
             raise refusal(name, value)
-        if value is not None and moments and impossible(value):
+        if moments and impossible(value):
             raise refusal(name, value, LOPSIDED)
 
 
@@ -105,7 +110,8 @@ def refusal(name: str, value: Any, why: str = "it must not be negative") -> Inpu
     return InputError(f"{name} = {np.asarray(value).tolist()}; {why}")
 
 
-def _signed(node: PyTree, place: str = "") -> Iterator[tuple[str, Any, bool]]:
+def signed(node: PyTree, place: str = "") -> Iterator[tuple[str, Any, bool]]:
+    """Names and values of numbers that must not be negative, and whether they are moments of inertia."""
     own, moments = (getattr(type(node), x, ()) for x in ("not_negative", "moments"))
     # `child` looks a name up among all of a mapping: too slow for each part of a large mechanism
     below = (
@@ -115,4 +121,4 @@ def _signed(node: PyTree, place: str = "") -> Iterator[tuple[str, Any, bool]]:
         if name in own:
             yield f"{place}{name}", value, name in moments
         elif is_group(value) or isinstance(value, list | tuple):
-            yield from _signed(value, f"{place}{name}.")
+            yield from signed(value, f"{place}{name}.")

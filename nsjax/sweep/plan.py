@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -14,9 +15,9 @@ from nsjax.core.errors import InputError, check_whole
 from nsjax.core.memory import check_events
 from nsjax.core.overshoot import overshoot
 from nsjax.core.probe import probe
+from nsjax.core.ranges import sound
 from nsjax.core.scheme import Scheme
 from nsjax.core.signs import refused_values
-from nsjax.core.sound_starts import sound_lanes
 from nsjax.core.system import Problem
 from nsjax.startup.owned import compiled_for
 from nsjax.sweep import program, reductions
@@ -203,6 +204,12 @@ def _beyond(one: program.LaneProgram, common: program.SharedData, lanes: program
     return jax.vmap(beyond)(lanes)
 
 
+@functools.partial(jax.jit, static_argnames=("singular",))
+def _sound(found: dict[str, Array], singular: bool) -> Array:
+    """Whether each lane can start, (lanes,) bool."""
+    return jax.vmap(functools.partial(sound, singular=singular))(found)
+
+
 def _start_refusals(plan: Plan, lanes: np.ndarray) -> dict[int, str]:
     one, common = plan.one, plan.common
     refused = {}
@@ -211,9 +218,11 @@ def _start_refusals(plan: Plan, lanes: np.ndarray) -> dict[int, str]:
         some = lanes[start : start + size]
         full = np.concatenate([some, np.repeat(some[-1:], size - len(some))])
         found = jax.device_get(_probe(one, common, plan.axes.take(full)))
-        if not sound_lanes(found).all():
+        fine = np.asarray(_sound(found, common.scheme.singular_mass))
+        if not fine.all():
             found |= jax.device_get(_beyond(one, common, plan.lanes(full)))
-        for k in np.flatnonzero(~sound_lanes(found)[: len(some)]):
+            fine = np.asarray(_sound(found, common.scheme.singular_mass))
+        for k in np.flatnonzero(~fine[: len(some)]):
             if "constraint" in found and np.isnan(found["constraint"][k]).any():
                 refused[int(some[k])] = OPEN
                 continue

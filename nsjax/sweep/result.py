@@ -19,9 +19,6 @@ from nsjax.sweep.axes import Axes, describe
 from nsjax.trajectory import FirstFailure, RunError, failure_sentence
 from nsjax.types import Array, PyTree, record
 
-REFUSED = 2**20
-"""Status of a lane that did not run because its numbers cannot start; above all bits of `nsjax.status`."""
-
 
 @record(static=("system", "mode", "shape", "refused"))
 class SweepResult:
@@ -34,8 +31,8 @@ class SweepResult:
         over: values by key, as given.
         values: results of the reduction, every array with ``shape`` in front. Lanes that did not run
             hold not-a-number (0 in arrays of whole numbers).
-        status: ``(*shape)``, bits of `nsjax.status`, `REFUSED` for a lane that could not start, 0 for a
-            good lane.
+        status: ``(*shape)``, bits of `nsjax.status`, its ``REFUSED`` for a lane that could not start, 0 for
+            a good lane.
         first_failure: ``(*shape)``, when and where the first bit was set, see `FirstFailure`.
         refused: pairs (flat lane, sentence) of the lanes that could not start.
 

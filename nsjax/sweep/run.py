@@ -26,7 +26,8 @@ from nsjax.sweep import checkpoint as lanes_file
 from nsjax.sweep import executors, processes, program, reductions
 from nsjax.sweep.plan import Plan, make_plan, refusals
 from nsjax.sweep.progress import meter
-from nsjax.sweep.result import REFUSED, SweepResult
+from nsjax.status import REFUSED
+from nsjax.sweep.result import SweepResult
 from nsjax.types import Array
 
 CHUNK_LANES = 1024

@@ -16,7 +16,7 @@ import nsjax
 from nsjax import ContactLaw, Problem, State, System, reductions, schemes, status
 from nsjax.sweep import program
 from nsjax.sweep.plan import make_plan
-from nsjax.sweep.result import REFUSED
+from nsjax.status import REFUSED
 from tests.sweep.press import BALL, SYSTEM
 
 run_module = importlib.import_module("nsjax.sweep.run")

@@ -1,12 +1,15 @@
 """Sound starts of a batch are those that the checks of a single start let pass."""
 
+import functools
+
+import jax
 import numpy as np
 import pytest
 
 import nsjax
 from nsjax import models
 from nsjax.core import checks
-from nsjax.core.sound_starts import sound_lanes
+from nsjax.core.ranges import sound
 from tests.common.chain import chain
 
 FAULTS = {
@@ -51,4 +54,4 @@ def test_the_same_lanes_as_one_by_one(problem):
     wanted = [_passes(system, lane) for lane in lanes]
     assert wanted[0]
     assert not all(wanted)
-    assert sound_lanes(batch).tolist() == wanted
+    assert jax.vmap(functools.partial(sound, singular=False))(batch).tolist() == wanted
