@@ -39,8 +39,8 @@ _NAMED = (
 SENTENCES: dict[int, tuple[str, str]] = {
     REFUSED_NOT_FINITE: ("the run is refused, because one of its numbers is not finite", _NAMED),
     REFUSED_NEGATIVE: (
-        "the run is refused, because a mass, a length, a coefficient or a tolerance is negative, or dt is "
-        "not positive",
+        "the run is refused, because a mass, a length, a coefficient or a tolerance is negative, moments "
+        "of inertia are those of no body, or dt is not positive",
         _NAMED,
     ),
     REFUSED_LAW: (

@@ -37,10 +37,13 @@ from nsjax.contact.problem import ContactProblem
 from nsjax.core.branches import repeat
 from nsjax.types import Array, record
 
-WORK, LEAST_WORK = 1_000_000, 300
+WORK, LEAST_WORK, MOST_WORK = 1_000_000, 300, 25_000
 """Bound on the product of Newton steps and unknowns of their equations, of the proximal way and of all
-paths together; `LEAST_WORK` steps are allowed in any case. Unknowns are the rows, or the velocities of
-bodies where these are eliminated: 200 boxes have 48,000 rows in all slots, and 1,200 velocities."""
+paths together; `LEAST_WORK` steps are allowed in any case, and no more than `MOST_WORK`. Unknowns are the
+rows, or the velocities of bodies where these are eliminated: 200 boxes have 48,000 rows in all slots, and
+1,200 velocities. Of 9,000 drawn problems of one to eight contacts of one body, those that have an answer
+took 2,100 steps at most, and those that have none were known after 31,000 at most. Without the second
+bound, problems that are neither (a negative mass) took 2,000,000 steps in every step of a run."""
 
 FIRST, SMALLER, LARGER, SMALLEST = 0.01, 0.5, 10.0, 1e-10
 """First ``c`` of proximal steps; its factors after an answer and after a failure; the smallest, with which
@@ -127,7 +130,7 @@ def newton_by_compliance(
     """
     rows, cap = ProxRows(problem), jnp.asarray(max_iterations, int)
     unknowns = problem.delassus.wt.shape[1] if eliminates(problem) else problem.free.shape[0]
-    work = max(WORK // unknowns, LEAST_WORK)
+    work = min(max(WORK // unknowns, LEAST_WORK), MOST_WORK)
 
     def over(s: _Search) -> Array:
         """Whether a compliance has its answer, or none is found."""

@@ -7,7 +7,6 @@ the run ends at once and derivatives are not numbers either.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -20,8 +19,9 @@ from nsjax.core import promises
 from nsjax.core.overshoot import overshoot
 from nsjax.core.probe import probe
 from nsjax.core.scheme import Scheme
-from nsjax.core.signs import negative, signed
+from nsjax.core.signs import impossible, negative, signed
 from nsjax.core.system import State, System
+from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree
 
 PENETRATION_TOLERANCE = 1e-9
@@ -109,7 +109,9 @@ def held(mass: Any, rows: Any) -> Any:
     size, stiff = xp.max(abs(mass)), xp.max(xp.sum(rows * rows, axis=1))
     both = mass / xp.where(size > 0, size, 1.0) + rows.T @ rows / xp.where(stiff > 0, stiff, 1.0)
     smallest = xp.linalg.eigvalsh(both)[0]
-    return (size > 0) & (xp.linalg.eigvalsh(mass)[0] >= -RATE_TOLERANCE * size) & (smallest > RATE_TOLERANCE)
+    return (
+        (size > 0) & (xp.linalg.eigvalsh(mass)[0] >= -RATE_TOLERANCE * size) & (smallest > RATE_TOLERANCE)
+    )
 
 
 def _positive(mass: Array, rows: Array | None) -> Array:
@@ -133,19 +135,20 @@ def refusal(system: System, params: PyTree, state: State, scheme: Scheme, dt: Ar
     a model promises about its functions, and not its numbers, is not looked at.
     """
     given = lax.stop_gradient((params, state, scheme.coef, dt))
-    coef = [x for name, x in jax.tree_util.tree_leaves_with_path(given[2])
-            if "tolerance" in jax.tree_util.keystr(name) and "gap" not in jax.tree_util.keystr(name)]  # fmt: skip
+    named = [(jax.tree_util.keystr(place), x) for place, x in jax.tree_util.tree_leaves_with_path(given[2])]
+    coef = [x for name, x in named if "tolerance" in name and "gap" not in name]
     finite = jnp.all(jnp.isfinite(_traced_numbers(given)))
-    least = [x for _, x in signed(given[0]) if x is not None] + coef
-    below = [negative(x) for x in least if isinstance(x, jax.core.Tracer)] + [~(given[3] > 0.0)]
+    own = [(x, y) for _, x, y in signed(given[0]) if isinstance(x, jax.core.Tracer)]
+    below = [negative(x) for x, _ in own] + [impossible(x) for x, moments in own if moments]
+    below += [negative(x) for x in coef if isinstance(x, jax.core.Tracer)] + [~(given[3] > 0.0)]
     bits = jnp.where(jnp.any(jnp.stack(below)), status.REFUSED_NEGATIVE, 0)
-    bits = bits | _start_bits(system, scheme.singular_mass, given[0], given[1], dt)
+    bits = bits | _start_bits(system, scheme.singular_mass, *given[:2], given[3])
     bits = jnp.where(finite, bits, status.REFUSED_NOT_FINITE)
     first = bits & -bits  # the most basic reason, the others mostly follow from it
     return jnp.where(bits == 0, 0, first | status.REFUSED)
 
 
-@functools.partial(jax.jit, static_argnames=("system", "singular"))
+@compiled_for("system", "singular")
 def _start_bits(system: System, singular: bool, params: PyTree, state: State, dt: Array) -> Array:
     found = probe(system, params, state, promises=False)
     found |= overshoot(system, params, state, dt)

@@ -196,13 +196,17 @@ def null_space(rows: np.ndarray) -> np.ndarray:
     """Orthonormal basis (nv, k) of the null space of rows (nb, nv), which may be linearly dependent.
 
     Singular values below 1e-12 of the largest one count as zero: rounding of the rows gives some 1e-15.
+    Velocities that no row has stay apart: their stiffnesses may be of very different sizes, and sums of
+    them would lose the small ones.
     """
-    if not rows.shape[0]:
+    held = np.any(rows != 0.0, axis=0)
+    if not held.any():
         return np.eye(rows.shape[1])
-    _, sizes, directions = np.linalg.svd(rows)
-    rank = int(np.sum(sizes > 1e-12 * np.max(sizes, initial=0.0)))
-    found: np.ndarray = directions[rank:].T
-    return found
+    _, sizes, directions = np.linalg.svd(rows[:, held])
+    own = directions[int(np.sum(sizes > 1e-12 * np.max(sizes))) :].T
+    found = np.zeros((len(held), own.shape[1]))
+    found[held] = own
+    return np.concatenate([found, np.eye(len(held))[:, ~held]], axis=1)
 
 
 def equilibrium(

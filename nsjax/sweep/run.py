@@ -22,11 +22,11 @@ from nsjax.core.system import Problem
 from nsjax.io.files import PathLike
 from nsjax.simulate import simulate
 from nsjax.stability import warn_of_step
+from nsjax.status import REFUSED
 from nsjax.sweep import checkpoint as lanes_file
 from nsjax.sweep import executors, processes, program, reductions
 from nsjax.sweep.plan import Plan, make_plan, refusals
 from nsjax.sweep.progress import meter
-from nsjax.status import REFUSED
 from nsjax.sweep.result import SweepResult
 from nsjax.types import Array
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.analysis import equilibrium, modes
+from nsjax.analysis import equilibrium, modes, small_motions
 from nsjax.core import Problem, State, System
-from nsjax.multibody import assemble, body, force, hinge, joint_spring
+from nsjax.multibody import assemble, beam, body, fixed, force, hinge, joint_spring, section
 from nsjax.types import Array, record
 from tests.multibody.flexible.beam_cases import cantilever
 
@@ -208,3 +209,46 @@ def test_a_beam_above_its_load_grows() -> None:
             assert found.growth == 0.0
         else:
             assert found.growth == pytest.approx(first * np.sqrt(share - 1.0), rel=0.05)
+
+
+def slowest_by_long_double(problem: Problem) -> float:
+    """Slowest frequency [Hz] of a clamped beam: ``K^-1 M`` by elimination with 64 binary digits."""
+    ramp, q = small_motions.ramp_of(problem, None)
+    found = small_motions._linearised(ramp.system, ramp.t, jnp.asarray(q), ramp.start)
+    M, _, K, held, _ = (np.asarray(x) for x in found)
+    free = np.flatnonzero(~np.any(held != 0.0, axis=0))  # the clamp holds the six velocities of a node
+    assert len(free) == len(K) - 6
+    K, M = (x[np.ix_(free, free)].astype(np.longdouble) for x in (K, M))
+    both, n = np.concatenate([K, M], axis=1), len(K)
+    for k in range(n):
+        pivot = k + np.argmax(np.abs(both[k:, k]))
+        both[[k, pivot]] = both[[pivot, k]]
+        both[k] = both[k] / both[k, k]
+        others = np.arange(n) != k
+        both[others] = both[others] - both[others, k : k + 1] * both[k]
+    x = np.ones(n, np.longdouble)
+    for _ in range(200):
+        x = both[:, n:] @ x
+        size = np.max(np.abs(x))
+        x = x / size
+    return float(1.0 / np.sqrt(size) / (2.0 * np.pi))
+
+
+@pytest.mark.parametrize("elements", [5, 20])
+def test_slow_modes_beside_stiff_ones(elements: int) -> None:
+    """A blade at 0.9 of the load at which it falls over, 1e9 N beside 10 N m^2: it was 0.0 Hz."""
+    weak, twist, length = 10.0, 8.0, 10.0
+    stiff = section(EA=1e9, GA=1e9, EI=(1e6, weak), GJ=twist, line_mass=1, line_inertia=1e-3)
+    blade = assemble(
+        beam("arm", (0, 0, 0), (length, 0, 0), elements=elements, section=stiff),
+        fixed("clamp", "ground", "arm.start"),
+        force("tip", "arm.end", (0.0, 0.0, 0.0)),
+    )
+    critical = 4.0126 * np.sqrt(weak * twist) / length**2  # Prandtl 1899
+    loaded = equilibrium(blade, {"tip.value": (0.0, 0.0, 0.9 * critical)}, steps=4).problem
+    found = modes(loaded, 3).frequencies
+    assert found[0] == pytest.approx(slowest_by_long_double(loaded), rel=2e-4)
+    # without load it vibrates as a beam does, sqrt(3.516^2 EI / m L^4), slower in bending than in torsion
+    bare = modes(blade, 1).frequencies[0]
+    assert bare == pytest.approx(3.516 * np.sqrt(weak) / length**2 / (2.0 * np.pi), rel=4.0 / elements**2)
+    assert 0.3 * bare < found[0] < 0.7 * bare

@@ -14,9 +14,9 @@ import pytest
 
 import nsjax
 from nsjax import ContactLaw, Problem, State, System, reductions, schemes, status
+from nsjax.status import REFUSED
 from nsjax.sweep import program
 from nsjax.sweep.plan import make_plan
-from nsjax.status import REFUSED
 from tests.sweep.press import BALL, SYSTEM
 
 run_module = importlib.import_module("nsjax.sweep.run")

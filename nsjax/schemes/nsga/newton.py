@@ -286,7 +286,7 @@ def _iterate(c: Subproblems, arguments: Any) -> tuple[Any, tuple[Array, Array, A
         z, count, small, _, before, passes = carry
         data, r = _evaluate(c, s, z, tolerances)
         done = functools.reduce(jnp.logical_and, [y.converged for y in r]) | small
-        stop = done | (count >= most)
+        stop = done | (count >= most) | jnp.isnan(before)
 
         def fall_back(_: None) -> tuple[Any, Array, Array, Any]:
             w, x = by_contact_solver(c.levels[-1], data[-1], z[-1].w)
