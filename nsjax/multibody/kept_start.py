@@ -16,9 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, State, System
-from nsjax.core.checks import CONSTRAINT_TOLERANCE, RATE_TOLERANCE, without_values
+from nsjax.core.checks import without_values
 from nsjax.core.inputs import depends
 from nsjax.core.keys import Key, child, put
+from nsjax.core.ranges import CONSTRAINT_TOLERANCE, RATE_TOLERANCE
 from nsjax.math import rotations
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.coordinates.loop_closure import LARGEST, Closure, closing_rates, root

@@ -28,7 +28,7 @@ DRAWN_RINGS, DRAWN_AROUND = 7, 10
 """Number of rings of a drawn sphere, and of points around each ring."""
 
 OVERLAP = 1e-9
-"""Largest overlap of spheres at the start [m], see `nsjax.core.checks.PENETRATION_TOLERANCE`."""
+"""Largest overlap of spheres at the start [m], see `nsjax.core.ranges.PENETRATION_TOLERANCE`."""
 
 
 @record()
