@@ -127,7 +127,9 @@ def chain(e: float, damping: float) -> nsjax.Problem:
     return assemble(*parts, stop).replace(initial_v=(-1.0, -1.0, -1.0))
 
 
-@every_scheme
+@pytest.mark.parametrize(
+    "name", [name if name == QUICK[0] else pytest.param(name, marks=pytest.mark.slow) for name in MAKERS]
+)
 def test_a_chain_with_dampers_gains_nothing(name: str) -> None:
     """Dampers that stop their joints within a hundredth of a step to a hundred steps."""
     scheme, rng, problem = MAKERS[name](), np.random.default_rng(3), chain(0.0, 1.0)
