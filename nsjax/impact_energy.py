@@ -40,7 +40,7 @@ def _energies(system: System, params: PyTree, rows: tuple[Array, ...]) -> tuple[
         kinetic = kinetic_energy(system, q, v, p)
         given = [f for f in (system.gap, system.constraint, system.potential) if f is not None]
         one = jnp.ones(())
-        rates = [jax.jvp(lambda s, f=f: jnp.ravel(f(s, q, p)), (t,), (one,))[1] for f in given]  # type: ignore[misc]
+        rates = [jax.jvp(lambda s, f=f: jnp.ravel(f(s, q, p)), (t,), (one,))[1] for f in given]
         moves = jnp.any(jnp.concatenate(rates) != 0.0)
         return kinetic, jnp.where(moves, jnp.nan, kinetic + potential_energy(system, t, q, p))
 

@@ -24,7 +24,7 @@ from .. import common
 OMEGA, GRAVITY, TIME = 1000.0, 9.81, 10.0
 STEPS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """omega dt [rad]."""
-START = State(t=0.0, q=np.array([1.0, 0.0]), v=np.array([0.0, 7.0]))
+START: Any = State(t=0.0, q=np.array([1.0, 0.0]), v=np.array([0.0, 7.0]))  # type: ignore[arg-type]
 RUNS = {
     "newmark": schemes.newmark(max_passes=200),
     "hht 0.1": schemes.hht(0.1, max_passes=200),

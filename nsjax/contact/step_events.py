@@ -148,7 +148,7 @@ class _ContactView:
             slide = family.slip(step.at(r.end), step.dt)
             # what is left of it gives no direction to the motion after: `LEAST_TURN` is the same ratio
             rests = norm(slide) <= LEAST_TURN * norm(slide - self.slide)
-            late = dataclasses.replace(late, stuck=late.stuck | rests)
+            late = dataclasses.replace(late, stuck=after.stuck | rests)
             rule, late = (dataclasses.replace(x, slide=y) for x, y in ((rule, self.slide), (late, slide)))
         return EventMotion(
             at=self.ahead, a=self.contacts.known, dv=each_alone(f.response, r.jump.contacts), aside=aside,

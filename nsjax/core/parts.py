@@ -102,7 +102,7 @@ def check_followed(system: Any) -> None:
     """
     which, discs = system.drag_contact, system.drag_discs
     for k in discs:
-        one = which[k : k + 2] if 0 <= k < system.nd else ()
+        one: tuple[int, ...] = which[k : k + 2] if 0 <= k < system.nd else ()
         if len(one) < 2 or one[0] != one[1] or one[0] < 0 or discs.count(k) > 1 or k + 1 in discs:
             raise InputError(
                 f"System: drag_discs = {discs} with drag_contact = {which}; give the numbers of the first "

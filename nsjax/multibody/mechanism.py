@@ -255,12 +255,12 @@ class Mechanism:
         if self.contacts is not None:
             return self.contacts.law(p)
         columns, limits = self.named.law(p), [name for name, _ in self.presence.limits]
-        if not limits:
-            return ContactLaw(**dict(zip(LAW, columns, strict=True)))
-        none = [jnp.zeros(len(limits))]
-        own = [[jnp.broadcast_to(p[name].restitution, (1,)) for name in limits], none, none]
-        made = (jnp.concatenate([x, *more]) for x, more in zip(columns, own, strict=True))
-        return ContactLaw(**dict(zip(LAW, made, strict=True)))
+        if limits:
+            none = [jnp.zeros(len(limits))]
+            own = [[jnp.broadcast_to(p[name].restitution, (1,)) for name in limits], none, none]
+            columns = [jnp.concatenate([x, *more]) for x, more in zip(columns, own, strict=True)]
+        numbers: dict[str, Any] = dict(zip(LAW, columns, strict=True))
+        return ContactLaw(**numbers)
 
     def constraint(self, t: Array, q: Array, p: PyTree) -> Array:
         """Residuals (nb - nh,) of joints that close loops, then of prescribed motions and couplings."""

@@ -181,7 +181,8 @@ class Contacts:
                 x = getattr(given, key)
                 value = jnp.asarray(0.0 if x is None else x, float)
                 columns[key].append(jnp.broadcast_to(value, (batch.many * batch.rows,)))
-        return ContactLaw(**{key: jnp.concatenate(x) for key, x in columns.items()})
+        law: dict[str, Any] = {key: jnp.concatenate(x) for key, x in columns.items()}
+        return ContactLaw(**law)
 
     def bodies(self, p: PyTree) -> Array:
         """Numbers (nc, 2) int of both bodies, see `nsjax.core.pairs.Pairs`."""
