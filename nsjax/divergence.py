@@ -20,7 +20,7 @@ from jax import lax
 from nsjax import status
 from nsjax.core.inertia import added_momentum
 from nsjax.core.operators import momentum
-from nsjax.core.system import System
+from nsjax.core.system import System, gap_units
 from nsjax.impact_energy import rise_in_run
 from nsjax.loop import RunState
 from nsjax.stability import is_conditional, local_model
@@ -40,6 +40,10 @@ GROWN = float(np.sqrt(FAR))
 """The same ratio for schemes without a stability limit, after a start in motion: no warning stands before
 such runs. In stiff nonlinear motion they gain energy in some steps and lose it in others: speeds of a bob
 on a spring of 1,000 rad/s grow 3- to 40-fold with steps of 0.02 to 0.2 s."""
+
+DEEP = 1e-2
+"""Least penetration [m] by which a wall counts as passed; chosen: ten times ``dt^2 g`` of a step of 10 ms,
+in which a body that rests on a wall may fall."""
 
 RESTS = 1e-12
 """Distance from the start, relative to the largest coordinate, up to which a run has not moved: thousands
@@ -175,6 +179,36 @@ def with_rise(call: Any, rows: dict[str, Any], run: RunState) -> RunState:
     if row is None:
         return run
     return _marked(call, rows, run, row, status.ENERGY_ROSE, int(np.argmax(rows["impacts"][row])))
+
+
+def passed(rows: dict[str, Any], units: tuple[str, ...]) -> tuple[int, int] | None:
+    """The first row and contact with a penetration above `DEEP` and above all coordinates and gaps of the
+    start: a step that lets a body go so deep does not see the wall. None if there is none.
+
+    A scheme tests gaps once a step, so that a body at the speed ``u`` goes up to ``dt u`` deep. What is
+    deep depends on the size of a body. A system does not tell it: its coordinates and gaps at the start do.
+
+    Args:
+        rows: ``q`` and ``gap_min``, and ``gap`` where it is saved.
+        units: of the gaps; those in radians are not looked at.
+    """
+    if rows.get("gap_min") is None or "m" not in units:
+        return None
+    metres = np.array(units) == "m"
+    least, q = np.asarray(rows["gap_min"]), np.abs(np.asarray(rows["q"][0]))
+    begin = np.abs(least[0] if rows.get("gap") is None else np.asarray(rows["gap"][0]))
+    size = max(DEEP, np.max(q, initial=0.0), np.max(begin, initial=0.0, where=metres & np.isfinite(begin)))
+    deep = np.argwhere((least < -size) & metres & np.isfinite(least))
+    return (int(deep[0, 0]), int(deep[0, 1])) if len(deep) else None
+
+
+def with_passage(call: Any, rows: dict[str, Any], run: RunState) -> RunState:
+    """The end of an eager run, with the status bit `nsjax.status.WALL_PASSED` if a body passed a wall.
+    Arguments of `with_divergence`.
+    """
+    system = call.program.system
+    found = passed(rows, gap_units(system)) if system.nc else None
+    return run if found is None else _marked(call, rows, run, found[0], status.WALL_PASSED, found[1])
 
 
 def _marked(

@@ -20,6 +20,9 @@ CANDIDATES_LOST = 256
 ENERGY_ROSE = 512
 """Set after a run outside transformations, from its rows: `nsjax.impact_energy`."""
 
+WALL_PASSED = 1024
+"""Set after a run outside transformations, from its rows: `nsjax.divergence.passed`."""
+
 REFUSED = 2**20
 """Set at the start of a run that takes no part because its numbers are refused; its rows are not a number.
 Outside transformations an error says so instead. Runs inside transformations add one of the bits below."""
@@ -54,6 +57,11 @@ SENTENCES: dict[int, tuple[str, str]] = {
     REFUSED_START: (
         "the run is refused, because its start penetrates a wall or violates a constraint",
         _NAMED,
+    ),
+    WALL_PASSED: (
+        "a body passed a wall within a step: it went deeper than all coordinates and gaps of the start",
+        "take a smaller dt: a body goes up to dt times its speed deep before its contact acts, and a "
+        "hundredth of the time of its flight is a good start",
     ),
     ENERGY_ROSE: (
         "the energy rose at an impact, by more than a tenth of the largest kinetic energy before, and no "
