@@ -22,7 +22,7 @@ from nsjax.core.inputs import check_constants, driven
 from nsjax.core.memory import check_events, check_rows, lanes_around, tree_bytes
 from nsjax.core.pairs import check_run
 from nsjax.core.quantities import NOTES, ROWS, row_numbers
-from nsjax.core.ranges import refusal, withheld
+from nsjax.core.ranges import examined
 from nsjax.core.scheme import Scheme
 from nsjax.core.signs import check_signs
 from nsjax.core.system import Problem, State, System
@@ -228,8 +228,7 @@ def checked(
         checks.check_values(system, params, state, scheme, step)
     elif carry is None:
         check_signs(params)
-        bits = refusal(system, params, state, scheme, step)
-        state = withheld(state, bits, (params, scheme.coef, step))
+        state, bits = examined(system, params, state, scheme, step)
     # a run outside transformations is never differentiated: its program needs no derivative
     differentiable = traced and system.pairs is None
     wanted = gradient or (scheme.gradient if differentiable else "discrete")

@@ -28,24 +28,27 @@ def _bend(function: Any, state: State, p: PyTree) -> Array:
     return jnp.max(jnp.abs(three[0] - 2.0 * three[1] + three[2])) / jnp.where(size > 0.0, size, 1.0)
 
 
-def probe(system: System, params: PyTree, state: State, promises: bool = True) -> dict[str, Any]:
+def probe(
+    system: System, params: PyTree, state: State, promises: bool = True, mechanics: bool = True
+) -> dict[str, Any]:
     """Everything whose value is checked at the start; without ``promises`` only what numbers decide, not
-    what the functions of the system promise.
+    what the functions of the system promise, and without ``mechanics`` those of its laws alone.
     """
     p = prepared(system, params)
-    p = refreshed(system, jnp.asarray(state.t), state.q, p)
+    if mechanics:
+        p = refreshed(system, jnp.asarray(state.t), state.q, p)
     found: dict[str, Any] = {}
-    if system.structure.dense:
+    if mechanics and system.structure.dense:
         found["mass"] = mass_matrix(system, state.q, p)
-    else:
+    elif mechanics:
         found |= weighed(system, state, p)
     if promises:
         found |= sampled(system, state, p)
-    if system.gap is not None:
+    if mechanics and system.gap is not None:
         gap = system.gap(state.t, state.q, p)
         # contacts that may not act count as open, whatever their gaps
         found["gap"] = jnp.where(touching(system, state.t, state.q, p, gap, 0.0), gap, jnp.abs(gap))
-    if system.nb:
+    if mechanics and system.nb:
         found["constraint"] = residuals(system, jnp.asarray(state.t), state.q, p)
         found |= _constraint_rates(system, state, p)
     for name in ("slip", "drag", "velocity_constraint") if promises else ():
