@@ -41,11 +41,12 @@ def test_gaps_of_asked_rows_alone(every: int) -> None:
     np.testing.assert_allclose(traj.gap[:, 0], traj.q[:, 0], rtol=0.0, atol=1e-15)
 
 
-@pytest.mark.parametrize(("count", "places"), [(8, 4), (40, 3)])
+@pytest.mark.parametrize(("count", "places"), [(8, 4), (40, 4)])
 def test_places_of_the_gaps_in_the_program_of_a_run(count: int, places: int) -> None:
     """In rows of contacts, at the ends of all saved rows, and in the step once for gaps and once
-    for their curvature; with many contacts once for both (`nsjax.schemes.impulses.impulse_step.FEW`). Every
-    place costs a search of closest features in time of compilation.
+    for their curvature; with many contacts once for both (`nsjax.schemes.impulses.impulse_step.FEW`), and
+    once at the start of a traced run (`nsjax.core.ranges.examined`). Every place costs a search of closest
+    features in time of compilation; mechanisms of parts have none at the start.
     """
     system = nsjax.System(
         name="points", nq=count, nv=count, nc=count, mass=lambda q, p: jnp.eye(count),

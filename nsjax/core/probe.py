@@ -38,7 +38,7 @@ def probe(
     if mechanics:
         p = refreshed(system, jnp.asarray(state.t), state.q, p)
     found: dict[str, Any] = {}
-    if mechanics and system.structure.dense:
+    if promises and system.structure.dense:
         found["mass"] = mass_matrix(system, state.q, p)
     elif mechanics:
         found |= weighed(system, state, p)

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.errors import InputError
-from nsjax.core.inertia import saddle
+from nsjax.core.inertia import mass_matrix, saddle
 from nsjax.core.operators import contact_rows, gap_rows, momentum, row_rates
 from nsjax.core.system import State, System
-from nsjax.linalg import interleaving
+from nsjax.linalg import interleaving, matvec
+from nsjax.linalg.dense import unit_matrix
 from nsjax.types import Array, PyTree
 
 TOLERANCE = 1e-9
@@ -47,11 +48,18 @@ def _directions(system: System) -> tuple[Array, Array]:
 
 
 def weighed(system: System, state: State, p: PyTree) -> dict[str, Array]:
-    """Twice the kinetic energy along a direction, and the skew part of the inertia relative to it."""
+    """Twice the kinetic energy along a direction, of dense systems that of each velocity alone, too; and
+    the skew part of the inertia relative to the first.
+    """
     x, y = _directions(system)
-    mx, my = (momentum(system, state.q, w, p) for w in (x, y))
-    energy = jnp.sum(x * mx)
-    return {"energy": energy, "skew": jnp.abs(jnp.sum(y * mx) - jnp.sum(x * my)) / energy}
+    if not system.structure.dense:
+        mx, my = (momentum(system, state.q, w, p) for w in (x, y))
+        energy = jnp.sum(x * mx)
+        return {"energy": energy, "skew": jnp.abs(jnp.sum(y * mx) - jnp.sum(x * my)) / energy}
+    mass = mass_matrix(system, state.q, p)
+    each, energy = jnp.sum(mass * unit_matrix(system.nv), axis=1), jnp.sum(x * matvec(mass, x))
+    skew = jnp.max(jnp.abs(mass - mass.T)) / energy
+    return {"energy": jnp.concatenate([each, energy[None]]), "skew": skew}
 
 
 def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:

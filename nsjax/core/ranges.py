@@ -93,7 +93,7 @@ def within(name: str, found: Found, singular: bool = False) -> Any:
     if what == "smooth":
         return x == 0
     if what == "energy":
-        return x > 0
+        return x >= 0 if singular else x > 0
     if what == "mass":
         return _positive(x, found.get("constraint_rows") if singular else None)
     if what in ("gap", "constraint", "rate"):
@@ -162,9 +162,12 @@ def examined(
 
 @compiled_for("system", "singular")
 def _start_bits(system: System, singular: bool, params: PyTree, state: State, dt: Array) -> Array:
-    """Status bits of law, mass and start; of mechanisms of the law alone: their mass follows from numbers
-    whose signs are known, and a look at mass, walls and constraints costs as much as the mechanics several
-    times (of an ant 5,300 operations, beside 7,200 of a run).
+    """Status bits of law, mass and start. The mass must be positive along each velocity and along a
+    direction of all: eigenvalues would call a library in every lane of a batch.
+
+    Of mechanisms of the law alone: their mass follows from numbers whose signs are known, and a look at
+    mass, walls and constraints costs as much as the mechanics several times (of an ant 5,300 operations,
+    beside 7,200 of a run).
     """
     whole = system.parts is None
     found = probe(system, params, state, mechanics=whole, promises=False)

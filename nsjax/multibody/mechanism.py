@@ -388,7 +388,8 @@ class Mechanism:
         flat = not spatial or (not absolute and self.tree.flat)
         beams = self.topology.all_of("beam")  # the tangent needs the stiffness of beams
         hint = "kept" if beams else "mass" if spatial or nv > PLANAR_FULL else "full"
-        stiff = bool(beams) or (hint == "full" and bool(self.topology.all_of("spring", "joint_spring")))
+        springs = any(load_kind(x).energy is not None for x in self.topology.loads)
+        stiff = bool(beams) or (springs and hint == "full")
         return System(
             name=titled(self.topology), nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, nh=nh, smooth=smooth,
             force=self.force, potential=self.potential,

@@ -75,7 +75,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "friction": (
         lambda: hinge(friction=np.eye(2)),
-        r"hinge 'h': friction has shape \(2, 2\); give one number, or one for each contact",
+        r"hinge 'h': friction has shape \(2, 2\); give one number",
     ),
     "axis": (lambda: hinge(axis=2.0), "hinge 'h': axis = 2.0 is no unit vector"),
     "axis of a universal joint": (
