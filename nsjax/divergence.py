@@ -42,8 +42,8 @@ such runs. In stiff nonlinear motion they gain energy in some steps and lose it 
 on a spring of 1,000 rad/s grow 3- to 40-fold with steps of 0.02 to 0.2 s."""
 
 DEEP = 1e-2
-"""Least penetration [m] by which a wall counts as passed; chosen: ten times ``dt^2 g`` of a step of 10 ms,
-in which a body that rests on a wall may fall."""
+"""Least length [m] of a start, and so least penetration by which a wall counts as passed; chosen: ten times
+``dt^2 g`` of a step of 10 ms, in which a body that rests on a wall may fall."""
 
 RESTS = 1e-12
 """Distance from the start, relative to the largest coordinate, up to which a run has not moved: thousands
@@ -182,8 +182,8 @@ def with_rise(call: Any, rows: dict[str, Any], run: RunState) -> RunState:
 
 
 def passed(rows: dict[str, Any], units: tuple[str, ...]) -> tuple[int, int] | None:
-    """The first row and contact with a penetration above `DEEP` and above all coordinates and gaps of the
-    start: a step that lets a body go so deep does not see the wall. None if there is none.
+    """The first row and contact with a penetration above all coordinates and gaps of the start, the largest
+    of which is at least `DEEP`: a step that lets a body go so deep does not see the wall. Or None.
 
     A scheme tests gaps once a step, so that a body at the speed ``u`` goes up to ``dt u`` deep. What is
     deep depends on the size of a body. A system does not tell it: its coordinates and gaps at the start do.
@@ -197,7 +197,9 @@ def passed(rows: dict[str, Any], units: tuple[str, ...]) -> tuple[int, int] | No
     metres = np.array(units) == "m"
     least, q = np.asarray(rows["gap_min"]), np.abs(np.asarray(rows["q"][0]))
     begin = np.abs(least[0] if rows.get("gap") is None else np.asarray(rows["gap"][0]))
-    size = max(DEEP, np.max(q, initial=0.0), np.max(begin, initial=0.0, where=metres & np.isfinite(begin)))
+    size = max(np.max(q, initial=0.0), np.max(begin, initial=0.0, where=metres & np.isfinite(begin)))
+    if size < DEEP:  # a start at the origin, on its walls, has no length
+        return None
     deep = np.argwhere((least < -size) & metres & np.isfinite(least))
     return (int(deep[0, 0]), int(deep[0, 1])) if len(deep) else None
 
@@ -207,7 +209,8 @@ def with_passage(call: Any, rows: dict[str, Any], run: RunState) -> RunState:
     Arguments of `with_divergence`.
     """
     system = call.program.system
-    found = passed(rows, gap_units(system)) if system.nc else None
+    looked = system.nc and not int(run.status)  # what failed before may lie anywhere
+    found = passed(rows, gap_units(system)) if looked else None
     return run if found is None else _marked(call, rows, run, found[0], status.WALL_PASSED, found[1])
 
 

@@ -33,6 +33,7 @@ def test_depths_are_compared_with_the_start() -> None:
     assert passed(rows, ("m", "rad", "m")) == (2, 2)
     assert passed(rows, ("m", "rad", "rad")) is None
     assert passed(rows, ("rad", "m", "rad")) == (1, 1)
-    small = {"q": np.zeros((3, 2)), "gap": np.zeros((3, 2))}
-    assert passed({**small, "gap_min": np.full((3, 2), -0.99 * DEEP)}, ("m", "m")) is None
-    assert passed({**small, "gap_min": np.full((3, 2), -1.01 * DEEP)}, ("m", "m")) == (0, 0)
+    # a start without length: at the origin, on its walls
+    alone = {"q": np.zeros((3, 2)), "gap": np.zeros((3, 2)), "gap_min": np.full((3, 2), -9.0)}
+    assert passed(alone, ("m", "m")) is None
+    assert passed({**alone, "q": np.full((3, 2), 1.01 * DEEP)}, ("m", "m")) == (0, 0)
