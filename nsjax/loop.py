@@ -31,7 +31,6 @@ from nsjax.core.watch import Watch, WatchLimits, begin_watch, watch_gaps
 from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
 from nsjax.nonlinear import keep_solutions, lean, make_live, with_lanes, with_tangent, without_derivative
 from nsjax.nonlinear.piecewise_loops import large_in_pieces
-from nsjax.notes import JAMMED
 from nsjax.row_values import row_values, row_with_gaps, same_pairs
 from nsjax.startup.owned import compiled_for
 from nsjax.status import CANDIDATES_LOST
@@ -253,8 +252,8 @@ def _one_step(setup: RunSetup, run: RunState, tally: dict[str, Array]) -> tuple[
     watch, output = _watched(run.watch, setup.scheme, output, dt)
     event, spent = output.event, dt if moves is None else frozen(dt)
     # contacts that touch at the start of a run were never open: they strike only without collision
-    unheld = (0 if output.notes is None else output.notes & JAMMED) > 0
-    impacts = event.impact & ~(run.closed & (index == 1) & ~jnp.asarray(unheld))
+    held = run.closed if event.unheld is None else run.closed & ~event.unheld
+    impacts = event.impact & ~(held & (index == 1))
     output = dataclasses.replace(
         output, impacts=impacts, gap_min=event.gap, closed_time=jnp.where(event.active, spent, 0.0)
     )

@@ -6,10 +6,12 @@ import functools
 import pathlib
 
 import jax
+import numpy as np
 import pytest
 
 from experiments.performance import program_size
-from nsjax import Problem
+from nsjax import Problem, schemes
+from nsjax.simulate import _advance, checked
 
 COUNTED_WITH = "0.10.2"
 
@@ -93,6 +95,17 @@ def test_a_step_costs_its_mechanics(reference_data: pathlib.Path, robot: str, sc
     problem, own = robot_beside_mechanics(reference_data / "robots" / f"{robot}.xml")
     assert own <= 1.05 * MECHANICS[robot]
     assert own < program_size.count(scheme, "jitted", problem, 1e-3) <= 1.05 * STEPS[scheme][robot]
+
+
+@pytest.mark.parametrize("notes", [False, True])
+def test_a_run_without_notes_looks_for_none(notes: bool) -> None:
+    """Outside transformations; they cost a twentieth of a step of Moreau's rule."""
+    call = checked(
+        *program_size.crank(), schemes.moreau(), dt=1e-5, steps=10, time=None, every=10, save=None,
+        gradient=None, events=0, notes=notes, carry=None, progress=None,
+    )  # fmt: skip
+    given = call.program, call.scheme, call.params, call.run, call.dt, np.array([0, 10])
+    assert ("_pair_notes" in _advance.lower(*given).as_text(debug_info=True)) == notes
 
 
 def test_sources_add_up() -> None:

@@ -348,7 +348,7 @@ def _step(
         impulse_normal=impulses[0] + jump.contacts[:, 0],
         impulse_tangential=impulses[1] + jump.contacts[:, 1:],
         constraint_impulse=impulses[2] + jump.constraints,
-        event=contact_event(gap, closed, report, jump),
+        event=dataclasses.replace(contact_event(gap, closed, report, jump), unheld=jams),
         iterations=end.iterations + jump.iterations,
         residual=jnp.maximum(end.residual, jump.residual),
         status=step_status(ahead, after, gap, solved, jump.residual),
