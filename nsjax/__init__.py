@@ -1,56 +1,61 @@
 """nsjax: a differentiable simulator for mechanical systems that hit, slide, stick and bend."""
 
-from nsjax import (
-    analysis,
-    fem,  # noqa: F401
-    io,
-    linalg,
-    math,  # noqa: F401
-    models,
-    multibody,
-    notes,
-    plot,
-    schemes,
-    shapes,
-    status,
-)
-from nsjax.check_gradient import GradientCheck, check_gradient
-from nsjax.configure import configure
-from nsjax.consistent import Consistent, consistent
-from nsjax.contact import ContactLaw, Criteria
-from nsjax.core import (
-    Carry,
-    Event,
-    InputError,
-    Labels,
-    Output,
-    Problem,
-    Scheme,
-    State,
-    System,
-    from_lagrangian,
-)
-from nsjax.core.filters import filtered
-from nsjax.core.inputs import driven
-from nsjax.core.tables import table
-from nsjax.environment import environment
-from nsjax.identify import Estimate, Recording, identify, losses, transforms
-from nsjax.io import Stopped, export_program, load, load_program, resume, run, save, to_paraview
-from nsjax.plot import animate
-from nsjax.simulate import simulate
-from nsjax.stepper import Stepper, stepper
-from nsjax.sweep import (
-    AccuracyCheck,
-    SweepResult,
-    WorkPrecision,
-    check_accuracy,
-    reductions,
-    sweep,
-    sweep_lyapunov,
-    sweep_time_step,
-)
-from nsjax.trajectory import RunError, Trajectory
-from nsjax.version import __version__
+from typing import TYPE_CHECKING
+
+from nsjax.lazy import lazily
+
+if TYPE_CHECKING:
+    from nsjax import (
+        analysis,
+        fem,  # noqa: F401
+        io,
+        linalg,
+        math,  # noqa: F401
+        models,
+        multibody,
+        notes,
+        plot,
+        schemes,
+        shapes,
+        status,
+    )
+    from nsjax.check_gradient import GradientCheck, check_gradient
+    from nsjax.configure import configure
+    from nsjax.consistent import Consistent, consistent
+    from nsjax.contact import ContactLaw, Criteria
+    from nsjax.core import (
+        Carry,
+        Event,
+        InputError,
+        Labels,
+        Output,
+        Problem,
+        Scheme,
+        State,
+        System,
+        from_lagrangian,
+    )
+    from nsjax.core.filters import filtered
+    from nsjax.core.inputs import driven
+    from nsjax.core.tables import table
+    from nsjax.environment import environment
+    from nsjax.identify import Estimate, Recording, identify, losses, transforms
+    from nsjax.io import Stopped, export_program, load, load_program, resume, run, save, to_paraview
+    from nsjax.plot import animate
+    from nsjax.simulate import simulate
+    from nsjax.stepper import Stepper, stepper
+    from nsjax.sweep import (
+        AccuracyCheck,
+        SweepResult,
+        WorkPrecision,
+        check_accuracy,
+        reductions,
+        sweep,
+        sweep_lyapunov,
+        sweep_time_step,
+    )
+    from nsjax.trajectory import RunError, Trajectory
+    from nsjax.version import __version__
 
 __all__ = [
     "AccuracyCheck",
@@ -113,3 +118,5 @@ __all__ = [
     "to_paraview",
     "transforms",
 ]
+
+lazily(__name__)

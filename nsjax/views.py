@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from nsjax.core.quantities import QUANTITIES
 from nsjax.core.system import Problem, State
 from nsjax.report import report
 from nsjax.short import as_html, record_repr
-from nsjax.types import Fn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 DIMENSIONS = {"nc": "contact", "nt": "tangent", "nb": "constraint", "nd": "drag"}
 """Names of the axes of row quantities, by their sizes in `System`."""
 
-PAINTERS: dict[str, Fn] = {}
-"""Drawing functions: `nsjax.plot` enters ``overview`` and ``named`` here, so that it is not imported."""
+PICTURES = "nsjax.plot"
+"""Package of the drawing functions, which stands above this module and is imported at the first figure."""
 
 
 class Views:
@@ -59,11 +59,12 @@ class Views:
             >>> [axes.get_ylabel() for axes in traj.plot("y", "energy").axes]
             ['$y$ (m)', 'energy (J)']
         """
+        pictures = importlib.import_module(PICTURES)
         if names:
-            figure: Figure = PAINTERS["named"](self, names)
+            figure: Figure = pictures.named(self, names)
             return figure
         state = State(t=self.t[..., 0], q=self.q[..., 0, :], v=self.v[..., 0, :])
-        whole: Figure = PAINTERS["overview"](
+        whole: Figure = pictures.overview(
             Problem(system=self.system, params=self.params, state=state), self
         )
         return whole

@@ -9,7 +9,7 @@ import re
 import nsjax
 
 FLOORS = [
-    {"short"},
+    {"short", "lazy"},
     {"types", "status", "notes", "startup", "version"},
     {"configure", "lanes"},
     {"math"},

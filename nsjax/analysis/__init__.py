@@ -1,22 +1,27 @@
 """Properties of schemes and of runs: amplification, convergence, energy, drift, contact events, chaos."""
 
-from nsjax.analysis.convergence import hausdorff, observed_order, paper_error
-from nsjax.analysis.drift import Drift, Growth, growth, measure_drift
-from nsjax.analysis.energy import EnergyBooks, energy_books
-from nsjax.analysis.events import Impact, Phase, Table, contact_phases, impact_table
-from nsjax.analysis.linear import Linearised, linearise
-from nsjax.analysis.load_path import load_path
-from nsjax.analysis.lyapunov import lyapunov_exponent
-from nsjax.analysis.rows import impulse_steps
-from nsjax.analysis.small_motions import Modes, modes
-from nsjax.schemes.amplification import (
-    amplification_matrix,
-    numerical_damping,
-    oscillator,
-    relative_period_error,
-    spectral_radius,
-)
-from nsjax.statics.equilibria import Equilibria, equilibrium
+from typing import TYPE_CHECKING
+
+from nsjax.lazy import lazily
+
+if TYPE_CHECKING:
+    from nsjax.analysis.convergence import hausdorff, observed_order, paper_error
+    from nsjax.analysis.drift import Drift, Growth, growth, measure_drift
+    from nsjax.analysis.energy import EnergyBooks, energy_books
+    from nsjax.analysis.events import Impact, Phase, Table, contact_phases, impact_table
+    from nsjax.analysis.linear import Linearised, linearise
+    from nsjax.analysis.load_path import load_path
+    from nsjax.analysis.lyapunov import lyapunov_exponent
+    from nsjax.analysis.rows import impulse_steps
+    from nsjax.analysis.small_motions import Modes, modes
+    from nsjax.schemes.amplification import (
+        amplification_matrix,
+        numerical_damping,
+        oscillator,
+        relative_period_error,
+        spectral_radius,
+    )
+    from nsjax.statics.equilibria import Equilibria, equilibrium
 
 __all__ = [
     "Drift",
@@ -48,3 +53,5 @@ __all__ = [
     "relative_period_error",
     "spectral_radius",
 ]
+
+lazily(__name__)

@@ -1,16 +1,21 @@
 """Contact laws and the contact problem: law, problem, solver and certificate stand apart."""
 
-from nsjax.contact.certificate import (
-    complementarity_gap,
-    cone_violation,
-    natural_residual,
-    worst_contact,
-)
-from nsjax.contact.criteria import Criteria
-from nsjax.contact.jump import Jump, StepForces, forced_jump, no_jump, velocity_jump
-from nsjax.contact.law import ContactLaw
-from nsjax.contact.problem import ContactProblem, DelassusFactors, GivenNormals
-from nsjax.contact.solvers import METHODS, ContactSolution, SolverSettings, solve
+from typing import TYPE_CHECKING
+
+from nsjax.lazy import lazily
+
+if TYPE_CHECKING:
+    from nsjax.contact.certificate import (
+        complementarity_gap,
+        cone_violation,
+        natural_residual,
+        worst_contact,
+    )
+    from nsjax.contact.criteria import Criteria
+    from nsjax.contact.jump import Jump, StepForces, forced_jump, no_jump, velocity_jump
+    from nsjax.contact.law import ContactLaw
+    from nsjax.contact.problem import ContactProblem, DelassusFactors, GivenNormals
+    from nsjax.contact.solvers import METHODS, ContactSolution, SolverSettings, solve
 
 __all__ = [
     "METHODS",
@@ -32,3 +37,5 @@ __all__ = [
     "velocity_jump",
     "worst_contact",
 ]
+
+lazily(__name__)

@@ -1,10 +1,15 @@
 """Records of a mechanical system and of a scheme, and the operators derived from them."""
 
-from nsjax.core.errors import InputError, nearest
-from nsjax.core.labels import Labels
-from nsjax.core.lagrangian import from_lagrangian
-from nsjax.core.scheme import Carry, Event, Output, Scheme
-from nsjax.core.system import Problem, State, System, add, subtract
+from typing import TYPE_CHECKING
+
+from nsjax.lazy import lazily
+
+if TYPE_CHECKING:
+    from nsjax.core.errors import InputError, nearest
+    from nsjax.core.labels import Labels
+    from nsjax.core.lagrangian import from_lagrangian
+    from nsjax.core.scheme import Carry, Event, Output, Scheme
+    from nsjax.core.system import Problem, State, System, add, subtract
 
 __all__ = [
     "Carry",
@@ -21,3 +26,5 @@ __all__ = [
     "nearest",
     "subtract",
 ]
+
+lazily(__name__)

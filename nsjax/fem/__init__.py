@@ -1,29 +1,34 @@
 """Finite elements: beam elements, quadrature, assembly, modes, and a rod in a floating frame."""
 
-from nsjax.fem.beam import UnitRod, assemble, rod_shapes, shape_functions, strains, unit_rod
-from nsjax.fem.incremental_beam import (
-    History,
-    carried,
-    committed,
-    incremental_energy,
-    incremental_strains,
-    node_axes,
-    placed,
-    point_forces,
-    point_strains,
-    started,
-)
-from nsjax.fem.modes import CONDITIONS, Modes, UnitModes, unit_modes, vibrations
-from nsjax.fem.objective_beam import (
-    objective_energy,
-    objective_forces,
-    objective_strains,
-    relative_rotation,
-    section_axes,
-)
-from nsjax.fem.quadrature import gauss, integrate
-from nsjax.fem.rod import FRAMES, FloatingRod, RodBasis, RodData
-from nsjax.fem.solid_mesh import SolidMesh, read_mesh
+from typing import TYPE_CHECKING
+
+from nsjax.lazy import lazily
+
+if TYPE_CHECKING:
+    from nsjax.fem.beam import UnitRod, assemble, rod_shapes, shape_functions, strains, unit_rod
+    from nsjax.fem.incremental_beam import (
+        History,
+        carried,
+        committed,
+        incremental_energy,
+        incremental_strains,
+        node_axes,
+        placed,
+        point_forces,
+        point_strains,
+        started,
+    )
+    from nsjax.fem.modes import CONDITIONS, Modes, UnitModes, unit_modes, vibrations
+    from nsjax.fem.objective_beam import (
+        objective_energy,
+        objective_forces,
+        objective_strains,
+        relative_rotation,
+        section_axes,
+    )
+    from nsjax.fem.quadrature import gauss, integrate
+    from nsjax.fem.rod import FRAMES, FloatingRod, RodBasis, RodData
+    from nsjax.fem.solid_mesh import SolidMesh, read_mesh
 
 __all__ = [
     "CONDITIONS",
@@ -61,3 +66,5 @@ __all__ = [
     "unit_rod",
     "vibrations",
 ]
+
+lazily(__name__)

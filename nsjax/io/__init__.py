@@ -1,13 +1,20 @@
 """Saved runs: one file holds the problem, the scheme, the rows, and the data to continue the run."""
 
-from nsjax.io.archive import Saved, header, load, save
-from nsjax.io.driver import PERIOD, Stopped, resume, run
-from nsjax.io.files import check_writable, replacing
-from nsjax.io.paraview import check_paraview, to_paraview
-from nsjax.io.program import Program, export_program, load_program
-from nsjax.io.safe_entries import READABLE, SCHEMA
+from typing import TYPE_CHECKING
+
+from nsjax.lazy import lazily
+
+if TYPE_CHECKING:
+    from nsjax.io.archive import Saved, header, load, save
+    from nsjax.io.driver import PERIOD, Stopped, resume, run
+    from nsjax.io.files import check_writable, replacing
+    from nsjax.io.paraview import check_paraview, to_paraview
+    from nsjax.io.program import Program, export_program, load_program
+    from nsjax.io.safe_entries import READABLE, SCHEMA
 
 __all__ = [
     "PERIOD", "READABLE", "SCHEMA", "Program", "Saved", "Stopped", "check_paraview", "check_writable",
     "export_program", "header", "load", "load_program", "replacing", "resume", "run", "save", "to_paraview",
 ]  # fmt: skip
+
+lazily(__name__)

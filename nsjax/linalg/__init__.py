@@ -1,36 +1,41 @@
 """Linear algebra that stays inside one compiled kernel for small systems, and structure for large ones."""
 
-from nsjax.linalg.arrow import Arrow, bordered
-from nsjax.linalg.blocks import Blocks, every, magnitude, product_diagonal, summed
-from nsjax.linalg.conjugate import ConjugateGradients
-from nsjax.linalg.dense import (
-    INLINE_LIMIT,
-    LOOP_LIMIT,
-    OUTER_TERMS,
-    ROW_LIMIT,
-    matmul,
-    matvec,
-    solve,
-    solve_positive,
-    solve_rows,
-    solve_some_rows,
-)
-from nsjax.linalg.diagonal import BlockDiagonal, block_jacobian
-from nsjax.linalg.interleaved import Interleaved, Interleaving, interleaving
-from nsjax.linalg.lattice import Lattice
-from nsjax.linalg.local import Local, at_nodes, local_jacobian, onto_nodes
-from nsjax.linalg.paired import Paired
-from nsjax.linalg.preconditioners import NodeBlocks, Separable, box_colours, coloured
-from nsjax.linalg.sparse import Pattern
-from nsjax.linalg.structure import (
-    DENSE_LIMIT,
-    BlockTridiagonal,
-    Dense,
-    Elimination,
-    Sparse,
-    Structure,
-    eliminated,
-)
+from typing import TYPE_CHECKING
+
+from nsjax.lazy import lazily
+
+if TYPE_CHECKING:
+    from nsjax.linalg.arrow import Arrow, bordered
+    from nsjax.linalg.blocks import Blocks, every, magnitude, product_diagonal, summed
+    from nsjax.linalg.conjugate import ConjugateGradients
+    from nsjax.linalg.dense import (
+        INLINE_LIMIT,
+        LOOP_LIMIT,
+        OUTER_TERMS,
+        ROW_LIMIT,
+        matmul,
+        matvec,
+        solve,
+        solve_positive,
+        solve_rows,
+        solve_some_rows,
+    )
+    from nsjax.linalg.diagonal import BlockDiagonal, block_jacobian
+    from nsjax.linalg.interleaved import Interleaved, Interleaving, interleaving
+    from nsjax.linalg.lattice import Lattice
+    from nsjax.linalg.local import Local, at_nodes, local_jacobian, onto_nodes
+    from nsjax.linalg.paired import Paired
+    from nsjax.linalg.preconditioners import NodeBlocks, Separable, box_colours, coloured
+    from nsjax.linalg.sparse import Pattern
+    from nsjax.linalg.structure import (
+        DENSE_LIMIT,
+        BlockTridiagonal,
+        Dense,
+        Elimination,
+        Sparse,
+        Structure,
+        eliminated,
+    )
 
 __all__ = [
     "DENSE_LIMIT",
@@ -75,3 +80,5 @@ __all__ = [
     "solve_some_rows",
     "summed",
 ]
+
+lazily(__name__)

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 from jax import lax
 
 from nsjax.linalg.dense import solve
@@ -100,11 +99,13 @@ def _modes(nodes: int, held: bool) -> tuple[np.ndarray, np.ndarray]:
     """Squared frequencies and modes (nodes, nodes), of unit modal mass, of a bar of equal elements with
     mass 1 and stiffness 1; with ``held`` its end beyond the last node is fixed.
     """
+    from scipy.linalg import eigh
+
     n = nodes + held
     ends = np.r_[1.0, np.full(n - 2, 2.0), 1.0]
     beside = np.eye(n, k=1) + np.eye(n, k=-1)
     stiffness, mass = np.diag(ends) - beside, (2.0 * np.diag(ends) + beside) / 6.0
-    squares, modes = scipy.linalg.eigh(stiffness[:nodes, :nodes], mass[:nodes, :nodes])
+    squares, modes = eigh(stiffness[:nodes, :nodes], mass[:nodes, :nodes])
     return squares, modes
 
 

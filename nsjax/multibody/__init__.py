@@ -1,59 +1,61 @@
 """Mechanisms from parts: bodies, joints, springs, loads and contacts, put together by `assemble`."""
 
-from nsjax.multibody.assemble import assemble
-from nsjax.multibody.body_sensors import Sensor, sensor
-from nsjax.multibody.contacts.groups import contact_group
-from nsjax.multibody.contacts.heightfields import heightfield
-from nsjax.multibody.contacts.shape_parts import (
-    Shape,
-    box,
-    capsule,
-    contact,
-    corners,
-    cylinder,
-    hole,
-    hull,
-    plane,
-    point,
-    points,
-    profile,
-    sphere,
-    tube,
-    walls,
-)
-from nsjax.multibody.contacts.spheres import pairs_of, spheres
-from nsjax.multibody.couplings import coupling, gear, rack_pinion
-from nsjax.multibody.files import LeftOutWarning, ModelFile, read_mjcf, read_urdf
-from nsjax.multibody.flexible.beams import beam
-from nsjax.multibody.flexible.sections import circular, rectangular, section
-from nsjax.multibody.joints import (
-    ball,
-    cylindrical,
-    distance,
-    fixed,
-    hinge,
-    pin,
-    revolute_spherical,
-    rolling,
-    screw,
-    slide,
-    universal,
-)
-from nsjax.multibody.loads import (
-    actuator,
-    ellipsoid_drag,
-    fluid_drag,
-    force,
-    joint_spring,
-    joint_tendon,
-    line_load,
-    spring,
-    tendon,
-    thruster,
-    torque,
-)
-from nsjax.multibody.loads.servos import servo
-from nsjax.multibody.parts import Part, body
+from typing import TYPE_CHECKING
+
+from nsjax.lazy import lazily
+
+if TYPE_CHECKING:
+    from nsjax.multibody.assemble import assemble
+    from nsjax.multibody.body_sensors import Sensor, sensor
+    from nsjax.multibody.contacts.groups import contact_group
+    from nsjax.multibody.contacts.heightfields import heightfield
+    from nsjax.multibody.contacts.shape_parts import (
+        Shape,
+        box,
+        capsule,
+        contact,
+        corners,
+        cylinder,
+        hole,
+        hull,
+        plane,
+        point,
+        points,
+        profile,
+        sphere,
+        tube,
+        walls,
+    )
+    from nsjax.multibody.contacts.spheres import pairs_of, spheres
+    from nsjax.multibody.couplings.gear import gear
+    from nsjax.multibody.couplings.polynomial import coupling
+    from nsjax.multibody.couplings.rack_pinion import rack_pinion
+    from nsjax.multibody.files import LeftOutWarning, ModelFile, read_mjcf, read_urdf
+    from nsjax.multibody.flexible.beams import beam
+    from nsjax.multibody.flexible.sections import circular, rectangular, section
+    from nsjax.multibody.joints.ball import ball
+    from nsjax.multibody.joints.cylindrical import cylindrical
+    from nsjax.multibody.joints.distance import distance
+    from nsjax.multibody.joints.fixed import fixed
+    from nsjax.multibody.joints.hinge import hinge, pin
+    from nsjax.multibody.joints.revolute_spherical import revolute_spherical
+    from nsjax.multibody.joints.rolling import rolling
+    from nsjax.multibody.joints.screw import screw
+    from nsjax.multibody.joints.slide import slide
+    from nsjax.multibody.joints.universal import universal
+    from nsjax.multibody.loads.actuator import actuator
+    from nsjax.multibody.loads.ellipsoid_drag import ellipsoid_drag
+    from nsjax.multibody.loads.fluid_drag import fluid_drag
+    from nsjax.multibody.loads.force import force
+    from nsjax.multibody.loads.joint_spring import joint_spring
+    from nsjax.multibody.loads.joint_tendon import joint_tendon
+    from nsjax.multibody.loads.line_load import line_load
+    from nsjax.multibody.loads.servos import servo
+    from nsjax.multibody.loads.spring import spring
+    from nsjax.multibody.loads.tendon import tendon
+    from nsjax.multibody.loads.thruster import thruster
+    from nsjax.multibody.loads.torque import torque
+    from nsjax.multibody.parts import Part, body
 
 __all__ = [
     "LeftOutWarning", "ModelFile", "Part", "Sensor", "Shape", "actuator", "assemble", "ball", "beam",
@@ -64,3 +66,5 @@ __all__ = [
     "revolute_spherical", "rolling", "screw", "section", "sensor", "servo", "slide", "sphere",
     "spheres", "spring", "tendon", "thruster", "torque", "tube", "universal", "walls",
 ]  # fmt: skip
+
+lazily(__name__)

@@ -1,16 +1,21 @@
 """Derivatives by the implicit function theorem, and derivatives written by hand."""
 
-from nsjax.nonlinear.implicit import LiveLeaves, event_solution, implicit_solution, keep_solutions
-from nsjax.nonlinear.lean import lean
-from nsjax.nonlinear.tangents import (
-    make_live,
-    only_tangent,
-    with_lanes,
-    with_retract_tangent,
-    with_tangent,
-    without_derivative,
-)
-from nsjax.nonlinear.trimmed import trimmed
+from typing import TYPE_CHECKING
+
+from nsjax.lazy import lazily
+
+if TYPE_CHECKING:
+    from nsjax.nonlinear.implicit import LiveLeaves, event_solution, implicit_solution, keep_solutions
+    from nsjax.nonlinear.lean import lean
+    from nsjax.nonlinear.tangents import (
+        make_live,
+        only_tangent,
+        with_lanes,
+        with_retract_tangent,
+        with_tangent,
+        without_derivative,
+    )
+    from nsjax.nonlinear.trimmed import trimmed
 
 __all__ = [
     "LiveLeaves",
@@ -26,3 +31,5 @@ __all__ = [
     "with_tangent",
     "without_derivative",
 ]
+
+lazily(__name__)

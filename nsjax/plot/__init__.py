@@ -1,15 +1,19 @@
 """Figures and animations of runs; matplotlib and plotly are imported at the first drawing."""
 
-from nsjax.plot.animation import Animation, animate, check_animation
-from nsjax.plot.explore import explore
-from nsjax.plot.identification import identification
-from nsjax.plot.overview import named, overview
-from nsjax.plot.style import check_format
-from nsjax.views import PAINTERS
+from typing import TYPE_CHECKING
 
-PAINTERS.update(overview=overview, named=named)
+from nsjax.lazy import lazily
+
+if TYPE_CHECKING:
+    from nsjax.plot.animation import Animation, animate, check_animation
+    from nsjax.plot.explore import explore
+    from nsjax.plot.identification import identification
+    from nsjax.plot.overview import named, overview
+    from nsjax.plot.style import check_format
 
 __all__ = [
     "Animation", "animate", "check_animation", "check_format", "explore", "identification", "named",
     "overview",
 ]  # fmt: skip
+
+lazily(__name__)

@@ -5,18 +5,23 @@ in forty lines (``experiments/examples/rho_infinity_bathe.py``), a scheme of imp
 (``experiments/examples/schatzman_paoli.py``); ``notebooks/10_your_own_scheme.ipynb`` shows both.
 """
 
-from nsjax.schemes import building
-from nsjax.schemes.impulses.ggl_decoupled import ggl_decoupled
-from nsjax.schemes.impulses.ggl_unified import ggl_unified
-from nsjax.schemes.impulses.moreau import moreau
-from nsjax.schemes.impulses.moreau_theta import moreau_theta
-from nsjax.schemes.locating.localized import localized
-from nsjax.schemes.mixed.bathe import bathe
-from nsjax.schemes.mixed.ed_alpha import ed_alpha
-from nsjax.schemes.mixed.generalized_alpha import generalized_alpha, hht, newmark
-from nsjax.schemes.mixed.half_explicit import half_explicit
-from nsjax.schemes.nsga.variants import nsga_coupled, nsga_decoupled, nsga_neglected
-from nsjax.schemes.registry import REGISTRY, SchemeEntry
+from typing import TYPE_CHECKING
+
+from nsjax.lazy import lazily
+
+if TYPE_CHECKING:
+    from nsjax.schemes import building
+    from nsjax.schemes.impulses.ggl_decoupled import ggl_decoupled
+    from nsjax.schemes.impulses.ggl_unified import ggl_unified
+    from nsjax.schemes.impulses.moreau import moreau
+    from nsjax.schemes.impulses.moreau_theta import moreau_theta
+    from nsjax.schemes.locating.localized import localized
+    from nsjax.schemes.mixed.bathe import bathe
+    from nsjax.schemes.mixed.ed_alpha import ed_alpha
+    from nsjax.schemes.mixed.generalized_alpha import generalized_alpha, hht, newmark
+    from nsjax.schemes.mixed.half_explicit import half_explicit
+    from nsjax.schemes.nsga.variants import nsga_coupled, nsga_decoupled, nsga_neglected
+    from nsjax.schemes.registry import REGISTRY, SchemeEntry
 
 __all__ = [
     "REGISTRY",
@@ -37,3 +42,5 @@ __all__ = [
     "nsga_decoupled",
     "nsga_neglected",
 ]
+
+lazily(__name__)

@@ -1,8 +1,18 @@
 """Services that `nsjax.configure` starts: cached programs, notes on compiling, a tested compiler option."""
 
-from nsjax.startup.cache import machine_key, use_cache
-from nsjax.startup.one_kernel import ONE_KERNEL_BYTES, ONE_KERNEL_OPTION, TESTED_JAXLIB, one_kernel_works
-from nsjax.startup.watch import interactive, watch_compiling
+from typing import TYPE_CHECKING
+
+from nsjax.lazy import lazily
+
+if TYPE_CHECKING:
+    from nsjax.startup.cache import machine_key, use_cache
+    from nsjax.startup.one_kernel import (
+        ONE_KERNEL_BYTES,
+        ONE_KERNEL_OPTION,
+        TESTED_JAXLIB,
+        one_kernel_works,
+    )
+    from nsjax.startup.watch import interactive, watch_compiling
 
 __all__ = [
     "ONE_KERNEL_BYTES",
@@ -14,3 +24,5 @@ __all__ = [
     "use_cache",
     "watch_compiling",
 ]
+
+lazily(__name__)

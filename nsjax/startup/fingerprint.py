@@ -22,14 +22,15 @@ from typing import Any
 import jax
 import numpy as np
 
+from nsjax.lazy import LazyPackage
 from nsjax.startup.owned import STORE
 
 PACKAGE = __name__.partition(".")[0]
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 APART = (
-    "analysis", "check_gradient", "cli", "documentation", "experiments", "identify", "io", "motion", "plot",
-    "startup", "sweep",
+    "analysis", "check_gradient", "cli", "documentation", "experiments", "identify", "io", "lazy", "motion",
+    "plot", "startup", "sweep",
 )  # fmt: skip
 """Parts of the package outside the program of a run: they call the time loop, or do not use it."""
 
@@ -53,12 +54,13 @@ class UnknownValueError(Exception):
 
 
 def fingerprint(*values: Any) -> str:
-    """Digest of values and of the loaded package; equal digests mean equal programs.
+    """Digest of values and of what they use of the package; equal digests mean equal programs.
 
     The digest covers numbers, strings, arrays, containers, and records and functions of the package (with
-    their closures) by value; traced arrays by shape and type; the package by the code of its functions and
-    its constants as loaded, also where they differ from its files; JAX, numpy and Python by their releases,
-    JAX also by its settings.
+    their closures) by value; traced arrays by shape and type; JAX, numpy and Python by their releases, JAX
+    also by its settings. Of the package it covers the modules of these records and functions, those whose
+    functions, classes or objects stand in them, and so on: the code of their functions and their constants
+    as loaded, also where they differ from the files. It does not depend on what else is loaded.
 
     Raises:
         UnknownValueError: for functions and objects from outside the package. The data that they read when
@@ -70,8 +72,9 @@ def fingerprint(*values: Any) -> str:
         (True, False)
     """
     digest = _Digest()
-    for part in (_package(), _releases(), _settings(), *values):
+    for part in (_releases(), _settings(), *values):
         digest.add(part)
+    digest.say(*_modules(digest.modules))
     return digest.made()
 
 
@@ -80,7 +83,7 @@ _stored = threading.local()
 
 @contextlib.contextmanager
 def package_held() -> Iterator[None]:
-    """Context in which this thread computes the digest of the package once: it does not change in a call.
+    """Context in which this thread computes the digest of a module once: it does not change in a call.
 
     Example:
         >>> from nsjax.startup.fingerprint import fingerprint, package_held
@@ -90,24 +93,27 @@ def package_held() -> Iterator[None]:
         True
     """
     outer = getattr(_stored, "digests", None)
-    _stored.digests = [] if outer is None else outer
+    _stored.digests = {} if outer is None else outer
     try:
         yield
     finally:
         _stored.digests = outer
 
 
-def _package() -> str:
-    """Digest of the loaded package."""
-    held: list[str] | None = getattr(_stored, "digests", None)
-    if held:
-        return held[0]
-    digest = _Digest()
-    for name in sorted(_parts()):
-        digest.add_module(name)
-    if held is not None:
-        held.append(digest.made())
-    return digest.made()
+def _modules(first: set[str]) -> Iterator[str]:
+    """Names and digests of modules of the package, and of those that they use."""
+    held: dict[str, _Digest] | None = getattr(_stored, "digests", None)
+    known = {} if held is None else held
+    waiting, done = set(first), dict[str, str]()
+    while waiting:
+        name = waiting.pop()
+        if name not in known:
+            known[name] = _Digest()
+            known[name].add_module(name)
+        done[name] = known[name].made()
+        waiting |= known[name].modules - done.keys()
+    for name in sorted(done):
+        yield from (name, done[name])
 
 
 def _releases() -> tuple[str, ...]:
@@ -121,14 +127,6 @@ def _settings() -> dict[str, str]:
     return {name: repr(getattr(CONFIG, name, CONFIG.values[name])) for name in sorted(names)}
 
 
-def _parts() -> Iterator[str]:
-    """Names of the modules that are part of the program of a run."""
-    for file in ROOT.rglob("*.py"):
-        parts = file.relative_to(ROOT).with_suffix("").parts
-        if parts[0] not in APART and parts[-1] != "__main__":
-            yield ".".join((PACKAGE, *parts)).removesuffix(".__init__")
-
-
 def _ours(module: str | None) -> bool:
     """Whether a module belongs to the package."""
     parts = (module or "").split(".")
@@ -140,11 +138,24 @@ class ForeignCodeError(UnknownValueError):
 
 
 class _Digest:
-    """Digest of a sequence of values; containers mark their ends."""
+    """Digest of a sequence of values; containers mark their ends. It collects in ``modules`` the names of
+    the modules of the package whose functions, classes and objects it met.
+    """
 
     def __init__(self) -> None:
         self.hash = hashlib.sha256()
         self.inside: list[int] = []
+        self.modules: set[str] = set()
+
+    def meet(self, *modules: str | None) -> None:
+        self.modules.update(name for name in modules if name and _ours(name))
+
+    def alone(self, x: Any) -> str:
+        """Digest of a value without those before it."""
+        digest = _Digest()
+        digest.modules = self.modules
+        digest.add(x)
+        return digest.made()
 
     def made(self) -> str:
         return self.hash.hexdigest()
@@ -170,6 +181,7 @@ class _Digest:
         elif x is None or x is Ellipsis or kind in _PLAIN:
             self.say(kind.__name__, x if kind is bytes else repr(x))
         elif isinstance(x, enum.Enum) and _ours(kind.__module__):
+            self.meet(kind.__module__)
             self.say("enum", kind.__qualname__, x.name)
         elif isinstance(x, np.ndarray | np.generic | jax.Array) and x.dtype != object:
             self.say("array", kind.__name__, x.dtype, x.shape, np.asarray(x).tobytes())
@@ -186,7 +198,7 @@ class _Digest:
                 self.add(name)
                 self.add(part)
         elif kind in (set, frozenset):
-            self.say(kind.__name__, len(x), *sorted(_alone(part) for part in x))
+            self.say(kind.__name__, len(x), *sorted(self.alone(part) for part in x))
         else:
             self._add_object(x)
 
@@ -224,6 +236,7 @@ class _Digest:
             self.add(getattr(x, name))
 
     def _add_class(self, x: type) -> None:
+        self.meet(x.__module__)
         known = _ours(x.__module__) or _named(x.__module__)
         if known and _named_object(x.__module__, x.__qualname__) is x:
             self.say("class", x.__module__, x.__qualname__)
@@ -250,22 +263,22 @@ class _Digest:
             raise _refused(f.__module__ if inside else None)(
                 f"the function {f.__qualname__} of {f.__module__}"
             )
+        self.meet(f.__module__, home)
         self.say("function", f.__module__, f.__qualname__, _code(f.__code__))
         for cell in f.__closure__ or ():
             self.add(cell.cell_contents)
         self.add((f.__defaults__, f.__kwdefaults__))
 
     def add_module(self, name: str) -> None:
-        """Adds a module of the package as it is loaded, or else its file."""
+        """Adds a module of the package as it is loaded, of a lazy package all names, which this loads.
+        Modules inside a package are attributes of it as soon as anybody imports them: they do not count.
+        """
         self.say("module", name)
-        module = sys.modules.get(name)
-        if module is None:
-            parts = name.split(".")[1:]
-            file = ROOT.joinpath(*parts).with_suffix(".py")
-            self.say((file if file.is_file() else ROOT.joinpath(*parts, "__init__.py")).read_bytes())
-            return
-        for key, x in sorted(vars(module).items()):
-            if not key.startswith("__"):
+        module = importlib.import_module(name)
+        for key in dir(module):
+            x = None if key.startswith("__") else getattr(module, key)
+            inside = isinstance(x, types.ModuleType) and x.__name__ == f"{name}.{key}"
+            if not key.startswith("__") and (isinstance(module, LazyPackage) or not inside):
                 self.say(key)
                 self._add_member(name, x)
 
@@ -274,6 +287,7 @@ class _Digest:
         by name, constants by value, and all other objects by their type.
         """
         if isinstance(x, types.FunctionType):
+            self.meet(x.__module__, x.__globals__.get("__name__"))
             self.say("function", x.__module__, x.__qualname__)
             self._refuse_foreign(x)
             if x.__module__ == module:
@@ -287,12 +301,14 @@ class _Digest:
         elif isinstance(x, property):
             self._add_member(module, x.fget)
         elif isinstance(x, type):
+            self.meet(x.__module__)
             self.say("class", x.__module__, x.__qualname__)
             for key, part in sorted(vars(x).items()) if x.__module__ == module else ():
                 if key != "__repr__" and (callable(part) or isinstance(part, _METHODS)):
                     self.say(key)
                     self._add_member(module, part)
         elif isinstance(x, types.ModuleType):
+            self.meet(x.__name__)
             self.say("module", x.__name__)
         else:
             self._add_constant(x)
@@ -320,17 +336,12 @@ class _Digest:
                 self._add_constant(part)
             return
         try:
-            self.say(_alone(x))
+            self.say(self.alone(x))
         except ForeignCodeError:
             raise
         except UnknownValueError:
+            self.meet(type(x).__module__)
             self.say("kind", type(x).__module__, type(x).__qualname__)
-
-
-def _alone(x: Any) -> str:
-    digest = _Digest()
-    digest.add(x)
-    return digest.made()
 
 
 def _refused(module: str | None) -> type[UnknownValueError]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-import sys
+import importlib
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from nsjax import models, schemes
 from nsjax.nonlinear import piecewise_loops
 from tests.common.kernel import USERS, is_one_kernel
 
-LEAN = sys.modules["nsjax.nonlinear.lean"]
+LEAN = importlib.import_module("nsjax.nonlinear.lean")
 
 
 MODELS = {"ball": functools.partial(models.bouncing_ball, dimension=2), "crank": models.slider_crank}

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import functools
+import importlib
+import inspect
 import math
 import os
+import pkgutil
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import nsjax
 from nsjax import models, schemes
 from nsjax.contact import newton
 from nsjax.core.system import add
+from nsjax.fem import beam
 from nsjax.linalg import BlockDiagonal
 from nsjax.loop import LoopProgram
+from nsjax.multibody import assemble, joints
+from nsjax.simulate import _rows
 from nsjax.startup import fingerprint as module
 from nsjax.startup.fingerprint import UnknownValueError, fingerprint, package_held
 
@@ -37,24 +46,24 @@ def test_different_values_differ() -> None:
         BlockDiagonal(2), BlockDiagonal(3).times, BlockDiagonal(2).times, math.sin, jnp.sin,
         jnp.cos, np.sin, float, jnp.float64,
     ]  # fmt: skip
-    found = [module._alone(x) for x in values]
+    found = [module._Digest().alone(x) for x in values]
     assert len(set(found)) == len(values)
-    assert found == [module._alone(x) for x in values]
+    assert found == [module._Digest().alone(x) for x in values]
     assert fingerprint((1, 2), 3) != fingerprint((1, 2, 3))
 
 
 def test_models_and_schemes_differ_by_their_choices() -> None:
     choices = [program(), program(balls=2), program(dimension=2)]
-    made = [module._alone((x, schemes.moreau())) for x in choices]
-    made += [module._alone((choices[0], entry.factory())) for entry in schemes.REGISTRY.values()]
-    made += [module._alone((dataclasses.replace(choices[0], keep=()), schemes.moreau()))]
+    made = [module._Digest().alone((x, schemes.moreau())) for x in choices]
+    made += [module._Digest().alone((choices[0], entry.factory())) for entry in schemes.REGISTRY.values()]
+    made += [module._Digest().alone((dataclasses.replace(choices[0], keep=()), schemes.moreau()))]
     assert len(set(made)) == len(made) - 1  # moreau stands there twice
     assert fingerprint(program()) == fingerprint(program())
 
 
 def test_every_model_and_scheme_has_one() -> None:
     for name, entry in models.REGISTRY.items():
-        found = module._alone(LoopProgram(system=entry.factory().system, keep=(), events=0))
+        found = module._Digest().alone(LoopProgram(system=entry.factory().system, keep=(), events=0))
         assert len(found) == 64, name
 
 
@@ -122,40 +131,40 @@ def test_a_users_system_is_unknown() -> None:
 
 
 def test_the_package_counts_as_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = fingerprint(1)
+    before = fingerprint(program())
     name = next(k for k, x in vars(newton).items() if type(x) in (int, float) and k.isupper())
     with monkeypatch.context() as patch:
         patch.setattr(newton, name, 2 * getattr(newton, name) + 1)
-        assert fingerprint(1) != before
+        assert fingerprint(program()) != before
     function = next(k for k, x in vars(newton).items() if getattr(x, "__module__", "") == newton.__name__)
     with monkeypatch.context() as patch:
         patch.setattr(newton, function, add)
-        assert fingerprint(1) != before
+        assert fingerprint(program()) != before
         patch.setattr(newton, function, mine)
         with pytest.raises(UnknownValueError, match=r"the function mine of .*, put into the package"):
-            fingerprint(1)
+            fingerprint(program())
         # a decorated function of ours that goes by its name
         patch.setattr(newton, function, functools.wraps(add)(lambda q, xi: q))
         with pytest.raises(UnknownValueError, match=r"the function add of .*, put into the package"):
-            fingerprint(1)
+            fingerprint(program())
     with monkeypatch.context() as patch:
         patch.setattr(BlockDiagonal, "times", lambda *_: None)
         with pytest.raises(UnknownValueError, match="put into the package"):
-            fingerprint(1)
-    assert fingerprint(1) == before
-    # of a module that is not loaded yet, its file
-    monkeypatch.delitem(sys.modules, newton.__name__)
-    assert fingerprint(1) != before
+            fingerprint(program())
+    assert fingerprint(program()) == before
+    # what the program does not use
+    monkeypatch.setattr(beam, "_OTHER", 1.0, raising=False)
+    assert fingerprint(program()) == before
 
 
 def test_the_package_may_be_held_for_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     with package_held():
-        before = fingerprint(1)
+        before = fingerprint(program())
         monkeypatch.setattr(newton, "_OTHER", 1.0, raising=False)
         with package_held():
-            assert fingerprint(1) == before
-            assert fingerprint(2) != before
-    assert fingerprint(1) != before
+            assert fingerprint(program()) == before
+            assert fingerprint(2, program()) != before
+    assert fingerprint(program()) != before
 
 
 def test_registered_functions_of_others_make_everything_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,28 +173,71 @@ def test_registered_functions_of_others_make_everything_unknown(monkeypatch: pyt
         (Mine(), "an object of .*Mine"),
         (Mine, "the class"),
     ):
-        monkeypatch.setitem(models.REGISTRY, "mine", stranger)
+        monkeypatch.setitem(joints.KINDS, "mine", stranger)
         with pytest.raises(UnknownValueError, match=says):
-            fingerprint(1)
+            fingerprint(assemble)
+
+
+RUN = """
+import nsjax
+from nsjax import models
+from nsjax.startup.fingerprint import fingerprint
+nsjax.configure(cache=False)
+print(fingerprint(models.slider_crank().system, {'a', 'b', 'c'}))
+"""
 
 
 def test_it_is_the_same_in_every_process() -> None:
-    run = (
-        "import nsjax; from nsjax import models; from nsjax.startup.fingerprint import fingerprint\n"
-        "nsjax.configure(cache=False)\n"
-        "print(fingerprint(models.slider_crank().system, {'a', 'b', 'c'}))"
-    )
+    """Whatever the order of sets, and whatever else is loaded."""
+    everything = "import nsjax.cli, nsjax.fem.modes, nsjax.multibody.assemble, nsjax.models.registry"
     found = {
         subprocess.run(
-            [sys.executable, "-c", run], capture_output=True, text=True, check=True,
+            [sys.executable, "-c", loaded + RUN], capture_output=True, text=True, check=True,
             env={**os.environ, "PYTHONHASHSEED": str(seed)},
         ).stdout
-        for seed in (1, 2)
+        for seed, loaded in ((1, ""), (2, everything))
     }  # fmt: skip
     assert len(found) == 1
 
 
+PARTS = [
+    name
+    for name in (x.name for x in pkgutil.walk_packages(nsjax.__path__, "nsjax."))
+    if module._ours(name) and not name.endswith("__main__")
+]
+"""Modules that a program may use."""
+
+
+def imported(file: ast.Module) -> Iterator[ast.ImportFrom | ast.Import]:
+    """Imports of a module that are executed, wherever they stand."""
+    waiting: list[ast.AST] = [file]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        if not (isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"):
+            waiting += ast.iter_child_nodes(node)
+
+
+@pytest.mark.parametrize("package", ["contact", "core", "linalg", "loop", "multibody", "schemes"])
+def test_a_module_stands_for_all_that_it_imports(package: str) -> None:
+    """Functions and classes by their modules, constants by value, so that none is missing in a digest."""
+    for name in (x for x in PARTS if x.split(".")[1] == package):
+        digest = module._Digest()
+        digest.add_module(name)
+        for line in imported(ast.parse(inspect.getsource(importlib.import_module(name)))):
+            home = getattr(line, "module", None) or line.names[0].name
+            if not home.startswith("nsjax."):
+                continue
+            assert line.col_offset == 0, f"{name} imports {home} inside a function, which no digest sees"
+            things = [getattr(importlib.import_module(home), x.name) for x in line.names]
+            homes = {getattr(x, "__module__", None) or getattr(x, "__name__", None) for x in things}
+            assert {x for x in homes if module._ours(x)} <= digest.modules | {name}, (name, home)
+
+
 def test_parts_apart_are_not_of_runs() -> None:
-    names = set(module._parts())
-    assert {"nsjax", "nsjax.loop", "nsjax.contact.newton", "nsjax.schemes"} <= names
+    digest = module._Digest()
+    digest.add((_rows, program()))
+    names = set(list(module._modules(digest.modules))[::2])
+    assert {"nsjax.loop", "nsjax.simulate", "nsjax.contact.newton", "nsjax.core.system"} <= names
     assert not {name for name in names if name.split(".")[1:2] and name.split(".")[1] in module.APART}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import pathlib
 import shutil
@@ -192,7 +193,7 @@ def test_derivatives_are_traced_as_ever(monkeypatch: pytest.MonkeyPatch) -> None
     def refuse(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(sys.modules["nsjax.simulate"], "kept_call", refuse)
+    monkeypatch.setattr(importlib.import_module("nsjax.simulate"), "kept_call", refuse)
     system, params, state = models.bouncing_ball()
 
     def end(params):

@@ -49,8 +49,8 @@ def test_no_answer_is_not_remembered(untried: None, tmp_path: pathlib.Path, monk
 
 def test_configure_uses_the_answer(tmp_path: pathlib.Path) -> None:
     code = """
-import os, sys, nsjax
-module = sys.modules["nsjax.startup.one_kernel"]
+import importlib, os, nsjax
+module = importlib.import_module("nsjax.startup.one_kernel")
 module.TESTED_JAXLIB = ()
 module._try = lambda: %s
 nsjax.configure(cache=%r)

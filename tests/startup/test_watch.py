@@ -67,11 +67,11 @@ def test_a_chosen_level_stays(levels: list[int], monkeypatch: pytest.MonkeyPatch
 
 def test_model_and_scheme_are_named() -> None:
     code = """
-import jax, nsjax, sys
+import importlib, jax, nsjax
 from nsjax import models, schemes
 nsjax.configure(cache=False, announce=True)
 nsjax.configure(announce=True)
-watch = sys.modules["nsjax.startup.watch"]
+watch = importlib.import_module("nsjax.startup.watch")
 watch._watch.patience, set_level, levels = 0.0, watch._set_level, []
 watch._set_level = lambda level: (levels.append(level), set_level(level))
 ball = models.bouncing_ball()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from nsjax.core import InputError, nearest
 from nsjax.multibody.files.texts import Element
+
+if TYPE_CHECKING:
+    from scipy.spatial.transform import Rotation
 
 WORLD = "world"
 """Name of a root link that is the ground."""
@@ -108,6 +111,8 @@ def _vector(element: Element | None, name: str, default: str) -> np.ndarray:
 
 def _pose(joint: Element, above: JointsByChild) -> tuple[Rotation, np.ndarray]:
     """Rotation and place of the child of a joint on the ground."""
+    from scipy.spatial.transform import Rotation
+
     turn, place = Rotation.identity(), np.zeros(3)
     below: Element | None = joint
     while below is not None:
@@ -119,6 +124,8 @@ def _pose(joint: Element, above: JointsByChild) -> tuple[Rotation, np.ndarray]:
 
 def _own_pose(joint: Element) -> tuple[Rotation, np.ndarray]:
     """Rotation and place of the child of a joint on its parent, at zero or the nearest limit."""
+    from scipy.spatial.transform import Rotation
+
     origin, limit = joint.find("origin"), joint.find("limit")
     turn = Rotation.from_euler("xyz", _vector(origin, "rpy", "0 0 0"))
     place = _vector(origin, "xyz", "0 0 0")
