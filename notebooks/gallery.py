@@ -13,7 +13,7 @@ from matplotlib import rc_context
 from PIL import Image
 
 import nsjax
-from nsjax.plot.film import Scene
+from nsjax.plot.film import FilmAxes
 from nsjax.plot.style import RC
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -54,7 +54,7 @@ def picture(title: str, code: str, share: float) -> Image.Image:
     row = moment(animation.figure["frames"], share)
     drawn = io.BytesIO()
     with rc_context(RC):
-        scene = Scene(animation.figure)
+        scene = FilmAxes(animation.figure)
         scene.show(row)
         for text in list(scene.figure.texts):
             text.remove()

@@ -22,6 +22,12 @@ from nsjax.types import Array, PyTree
 MARGIN = 1.15
 """Factor by which levels (floors, walls) reach farther than all other shapes."""
 
+BEYOND = 0.07
+"""How far a level with points reaches beyond these, as a share of the diagonal."""
+
+HATCH = 0.022
+"""Distance of the strokes behind a level, as a share of the diagonal."""
+
 FRAMES = 240
 """Default number of rows of a run that are drawn: ten seconds at 24 a second."""
 
@@ -34,6 +40,7 @@ class MovedShape:
         points: (rows, n, d) [m].
         name, kind, role, faces, quantity: see `nsjax.shapes.Shape`; levels have become lines and meshes.
         values: (rows, n) numbers that give its colour; None: the colour of its role.
+        marks: (rows, n, d) displacements in shares of the picture's diagonal; None: none.
     """
 
     points: np.ndarray
@@ -43,6 +50,13 @@ class MovedShape:
     faces: tuple[tuple[int, int, int], ...]
     values: np.ndarray | None = None
     quantity: str = ""
+    marks: np.ndarray | None = None
+
+    def grown(self, size: float) -> MovedShape:
+        """The shape with its marks, in a picture of a diagonal [m]."""
+        if self.marks is None:
+            return self
+        return dataclasses.replace(self, points=self.points + size * self.marks, marks=None)
 
     @property
     def still(self) -> bool:
@@ -125,7 +139,10 @@ def motion(problem: Problem, traj: Trajectory, *, frames: int = FRAMES, who: str
     found = jax.tree.map(np.asarray, _pictures(problem.system, traj.params, t, q))
     shapes = _checked(found, who)
     low, high = _ends(shapes, who)
-    shapes = tuple(_levelled(x, low, high) if x.kind == "plane" else x for x in shapes)
+    size = float(np.linalg.norm(high - low))
+    shapes = tuple(x.grown(size) for x in shapes)
+    low, high = _ends(shapes, who)
+    shapes = tuple(y for x in shapes for y in (_levelled(x, low, high) if x.kind == "plane" else (x,)))
     forces = None if found.contacts is None else _forces(traj, rows, found)
     factor = 1.0 if found.magnified is None else float(found.magnified[0])
     return Motion(
@@ -185,7 +202,9 @@ def _checked(found: Picture, who: str) -> tuple[MovedShape, ...]:
                 f"{x.values.shape[1:]}; a mesh alone has colours, one value per point"
             )
         values = None if x.values is None else np.asarray(x.values)
-        shapes.append(MovedShape(np.asarray(x.points), x.name, x.kind, x.role, x.faces, values, x.quantity))
+        marks = None if x.marks is None else np.asarray(x.marks)
+        moved = np.asarray(x.points), x.name, x.kind, x.role, x.faces, values, x.quantity, marks
+        shapes.append(MovedShape(*moved))
     sizes = {x.points.shape[2] for x in shapes}
     if len(sizes) != 1:
         raise InputError(
@@ -198,7 +217,11 @@ def _checked(found: Picture, who: str) -> tuple[MovedShape, ...]:
 def _same(x: MovedShape, y: MovedShape) -> bool:
     """Whether two shapes are the same, as those of a body or floor that is in two contacts."""
     alike = x.kind == y.kind and (x.name == y.name or x.kind == "plane")
-    return alike and np.array_equal(x.points, y.points, True)
+    if not alike or not np.array_equal(x.points, y.points, True):
+        return False
+    if x.marks is None or y.marks is None:
+        return x.marks is y.marks
+    return np.array_equal(x.marks, y.marks, True)
 
 
 def _ends(shapes: tuple[MovedShape, ...], who: str) -> tuple[np.ndarray, np.ndarray]:
@@ -227,13 +250,31 @@ def _foot(x: MovedShape, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return found
 
 
-def _levelled(x: MovedShape, low: np.ndarray, high: np.ndarray) -> MovedShape:
-    """The level as a line, or a square of two triangles, around its `_foot`."""
+def _hatched(x: MovedShape, start: np.ndarray, end: np.ndarray, size: float) -> tuple[MovedShape, ...]:
+    """A level of the plane as a line, and the strokes behind it."""
+    gone = end - start
+    count = max(2, round(float(np.nanmax(np.linalg.norm(gone, axis=1))) / (HATCH * size)))
+    along = gone / np.linalg.norm(gone, axis=1)[:, None]
+    back = 0.5 * HATCH * size * np.stack([along[:, 1] - along[:, 0], -along[:, 0] - along[:, 1]], axis=1)
+    heads = start[:, None] + np.arange(0.5, count)[:, None] / count * gone[:, None]
+    strokes = np.stack([heads, heads + back[:, None], np.full_like(heads, np.nan)], axis=2)
+    line = MovedShape(np.stack([start, end], axis=1), x.name, "line", x.role, ())
+    strokes = strokes.reshape(len(start), -1, 2)
+    return line, MovedShape(strokes, f"{x.name} hatching", "line", x.role, ())
+
+
+def _levelled(x: MovedShape, low: np.ndarray, high: np.ndarray) -> tuple[MovedShape, ...]:
+    """The level as a hatched line, or a square of two triangles, around its `_foot`."""
     normal, foot = x.points[:, 1] - x.points[:, 0], _foot(x, low, high)
-    reach = 0.5 * MARGIN * float(np.linalg.norm(high - low))
+    size = float(np.linalg.norm(high - low))
+    reach = 0.5 * MARGIN * size
     if len(low) == 2:
-        along = np.stack([normal[:, 1], -normal[:, 0]], axis=1) * reach
-        return MovedShape(np.stack([foot - along, foot + along], axis=1), x.name, "line", x.role, ())
+        along = np.stack([-normal[:, 1], normal[:, 0]], axis=1)
+        ends = np.array([[-reach], [reach]])
+        if x.points.shape[1] > 2:  # as far as its further points come
+            ways = np.sum((x.points[:, 2:] - foot[:, None]) * along[:, None], axis=2)
+            ends = np.array([[ways.min() - BEYOND * size], [ways.max() + BEYOND * size]])
+        return _hatched(x, foot + ends[1] * along, foot + ends[0] * along, size)
     other = np.eye(3)[np.argmin(np.abs(normal), axis=1)]
     first = np.cross(normal, other)
     first = reach * first / np.linalg.norm(first, axis=1)[:, None]
@@ -241,7 +282,7 @@ def _levelled(x: MovedShape, low: np.ndarray, high: np.ndarray) -> MovedShape:
     corners = np.stack(
         [foot - first - second, foot + first - second, foot + first + second, foot - first + second], 1
     )
-    return MovedShape(corners, x.name, "mesh", x.role, ((0, 1, 2), (0, 2, 3)))
+    return (MovedShape(corners, x.name, "mesh", x.role, ((0, 1, 2), (0, 2, 3))),)
 
 
 def _forces(traj: Trajectory, rows: np.ndarray, found: Picture) -> np.ndarray | None:

@@ -26,7 +26,7 @@ RINGS = 6
 KINDS = ("line", "area", "mesh", "dots", "plane")
 """Kinds of shapes, by the meaning of their points: a polyline; a closed polygon, filled, in the plane;
 corners of triangles, in space; single points; a point of a line or plane and the tip of its unit normal
-there, drawn as far as all other shapes reach.
+there, drawn as far as all other shapes reach, or, with further points, a little beyond the ways of these.
 """
 
 ROLES = ("body", "joint", "spring", "ground")
@@ -45,6 +45,8 @@ class Shape:
         faces: triangles of a mesh, as triples of indices of points.
         values: (n,) numbers at the points of a mesh, which give its colour; None: the colour of its role.
         quantity: label of the values, ``"name [unit]"``.
+        marks: (n, 2) or (n, 3) displacements of the points in shares of the picture's diagonal: a symbol
+            with the same size in every picture; None: none.
 
     Example:
         >>> import jax.numpy as jnp
@@ -60,6 +62,7 @@ class Shape:
     faces: tuple[tuple[int, int, int], ...] = ()
     values: Array | None = None
     quantity: str = ""
+    marks: Array | None = None
 
 
 @record()

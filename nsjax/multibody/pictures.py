@@ -1,7 +1,7 @@
-"""Pictures of mechanisms: shapes of contacts, lines between joints, springs, beams.
+"""Pictures of mechanisms: links between joints, shapes of contacts, springs, beams.
 
-A body without shapes is drawn as lines from its mass centre to the points at which joints and loads act;
-where these lines show little, also as the homogeneous disc or box with its inertia.
+A body is drawn as a link through all points at which joints, loads and contacts act, with the shapes of its
+contacts; a body that no joint holds beside its mass centre is the homogeneous disc or box with its inertia.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import numpy as np
 
 from nsjax import shapes
 from nsjax.fem import section_axes
+from nsjax.multibody import joint_pictures, symbols
 from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
 from nsjax.multibody.contacts.named_contacts import NamedContacts
 from nsjax.multibody.contacts.shape_pictures import on_body
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.flexible.beams import nodes_of
+from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.parts import GROUND, Part
@@ -32,45 +34,64 @@ THIN = 0.05
 """Smallest edge of a box that is drawn for an inertia, relative to its largest edge."""
 
 
-def _contact_shapes(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
-    found: list[Shape] = []
-    for part in topology.all_of("contact"):
-        if part.option("nodes") is not None:  # a contact of all nodes of a beam, which has its own picture
-            pairs = [(part.bodies[1], part.option("shapes")[1], p[part.name].second)]
-        else:
-            numbers = (p[part.name].first, p[part.name].second)
-            pairs = list(zip(part.bodies, part.option("shapes"), numbers, strict=True))
-        for body, kind, x in pairs:
-            label = part.name if body == GROUND else body
-            found += SHAPES[kind].drawn(scene, label, body, x)
-    for part in topology.all_of("contact_group"):
-        for body, kind, x in _members(part, p[part.name]):
-            found += SHAPES[kind].drawn(scene, part.name if body == GROUND else body, body, x)
-    return found
-
-
-def _members(part: Part, x: Any) -> Iterator[tuple[str, str, Any]]:
-    """Body, kind and numbers of every shape of a group with a capacity."""
+def _shapes_of(part: Part, x: Any) -> Iterator[tuple[str, str, Any]]:
+    """Body, kind and numbers of every shape of a contact, or of a group with a capacity."""
+    if part.kind == "contact":
+        yield from zip(part.bodies, part.option("shapes"), (x.first, x.second), strict=True)
+        return
     seen: dict[str, int] = {}
     for kind, body in part.option("members"):
         k = seen[kind] = seen.get(kind, -1) + 1
         yield body, kind, jax.tree.map(lambda y, k=k: y[k], x.shapes[kind])
 
 
+def _contact_shapes(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
+    found: list[Shape] = []
+    for part in topology.all_of("contact", "contact_group"):
+        pairs = list(_shapes_of(part, p[part.name]))
+        if part.option("nodes") is not None:  # a contact of all nodes of a beam, which has its own picture
+            pairs = pairs[1:]
+        for body, kind, x in pairs:
+            found += SHAPES[kind].drawn(scene, part.name if body == GROUND else body, body, x)
+    return found
+
+
 def _points_of_action(topology: Topology, p: PyTree) -> dict[str, list[Any]]:
-    """Points, in body axes, of every body at which joints, springs and loads act, and centres of spheres on
-    such bodies.
-    """
+    """Points, in body axes, of every body at which joints, springs, tendons and loads act."""
     found: dict[str, list[Any]] = {}
     acting = (*topology.joints, *(x for x in topology.loads if load_kind(x).held))
     for part in sorted(acting, key=lambda x: (len(x.bodies) == 1, topology.parts.index(x))):
         x = p[part.name]
-        for body, at in zip(part.bodies, (x.at, getattr(x, "on", None)), strict=False):
+        points = x.at if isinstance(x.at, tuple) else (x.at, getattr(x, "on", None))
+        for body, at in zip(part.bodies, points, strict=False):
             found.setdefault(body, []).append(at)
-    for part in topology.all_of("contact"):  # a foot at the end of a leg
-        if part.option("shapes")[0] == "sphere" and part.bodies[0] in found:
-            found[part.bodies[0]].append(p[part.name].first.at)
     return found
+
+
+def _points_of_contact(topology: Topology, p: PyTree) -> dict[str, list[tuple[Any, Any]]]:
+    """Points, in body axes, of every body around which it has shapes of contacts, and radii of hollows."""
+    found: dict[str, list[tuple[Any, Any]]] = {}
+    for part in topology.all_of("contact", "contact_group"):
+        for body, kind, x in _shapes_of(part, p[part.name]):
+            found.setdefault(body, []).extend(_middles(kind, x))
+    return found
+
+
+def _middles(kind: str, x: Any) -> list[tuple[Any, Any]]:
+    """Points within a shape of a contact, and the radius of a hollow around each."""
+    if kind in ("plane", "walls", "tube", "hull", "profile", "heightfield"):
+        return []
+    if kind == "points":
+        return [(x.at[k], 0.0) for k in range(x.at.shape[0])]
+    if kind in ("capsule", "cylinder") and x.half_length is not None:
+        along = x.half_length * jnp.asarray(1.0 if x.axis is None else x.axis, float)
+        middle = 0.0 if x.at is None else jnp.asarray(x.at, float)
+        if jnp.ndim(along) != jnp.ndim(middle) and x.axis is None and x.at is not None and jnp.ndim(middle):
+            along = jnp.zeros_like(middle).at[0].set(along)
+        elif jnp.ndim(along) != jnp.ndim(middle):
+            middle = jnp.zeros_like(along).at[0].set(middle)
+        return [(middle + along, 0.0), (middle - along, 0.0)]
+    return [(x.at, x.radius if kind == "hole" and x.axis is None else 0.0)]
 
 
 def _inertia_box(x: Any) -> tuple[Array, Any]:
@@ -84,22 +105,44 @@ def _inertia_box(x: Any) -> tuple[Array, Any]:
     return jnp.maximum(half, THIN * jnp.max(half)), turn
 
 
-def _body(scene: Scene, name: str, x: Any, held: list[Any], solid: bool) -> list[Shape]:
-    """Lines of a body from its mass centre to the points where joints and loads act; unless other shapes
-    show the body (``solid``), also a box, disc or dot for its inertia.
+def _link(
+    scene: Scene, name: str, x: Any, held: list[Any], touched: list[tuple[Any, Any]], whole: bool
+) -> Shape:
+    """A body through all its points of action and contact; unless other shapes show it (``whole``), with
+    the end of a homogeneous rod from a single point through the mass centre.
     """
-    centre, found = scene.position(name, x.com), []
-    known = sum(at is not None for at in held) + any(at is None for at in held)
-    if held and (known > 1 or x.com is not None):
-        rows = [row for at in held for row in (scene.position(name, at), centre)]
-        found.append(Shape(points=jnp.stack(rows), name=name))
-    if solid:
+    points = [scene.position(name, at) for at in held] + [scene.position(name, at) for at, _ in touched]
+    radii = [jnp.zeros(())] * len(held) + [jnp.asarray(r, float) for _, r in touched]
+    if not whole:
+        centre = scene.position(name, x.com)
+        arm, spread = centre - points[0], jnp.stack(points) - points[0]
+        reach = jnp.sqrt(jnp.sum(arm * arm))
+        lonely = jnp.max(jnp.sum(spread * spread, axis=1)) < (0.5 * reach) ** 2
+        largest = 0.0 if x.inertia is None else jnp.max(jnp.asarray(x.inertia, float))
+        half = jnp.sqrt(3.0 * largest / jnp.where(jnp.asarray(x.mass) > 0.0, x.mass, 1.0))
+        beyond = jnp.where(half < reach, half, reach) / jnp.where(reach > 0.0, reach, 1.0)
+        points += [jnp.where(lonely, y, points[0]) for y in (centre, centre + beyond * arm)]
+        radii += [jnp.zeros(())] * 2
+    return symbols.hull(jnp.stack(points), jnp.stack(radii), name)
+
+
+def _body(
+    scene: Scene, name: str, x: Any, held: list[Any], touched: list[tuple[Any, Any]], whole: bool
+) -> list[Shape]:
+    """A body as a link through its points; unless other shapes show it (``whole``), also a dot at its mass
+    centre, or a box or disc for its inertia where no link shows it.
+    """
+    found, centre = [], scene.position(name, x.com)
+    centred = all(at is None for at in (x.com, *held, *(at for at, _ in touched)))
+    if held and not (whole and centred):
+        found.append(_link(scene, name, x, held, touched, whole))
+    if whole:
         return found
-    if scene.dimension == 3 and x.inertia is not None:
+    if scene.dimension == 3 and x.inertia is not None and (centred or not held):
         half, turn = _inertia_box(x)
         points = on_body(scene, name, x.com, shapes.box(half), turn)
         found.append(Shape(points=points, name=name, kind="mesh", faces=shapes.BOX_FACES))
-    elif scene.dimension == 2 and x.inertia is not None and not found:
+    elif scene.dimension == 2 and x.inertia is not None and (centred or not held):
         mass = jnp.where(jnp.asarray(x.mass) > 0.0, x.mass, 1.0)
         radius = jnp.sqrt(jnp.asarray(x.inertia) / mass)
         found.append(Shape(points=on_body(scene, name, x.com, shapes.disc(radius)), name=name, kind="area"))
@@ -127,25 +170,41 @@ def _beam(scene: Scene, part: Part, x: Any) -> list[Shape]:
     return [tube, Shape(points=axis, name=part.name)]
 
 
-def _links(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
+def _loads(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
+    """Springs, dampers, tendons and motors."""
     found: list[Shape] = []
-    for part in topology.parts:
-        if part in topology.loads and (drawn := load_kind(part).shapes) is not None:
+    for part in topology.loads:
+        joint = topology.of.get(part.option("joint") or "")
+        if (drawn := load_kind(part).shapes) is not None:
             found += drawn(scene, part, p[part.name])
-        elif part in topology.joints and kind_of(part).drawn == "line":
-            x = p[part.name]
-            ends = scene.position(part.bodies[0], x.at), scene.position(part.bodies[1], x.on)
-            found.append(Shape(points=jnp.stack(ends), name=part.name))
+        elif joint is not None and joint.kind in JOINTS and load_kind(part).effort is not None:
+            x, y = p[part.name], p[joint.name]
+            if load_kind(part).energy is not None:
+                found += joint_pictures.spring_in(scene, part, x, joint, y)
+            else:
+                found.append(joint_pictures.drive(scene, joint, y, part.name))
     return found
 
 
 def _joints(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
-    """Points of all joints as one shape."""
-    parts = [x for x in topology.joints if kind_of(x).drawn == "dot"]
-    if not parts:
-        return []
+    """Points of all joints, and points where tendons are led, as one shape."""
+    parts = [x for x in topology.joints if kind_of(x).drawn == "dot" and not joint_pictures.rolls(x)]
     rows = [scene.position(part.bodies[0], p[part.name].at) for part in parts]
-    return [Shape(points=jnp.stack(rows), name="joints", kind="dots", role="joint")]
+    for part in topology.all_of("tendon"):
+        ends = list(zip(part.bodies, p[part.name].at, strict=True))
+        rows += [scene.position(*x) for x in ends[1:-1]]
+    return [Shape(points=jnp.stack(rows), name="joints", kind="dots", role="joint")] if rows else []
+
+
+def _supports(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
+    """Supports of hollows in the ground, in which shafts have their clearance."""
+    axes, found = symbols.upright(scene.dimension), []
+    for part in topology.all_of("contact", "contact_group"):
+        for body, kind, x in _shapes_of(part, p[part.name]):
+            if body == GROUND and kind == "hole" and x.axis is None:
+                below = scene.position(GROUND, x.at) - x.radius * axes[1]
+                found.append(symbols.drawn_at(below, axes, symbols.SUPPORT, part.name, "ground"))
+    return found
 
 
 def _several(a: Any, n: int, dimension: int) -> Array:
@@ -193,28 +252,29 @@ def picture(
         limits: number of contacts that are limits of joints.
         tangents: number of tangents of a contact.
     """
-    contacts = topology.all_of("contact")
-    solid = {name for part in contacts for name in _solids(part, p[part.name])}
-    groups = topology.all_of("contact_group")
-    solid |= {
-        body for part in groups for body, kind, x in _members(part, p[part.name]) if SHAPES[kind].filled(x)
+    solid = {
+        body
+        for part in topology.all_of("contact", "contact_group")
+        for body, kind, x in _shapes_of(part, p[part.name])
+        if SHAPES[kind].filled(x)
     }
-    held, found = _points_of_action(topology, p), _contact_shapes(scene, topology, p)
+    solid |= {x.bodies[1] for x in topology.joints if joint_pictures.rolls(x)}
+    framed = joint_pictures.frames(topology)
+    blocks = framed | {x.bodies[1] for x in topology.joints if joint_pictures.slides(x)}
+    held, touched = _points_of_action(topology, p), _points_of_contact(topology, p)
+    found = _contact_shapes(scene, topology, p) + _supports(scene, topology, p)
     for part in topology.all_of("beam"):
         found += _beam(scene, part, p[part.name])
     for part in topology.all_of("body"):
-        found += _body(scene, part.name, p[part.name], held.get(part.name, []), part.name in solid)
-    found += _links(scene, topology, p) + _joints(scene, topology, p)
+        name = part.name
+        own = held.get(name, []), touched.get(name, []), name in solid | blocks
+        found += _body(scene, name, p[name], *own)
+    for part in topology.joints:
+        found += joint_pictures.joint(scene, part, p[part.name], framed, solid)
+    found += joint_pictures.wheels(scene, topology, p) + _loads(scene, topology, p)
+    found += _joints(scene, topology, p)
+    contacts = topology.all_of("contact")
     places = _places(scene, named, meetings, limits, tangents) if contacts or limits else None
-    if groups:  # candidate pairs change, so that contacts have no fixed places
+    if topology.all_of("contact_group"):  # candidate pairs change, so that contacts have no fixed places
         places = None
     return shapes.Picture(shapes=tuple(found), contacts=places)
-
-
-def _solids(part: Part, x: Any) -> set[str]:
-    """Bodies of a contact whose shapes show the form of the body."""
-    found = set()
-    for name, kind, numbers in zip(part.bodies, part.option("shapes"), (x.first, x.second), strict=True):
-        if SHAPES[kind].filled(numbers):
-            found.add(name)
-    return found

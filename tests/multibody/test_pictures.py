@@ -171,9 +171,11 @@ def test_the_plane_knows_outlines_walls_and_lines() -> None:
     )  # fmt: skip
     seen = motion(problem, coasting(problem, push=1e-3))
     pin = 0.153 * np.array([np.cos(0.5), np.sin(0.5)])
-    crank = shape(seen, "crank", "line").points[0]
-    assert np.min(np.linalg.norm(crank - pin, axis=1)) < 1e-12
-    assert np.min(np.linalg.norm(crank, axis=1)) < 1e-12
+    crank, along = shape(seen, "crank", "area").points[0], pin / 0.153
+    ends, wide = crank @ along, crank @ [-along[1], along[0]]
+    thick = 0.5 * np.ptp(wide)
+    assert 0.0 < thick < 0.02  # a bar, round at both ends
+    np.testing.assert_allclose([ends.min(), ends.max()], [-thick, 0.153 + thick], atol=1e-3 * thick)
     middle = shape(seen, "slider", "area").points[0][:4].mean(axis=0)
     np.testing.assert_allclose(middle, pin, atol=1e-12)
     for name, height in (("guide lower", -0.3), ("guide upper", 0.3)):

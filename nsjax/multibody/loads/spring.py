@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from nsjax import shapes
 from nsjax.core import InputError
-from nsjax.multibody import numbers
+from nsjax.multibody import numbers, symbols
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
@@ -18,9 +18,6 @@ from nsjax.multibody.loads.tension import kept_numbers, stored, tension
 from nsjax.multibody.number_checks import ONE
 from nsjax.multibody.parts import Part, made
 from nsjax.types import Fn
-
-WIDE = 0.08
-"""Half width of the zigzag by which a spring is drawn, relative to its length."""
 
 
 def spring(
@@ -108,10 +105,10 @@ def _check(scene: Scene, part: Part, numbers: Any) -> None:
 
 
 def _shapes(scene: Scene, part: Part, numbers: Any) -> list[shapes.Shape]:
-    ends = scene.position(part.bodies[0], numbers.at), scene.position(part.bodies[1], numbers.on)
-    apart = ends[1] - ends[0]
-    width = WIDE * jnp.sqrt(jnp.sum(apart * apart))
-    return [shapes.Shape(points=shapes.zigzag(*ends, width), name=part.name, role="spring")]
+    start, end = (scene.position(*x) for x in zip(part.bodies, (numbers.at, numbers.on), strict=True))
+    coil = symbols.between(start, end, symbols.bellows(numbers, part.option("law")), part.name)
+    ends = [(part.bodies[0], start, end - start), (part.bodies[1], end, start - end)]
+    return [coil, *symbols.walls_at(ends, part.name)]
 
 
 SPRING = LoadKind(name="spring", pushes=_pushes, energy=_energy, check=_check, held=True, shapes=_shapes)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from nsjax import shapes
 from nsjax.core import InputError
+from nsjax.multibody import symbols
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
@@ -145,10 +146,14 @@ def _shapes(scene: Scene, part: Part, numbers: Tendon) -> list[shapes.Shape]:
     for count in part.option("branches"):
         points = jnp.stack(places[first : first + count])
         found.append(shapes.Shape(points=points, name=part.name, role="spring"))
+        ends = ((first, first + 1), (first + count - 1, first + count - 2))
+        walls = [(part.bodies[k], places[k], places[other] - places[k]) for k, other in ends]
+        found += symbols.walls_at(walls, part.name)
         first += count
     return found
 
 
 TENDON = LoadKind(
-    name="tendon", effort=line_effort, energy=line_energy, line=_line, check=_check, shapes=_shapes,
+    name="tendon", effort=line_effort, energy=line_energy, line=_line, check=_check, held=True,
+    shapes=_shapes,
 )  # fmt: skip
