@@ -136,7 +136,6 @@ REASONS = {
     ("nsjax/core/pairs.py", "gradient: "): FEW,
     ("nsjax/core/system.py", "System: "): FEW,
     ("nsjax/identify/losses.py", "loss = "): FEW,
-    ("nsjax/multibody/assemble.py", "contact "): FEW,
     ("nsjax/schemes/choices.py", "; it must "): FEW,
     ("nsjax/sweep/reductions.py", "reduce: "): FEW,
     (

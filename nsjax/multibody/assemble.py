@@ -350,8 +350,9 @@ def _check_dimension(parts: tuple[Part, ...], dimension: int) -> None:
                 "give three moments about body axes, or a matrix; for a plane mechanism give all vectors "
                 "two entries"
             )
-        if part.kind == "contact":
+        if part.kind in ("body", "contact"):
             _check_shapes(part, dimension)
+        if part.kind == "contact":
             turning_friction.check(part, dimension)
 
 
@@ -366,13 +367,15 @@ def _spatial_by(parts: tuple[Part, ...]) -> str:
 
 def _check_shapes(part: Part, dimension: int) -> None:
     """Refuse shapes that do not exist in the dimension of the mechanism, or lack numbers in it."""
-    both = zip(part.option("shapes"), part.bodies, (part.numbers.first, part.numbers.second), strict=True)
-    for kind, body, x in both:
+    x = part.numbers
+    both = (x.first, x.second) if part.kind == "contact" else x.shape or ()
+    bodies = part.bodies or [part.name] * len(both)
+    for kind, body, x in zip(part.option("shapes") or (), bodies, both, strict=True):
         known = SHAPES[kind]
         instead = dict(known.instead).get(dimension)
         lack = known.lacks(body, x, dimension) if instead is None and known.lacks is not None else instead
         if lack is not None:
-            raise InputError(f"contact {part.name!r}: {lack}")
+            raise InputError(f"{part.kind} {part.name!r}: {lack}")
 
 
 POINTS = ("com", "at", "on", "axis", "second_axis", "normal")
@@ -382,7 +385,7 @@ POINTS = ("com", "at", "on", "axis", "second_axis", "normal")
 def _check_points(part: Part, dimension: int) -> None:
     """Refuse vectors whose number of components is not the dimension of the mechanism."""
     shapes = (part.numbers.first, part.numbers.second) if part.kind == "contact" else (part.numbers,)
-    for x in shapes:
+    for x in (*shapes, *(getattr(part.numbers, "shape", None) or ())):
         for name in POINTS:
             value: Any = getattr(x, name, None)
             for shape in map(np.shape, value if has_line(part) and name == "at" else (value,)):

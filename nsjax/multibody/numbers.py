@@ -24,8 +24,8 @@ def side_by_side(records: list[Any], axis: int = 0) -> Any:
 
 @record()
 class Body:
-    """Mass [kg], inertia about the centre of mass [kg m^2], centre of mass in body axes [m], and
-    inertia that each coordinate of a free body drives [kg] and [kg m^2].
+    """Mass [kg], inertia about the centre of mass [kg m^2], centre of mass in body axes [m], inertia that
+    each coordinate of a free body drives [kg] and [kg m^2], and numbers of the shapes that pictures show.
     """
 
     not_negative = ("mass", "inertia", "armature")
@@ -36,6 +36,7 @@ class Body:
     inertia: Number | None = None
     com: Number | None = None
     armature: Number | None = None
+    shape: Any = None
 
 
 @record()

@@ -136,8 +136,8 @@ def unit(kind: str, name: str, what: str, value: Any, form: NumberForm | None = 
 
 
 def body(
-    name: str, *, mass: Any, inertia: Any = None, com: Any = None, armature: Any = None
-) -> Part:  # fmt: skip
+    name: str, *, mass: Any, inertia: Any = None, com: Any = None, armature: Any = None, shape: Any = None
+) -> Part:
     """A rigid body.
 
     Args:
@@ -149,10 +149,13 @@ def body(
         armature: inertia without weight that each coordinate of a free body drives: against the
             acceleration of its origin [kg], and against its angular acceleration [kg m^2]; in joint
             coordinates alone.
+        shape: what pictures show in place of a link through its joints: a shape of this body as contacts
+            take it (`box`, `capsule`, `cylinder`, `sphere`, `hull`), or a list of several. It has no mass
+            and meets nothing.
 
     Raises:
-        InputError: for an invalid name, a negative mass or armature, and moments of inertia that no body
-            has.
+        InputError: for an invalid name, a negative mass or armature, moments of inertia that no body has,
+            and a shape that is none of this body.
 
     Example:
         >>> from nsjax.multibody import body
@@ -165,7 +168,17 @@ def body(
         _check_inertia(name, np.asarray(inertia, float))
     com = number("body", name, "com", com)
     armature = number("body", name, "armature", armature, 0.0)
-    return made("body", name, (), numbers.Body(mass=mass, inertia=inertia, com=com, armature=armature))
+    kept = numbers.Body(mass=mass, inertia=inertia, com=com, armature=armature)
+    if shape is None:
+        return made("body", name, (), kept)
+    shown = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
+    for x in shown:
+        if getattr(x, "body", None) != name:
+            raise InputError(
+                f"body {name!r}: shape = {x!r}; give shapes of {name!r}, box({name!r}, 0.1, 0.05)"
+            )
+    kept = dataclasses.replace(kept, shape=tuple(x.numbers for x in shown))
+    return made("body", name, (), kept, shapes=tuple(x.kind for x in shown))
 
 
 def _check_inertia(name: str, inertia: np.ndarray) -> None:

@@ -259,6 +259,7 @@ def picture(
         if SHAPES[kind].filled(x)
     }
     solid |= {x.bodies[1] for x in topology.joints if joint_pictures.rolls(x)}
+    solid |= {x.name for x in topology.all_of("body") if x.option("shapes")}
     framed = joint_pictures.frames(topology)
     blocks = framed | {x.bodies[1] for x in topology.joints if joint_pictures.slides(x)}
     held, touched = _points_of_action(topology, p), _points_of_contact(topology, p)
@@ -267,8 +268,11 @@ def picture(
         found += _beam(scene, part, p[part.name])
     for part in topology.all_of("body"):
         name = part.name
-        own = held.get(name, []), touched.get(name, []), name in solid | blocks
-        found += _body(scene, name, p[name], *own)
+        for kind, x in zip(part.option("shapes") or (), p[name].shape or (), strict=True):
+            found += SHAPES[kind].drawn(scene, name, name, x)
+        if not part.option("shapes"):
+            own = held.get(name, []), touched.get(name, []), name in solid | blocks
+            found += _body(scene, name, p[name], *own)
     for part in topology.joints:
         found += joint_pictures.joint(scene, part, p[part.name], framed, solid)
     found += joint_pictures.wheels(scene, topology, p) + _loads(scene, topology, p)

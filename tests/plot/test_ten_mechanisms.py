@@ -11,6 +11,7 @@ import pytest
 from scipy.spatial import ConvexHull
 
 from nsjax import Problem
+from nsjax import multibody as mb
 from nsjax.core.operators import prepared
 from nsjax.motion import Motion, MovedShape, motion
 from nsjax.multibody import LeftOutWarning
@@ -116,3 +117,17 @@ def test_the_block_of_an_impact_damper_meets_its_stops_at_the_limits() -> None:
         )
         side = np.max if limit > 0 else np.min
         assert side(frame[:, 0]) == pytest.approx(side(block[:, 0]), abs=1e-12)
+
+
+def test_a_body_has_the_shape_that_it_is_given() -> None:
+    """An L of two plates in place of a link; its mass and motion are those of the body without it."""
+    plates = [mb.box("arm", 0.2, 0.02, at=(0.2, 0.0)), mb.box("arm", 0.02, 0.1, at=(0.4, 0.1))]
+    bare = mb.assemble(mb.body("arm", mass=1.0, inertia=0.1, com=0.2), mb.hinge("pin", "ground", "arm"))
+    problem = mb.assemble(
+        mb.body("arm", mass=1.0, inertia=0.1, com=0.2, shape=plates), mb.hinge("pin", "ground", "arm")
+    )
+    seen = motion(problem, coasting(problem, rows=2))
+    areas = [x.points[0] for x in seen.shapes if x.name == "arm"]
+    np.testing.assert_allclose([np.ptp(x, axis=0) for x in areas], [[0.4, 0.04], [0.04, 0.2]], rtol=1e-12)
+    found = [jax.jit(x.system.mass)(x.state.q, x.params) for x in (bare, problem)]
+    np.testing.assert_array_equal(*found)

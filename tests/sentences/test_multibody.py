@@ -49,6 +49,16 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: mb.assemble(bar(), mb.body("dot", mass=0.0)),
         "body 'dot': mass = 0.0 .*, so that its motion moves no inertia",
     ),
+    "shape of another body": (
+        lambda: bar(shape=mb.box("crate", 0.1, 0.05)),
+        "body 'rod': shape = Shape.*; give shapes of 'rod', box\\('rod', 0.1, 0.05\\)",
+    ),
+    "shape of a body that lacks a number": (
+        lambda: mb.assemble(
+            mb.body("rod", mass=1.0, inertia=(1.0, 1.0, 1.0), shape=mb.box("rod", 0.1, 0.05))
+        ),
+        "body 'rod': a box in space needs half_depth; give it",
+    ),
     "friction of a hinge": (
         lambda: mb.hinge("pin", "ground", "rod", friction=(6.0, 4.0)),
         r"hinge 'pin': friction has shape \(2,\); give one number",
