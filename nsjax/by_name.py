@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -77,14 +78,17 @@ class LoadRows(NamedRows):
         torque (rows,) or (rows, 3): torque in addition to the force, about the point where it acts [N m].
         power (rows,): power that it gives to all bodies of the mechanism [W].
         energy (rows,): energy stored in a spring [J], zero for others.
+        effort (rows,): what it exerts as one number: on the coordinate of its joint [N m] or [N], on the
+            length of a tendon, apart between the ends of a spring [N], or of a thruster; zero for others.
     """
 
-    OTHER_NAMES: ClassVar[Mapping[str, str]] = {"effort": "torque", "tension": "force", "moment": "torque"}
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {"tension": "effort", "moment": "torque"}
 
     force: Array
     torque: Array
     power: Array
     energy: Array
+    effort: Array
 
 
 @record()
@@ -185,12 +189,33 @@ class ByName:
         """
         return LoadRows(**_rows(self, "load", name))
 
-    def contact(self: Any, name: str) -> ContactRows:
+    def _of_parts(self: Any) -> dict[str, Any]:
+        """Forces, torques, powers and coordinates of all joints and loads, as ``"pin.force"``; without
+        joints where the rows do not hold forces.
+        """
+        if self.system.parts is None:
+            return {}
+        found = _every(self.system, self.params, self.t, self.q, self.v, self._outputs())
+        return {k: np.asarray(x) for k, x in found.items()}
+
+    def contact(self: Any, name: str, *, each: bool = False) -> ContactRows:
         """A contact by its label, or all contacts of a part: ``"guide.0"``, or ``"guide"`` of a part
         ``guide``.
 
+        Args:
+            name: of the contact or part.
+            each: whether a single contact has the axis of contacts, too, which then has length one: the
+                same shapes for a part with one contact and with four.
+
         Raises:
             KeyError: for an unknown name.
+
+        Example:
+            >>> import nsjax
+            >>> from nsjax import models, schemes
+            >>> traj = nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=10)
+            >>> [traj.contact(traj.system.labels.contacts[0], each=x).gap.shape for x in (False, True)]
+            [(11,), (11, 1)]
         """
         labels = self.system.labels.contacts
         group = [k for k, x in enumerate(labels) if x.startswith(f"{name}.")]
@@ -198,6 +223,7 @@ class ByName:
             known = dict.fromkeys([*(x.split(".")[0] for x in labels), *labels])
             raise KeyError(f"trajectory has no contact {name!r}; {nearest(name, known)}")
         which: Any = labels.index(name) if name in labels else np.array(group)
+        which = np.atleast_1d(which) if each else which
 
         def both(normal: Array, tangential: Array) -> Any:
             rows = [normal[..., which, None], tangential[..., which, :]]
@@ -209,6 +235,25 @@ class ByName:
             impulse=both(self.impulse_normal, self.impulse_tangential),
             impacts=self.impacts[..., which],
         )
+
+
+@compiled_for("system")
+def _every(system: System, params: PyTree, t: Array, q: Array, v: Array, output: Any) -> dict[str, Array]:
+    ready = prepared(system, params)
+    fields = {"joint": [x.name for x in dataclasses.fields(JointRows) if x.name != "impulse"]}
+    fields["load"] = [x.name for x in dataclasses.fields(LoadRows)]
+    kinds = ("load",) if output is None else ("joint", "load")
+
+    def at(t: Array, q: Array, v: Array, output: Any) -> dict[str, Array]:
+        p = refreshed(system, t, q, ready)
+        found: dict[str, Array] = {}
+        for kind in kinds:
+            for name in system.parts.part_names(kind):
+                row = system.parts.part_row(kind, name, t, q, v, output, p)
+                found |= {f"{name}.{x}": row[x] for x in fields[kind] if row.get(x) is not None}
+        return found
+
+    return jax.vmap(at)(t, q, v, output)
 
 
 def _rows(traj: Any, kind: str, name: str) -> dict[str, Any]:

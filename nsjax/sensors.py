@@ -32,8 +32,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
 FIELD_UNITS = {
     "position": "m", "velocity": "m/s", "spin": "rad/s", "acceleration": "m/s^2", "kinetic": "J",
     "potential": "J", "force": "N", "torque": "N m", "impulse": "N s", "power": "W", "energy": "J",
+    "gap": "m", "distance": "m", "mass_centre": "m",
 }  # fmt: skip
-"""Units of quantities of parts; those of coordinates, rates and gaps follow the part."""
+"""Units of quantities of parts; those of coordinates, rates and efforts follow the part."""
 
 OF_CONTACTS = ("gap", "force", "impulse", "impacts")
 """Quantities of contacts, see `Trajectory.contact`."""

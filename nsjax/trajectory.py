@@ -14,6 +14,7 @@ from nsjax.by_name import ByName
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.operators import kinetic_energy, potential_energy, prepared, refreshed
+from nsjax.core.parts import part_unit
 from nsjax.core.quantities import QUANTITIES, ROWS, RowQuantities
 from nsjax.core.scheme import Carry, Output
 from nsjax.core.system import System
@@ -178,6 +179,22 @@ class Trajectory(Views, ByName, RowQuantities):
             ) from None
         return self.sensor(name)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all quantities that ``traj[name]`` and ``traj.plot(name)`` take."""
+        return tuple(dict.fromkeys(sensor_names(self.system)))
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of `columns`, as those of a dict."""
+        return self.columns
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Names that a notebook offers after ``traj["``."""
+        return list(self.columns)
+
     def _derived(self) -> dict[str, Any]:
         if self.t.ndim != 1:
             raise InputError(
@@ -215,8 +232,10 @@ class Trajectory(Views, ByName, RowQuantities):
         found: Array = rows
         return found if is_traced(rows) else np.asarray(rows)  # type: ignore[return-value]
 
-    def unit(self, name: str) -> str:
-        """Unit of a quantity of ``traj[name]``, empty if the model gives none."""
+    def unit(self, name: Any) -> str:
+        """Unit of a quantity of ``traj[name]`` or of a sensor, empty if the model gives none."""
+        if not isinstance(name, str):
+            return FIELD_UNITS.get(name.kind, "")
         return quantity_unit(self.system, name)
 
     def raise_for_status(self) -> None:
@@ -292,7 +311,10 @@ def quantity_unit(system: System, name: str) -> str:
             return label_unit(entry)
     if name in QUANTITIES or name in ENERGIES:
         return QUANTITIES[name].unit if name in QUANTITIES else ENERGIES[name]
-    return FIELD_UNITS.get(name.rpartition(".")[2], "")
+    part, _, field = name.rpartition(".")
+    if field == "gap" and part in labels.contacts and labels.gaps:
+        return labels.gaps[labels.contacts.index(part)]
+    return FIELD_UNITS.get(field, "") or part_unit(system.parts, part, field)
 
 
 def failure_sentence(system: System, first: FirstFailure, lane: int | None = None) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
+import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +22,10 @@ if TYPE_CHECKING:
 DIMENSIONS = {"nc": "contact", "nt": "tangent", "nb": "constraint", "nd": "drag"}
 """Names of the axes of row quantities, by their sizes in `System`."""
 
-PICTURES = "nsjax.plot"
-"""Package of the drawing functions, which stands above this module and is imported at the first figure."""
+AXES = ("x", "y", "z")
+
+PICTURES, FILES = "nsjax.plot", "nsjax.io"
+"""Packages of figures and files, which stand above this module and are imported where they are needed."""
 
 
 class Views:
@@ -69,54 +73,101 @@ class Views:
         )
         return whole
 
-    def to_xarray(self: Any) -> Any:
+    def to_xarray(self: Any, *more: Any) -> Any:
         """The run as an `xarray.Dataset` over ``time``: every column by its label, with its unit, energies,
-        observables, and the row quantities that were saved over ``contact``, ``tangent``, ``constraint``,
+        observables, forces, torques, powers and coordinates of joints and loads (``"pin.force"`` over
+        ``axis``), and the row quantities that were saved over ``contact``, ``tangent``, ``constraint``,
         ``drag``. Columns without labels are ``q`` and ``v`` over ``coordinate`` and ``velocity``.
+
+        Args:
+            more: further quantities of ``traj[name]``, and sensors (`nsjax.multibody.sensor`).
 
         Raises:
             InputError: if xarray is missing, or for a batch.
+            KeyError: for an unknown name.
         """
         try:
             import xarray
         except ImportError:
             raise InputError("to_xarray needs xarray; install it with: pip install 'nsjax[data]'") from None
         data = {}
-        for name, (dims, values, unit) in columns(self).items():
+        for name, (dims, values, unit) in columns(self, more).items():
             data[name] = (dims, values, {"units": unit} if unit else {})
         labels = self.system.labels
         coords: dict[str, Any] = {"time": ("time", np.asarray(self.t), {"units": "s"})}
         coords |= {"contact": list(labels.contacts)} if labels.contacts else {}
         coords |= {"constraint": list(labels.constraints)} if labels.constraints else {}
+        wide = next((x.shape[1] for dims, x, _ in data.values() if dims[1:] == ("axis",)), 0)
+        coords |= {"axis": list(AXES[:wide])} if wide else {}
         attributes = {"model": self.system.name, "scheme": self.carry.scheme, "status": int(self.status)}
         return xarray.Dataset(data, coords=coords, attrs=attributes)
 
-    def to_pandas(self: Any) -> Any:
+    def to_pandas(self: Any, *more: Any) -> Any:
         """The run as a `pandas.DataFrame` with the index ``time``: the columns of `to_xarray`, those over
-        contacts as ``"gap[ball on table]"``.
+        contacts as ``"gap[ball on table]"``, components as ``"pin.force[x]"``. Their units are
+        ``table.attrs["units"]``.
+
+        Args:
+            more: as in `to_xarray`.
 
         Raises:
             InputError: if pandas is missing, or for a batch.
+            KeyError: for an unknown name.
         """
         try:
             import pandas  # type: ignore[import-untyped]
         except ImportError:
             raise InputError("to_pandas needs pandas; install it with: pip install 'nsjax[data]'") from None
-        labels = self.system.labels
-        names = {"contact": labels.contacts, "constraint": labels.constraints, "drag": labels.drags}
-        table: dict[str, np.ndarray] = {}
-        for name, (dims, values, _) in columns(self).items():
-            for place in np.ndindex(values.shape[1:]):
-                words = [
-                    names[dim][k] if names.get(dim) else str(k)
-                    for dim, k in zip(dims[1:], place, strict=True)
-                ]
-                table[f"{name}[{', '.join(words)}]" if words else name] = values[(slice(None), *place)]
-        return pandas.DataFrame(table, index=pandas.Index(np.asarray(self.t), name="time"))
+        table, units = _flat(self, more)
+        made = pandas.DataFrame(table, index=pandas.Index(np.asarray(self.t), name="time"))
+        made.attrs["units"] = units
+        return made
+
+    def to_csv(self: Any, path: Any, *more: Any) -> None:
+        """Writes the columns of `to_pandas` as a CSV file, whole or not at all; its first line has the
+        names with their units, ``time [s]``, ``pin.force[x] [N]``.
+
+        Args:
+            path: of the file.
+            more: as in `to_xarray`.
+
+        Raises:
+            InputError: for a path that cannot be written, and for a batch.
+            KeyError: for an unknown name.
+        """
+        table, units = _flat(self, more)
+        heads = ["time [s]", *(f"{k} [{units[k]}]" if units[k] else k for k in table)]
+        with importlib.import_module(FILES).replacing(path) as file, io.TextIOWrapper(file) as text:
+            rows = csv.writer(text)
+            rows.writerow(heads)
+            rows.writerows(
+                zip(np.asarray(self.t).tolist(), *(x.tolist() for x in table.values()), strict=True)
+            )
 
 
-def columns(traj: Any) -> dict[str, tuple[tuple[str, ...], np.ndarray, str]]:
-    """Dimensions, values and unit of every column by name, rows first.
+def _flat(traj: Any, more: tuple[Any, ...]) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Every number of every column by name, and its unit."""
+    labels = traj.system.labels
+    names: dict[str, Any] = {
+        "contact": labels.contacts,
+        "constraint": labels.constraints,
+        "drag": labels.drags,
+    }
+    names["axis"] = AXES
+    table: dict[str, np.ndarray] = {}
+    units: dict[str, str] = {}
+    for name, (dims, values, unit) in columns(traj, more).items():
+        for place in np.ndindex(values.shape[1:]):
+            pairs = zip(dims[1:], place, strict=True)
+            words = [names[dim][k] if names.get(dim) else str(k) for dim, k in pairs]
+            key = f"{name}[{', '.join(words)}]" if words else name
+            table[key], units[key] = values[(slice(None), *place)], unit
+    return table, units
+
+
+def columns(traj: Any, more: tuple[Any, ...] = ()) -> dict[str, tuple[tuple[str, ...], np.ndarray, str]]:
+    """Dimensions, values and unit of every column by name, rows first; with those of ``more`` names and
+    sensors.
 
     Raises:
         InputError: for a batch.
@@ -142,4 +193,10 @@ def columns(traj: Any) -> dict[str, tuple[tuple[str, ...], np.ndarray, str]]:
         if row is not None:
             dims = ("time", *(DIMENSIONS[axis] for axis in known.axes))
             found[name] = dims, np.asarray(row), known.unit
+    asked = {str(x): np.asarray(traj.sensor(x)) for x in more}
+    units = {str(x): traj.unit(x) for x in more}
+    for name, values in {**traj._of_parts(), **asked}.items():
+        inner = (f"{name}.{i}" for i in range(values.ndim - 1))
+        dims = ("axis",) if values.shape[1:] in ((2,), (3,)) else tuple(inner)
+        found[name] = ("time", *dims), values, units.get(name) or traj.unit(name)
     return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-LISTED = 20
+LISTED = 200
 """Largest number of known names that an error sentence lists."""
 
 
@@ -33,8 +33,7 @@ def nearest(name: object, known: Iterable[object]) -> str:
     """``"did you mean 'x'? Known: ..."`` for an unknown ``name``.
 
     A name of several words with dots resembles another one only if every word does: ``floor.friction`` is
-    not ``rod.friction``, but it is ``floor_foot.friction``. In long lists, names that share words come
-    first.
+    not ``rod.friction``, but it is ``floor_foot.friction``. Names that share words come first.
 
     Example:
         >>> from nsjax.core import nearest
@@ -49,7 +48,7 @@ def nearest(name: object, known: Iterable[object]) -> str:
     others = set(same) - set(alike)
     match = difflib.get_close_matches(str(name), [x for x in names if x not in others], n=1) or alike[:1]
     hint = f"did you mean {match[0]!r}? " if match else ""
-    if len(names) > LISTED:
+    if len(words) > 1:
         names.sort(key=lambda x: -sum(map(operator.eq, words, x.split("."))))
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return f"{hint}Known: {', '.join(names[:LISTED]) if names else 'none'}{more}"

@@ -21,6 +21,7 @@ from nsjax.core.errors import InputError
 from nsjax.core.inertia import mass_matrix
 from nsjax.core.inputs import Inputs, depends, input_places, shape_of, value_of
 from nsjax.core.keys import names
+from nsjax.core.parts import part_unit
 from nsjax.core.system import Problem, State, System
 from nsjax.linalg import Dense
 from nsjax.types import Array, Fn, PyTree, record
@@ -162,6 +163,10 @@ class Filters:
         """Names of the parts of the system without filters."""
         found: tuple[str, ...] = () if self.system.parts is None else self.system.parts.part_names(kind)
         return found
+
+    def part_unit(self, name: str, field: str) -> str:
+        """Unit of a quantity of a part."""
+        return part_unit(self.system.parts, name, field)
 
     def part_row(self, kind: str, name: Any, *row: Any) -> dict[str, Array]:
         """A part of the system without filters, at the activations. ``row`` is ``t, q, v, output, p``."""

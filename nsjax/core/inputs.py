@@ -18,6 +18,7 @@ from jax.custom_batching import custom_vmap
 from nsjax.core.arguments import check_is, mapping
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.keys import Key, child, dotted, names, parse_parameter, put, refuse_twice
+from nsjax.core.parts import part_unit
 from nsjax.core.system import Problem, System
 from nsjax.core.tables import SampledSignal, Segment, constant, first_value
 from nsjax.types import Array, Fn, PyTree, record
@@ -174,6 +175,10 @@ class DrivenParts:
         """Names of the parts of the system without inputs."""
         found: tuple[str, ...] = self.parts.part_names(kind)
         return found
+
+    def part_unit(self, name: str, field: str) -> str:
+        """Unit of a quantity of a part."""
+        return part_unit(self.parts, name, field)
 
     def part_row(self, kind: str, name: Any, *row: Any) -> dict[str, Array]:
         """A part of the system, its inputs read at the time. ``row`` is ``t, q, v, output, p``."""

@@ -32,6 +32,12 @@ def check_functions(system: Any) -> None:
             )
 
 
+def part_unit(parts: Any, name: str, field: str) -> str:
+    """Unit of a quantity of a part of `nsjax.System.parts`, empty where these do not give it."""
+    find = getattr(parts, "part_unit", None)
+    return "" if find is None else str(find(name, field))
+
+
 def check_labels(system: Any) -> None:
     """Refuses a wrong number of labels, and names that occur twice.
 

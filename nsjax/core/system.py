@@ -102,7 +102,8 @@ class System:
         labels: names and units.
         parts: parts for `Trajectory.body`, `joint` and `load`, a frozen record with the methods
             ``part_names(kind)`` and ``part_row(kind, name, t, q, v, output, p) -> dict``, with ``kind``
-            ``"body"``, ``"joint"`` or ``"load"``; None for a system that is not made of parts.
+            ``"body"``, ``"joint"`` or ``"load"``, and, if units depend on the part, ``part_unit(name,
+            quantity)``; None for a system that is not made of parts.
         tangent_hint: tangent with which implicit schemes iterate by default, see
             ``tangent`` of `nsjax.schemes.mixed.framework.mixed_scheme`: ``"mass"`` pays for mechanisms of
             many bodies, whose mass and gyroscopic forces are costly to differentiate; ``"kept"`` for stiff

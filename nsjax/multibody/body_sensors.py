@@ -14,9 +14,9 @@ from nsjax.core.checks import is_traced
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.coordinates.spatial_vectors import quaternion
-from nsjax.multibody.loads import kind_of
 from nsjax.multibody.number_checks import number
 from nsjax.multibody.reactions import Instant, row_loads
+from nsjax.multibody.views_of_rows import coordinate_effort
 from nsjax.types import Array
 
 KINDS = {
@@ -213,10 +213,8 @@ def _value(mechanism: Any, own: Sensor, scene: Scene, row: tuple[Any, ...]) -> A
     if kind in ("coordinate", "rate"):
         return plane.value(scene.coordinates(name)[kind == "rate"])
     if kind == "effort":
-        part = mechanism.topology.of[name]
-        x, rate = scene.coordinates(part.option("joint") or name)
-        effort = kind_of(part).effort
-        return plane.value(None if effort is None else effort(part, p[name], row[0], x, rate))
+        topology = mechanism.topology
+        return plane.value(coordinate_effort(scene, topology, topology.of[name], p))
     return _accelerated(mechanism, own, row)
 
 

@@ -41,7 +41,7 @@ from nsjax.multibody.presence import Presence
 from nsjax.multibody.reactions import Instant, joint_row, row_loads
 from nsjax.multibody.topology import BODIES, Topology
 from nsjax.multibody.user_laws import user_value
-from nsjax.multibody.views_of_rows import body_row, load_row, weigh
+from nsjax.multibody.views_of_rows import body_row, load_row, part_unit, weigh
 from nsjax.types import Array, PyTree
 
 
@@ -350,6 +350,10 @@ class Mechanism:
             return load_row(self.scene(t, q, v, p), self.topology, name, p)
         forces, impulses = row_loads(output)
         return joint_row(Instant(self, t, q, v, p, forces), name, impulses)
+
+    def part_unit(self, name: str, field: str) -> str:
+        """Unit of a quantity of a joint or load that depends on its kind."""
+        return part_unit(self.topology, name, field)
 
     def input_name(self, name: str, params: PyTree) -> str:
         """Path, in params, of the input of a motor, force or torque, see `nsjax.driven`."""

@@ -9,8 +9,12 @@ import jax.numpy as jnp
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
-from nsjax.multibody.loads import ends_of, energy_of, pushes_of
-from nsjax.multibody.topology import Topology
+from nsjax.multibody.joints import KINDS as JOINTS
+from nsjax.multibody.loads import ends_of, energy_of, kind_of, pushes_of
+from nsjax.multibody.loads.spring import SPRING
+from nsjax.multibody.loads.thruster import THRUSTER, lines
+from nsjax.multibody.parts import Part
+from nsjax.multibody.topology import Topology, is_measured
 from nsjax.types import Array, PyTree
 
 
@@ -49,7 +53,50 @@ def load_row(scene: Scene, topology: Topology, name: str, p: PyTree) -> dict[str
             force = force + a.array(push) if body == onto else force
         torque = torque + turn if body == onto else torque
     stored = energy_of(scene, topology, part, p)
-    return {"force": force, "torque": torque, "power": power, "energy": plane.value(stored)}
+    effort = plane.value(_effort(scene, topology, part, p, force, torque))
+    return {
+        "force": force,
+        "torque": torque,
+        "power": power,
+        "energy": plane.value(stored),
+        "effort": effort,
+    }
+
+
+def coordinate_effort(scene: Scene, topology: Topology, part: Part, p: PyTree) -> Any:
+    """Effort of a load on the coordinate of its joint, or on the length of a tendon; None: it has none."""
+    effort, driven = kind_of(part).effort, topology.of[part.option("joint") or part.name]
+    if effort is None or not is_measured(driven):
+        return None
+    return effort(part, p[part.name], scene.time, *scene.coordinates(driven.name))
+
+
+def _effort(scene: Scene, topology: Topology, part: Part, p: PyTree, *given: Array) -> Any:
+    """The number that a load exerts: on a coordinate, apart between the ends of a spring, of a thruster;
+    ``given`` are its force and torque on its last body.
+    """
+    a, x, (force, torque) = scene.algebra, p[part.name], given
+    if part.kind == SPRING.name:
+        gone = scene.position(part.bodies[1], x.on) - scene.position(part.bodies[0], x.at)
+        return jnp.sum(force * gone) / plane.value(a.size(a.vector(gone)))
+    if part.kind == THRUSTER.name:
+        along, about = lines(scene, part, x)
+        one, found = (along, force) if along is not None else (about, torque)
+        unit = plane.value(one) if scene.dimension == 2 and along is None else a.array(one)
+        reacts = along is None and len(part.bodies) > 1  # the moment on the last body is the reaction
+        return (-1.0 if reacts else 1.0) * jnp.sum(found * unit) / jnp.sum(unit * unit)
+    return coordinate_effort(scene, topology, part, p)
+
+
+def part_unit(topology: Topology, name: str, field: str) -> str:
+    """Unit of a coordinate, its rate, or the effort of a load; empty for other quantities."""
+    part = topology.of.get(name)
+    if part is None or field not in ("coordinate", "rate", "effort"):
+        return ""
+    driven = topology.of[part.option("joint") or name]
+    angle = driven.kind in JOINTS and JOINTS[driven.kind].winds
+    units = {"coordinate": ("m", "rad"), "rate": ("m/s", "rad/s"), "effort": ("N", "N m")}
+    return units[field][angle]
 
 
 def weigh(scene: Scene, topology: Topology, p: PyTree, gravity: Any) -> Array:

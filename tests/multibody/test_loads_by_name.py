@@ -5,7 +5,18 @@ import pytest
 
 import nsjax
 from nsjax import schemes
-from nsjax.multibody import actuator, assemble, body, force, hinge, joint_spring, slide, spring, torque
+from nsjax.multibody import (
+    actuator,
+    assemble,
+    body,
+    force,
+    hinge,
+    joint_spring,
+    sensor,
+    slide,
+    spring,
+    torque,
+)
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +64,48 @@ def test_forces_and_moments(run) -> None:
     across = np.stack([-turn[:, 1], turn[:, 0]], axis=1)
     np.testing.assert_allclose(run.load("push").force, across, atol=1e-12)
     np.testing.assert_allclose(run.load("twist").torque, 0.4)
+
+
+def test_efforts_are_one_number(run) -> None:
+    """Of a motor and a torsion spring on their coordinates; of a spring apart, against its tension."""
+    pin, coil = run.joint("pin"), run.load("coil")
+    np.testing.assert_allclose(run.load("motor").effort, run.load("motor").force[:, 0], rtol=1e-12)
+    np.testing.assert_allclose(run.load("torsion").effort, -2.0 * (pin.coordinate - 0.2), rtol=1e-12)
+    np.testing.assert_allclose(np.abs(coil.effort), np.linalg.norm(coil.force, axis=1), rtol=1e-12)
+    apart = run.body("rod").position + np.array([1.0, 0.0])
+    assert (np.sign(coil.effort) == np.sign(np.sum(coil.force * apart, axis=1))).mean() > 0.9
+    assert not np.any(run.load("push").effort)
+    np.testing.assert_array_equal(run["motor.effort"], run.load("motor").effort)
+    assert [run.unit(f"{x}.effort") for x in ("motor", "torsion", "coil")] == ["N", "N m", "N"]
+    assert (run.unit("pin.coordinate"), run.unit("rail.rate")) == ("rad", "m/s")
+
+
+def test_columns_are_what_a_run_answers_to(run) -> None:
+    assert set(run.keys()) == set(run.columns) == set(run._ipython_key_completions_())
+    for name in run.columns:
+        if not name.startswith("rod.acceleration"):
+            assert len(run[name]) == len(run.t), name
+    assert "pin.force" in run
+    assert "pin.farce" not in run
+
+
+def test_tables_hold_reactions_and_powers(run, tmp_path) -> None:
+    xarray, pandas = pytest.importorskip("xarray"), pytest.importorskip("pandas")
+    data, table = run.to_xarray(), run.to_pandas("rod.velocity", sensor("tip", "velocity", "rod", at=0.8))
+    assert isinstance(data, xarray.Dataset)
+    assert data["pin.force"].dims == ("time", "axis")
+    np.testing.assert_array_equal(data["pin.force"].sel(axis="y"), run.joint("pin").force[:, 1])
+    assert data["motor.power"].attrs == {"units": "W"}
+    np.testing.assert_array_equal(table["coil.power"], run.load("coil").power)
+    tip = run.sensor(sensor("tip", "velocity", "rod", at=0.8))
+    np.testing.assert_array_equal(table["tip[x]"], tip[:, 0])
+    units = table.attrs["units"]
+    assert (units["tip[x]"], units["rod.velocity[y]"], units["pin.torque"]) == ("m/s", "m/s", "N m")
+    run.to_csv(tmp_path / "run.csv", "rod.velocity")
+    read = pandas.read_csv(tmp_path / "run.csv")
+    np.testing.assert_array_equal(read["time [s]"], run.t)
+    np.testing.assert_array_equal(read["pin.force[x] [N]"], run.joint("pin").force[:, 0])
+    np.testing.assert_array_equal(read["rod.velocity[y] [m/s]"], run.body("rod").velocity[:, 1])
 
 
 def test_unknown_names(run) -> None:

@@ -68,7 +68,7 @@ def thruster(
     return made("thruster", name, bodies, kept, law=law, follower=follower, switch=switch)
 
 
-def _lines(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
+def lines(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
     """Force and moment per effort in the axes of the ground; None for each that is absent."""
     a, turn = scene.algebra, scene.frame(part.bodies[0]).turn
     along = None if numbers.axis is None else a.vector(numbers.axis)
@@ -94,7 +94,7 @@ def _rate(scene: Scene, part: Part, along: Any, about: Any, at: Number | None) -
 
 def _pushes(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Iterator[Push]:
     a, body = scene.algebra, part.bodies[0]
-    along, about = _lines(scene, part, numbers)
+    along, about = lines(scene, part, numbers)
     effort = numbers.value
     if part.option("law") is not None:
         rate = plane.value(_rate(scene, part, along, about, numbers.at))
