@@ -91,13 +91,16 @@ def test_columns_are_what_a_run_answers_to(run) -> None:
 
 def test_tables_hold_reactions_and_powers(run, tmp_path) -> None:
     xarray, pandas = pytest.importorskip("xarray"), pytest.importorskip("pandas")
-    data, table = run.to_xarray(), run.to_pandas("rod.velocity", sensor("tip", "velocity", "rod", at=0.8))
+    data, table = (
+        run.to_xarray(),
+        run.to_pandas("rod.velocity", sensor("tip", "velocity", "rod", at=(0.8, 0.0))),
+    )
     assert isinstance(data, xarray.Dataset)
     assert data["pin.force"].dims == ("time", "axis")
     np.testing.assert_array_equal(data["pin.force"].sel(axis="y"), run.joint("pin").force[:, 1])
     assert data["motor.power"].attrs == {"units": "W"}
     np.testing.assert_array_equal(table["coil.power"], run.load("coil").power)
-    tip = run.sensor(sensor("tip", "velocity", "rod", at=0.8))
+    tip = run.sensor(sensor("tip", "velocity", "rod", at=(0.8, 0.0)))
     np.testing.assert_array_equal(table["tip[x]"], tip[:, 0])
     units = table.attrs["units"]
     assert (units["tip[x]"], units["rod.velocity[y]"], units["pin.torque"]) == ("m/s", "m/s", "N m")
