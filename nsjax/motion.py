@@ -136,20 +136,49 @@ def motion(problem: Problem, traj: Trajectory, *, frames: int = FRAMES, who: str
     _check(problem, traj, frames, who)
     rows = chosen_rows(traj, frames)
     t, q = np.asarray(traj.t)[rows], np.asarray(traj.q)[rows]
-    found = jax.tree.map(np.asarray, _pictures(problem.system, traj.params, t, q))
+    seen, found = _drawn(problem.system, traj.params, t, q, who)
+    forces = None if found.contacts is None else _forces(traj, rows, found)
+    return dataclasses.replace(seen, forces=forces)
+
+
+def moved(system: System, params: PyTree, t: np.ndarray, q: np.ndarray) -> Motion:
+    """Positions (rows, nq) as they are drawn, without forces.
+
+    Args:
+        system, params: of a problem with shapes.
+        t, q: (rows,), (rows, nq) times [s] and positions.
+
+    Raises:
+        InputError: for a system without shapes, and where nothing is finite.
+
+    Example:
+        >>> from nsjax import models
+        >>> from nsjax.motion import moved
+        >>> ball = models.bouncing_ball()
+        >>> moved(ball.system, ball.params, ball.state.t[None], ball.state.q[None]).dimension
+        2
+    """
+    return _drawn(system, params, t, q, "picture")[0]
+
+
+def _drawn(
+    system: System, params: PyTree, t: np.ndarray, q: np.ndarray, who: str
+) -> tuple[Motion, Picture]:
+    """Shapes at some rows, and the picture from which they are."""
+    found = jax.tree.map(np.asarray, _pictures(system, params, t, q))
     shapes = _checked(found, who)
     low, high = _ends(shapes, who)
     size = float(np.linalg.norm(high - low))
     shapes = tuple(x.grown(size) for x in shapes)
     low, high = _ends(shapes, who)
     shapes = tuple(y for x in shapes for y in (_levelled(x, low, high) if x.kind == "plane" else (x,)))
-    forces = None if found.contacts is None else _forces(traj, rows, found)
     factor = 1.0 if found.magnified is None else float(found.magnified[0])
-    return Motion(
-        t=t, shapes=shapes, places=None if found.contacts is None else found.contacts.points,
-        forces=forces, magnified=factor, note=found.note, axes=found.axes, low=low,
-        high=high,
+    places = None if found.contacts is None else found.contacts.points
+    seen = Motion(
+        t=t, shapes=shapes, places=places, forces=None, magnified=factor, note=found.note,
+        axes=found.axes, low=low, high=high,
     )  # fmt: skip
+    return seen, found
 
 
 def _check(problem: Problem, traj: Trajectory, frames: int, who: str) -> None:

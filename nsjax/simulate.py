@@ -21,6 +21,7 @@ from nsjax.core.errors import InputError
 from nsjax.core.inputs import check_constants, driven
 from nsjax.core.memory import check_events, check_rows, lanes_around, tree_bytes
 from nsjax.core.pairs import check_run
+from nsjax.core.progress import Progress, meter
 from nsjax.core.quantities import NOTES, ROWS, row_numbers
 from nsjax.core.ranges import examined
 from nsjax.core.scheme import Scheme
@@ -94,7 +95,7 @@ def simulate(
     events: int = 0,
     notes: bool = False,
     carry: Continuation | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = None,
     inputs: Mapping[str, Any] | None = None,
 ) -> Trajectory:
     """Runs ``steps`` steps of a scheme and returns every ``every``-th state, with forces, impulses and
@@ -124,7 +125,8 @@ def simulate(
             derivatives. `nsjax.check_gradient` and `nsjax.identify` always use them.
         carry: ``traj.carry`` of an earlier run, to continue it bit for bit instead of starting at
             ``state``.
-        progress: called as ``progress(steps_done, steps)`` between compiled calls.
+        progress: True shows a bar (extra ``progress``); a function is called as
+            ``progress(steps_done, steps)`` between compiled calls.
         inputs: tables over time (`nsjax.table`) by the name of a number or motor, see `nsjax.driven`.
 
     Returns:
@@ -204,8 +206,10 @@ def checked(
     checks.check_precision()
     steps = checks.check_lengths(dt, steps, time, every, events)
     checks.check_gradient(scheme, gradient)
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress = {progress!r}; give a function of the steps done and of all steps")
+    if progress not in (None, True, False) and not callable(progress):
+        raise InputError(
+            f"progress = {progress!r}; give True, or a function of the steps done and of all steps"
+        )
     keep = checks.check_save(save, ROWS)
     check_switches("simulate", notes=notes)
     if save is None and not notes:
@@ -343,18 +347,18 @@ def joined_rows(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return dict(jax.tree.map(lambda *x: np.concatenate(x), *parts))
 
 
-def _run_eager(call: Call, progress: Callable[[int, int], None] | None) -> tuple[RunState, dict[str, Any]]:
+def _run_eager(call: Call, progress: Progress) -> tuple[RunState, dict[str, Any]]:
     """State of the run and all rows, by calls of `_advance`."""
     check_rows(call.rows, row_bytes(call.program), traced=False)
     parts: list[dict[str, Any]] = []
     run, done, per_call = call.run, -1, most_rows(call)
-    while done < call.rows:
-        fresh = min(per_call, call.rows - done)
-        run, part = some_rows(call, run, done, fresh)
-        parts.append(part)
-        done += fresh
-        if progress is not None:
-            progress(done * call.every, call.rows * call.every)
+    with meter(progress, call.rows * call.every, "step") as tell:
+        while done < call.rows:
+            fresh = min(per_call, call.rows - done)
+            run, part = some_rows(call, run, done, fresh)
+            parts.append(part)
+            done += fresh
+            tell(done * call.every)
     return run, joined_rows(parts)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib
 import io
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
 from nsjax.core.quantities import QUANTITIES
+from nsjax.core.shown import PICTURES, beside
 from nsjax.core.system import Problem, State
 from nsjax.report import report
 from nsjax.short import as_html, record_repr
@@ -24,8 +26,8 @@ DIMENSIONS = {"nc": "contact", "nt": "tangent", "nb": "constraint", "nd": "drag"
 
 AXES = ("x", "y", "z")
 
-PICTURES, FILES = "nsjax.plot", "nsjax.io"
-"""Packages of figures and files, which stand above this module and are imported where they are needed."""
+FILES = "nsjax.io"
+"""Package of files, which stands above this module and is imported where it is needed."""
 
 
 class Views:
@@ -45,8 +47,15 @@ class Views:
             return repr(self)
         return report(self)
 
-    def _repr_html_(self) -> str:
-        return as_html(self)
+    def _repr_html_(self: Any) -> str:
+        if is_traced((self.t, self.q)) or np.ndim(self.t) != 1 or not len(self.t):
+            return as_html(self)
+        finite = np.flatnonzero(np.all(np.isfinite(self.q), axis=1))
+        last = int(finite[-1]) if len(finite) else 0
+        state = State(t=self.t[last], q=self.q[last], v=self.v[last])
+        names = escape(", ".join(self.columns))
+        listed = f"<details><summary>{len(self.columns)} columns</summary>{names}</details>"
+        return beside(as_html(self) + listed, Problem(system=self.system, params=self.params, state=state))
 
     def plot(self: Any, *names: str) -> Figure:
         """Figure of the quantities ``traj[name]`` over time, with one panel for each unit and vectors by
@@ -137,12 +146,13 @@ class Views:
         """
         table, units = _flat(self, more)
         heads = ["time [s]", *(f"{k} [{units[k]}]" if units[k] else k for k in table)]
-        with importlib.import_module(FILES).replacing(path) as file, io.TextIOWrapper(file) as text:
-            rows = csv.writer(text)
-            rows.writerow(heads)
-            rows.writerows(
-                zip(np.asarray(self.t).tolist(), *(x.tolist() for x in table.values()), strict=True)
-            )
+        text = io.StringIO(newline="")
+        rows = csv.writer(text, lineterminator="\n")
+        rows.writerow(heads)
+        numbers = [x.tolist() for x in (np.asarray(self.t), *table.values())]
+        rows.writerows(zip(*numbers, strict=True))
+        with importlib.import_module(FILES).replacing(path) as file:
+            file.write(text.getvalue().encode())
 
 
 def _flat(traj: Any, more: tuple[Any, ...]) -> tuple[dict[str, np.ndarray], dict[str, str]]:

@@ -39,7 +39,11 @@ def test_a_run_is_printed_as_the_command_line_reports_it() -> None:
     assert len(str(traj)) < 1000
     assert len(repr(traj)) < 100
     assert repr(traj) == "Trajectory(bouncing_ball, 101 rows, t = 0 to 0.5 s, status 0)"
-    assert traj._repr_html_() == f"<pre>{traj}</pre>"
+    shown = traj._repr_html_()
+    assert f"<pre>{traj}</pre>" in shown
+    assert f"{len(traj.columns)} columns" in shown
+    assert "data:image/png;base64," in shown
+    assert len(shown) < 100_000
 
 
 def test_a_run_that_failed_prints_its_first_step_and_a_remedy() -> None:
@@ -127,7 +131,14 @@ def test_records_are_short() -> None:
         assert "\n" not in repr(thing)
     assert repr(problem.system) == "System('slider_crank', nq=3, nv=3, nc=4, nt=1)"
     assert "restitution=0.4" in repr(problem)
-    assert problem._repr_html_().startswith("<pre>Problem(system=System(&#x27;slider_crank")
+    shown = problem._repr_html_()
+    assert "<tr><th>restitution</th><td>0.4</td></tr>" in shown
+    assert "<tr><th>state.q</th><td>[0.0, 0.0, 0.0]</td></tr>" in shown
+    assert "data:image/png;base64," in shown
+    assert len(shown) < 100_000
+    scheme = schemes.generalized_alpha()
+    assert repr(scheme).startswith("generalized_alpha(rho_inf=0.8, consistent_initial_acceleration=True")
+    assert len(repr(schemes.localized(schemes.moreau()))) < 200
     assert short((1,)) == "(1,)"
     assert short(list(range(9))) == "[0, 1, 2, 3, 4, 5, ... 3 more]"
     assert short(np.zeros((7, 1))) == "float64(7, 1)"

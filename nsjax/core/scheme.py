@@ -8,6 +8,7 @@ from typing import Any
 
 from nsjax.core.quantities import RowQuantities
 from nsjax.core.system import State, System
+from nsjax.short import short
 from nsjax.types import Array, PyTree, record
 
 
@@ -139,6 +140,11 @@ class InModes:
     remembered: Callable[[Any, PartEnd, Array, Array, Array, Array], Any]
 
 
+def _nested(x: Any) -> bool:
+    """Whether a number or choice of a scheme is a record or function, which its line leaves out."""
+    return callable(x) or dataclasses.is_dataclass(x)
+
+
 @record(
     static=(
         "name", "options", "prepare", "init", "step", "gradient", "singular_mass", "stores_solutions",
@@ -199,6 +205,12 @@ class Scheme:
     in_modes: InModes | None = None
     one_step: Callable[[Any, Any], tuple[Any, Any]] | None = None
     implicit_damping: bool = False
+
+    def __repr__(self) -> str:
+        given = [x for x in (self.coef, self.options) if dataclasses.is_dataclass(x)]
+        fields = {f.name: getattr(x, f.name) for x in given for f in dataclasses.fields(x)}
+        told = [f"{k}={short(x)}" for k, x in fields.items() if x is not None and not _nested(x)]
+        return f"{self.name}({', '.join(told)})"
 
     @property
     def unsure(self) -> float:

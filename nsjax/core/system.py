@@ -12,8 +12,8 @@ from nsjax.core.errors import InputError, check_choice, check_whole
 from nsjax.core.labels import Labels
 from nsjax.core.parts import check_followed, check_functions, check_islands, check_labels, check_pairs
 from nsjax.core.restart import replaced
+from nsjax.core.shown import problem_html
 from nsjax.linalg import Dense, Structure, interleaving
-from nsjax.short import as_html
 from nsjax.startup.owned import kept
 from nsjax.types import Array, Fn, Promised, PyTree, record
 
@@ -383,7 +383,7 @@ class Problem:
         return iter((self.system, self.params, self.state))
 
     def _repr_html_(self) -> str:
-        return as_html(self)
+        return problem_html(self)
 
     def replace(self, numbers: Mapping[str, Any] | None = None, /, **changes: Any) -> Problem:
         """The same problem with other numbers.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from nsjax.lazy import lazily
 
 if TYPE_CHECKING:
-    from nsjax.plot.animation import Animation, animate, check_animation
+    from nsjax.plot.animation import Animation, animate, check_animation, still
     from nsjax.plot.explore import explore
     from nsjax.plot.identification import identification
     from nsjax.plot.overview import named, overview
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Animation", "animate", "check_animation", "check_format", "explore", "identification", "named",
-    "overview",
+    "overview", "still",
 ]  # fmt: skip
 
 lazily(__name__)

@@ -7,10 +7,13 @@ import html
 import os
 from typing import Any
 
+import numpy as np
+
 from nsjax import io
 from nsjax.core import InputError, Problem
 from nsjax.core.arguments import file_path
-from nsjax.motion import FRAMES, Motion, motion
+from nsjax.figures import require_matplotlib
+from nsjax.motion import FRAMES, Motion, motion, moved
 from nsjax.plot import film, scenes
 from nsjax.short import scale
 from nsjax.trajectory import Trajectory
@@ -152,6 +155,31 @@ def animate(problem: Problem, traj: Trajectory, *, frames: int = FRAMES) -> Anim
         seen = motion(problem, traj, frames=fewer)
     title = f"{_name(problem)}: {_scheme(traj)}, t = {seen.t[0]:.4g} to {seen.t[-1]:.4g} s"
     return Animation(figure=_figure(seen, title, _words(seen, traj)), title=title)
+
+
+def still(problem: Problem) -> bytes:
+    """Picture of a problem at its state, for notebooks.
+
+    Args:
+        problem: a problem whose system has shapes.
+
+    Returns:
+        A file in the format PNG.
+
+    Raises:
+        InputError: if plotly or matplotlib is missing, for a system without shapes, and a state that is not
+            finite.
+
+    Example:
+        >>> from nsjax import models, plot
+        >>> plot.still(models.bouncing_ball())[1:4]
+        b'PNG'
+    """
+    require_plotly()
+    require_matplotlib()
+    t, q = (np.asarray(x)[None] for x in (problem.state.t, problem.state.q))
+    seen = moved(problem.system, problem.params, t, q)
+    return film.png(_figure(seen, _name(problem), ""))
 
 
 def _name(problem: Problem) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import io as stream
 import os
 import pathlib
 import tempfile
@@ -83,6 +84,21 @@ def write(figure: dict[str, Any], path: str | os.PathLike[str], pace: int) -> No
                 scene.show(row)
                 writer.grab_frame()
         file.write(whole.read_bytes())
+
+
+def png(figure: dict[str, Any]) -> bytes:
+    """The first frame of a figure in plotly's form, without axes, in the format PNG."""
+    import matplotlib
+
+    held = stream.BytesIO()
+    with matplotlib.rc_context(RC):
+        scene = FilmAxes(figure)
+        scene.show(0)
+        for text in list(scene.figure.texts):
+            text.remove()
+        scene.axes.set_axis_off()
+        scene.figure.savefig(held, format="png", dpi=DPI, bbox_inches="tight")
+    return held.getvalue()
 
 
 class FilmAxes:

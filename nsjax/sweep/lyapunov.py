@@ -10,12 +10,12 @@ import numpy as np
 
 from nsjax.analysis.lyapunov import lyapunov_exponent
 from nsjax.core.errors import InputError
+from nsjax.core.progress import meter
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
 from nsjax.startup.owned import compiled_for
 from nsjax.sweep import processes, program, reductions
 from nsjax.sweep.plan import make_plan, refusals
-from nsjax.sweep.progress import meter
 from nsjax.sweep.run import CALL_STEPS, CHUNK_LANES, lay_out
 from nsjax.types import Array
 

@@ -16,6 +16,7 @@ import numpy as np
 from nsjax.core import checks
 from nsjax.core.errors import InputError
 from nsjax.core.memory import refuse_more, tree_bytes
+from nsjax.core.progress import meter
 from nsjax.core.quantities import row_numbers
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
@@ -26,7 +27,6 @@ from nsjax.status import REFUSED
 from nsjax.sweep import checkpoint as lanes_file
 from nsjax.sweep import executors, processes, program, reductions
 from nsjax.sweep.plan import Plan, make_plan, refusals
-from nsjax.sweep.progress import meter
 from nsjax.sweep.result import SweepResult
 from nsjax.types import Array
 

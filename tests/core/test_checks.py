@@ -52,7 +52,7 @@ def run(problem=BALL, scheme=None, **options):
         ({"steps": True}, r"steps = True; it must be a whole number"),
         ({"carry": 3}, r"carry is of type int; give traj\.carry of an earlier run"),
         ({"carry": BALL}, r"carry is of type Problem; give traj\.carry"),
-        ({"progress": 3}, r"progress = 3; give a function"),
+        ({"progress": 3}, r"progress = 3; give True, or a function of the steps"),
         (
             {"scheme": schemes.moreau(tolerance=-1e-9)},
             r"scheme\.tolerance = -1e-09; it must not be negative",
