@@ -26,7 +26,7 @@ from nsjax.schemes.amplification import spectral_radius
 from nsjax.schemes.registry import REGISTRY
 from nsjax.startup.lowered import kept_call
 from nsjax.startup.once import compiled_once
-from nsjax.startup.owned import compiled_for
+from nsjax.startup.owned import compiled_for, latest
 from nsjax.types import Array, PyTree, record
 
 ITERATIONS = 40
@@ -182,6 +182,7 @@ def _by_power(
     return found, heavy / jnp.sum(x * jax.vmap(weigh)(x), axis=1)
 
 
+@latest
 def fastest(system: System, params: PyTree, state: State, dt: float | None = None) -> FastestModes | None:
     """The fastest motions at a state among those that the bilateral constraints allow.
 
