@@ -365,8 +365,7 @@ def run_steps(
 ) -> tuple[RunState, dict[str, Array | None]]:
     """State of the run and saved row after ``count`` steps, without the gaps at its end. A traced count
     serves any number of steps; a static one allows reverse mode, which stores the carries and solutions
-    that ``blocks`` chooses, by default all. A count of zero gives the row of the start; a traced one below
-    zero takes no steps.
+    that ``blocks`` chooses, by default all. A count of zero gives the row of the start.
     """
     program = setup.program
 
@@ -386,7 +385,7 @@ def run_steps(
 
         once = keep_solutions(one) if solutions else jax.checkpoint(one, prevent_cse=False)
         both, _ = scan_blocks(once, both, count, size)
-    run, values = row_values(program.system, setup.params, *both, count)
+    run, values = row_values(program.system, setup.params, *both)
     state = run.next.carry.state
     kept = {name: values.get(name) if name in program.keep else None for name in ROWS}
     return run, {"t": jnp.asarray(state.t), "q": state.q, "v": state.v, **kept}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax
@@ -12,6 +11,7 @@ from jax import lax
 
 from nsjax.contact.events import Touch, frozen, no_touch
 from nsjax.contact.friction_decisions import jammed
+from nsjax.core.blocks import scan_first
 from nsjax.core.operators import refreshed
 from nsjax.core.pairs import handed_on, rows_handed_on
 from nsjax.core.quantities import QUANTITIES
@@ -38,35 +38,22 @@ def same_pairs(system: System, params: PyTree, start: Carry, tally: Any) -> tupl
 
 
 def row_values(
-    system: System, prepared: PyTree, run: Any, tally: dict[str, Array], count: Array | int
+    system: System, prepared: PyTree, run: Any, tally: dict[str, Array]
 ) -> tuple[Any, dict[str, Array]]:
-    """The state of a run (`nsjax.loop.RunState`) and the values of its row after ``count`` steps, without
-    gaps (`rows_with_gaps`) but for those of changing pairs, which are searched here in any case.
-
-    One program serves any number of rows. Those with a traced count below zero are never read; what their
-    end would need is left out.
+    """The state of a run (`nsjax.loop.RunState`) and the values of its row at the end, without gaps
+    (`rows_with_gaps`) but for those of changing pairs, which are searched here in any case.
     """
-    noted = "notes" in tally and run.watch is not None
-    if system.pairs is None and not noted:
+    if system.pairs is None and not ("notes" in tally and run.watch is not None):
         return run, tally
-
-    def at_end(run: Any, tally: dict[str, Array]) -> tuple[Any, dict[str, Array]]:
-        state = run.next.carry.state
-        params = refreshed(system, jnp.asarray(state.t), state.q, prepared)
-        if system.pairs is not None:
-            _, values = same_pairs(system, params, run.next.carry, tally)
-            return run, _with_gap(values, system.gap(state.t, state.q, params))
-        at = frozen(SystemState(system=system, params=params, state=state))
-        notes = tally["notes"] | run.watch.start | jammed(at, run.watch.impulse)
-        watch = dataclasses.replace(run.watch, start=jnp.zeros(system.nc, int))
-        return dataclasses.replace(run, watch=watch), {**tally, "notes": notes}
-
-    def unread(run: Any, tally: dict[str, Array]) -> tuple[Any, dict[str, Array]]:
-        return run, tally if system.pairs is None else _with_gap(tally, jnp.zeros(system.nc))
-
-    if isinstance(count, int):
-        return at_end(run, tally)
-    return lax.cond(count < 0, unread, at_end, run, tally)
+    state = run.next.carry.state
+    params = refreshed(system, jnp.asarray(state.t), state.q, prepared)
+    if system.pairs is not None:
+        _, values = same_pairs(system, params, run.next.carry, tally)
+        return run, _with_gap(values, system.gap(state.t, state.q, params))
+    at = frozen(SystemState(system=system, params=params, state=state))
+    notes = tally["notes"] | run.watch.start | jammed(at, run.watch.impulse)
+    watch = dataclasses.replace(run.watch, start=jnp.zeros(system.nc, int))
+    return dataclasses.replace(run, watch=watch), {**tally, "notes": notes}
 
 
 def _with_gap(values: dict[str, Any], gap: Array) -> dict[str, Any]:
@@ -78,25 +65,25 @@ def _with_gap(values: dict[str, Any], gap: Array) -> dict[str, Any]:
 
 
 def rows_with_gaps(
-    setup: Any, rows: dict[str, Any], counts: Array | None = None
+    setup: Any, rows: dict[str, Any], asked: Array | None = None
 ) -> dict[str, Array | None]:  # fmt: skip
-    """Rows of `nsjax.loop.run_steps` with the gaps at their ends, as far as these are kept; with zeros for
-    rows that have a negative entry of ``counts`` (rows,).
+    """Rows of `nsjax.loop.run_steps` with the gaps at their ends, as far as these are kept; zeros after
+    the first ``asked`` () rows, without derivatives.
 
     The gaps get a loop of their own: a single loop for steps and gaps would be one kernel, and its time of
     compilation grows faster than its size. Reverse mode searches them again and stores the states alone.
     """
 
-    def gap(row: tuple[Array, Array, Array | None]) -> Array:
-        t, q, count = row
-        if count is None:
-            return _gap(setup, t, q)
-        nothing = jnp.zeros(setup.program.system.nc)
-        return lax.cond(count < 0, lambda *_: nothing, functools.partial(_gap, setup), t, q)
+    def gap(row: tuple[Array, Array]) -> Array:
+        return _gap(setup, *row)
 
     if not _lacks_gaps(setup):
         return rows
-    found = lax.map(jax.checkpoint(gap, prevent_cse=False), (rows["t"], rows["q"], counts))
+    ends = rows["t"], rows["q"]
+    if asked is None:
+        found = lax.map(jax.checkpoint(gap, prevent_cse=False), ends)
+    else:
+        _, found = scan_first(lambda _, row: (None, gap(row)), None, ends, asked)
     return _kept(setup, _with_gap(rows, found))
 
 

@@ -11,12 +11,11 @@ from typing import Any, ParamSpec
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from nsjax.contact.overflow import without_overflow
 from nsjax.core import checks
 from nsjax.core.arguments import check_call, check_switches
-from nsjax.core.blocks import kept_bytes, plan_blocks, scan_blocks, tree_shapes
+from nsjax.core.blocks import kept_bytes, plan_blocks, scan_blocks, scan_first, tree_shapes
 from nsjax.core.errors import InputError
 from nsjax.core.inputs import check_constants, driven
 from nsjax.core.memory import check_events, check_rows, lanes_around, tree_bytes
@@ -304,8 +303,9 @@ def _rows(
 ) -> tuple[RunState, dict[str, Array | None]]:
     """State of the run and rows of `_advance`."""
     setup = prepare_run(program, scheme, params, dt)
-    run, rows = lax.scan(functools.partial(run_steps, setup), run, counts)
-    return run, rows_with_gaps(setup, rows, counts)
+    asked = jnp.sum(counts >= 0)
+    run, rows = scan_first(functools.partial(run_steps, setup), run, counts, asked)
+    return run, rows_with_gaps(setup, rows, asked)
 
 
 def _chunk_rows(system: System) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.core.branches import branch
-from nsjax.types import PyTree
+from nsjax.types import Array, PyTree
 
 REVERSE_BYTES = 6 * 10**6
 """Most bytes that reverse mode stores of a run step by step. Blocks store less, but need a third copy of
@@ -72,6 +72,27 @@ def _even(length: int, size: int) -> int:
     """The divisor of ``length`` nearest to ``size``, within a factor of two of it; else ``size``."""
     near = [n for n in range(max(1, size // 2), min(length, 2 * size) + 1) if length % n == 0]
     return min(near, key=lambda n: abs(np.log(n / size))) if near else size
+
+
+def scan_first(
+    body: Callable[[Any, Any], tuple[Any, Any]], carry: PyTree, over: PyTree, length: Array
+) -> tuple[Any, Any]:
+    """``lax.scan(body, carry, over)`` that ends after the first ``length`` () entries; the results of the
+    others are zeros. It has no reverse mode.
+    """
+    body = jax.jit(body)  # keeps its trace: the shapes of results are computed first
+
+    def entry(k: Any) -> PyTree:
+        return jax.tree.map(lambda x: x[k], over)
+
+    def one(k: Array, both: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
+        carry, new = body(both[0], entry(k))
+        return carry, jax.tree.map(lambda x, y: lax.dynamic_update_index_in_dim(x, y, k, 0), both[1], new)
+
+    shapes = jax.eval_shape(body, carry, entry(0))[1]
+    size = len(jax.tree.leaves(over)[0])
+    zeros = jax.tree.map(lambda x: jnp.zeros((size, *x.shape), x.dtype), shapes)
+    return lax.fori_loop(0, length, one, (carry, zeros))
 
 
 def scan_blocks(

@@ -155,9 +155,7 @@ def latest(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def by_value(tree: Any) -> tuple[Any, ...]:
-    """Key of a tree of numbers: equal for an equal structure and arrays that are equal bit for bit, of which
-    it keeps a digest.
-    """
+    """Key of a tree of numbers, with a digest of them: equal for an equal structure and equal bits."""
     leaves, structure = jax.tree.flatten(tree)
     arrays = [np.asarray(x) for x in leaves]
     digest = hashlib.blake2b(b"".join([x.tobytes() for x in arrays])).digest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import weakref
 from typing import Any
@@ -10,18 +11,20 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import schemes
+from nsjax import InputError, models, schemes, stability
 from nsjax.analysis import equilibrium
 from nsjax.contact import stage
+from nsjax.core import checks
 from nsjax.multibody import assemble, body, hinge, joint_spring, torque
 from nsjax.simulate import _advance
 from nsjax.startup import owned
 
 
 def pendulum(law: Any) -> Any:
+    motor = [] if law is None else [torque("motor", "rod", law=law)]
     return assemble(
         body("rod", mass=1.0, inertia=0.1, com=0.5), hinge("pin", "ground", "rod"),
-        joint_spring("hold", "pin", stiffness=50.0), torque("motor", "rod", law=law), gravity=9.81,
+        joint_spring("hold", "pin", stiffness=50.0), *motor, gravity=9.81,
     )  # fmt: skip
 
 
@@ -82,3 +85,52 @@ def test_a_system_that_comes_again() -> None:
     programs = _advance._cache_size()
     run(pendulum(law))
     assert _advance._cache_size() == programs
+
+
+def test_checks_are_not_repeated_for_equal_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call with the same numbers, in new arrays or not, examines no start and estimates no largest step;
+    one with other numbers does, also where an array has got other numbers.
+    """
+    examined: list[str] = []
+    for module, name in ((checks, "probed"), (stability, "_fastest")):
+        real = getattr(module, name)
+
+        def told(*given: Any, real: Any = real, name: str = name) -> Any:
+            examined.append(name)
+            return real(*given)
+
+        monkeypatch.setattr(module, name, told)
+    mass, problem = np.array(1.25), pendulum(None)
+    run(problem.replace({"rod.mass": mass}))
+    assert examined == ["probed", "_fastest"]
+    run(problem.replace({"rod.mass": 1.25}))
+    assert len(examined) == 2
+    mass[...] = 1.5
+    run(problem.replace({"rod.mass": mass}))
+    run(problem.replace(initial_v=np.array([0.5])))
+    assert len(examined) == 6
+
+
+def test_numbers_that_were_good_and_changed_are_refused() -> None:
+    system, params, state = models.bouncing_ball()
+    params = dataclasses.replace(params, restitution=np.array(0.5))
+    for _ in range(2):
+        run((system, params, state))
+    params.restitution[...] = 1.5
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"restitution = .*1\.5"):
+            run((system, params, state))
+    params.restitution[...] = np.nan
+    with pytest.raises(InputError, match="must be finite"):
+        run((system, params, state))
+    params.restitution[...] = 0.5
+    assert int(run((system, params, state)).status) == 0
+
+
+def test_as_many_results_as_said_are_held() -> None:
+    system, params, state = models.bouncing_ball()
+    for k in range(2 * owned.HELD):
+        stability.fastest(system, params, dataclasses.replace(state, t=np.asarray(float(k))))
+    found = [x for key, x in owned.owned(system).items() if key[0] is owned.latest]
+    assert found
+    assert all(len(held) <= owned.HELD for held in found)
