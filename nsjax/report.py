@@ -45,6 +45,11 @@ def report(traj: Any) -> str:
     if causes:
         first = traj.first_failure
         lines.append(f"first            step {int(first.step)}, t = {float(first.time):.9g} s")
+        good = np.all(np.isfinite(traj.q), axis=1)
+        if not good.all():
+            rows = int(np.argmin(good))
+            last = f", the last at t = {t[rows - 1]:g} s" if rows else ""
+            lines.append(f"finite rows      {rows} of {len(t)}{last}; the run went on to its last step")
         if loads := failed_loads(traj):
             lines.append(f"not finite       {', '.join(loads)}")
         lines.append(f"remedy           {causes[0][1]}")

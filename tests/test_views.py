@@ -50,11 +50,14 @@ def test_a_run_that_failed_prints_its_first_step_and_a_remedy() -> None:
     with pytest.warns(UserWarning, match="largest stable step"):
         traj = nsjax.simulate(*models.mass_spring_chain(), schemes.moreau(), dt=3e-3, time=0.9)
     lines = str(traj).splitlines()
-    step, remedy = lines[-2:]
+    remedy = lines[-1]
+    (step,) = [line for line in lines if line.startswith("first  ")]
     assert step.startswith(f"first            step {int(traj.first_failure.step)}, t = ")
     assert remedy.startswith("remedy           take a smaller dt")
     (energy,) = [line for line in lines if line.startswith("energy")]
     last = float(traj.t[np.isfinite(traj["energy"])][-1])
+    good = int(np.isfinite(traj.q).all(axis=1).sum())
+    assert any(line.startswith(f"finite rows      {good} of {len(traj.t)}, the last at") for line in lines)
     assert energy.endswith(f"at t = {last:g} s, not finite after it")
 
 

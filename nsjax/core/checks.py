@@ -99,6 +99,8 @@ def check_kind(system: Any, scheme: Any) -> None:
     if not isinstance(scheme, Scheme):
         name = getattr(scheme, "__name__", repr(scheme))
         hint = f"; did you forget the brackets: {name}()?" if callable(scheme) else ""
+        if isinstance(scheme, str) and scheme.isidentifier():
+            hint = f", which a function makes: from nsjax import schemes, then schemes.{scheme}()"
         raise InputError(f"simulate: scheme = {name}; it must be an nsjax.Scheme{hint}")
 
 

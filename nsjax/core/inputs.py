@@ -17,7 +17,7 @@ from jax.custom_batching import custom_vmap
 
 from nsjax.core.arguments import check_is, mapping
 from nsjax.core.errors import InputError, nearest
-from nsjax.core.keys import Key, child, dotted, names, parse_parameter, put, refuse_twice
+from nsjax.core.keys import Key, child, dotted, is_group, names, parse_parameter, put, refuse_twice
 from nsjax.core.parts import part_unit
 from nsjax.core.system import Problem, System
 from nsjax.core.tables import SampledSignal, Segment, constant, first_value
@@ -291,6 +291,11 @@ def _key(problem: Problem, name: str, who: str) -> Key:
             raise InputError(f"{who}: unknown number {name!r}; {nearest(name, dotted(problem.params))}")
         node = child(node, step)
     below = dotted(node)
+    if is_group(node) and not below:
+        raise InputError(
+            f"{who}: {name!r} has no number that varies over time; a prescribed motion is a function of "
+            "time, hinge(..., motion=f); a table can be the effort of an actuator, or another number"
+        )
     if below:
         shown, loads = (f"{name}.{x}" for x in below[:6]), getattr(problem.system.parts, "part_names", None)
         driven = () if loads is None else tuple(x for x in loads("load") if find(x, problem.params) != x)

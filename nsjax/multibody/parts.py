@@ -91,6 +91,11 @@ def made(kind: str, name: str, bodies: tuple[str, ...], given: Any, **options: A
             )
     for what in FUNCTIONS:
         if options.get(what) is not None and not callable(options[what]):
+            if hasattr(options[what], "segment"):
+                raise InputError(
+                    f"{kind} {name!r}: {what} is a table, whose rates jump; give a smooth function, of a "
+                    "spline through its values for instance; simulate(inputs=...) takes tables of numbers"
+                )
             raise InputError(f"{kind} {name!r}: {what} = {options[what]!r}; it must be a function")
     if options.get("switch") is not None and options.get("law") is None:
         raise InputError(f"{kind} {name!r}: switch without law; give the law that jumps there")

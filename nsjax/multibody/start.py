@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,6 +42,9 @@ SAMPLES, ASIDE = 4, 0.3
 """Number of closed positions in which redundant rows are searched, and largest change of a coordinate from
 the start to these positions [rad, m].
 """
+
+TURN = 2.0 * math.pi
+"""Angle of a start [rad] beyond which a warning asks for its unit."""
 
 Start = Mapping[str, Any]
 
@@ -142,6 +147,14 @@ def position_of(link: Link, value: Any, who: str, xp: Any) -> Any:
         turn = turn / xp.sqrt(xp.sum(turn * turn))
         return xp.concatenate([place, xp.asarray(turn)])
     _check_entries(link, "position", flat, size, who)
+    angles = flat[link.kind.slides :]
+    if not is_traced(angles) and np.any(np.abs(angles) > TURN):
+        largest = float(np.asarray(angles)[np.argmax(np.abs(angles))])
+        warnings.warn(
+            f"{who}: the angle of {link.body!r} is {largest:g} rad, {largest / TURN:.3g} turns; for "
+            f"degrees, give np.radians({largest:g})",
+            stacklevel=2,
+        )
     return flat
 
 

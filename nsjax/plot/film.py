@@ -49,10 +49,12 @@ def require_writer(path: str | os.PathLike[str]) -> None:
 
     name = WRITERS[pathlib.Path(path).suffix.lower()]
     if not writers.is_available(name):
-        raise InputError(
-            f"{path}: such a film needs {name}, which is not found; install it (apt install ffmpeg, pip "
-            "install pillow), or end the name in .html"
+        remedy = (
+            "end the name in .gif or .html, which need nothing more, or install ffmpeg"
+            if (name == "ffmpeg")
+            else "end the name in .html, or install it with: pip install pillow"
         )
+        raise InputError(f"{path}: such a film needs {name}, which is not found; {remedy}")
 
 
 def write(figure: dict[str, Any], path: str | os.PathLike[str], pace: int) -> None:

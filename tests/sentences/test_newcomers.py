@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from nsjax.multibody import (
     joint_spring,
     plane,
     read_mjcf,
+    slide,
     sphere,
     spheres,
 )
@@ -134,6 +136,20 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "draw": (lambda: plot.explore(None), "explore: draw = None; give a function"),
     "estimate": (lambda: plot.identification(None), "estimate = None; it must be an nsjax.Estimate"),
     "reduce": (lambda: _lanes(lambda traj: float(traj.q[-1, 0])), "asks for the value of a traced number"),
+    "a name for a scheme": (
+        lambda: nsjax.simulate(*BALL, "moreau", dt=1e-3, steps=1),
+        r"scheme = 'moreau'; .* from nsjax import schemes, then schemes.moreau\(\)",
+    ),
+    "a table for a motion": (
+        lambda: hinge("pin", "ground", "rod", motion=nsjax.table([0.0, 1.0], [0.0, 1.0])),
+        "hinge 'pin': motion is a table, whose rates jump; give a smooth function",
+    ),
+    "an input of a joint": (
+        lambda: nsjax.simulate(
+            *PENDULUM, MOREAU, dt=1e-3, steps=1, inputs={"pin": nsjax.table([0.0, 1.0], [0.0, 1.0])}
+        ),
+        "'pin' has no number that varies over time; a prescribed motion is a function of time",
+    ),
     "nothing": (lambda: _lanes(lambda traj: None), "reduce returns nothing; return numbers or arrays"),
 }
 
@@ -148,3 +164,17 @@ def test_what_does_not_fit_is_named(case: str) -> None:
 def test_a_wall_may_be_an_array() -> None:
     made = _pile(walls=[(np.array([0.0, 0.0, 1.0]), jnp.asarray(0.0))])
     assert made.params.level.tolist() == [0.0]
+
+
+def test_angles_that_look_like_degrees_are_asked_about() -> None:
+    parts = [body("rod", mass=1.0, inertia=0.1, com=0.5), hinge("pin", "ground", "rod")]
+    with pytest.warns(
+        UserWarning, match=r"'rod' is 90 rad, 14.3 turns; for degrees, give np.radians\(90\)"
+    ):
+        problem = assemble(*parts, gravity=9.81, start={"rod": 90.0})
+    assert float(problem.state.q[0]) == 90.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assemble(*parts, gravity=9.81, start={"rod": (6.0, 90.0)})
+        lift = [body("car", mass=1.0), slide("shaft", "ground", "car", axis=(0.0, 1.0))]
+        assemble(*lift, gravity=9.81, start={"shaft": 90.0})
