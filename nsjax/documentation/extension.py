@@ -52,6 +52,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("missing-reference", _resolve)
     app.connect("autodoc-process-docstring", _constants, priority=1)
     app.connect("autodoc-process-docstring", _paragraphs, priority=2)
+    app.connect("doctree-read", _formulas_as_text)
     app.connect("builder-inited", _outputs, priority=900)
     app.connect("build-finished", _front)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "version": nsjax.__version__}
@@ -155,6 +156,30 @@ def _outputs(app: Any) -> None:
     config = getattr(app.env, "mystnb_config", None)
     if config is not None:
         app.env.mystnb_config = config.copy(output_folder=str(pathlib.Path(app.doctreedir) / "outputs"))
+
+
+def _formulas_as_text(app: Any, tree: Any) -> None:
+    """Warns of dollar signs in text: a formula that is printed as it was written, for a block ``$$`` within
+    a paragraph is none.
+    """
+    from docutils import nodes
+    from sphinx.util import logging
+
+    code = (
+        nodes.literal,
+        nodes.literal_block,
+        nodes.math,
+        nodes.math_block,
+        nodes.raw,
+        nodes.FixedTextElement,
+    )
+    for text in tree.findall(nodes.Text):
+        if "$" in text and not isinstance(text.parent, code):
+            said = " ".join(text.split())[:60]
+            logging.getLogger(__name__).warning(
+                "%r holds a formula that is printed as text; put blank lines around $$", said,
+                location=text.parent,
+            )  # fmt: skip
 
 
 def _front(app: Any, error: Exception | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import statistics
 
 import numpy as np
 
@@ -152,17 +151,10 @@ def quantile(level: float, freedom: int | None) -> float:
         >>> round(quantile(0.95, None), 3), round(quantile(0.95, 10), 3)
         (1.96, 2.228)
     """
-    normal = statistics.NormalDist().inv_cdf(0.5 + 0.5 * level)
-    if freedom is None or freedom > 1000:
-        return normal
-    from jax.scipy.special import betainc
+    from scipy.special import ndtri, stdtrit
 
-    low, high = normal, 1e6
-    for _ in range(80):
-        t = float(np.sqrt(low * high))
-        inside = 1.0 - float(betainc(0.5 * freedom, 0.5, freedom / (freedom + t * t)))
-        low, high = (t, high) if inside < level else (low, t)
-    return low
+    share = 0.5 + 0.5 * level
+    return float(ndtri(share) if freedom is None else stdtrit(freedom, share))
 
 
 def noise_alone(objective: Objective, point: CostPoint, found: Statistics) -> str:

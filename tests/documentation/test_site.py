@@ -213,6 +213,21 @@ def test_the_site_is_built_without_a_warning(tmp_path: pathlib.Path) -> None:
     build(tmp_path / "site")  # a site is replaced
 
 
+def test_a_formula_within_a_paragraph_is_a_warning(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in site.NEEDED:
+        pytest.importorskip(name)
+    front = tmp_path / "nsjax" / "documentation" / "index.md"
+    front.parent.mkdir(parents=True)
+    front.write_text("# Title\n\nNewton: $F = m a$, in one line `$HOME`.\n\n$$F = m a$$\n")
+    monkeypatch.setattr(site, "checkout", lambda: tmp_path)
+    build(tmp_path / "good")
+    front.write_text("# Title\n\nNewton:\n$$F = m a$$\nin one line.\n")
+    with pytest.raises(InputError, match=r"formula that is printed as text; put blank lines"):
+        build(tmp_path / "bad")
+
+
 @pytest.mark.slow
 def test_a_warning_is_an_error(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sphinx")
