@@ -70,6 +70,13 @@ class RunState:
     watch: Watch | None
     closing: ClosedPhases | None
 
+    def refused(self, bits: Array | None) -> RunState:
+        """The run with the status ``bits`` of its start, see `nsjax.core.checks.examined_start`."""
+        if bits is None:
+            return self
+        failure = self.first_failure.at_start(bits, self.next.origin)
+        return dataclasses.replace(self, status=bits, first_failure=failure)
+
 
 @compiled_for("program")
 def begin_run(

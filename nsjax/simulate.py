@@ -22,9 +22,7 @@ from nsjax.core.memory import check_events, check_rows, lanes_around, tree_bytes
 from nsjax.core.pairs import check_run
 from nsjax.core.progress import Progress, meter
 from nsjax.core.quantities import NOTES, ROWS, row_numbers
-from nsjax.core.ranges import examined
 from nsjax.core.scheme import Scheme
-from nsjax.core.signs import check_signs
 from nsjax.core.system import Problem, State, System
 from nsjax.divergence import with_divergence, with_passage, with_rise
 from nsjax.loop import LoopProgram, RunState, begin_run, no_tally, prepare_run, run_steps, trajectory
@@ -227,11 +225,8 @@ def checked(
     checks.check_shapes(system, params, state)
     traced = checks.is_traced((params, state, scheme, step, carry)) or checks.being_compiled()
     bits, begin = None, begin_run if traced else begin_eager_run
-    if carry is None and not traced:
-        checks.check_values(system, params, state, scheme, step)
-    elif carry is None:
-        check_signs(params)
-        state, bits = examined(system, params, state, scheme, step)
+    if carry is None:
+        state, bits = checks.examined_start(system, params, state, scheme, step, traced)
     # a run outside transformations is never differentiated: its program needs no derivative
     differentiable = traced and system.pairs is None
     wanted = gradient or (scheme.gradient if differentiable else "discrete")
@@ -242,11 +237,7 @@ def checked(
     check_run(system, scheme, events, gradient)
     check_constants(params, lambda p: prepare_run(program, scheme, p, step).constants)
     run = begin(program, scheme, params, state, step, carry)
-    if bits is not None:
-        run = dataclasses.replace(
-            run, status=bits, first_failure=run.first_failure.at_start(bits, run.next.origin)
-        )
-    return Call(program, scheme, params, state, step, run, steps // every, every, traced)
+    return Call(program, scheme, params, state, step, run.refused(bits), steps // every, every, traced)
 
 
 begin_eager_run = compiled_for("program", make=compiled_once)(inspect.unwrap(begin_run))

@@ -134,19 +134,24 @@ class Stepper:
             state: start; None: that of the problem.
 
         Raises:
-            InputError: for params or a state of another form.
+            InputError: for params or a state of another form, and for numbers that `nsjax.simulate`
+                refuses; inside transformations these give status bits, and a start that is not a number.
         """
-        state = self.problem.state if state is None else state
-        checks.check_state(state)
-        state = checks.canonical(state, "state")
+        given = params is not None or state is not None
+        checks.check_state(self.problem.state if state is None else state)
+        state = checks.canonical(self.problem.state if state is None else state, "state")
         own, (full, _) = None, self.ready
         if params is not None:
             full = self._params(params)
             own = _prepared(self.program, self.scheme, full, self.dt)
         checks.check_shapes(self.program.system, full, state)
         raw = dataclasses.replace(full, ready=None, now=None, moving=()) if self.names else full
+        traced, bits = checks.is_traced((raw, state, self.scheme, self.dt)), None
+        if given or traced:  # other numbers were looked at when the stepper was made
+            by = self.scheme, self.dt, traced or checks.being_compiled()
+            state, bits = checks.examined_start(self.program.system, raw, state, *by)
         run = begin_run(self.program, self.scheme, raw, state, self.dt, None)
-        return StepperCarry(run=run, last=self._first(full), own=own)
+        return StepperCarry(run=run.refused(bits), last=self._first(full), own=own)
 
     def step(self, carry: StepperCarry, u: Any = None) -> tuple[StepperCarry, StepRow]:
         """One step of the size ``dt`` (``substeps`` steps of the scheme).

@@ -139,7 +139,7 @@ def newton_by_compliance(
         return (s.since >= most) | ~(s.now.residual > tolerance)
 
     def unsolved(s: _Search) -> Array:
-        more = (s.now.steps < cap + 2 * work) & (s.way.jams < JAMS) & jnp.isfinite(rows.scale[1])
+        more = (s.now.steps < cap + 2 * work) & (s.way.jams < JAMS)
         # without a residual at the begin of a stage the problem has numbers that are none; stages without
         # steps would follow each other for ever. In a batch, branches that a lane does not take have them.
         none = (s.since == 0) & jnp.isnan(s.now.residual)
@@ -162,7 +162,8 @@ def newton_by_compliance(
         else:
             way, x = lax.cond(turn, on, descend, s)
         proximal, rigid = way.k == 1, way.compliance == 0.0
-        now = rows.at(x, s.now.steps + ~turn, way.each, jnp.where(proximal, way.x, 0.0))
+        steps = s.now.steps + (~turn | (s.since == 0))  # a stage without steps counts as one
+        now = rows.at(x, steps, way.each, jnp.where(proximal, way.x, 0.0))
         # nothing resists at known impulses; the certificate grows by at most this factor with the scaling
         whole = now.residual * (1.0 + way.compliance)
         better = (whole < s.best.residual) & (rigid | (proximal & turn))
@@ -171,8 +172,9 @@ def newton_by_compliance(
 
     zero, rigid, none = jnp.asarray(0, int), jnp.zeros(()), jnp.zeros_like(start.x)
     known = start.x if unseen else none
+    jams = jnp.where(jnp.isfinite(rows.scale[1]), 0, JAMS)  # without a size there is no answer
     way = _Way(
-        compliance=rigid, each=none, last=rigid, x=known, factor=rigid, own=none, jams=zero, k=zero
+        compliance=rigid, each=none, last=rigid, x=known, factor=rigid, own=none, jams=jams, k=zero
     )  # fmt: skip
     s = repeat(unsolved, step, _Search(now=start, best=start, way=way, since=start.steps), uneven=True)
     jammed = ((s.way.jams > 0) | rows.huge(s.best.x)) & ~(s.best.residual <= tolerance)

@@ -52,6 +52,10 @@ def repeat(
     JAX removes operations that nobody reads from scans and branches, but not from these loops. Derivatives
     and products with parts of matrices leave many of them: a third of the passes of an implicit step.
 
+    In a batch the condition is there twice, for the loop and for its lanes. XLA may round one operation
+    differently in two places, and a lane that the loop waits for and the body holds never ends: conditions
+    compare what the loop carries with given numbers, and compute nothing that may round.
+
     Args:
         going: ``(carry) -> () bool``, whether the body is to run once more.
         body: ``(carry) -> carry``.

@@ -18,7 +18,7 @@ from nsjax.core.keys import is_number
 from nsjax.core.overshoot import overshoot
 from nsjax.core.probe import probed
 from nsjax.core.promises import check_promises
-from nsjax.core.ranges import SKEW_TOLERANCE, held, violation, within
+from nsjax.core.ranges import SKEW_TOLERANCE, examined, held, violation, within
 from nsjax.core.scheme import Scheme
 from nsjax.core.signs import check_signs
 from nsjax.core.system import State, System, gap_units
@@ -210,6 +210,21 @@ def _check_law_shapes(system: System, law: Any, params: PyTree) -> None:
                 f"law: {name} has shape {jnp.shape(value)}; give one number or one per contact "
                 f"({system.nc},)"
             )
+
+
+def examined_start(
+    system: System, params: PyTree, state: State, scheme: Scheme, dt: Array, traced: bool
+) -> tuple[State, Array | None]:
+    """The start of a run; inside transformations with status bits, see `nsjax.core.ranges.examined`.
+
+    Raises:
+        InputError: outside of them for numbers out of range.
+    """
+    if traced:
+        check_signs(params)
+        return examined(system, params, state, scheme, dt)
+    check_values(system, params, state, scheme, dt)
+    return state, None
 
 
 @latest

@@ -53,21 +53,22 @@ def conjugate_gradients(
     bound = (tolerance * tolerance) * _dot(b, b)
 
     def going(carry: Any) -> Array:
-        _, r, _, _, count = carry
-        return (_dot(r, r) > bound) & (count < max_iterations)
+        *_, square, count = carry
+        return (square > bound) & (count < max_iterations)
 
     def body(carry: Any) -> Any:
-        x, r, p, rho, count = carry
+        x, r, p, rho, _, count = carry
         ap = product(p)
         alpha = _ratio(rho, _dot(p, ap))
         x, r = x + alpha * p, r - alpha * ap
         z = precondition(r)
         new = _dot(r, z)
-        return x, r, z + _ratio(new, rho) * p, new, count + 1
+        return x, r, z + _ratio(new, rho) * p, new, _dot(r, r), count + 1
 
     z = precondition(b)
-    x, r, _, _, count = lax.while_loop(going, body, (jnp.zeros_like(b), b, z, _dot(b, z), jnp.asarray(0)))
-    return KrylovSolution(x=x, iterations=count, solved=_dot(r, r) <= bound)
+    start = jnp.zeros_like(b), b, z, _dot(b, z), _dot(b, b), jnp.asarray(0)
+    x, *_, square, count = lax.while_loop(going, body, start)
+    return KrylovSolution(x=x, iterations=count, solved=square <= bound)
 
 
 def stabilised(
@@ -88,11 +89,11 @@ def stabilised(
     bound = (tolerance * tolerance) * _dot(b, b)
 
     def going(carry: Any) -> Array:
-        _, r, _, _, _, count = carry
-        return (_dot(r, r) > bound) & (count < max_iterations)
+        *_, square, count = carry
+        return (square > bound) & (count < max_iterations)
 
     def body(carry: Any) -> Any:
-        x, r, p, v, (rho, alpha, omega), count = carry
+        x, r, p, v, (rho, alpha, omega), _, count = carry
         new = _dot(b, r)
         beta = _ratio(new, rho) * _ratio(alpha, omega)
         p = r + beta * (p - omega * v)
@@ -104,9 +105,10 @@ def stabilised(
         t = product(across)
         omega = _ratio(_dot(t, s), _dot(t, t))
         x = x + alpha * along + omega * across
-        return x, s - omega * t, p, v, (new, alpha, omega), count + 2
+        r = s - omega * t
+        return x, r, p, v, (new, alpha, omega), _dot(r, r), count + 2
 
     zero, one = jnp.zeros_like(b), jnp.ones(())
-    start = zero, b, zero, zero, (one, one, one), jnp.asarray(0)
-    x, r, *_, count = lax.while_loop(going, body, start)
-    return KrylovSolution(x=x, iterations=count, solved=_dot(r, r) <= bound)
+    start = zero, b, zero, zero, (one, one, one), _dot(b, b), jnp.asarray(0)
+    x, *_, square, count = lax.while_loop(going, body, start)
+    return KrylovSolution(x=x, iterations=count, solved=square <= bound)

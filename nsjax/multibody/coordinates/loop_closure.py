@@ -74,17 +74,19 @@ def root(equations: Any, data: PyTree, q: Array, free: Array, largest: Any) -> t
     def solver(given: Data) -> tuple[Array, Array]:
         data, q, free, largest = given
 
-        def step(carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            q, k = carry
-            xi = change(q, data, free)(residual(q, data))
+        def step(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            q, found, k = carry
+            xi = change(q, data, free)(found)
             most = jnp.max(jnp.abs(xi))
-            return system.retract(q, xi * jnp.where(most > largest, largest / most, 1.0)), k + 1
+            q = system.retract(q, xi * jnp.where(most > largest, largest / most, 1.0))
+            return q, residual(q, data), k + 1
 
-        def unfinished(carry: tuple[Array, Array]) -> Array:
-            q, k = carry
-            return (k < PASSES) & ~(jnp.max(jnp.abs(residual(q, data))) <= CLOSED / 10.0)
+        def unfinished(carry: tuple[Array, Array, Array]) -> Array:
+            _, found, k = carry
+            return (k < PASSES) & ~(jnp.max(jnp.abs(found)) <= CLOSED / 10.0)
 
-        return lax.while_loop(unfinished, step, (q, jnp.zeros((), int)))
+        q, _, k = lax.while_loop(unfinished, step, (q, residual(q, data), jnp.zeros((), int)))
+        return q, k
 
     def live_step(closed: Array, given: Data) -> Callable[[Data], Array]:
         data, before, free, _ = given
