@@ -57,12 +57,17 @@ class Views:
         listed = f"<details><summary>{len(self.columns)} columns</summary>{names}</details>"
         return beside(as_html(self) + listed, Problem(system=self.system, params=self.params, state=state))
 
-    def plot(self: Any, *names: str) -> Figure:
+    def plot(self: Any, *names: str, x: str | None = None) -> Figure:
         """Figure of the quantities ``traj[name]`` over time, with one panel for each unit and vectors by
         their components (``"pin.force"``); without names the overview of `nsjax.plot.overview`.
 
+        Args:
+            names: of the quantities.
+            x: quantity of the horizontal axis: ``traj.plot("vy", x="y")`` is a phase portrait,
+                ``traj.plot("pin.force", x="crank.angle")`` a force over the angle of a crank; None: time.
+
         Raises:
-            InputError: if matplotlib is missing, or for a batch.
+            InputError: if matplotlib is missing, for a batch, and for an x without names.
             KeyError: for an unknown name.
 
         Example:
@@ -74,8 +79,12 @@ class Views:
         """
         pictures = importlib.import_module(PICTURES)
         if names:
-            figure: Figure = pictures.named(self, names)
+            figure: Figure = pictures.named(self, names, x)
             return figure
+        if x is not None:
+            raise InputError(
+                f"plot: x = {x!r} without quantities over it; name them: plot('energy', x=...)"
+            )
         state = State(t=self.t[..., 0], q=self.q[..., 0, :], v=self.v[..., 0, :])
         whole: Figure = pictures.overview(
             Problem(system=self.system, params=self.params, state=state), self

@@ -171,6 +171,15 @@ def test_a_figure_of_what_is_named() -> None:
     assert len(run().plot(*["y1"] * 9).axes[0].lines) == 9
     with pytest.raises(KeyError, match="did you mean 'y1'"):
         run().plot("y11")
+    (portrait,) = run().plot("vy1", "vy2", x="y1").axes
+    assert portrait.get_xlabel() == "$y_{1}$ (m)"
+    drawn = [x for x in portrait.get_lines() if len(x.get_xdata()) > 1]
+    np.testing.assert_allclose([x.get_xdata() for x in drawn], 2 * [run()["y1"]])
+    np.testing.assert_allclose(drawn[1].get_ydata(), run()["vy2"])
+    with pytest.raises(InputError, match="x = 'y1' without quantities over it; name them"):
+        run().plot(x="y1")
+    with pytest.raises(InputError, match=r"x = 'ball 1 on table.force' has \(2,\) numbers a row; name one"):
+        run().plot("y1", x="ball 1 on table.force")
     with pytest.raises(InputError, match=r"pass one run, not a batch"):
         jax.tree.map(lambda x: np.stack([x, x]), run()).plot("y1")
 

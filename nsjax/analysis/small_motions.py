@@ -18,12 +18,17 @@ import numpy as np
 from nsjax.core import InputError, Problem, System
 from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import prepared
+from nsjax.short import as_html
 from nsjax.startup.owned import compiled_for
 from nsjax.statics.equilibria import null_space, ramp_of, residual
 from nsjax.types import Array, PyTree
 
 ROUNDING = 10.0 * float(np.finfo(float).eps)
 """Rounding error of matrix entries, relative to their size and per row."""
+
+
+MOVING, SHARE = 4, 0.05
+"""Most entries of a shape in the table of modes, and least size of one relative to the largest."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,16 +42,49 @@ class Modes:
         shapes: increments of the position (k, nv), complex, largest entry 1.
         growth: largest real part [1/s] of all motions, not only of the first k: above zero the equilibrium
             is unstable.
+        names: (nv,) of the velocities, whose increments the shapes hold.
+
+    ``print(modes)`` is a table of frequencies, damping ratios ``-Re lambda / |lambda|``, decay rates and
+    the entries that move most.
     """
 
     values: np.ndarray
     shapes: np.ndarray
     growth: float
+    names: tuple[str, ...] = ()
 
     @property
     def frequencies(self) -> np.ndarray:
         """Frequencies [Hz], from the imaginary parts."""
         return self.values.imag / (2.0 * np.pi)
+
+    @property
+    def damping_ratios(self) -> np.ndarray:
+        """Shares of critical damping, one without vibration, negative where the motion grows."""
+        size = np.abs(self.values)
+        found: np.ndarray = -self.values.real / np.where(size > 0.0, size, 1.0)
+        return found
+
+    def __str__(self) -> str:
+        heads = ("mode", "frequency (Hz)", "damping ratio", "decay (1/s)", "moves")
+        rows: list[tuple[str, ...]] = [heads]
+        for k, value in enumerate(self.values):
+            size = np.abs(self.shapes[k])
+            order = [j for j in np.argsort(-size, kind="stable")[:MOVING] if size[j] > SHARE * size.max()]
+            moves = ", ".join(f"{self._name(j)} {self.shapes[k, j].real:+.2g}" for j in order)
+            numbers = self.frequencies[k], self.damping_ratios[k], -value.real
+            rows.append((str(k + 1), *(f"{x + 0.0:.5g}" for x in numbers), moves))
+        wide = [max(len(row[j]) for row in rows) for j in range(4)]
+        lines = ["  ".join([*map(str.rjust, row[:4], wide), row[4]]) for row in rows]
+        if self.growth > 0.0:
+            lines.append(f"unstable: a motion grows with {self.growth:.5g} 1/s")
+        return "\n".join(lines)
+
+    def _name(self, j: int) -> str:
+        return self.names[j] if self.names else f"v[{j}]"
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
 
 @compiled_for("system")
@@ -260,6 +298,6 @@ def modes(problem: Problem, count: int = 6) -> Modes:
     shapes = (free @ (back.T @ shapes[:, order])).T
     largest = np.take_along_axis(shapes, np.argmax(np.abs(shapes), axis=1)[:, None], axis=1)
     growth = float(np.max(values.real, initial=-np.inf))
-    return Modes(
-        values=values[order].astype(complex), shapes=(shapes / largest).astype(complex), growth=growth
-    )
+    names = tuple(x.split(" [")[0] for x in problem.system.labels.v)
+    shapes = (shapes / largest).astype(complex)
+    return Modes(values=values[order].astype(complex), shapes=shapes, growth=growth, names=names)

@@ -85,19 +85,22 @@ def overview(problem: Problem, traj: Trajectory, path: str | os.PathLike[str] | 
     return figure
 
 
-def named(traj: Trajectory, names: Sequence[str]) -> Figure:
-    """Figure of the quantities ``traj[name]`` over time, one panel for each unit.
+def named(traj: Trajectory, names: Sequence[str], x: str | None = None) -> Figure:
+    """Figure of the quantities ``traj[name]`` over time or another quantity, one panel for each unit.
 
     Args:
         traj: one run (not a batch).
         names: labels, observables, energies, and quantities of parts as for `nsjax.Trajectory.sensor`; a
             vector is drawn by its components, ``"pin.force"`` as ``"pin.force.x"``, ``"pin.force.y"``.
+        x: quantity of the horizontal axis, ``"crank.angle"`` for instance, or the position beside a
+            velocity in a phase portrait; None: time.
 
     Returns:
         The figure, as from `overview`.
 
     Raises:
-        InputError: if matplotlib is missing, for a batch, and for a quantity with more than one axis.
+        InputError: if matplotlib is missing, for a batch, and for a quantity with more than one axis, or
+            on the horizontal axis with more than one number.
         KeyError: for an unknown name.
 
     Example:
@@ -109,12 +112,20 @@ def named(traj: Trajectory, names: Sequence[str]) -> Figure:
     """
     style.require_matplotlib()
     check_one_run("plot", traj)
-    columns = [(name, traj.unit(whole), x) for whole in names for name, x in _components(traj, whole)]
+    columns = [(name, traj.unit(whole), y) for whole in names for name, y in _components(traj, whole)]
+    across = None
+    if x is not None:
+        along = np.asarray(traj[x])
+        if along.ndim != 1:
+            raise InputError(f"plot: x = {x!r} has {along.shape[1:]} numbers a row; name one number")
+        across = panels.Across(x, traj.unit(x), style.finite(along))
     chosen = []
     for unit in dict.fromkeys(of for _, of, _ in columns):
-        some = [(name, style.finite(x)) for name, of, x in columns if of == unit]
+        some = [(name, style.finite(y)) for name, of, y in columns if of == unit]
         chosen.append(
-            panels.curves(traj, [name for name, _ in some], unit, np.stack([x for _, x in some], axis=1))
+            panels.curves(
+                traj, [name for name, _ in some], unit, np.stack([y for _, y in some], axis=1), across
+            )
         )
     from matplotlib import rc_context
 

@@ -93,28 +93,50 @@ def quantities(
     return panels
 
 
-def curves(traj: Trajectory, names: Sequence[str], unit: str, values: np.ndarray) -> Panel:
-    """One panel with these curves (rows, n) of one unit."""
+@dataclasses.dataclass(frozen=True)
+class Across:
+    """What the horizontal axis of a panel shows in place of time: name, unit and values (rows,)."""
+
+    name: str
+    unit: str
+    values: np.ndarray
+
+
+def curves(
+    traj: Trajectory, names: Sequence[str], unit: str, values: np.ndarray, across: Across | None = None
+) -> Panel:
+    """One panel with these curves (rows, n) of one unit, over time or another quantity."""
     words = [name.split(".") for name in names]
     shared = [word for word in words[0] if all(word in others for others in words)]
     title = ", ".join(names)
     if len(title) > ABOVE and len(names) > 1:
         title = ".".join(shared) or f"{len(names)} quantities"
-    return Panel(
-        title, _quantity(traj, shared[-1] if shared else "", names, unit, values), legend=len(names) > 1
-    )
+    draw = _quantity(traj, shared[-1] if shared else "", names, unit, values, across)
+    if across is not None:
+        title = f"{title} over {across.name}"
+    return Panel(title, draw, over_time=across is None, legend=len(names) > 1)
 
 
 def _quantity(
-    traj: Trajectory, word: str, names: Sequence[str], unit: str, values: np.ndarray
-) -> Callable[[Axes], None]:
-    """Draws curves; the label beside them has their symbols, or, where these are long, the word for all."""
+    traj: Trajectory, word: str, names: Sequence[str], unit: str, values: np.ndarray,
+    across: Across | None = None,
+) -> Callable[[Axes], None]:  # fmt: skip
+    """Draws curves; the label beside them has their symbols, or, where these are long, the word for all. A
+    dot marks the start of curves that are not over time.
+    """
 
     def draw(axes: Axes) -> None:
         factor, printed = style.scale(values, unit)
         symbols = [style.math_label(name) for name in names]
         colors = [style.QUANTITIES[k % SHOWN] for k in range(len(names))]
-        _curves(axes, times(traj), values * factor, symbols, colors)
+        x = times(traj)
+        if across is not None:
+            wide, shown = style.scale(across.values, across.unit)
+            x = across.values * wide
+            axes.set_xlabel((style.math_label(across.name) + style.print_unit(shown)).strip())
+            for k, color in enumerate(colors):
+                axes.plot(x[:1], values[:1, k] * factor, "o", color=color, markersize=3.0)
+        _curves(axes, x, values * factor, symbols, colors)
         symbolic = len(names) <= 3 and len(", ".join(names)) <= BESIDE
         label = ", ".join(symbols) if symbolic else word if len(word) <= BESIDE else ""
         axes.set_ylabel((label + style.print_unit(printed)).strip())

@@ -8,7 +8,7 @@ import pytest
 
 from nsjax.analysis import equilibrium, modes, small_motions
 from nsjax.core import Problem, State, System
-from nsjax.multibody import assemble, beam, body, fixed, force, hinge, joint_spring, section
+from nsjax.multibody import assemble, beam, body, fixed, force, hinge, joint_spring, section, slide
 from nsjax.types import Array, record
 from tests.multibody.flexible.beam_cases import cantilever
 
@@ -252,3 +252,24 @@ def test_slow_modes_beside_stiff_ones(elements: int) -> None:
     bare = modes(blade, 1).frequencies[0]
     assert bare == pytest.approx(3.516 * np.sqrt(weak) / length**2 / (2.0 * np.pi), rel=4.0 / elements**2)
     assert 0.3 * bare < found[0] < 0.7 * bare
+
+
+def test_modes_are_a_table() -> None:
+    """A mass of 1 kg on 100 N/m and 2 N s/m: a tenth of critical damping."""
+    problem = assemble(
+        body("mass", mass=1.0), slide("rail", "ground", "mass"),
+        joint_spring("coil", "rail", stiffness=100.0, damping=2.0),
+    )  # fmt: skip
+    found = modes(problem)
+    assert found.damping_ratios.tolist() == pytest.approx([0.1])
+    lines = str(found).splitlines()
+    assert lines[0].split("  ")[0] == "mode"
+    assert lines[1].split() == [
+        "1",
+        f"{np.sqrt(99.0) / (2.0 * np.pi):.5g}",
+        "0.1",
+        "1",
+        "rail.speed",
+        "+1",
+    ]
+    assert found._repr_html_().startswith("<pre>")
