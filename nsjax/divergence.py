@@ -1,4 +1,4 @@
-"""Detects runs that have diverged, by their rows, after the run.
+"""Detects runs that have diverged, or passed a wall, by their rows, after the run.
 
 The rows of an eager run are examined if its speeds have grown by far. Where motion that is too fast for the
 step has far more energy than the loads can have put into it, `nsjax.status.DIVERGED` is set. Rows of runs
@@ -100,7 +100,7 @@ def _finite_rows(rows: dict[str, Any]) -> int:
     return len(finite) if finite.all() else int(np.argmin(finite))
 
 
-def _has_grown(rows: dict[str, Any], conditional: bool) -> bool:
+def _has_grown(rows: dict[str, Any], speeds: np.ndarray, conditional: bool) -> bool:
     """Whether a run that has moved (`RESTS`) has speeds that grew by the factor `OUTSTANDING` or `GROWN`,
     or that are not finite. Only then are its energies examined, which evaluates the functions of the model.
     """
@@ -110,7 +110,6 @@ def _has_grown(rows: dict[str, Any], conditional: bool) -> bool:
     far = np.max(np.abs(rows["q"] - rows["q"][0]), initial=0.0)
     if far <= RESTS * np.max(np.abs(rows["q"]), initial=0.0):
         return False
-    speeds = np.max(np.abs(rows["v"]), axis=1)
     usual = speeds[0] if speeds[0] > 0.0 else np.median(speeds)
     factor = OUTSTANDING if conditional or speeds[0] == 0.0 else GROWN
     return bool(np.max(speeds) > factor * usual)
@@ -153,34 +152,6 @@ def diverged_row(
     return int(some[np.argmax(far)]) if far.any() else None
 
 
-def with_divergence(call: Any, warned: bool, rows: dict[str, Any], run: RunState) -> RunState:
-    """The end of an eager run, with the status bit `nsjax.status.DIVERGED` if its rows show a divergence.
-
-    Args:
-        call: the run, a `nsjax.simulate.Call`.
-        warned: whether `warn_of_step` has warned before the run.
-        rows: ``t``, ``q``, ``v`` of all rows of the run.
-        run: the end of the run.
-    """
-    if not warned and not _has_grown(rows, is_conditional(call.scheme)):
-        return run
-    dt, implicit = float(run.next.dt), call.scheme.implicit_damping
-    row = diverged_row(call.program.system, call.params, rows, dt, implicit)
-    if row is None and not (warned and int(run.status) & NOT_FINITE):
-        return run
-    return _marked(call, rows, run, row, status.DIVERGED)
-
-
-def with_rise(call: Any, rows: dict[str, Any], run: RunState) -> RunState:
-    """The end of an eager run, with the status bit `nsjax.status.ENERGY_ROSE` if its energy rose at an
-    impact. Arguments of `with_divergence`.
-    """
-    row = rise_in_run(call.program.system, call.params, rows)
-    if row is None:
-        return run
-    return _marked(call, rows, run, row, status.ENERGY_ROSE, int(np.argmax(rows["impacts"][row])))
-
-
 def passed(rows: dict[str, Any], units: tuple[str, ...]) -> tuple[int, int] | None:
     """The first row and contact with a penetration above all coordinates and gaps of the start, the largest
     of which is at least `DEEP`: a step that lets a body go so deep does not see the wall. Or None.
@@ -204,11 +175,24 @@ def passed(rows: dict[str, Any], units: tuple[str, ...]) -> tuple[int, int] | No
     return (int(deep[0, 0]), int(deep[0, 1])) if len(deep) else None
 
 
-def with_passage(call: Any, rows: dict[str, Any], run: RunState) -> RunState:
-    """The end of an eager run, with the status bit `nsjax.status.WALL_PASSED` if a body passed a wall.
-    Arguments of `with_divergence`.
+def with_findings(call: Any, warned: bool, rows: dict[str, Any], run: RunState) -> RunState:
+    """The end of an eager run, with the status bits of `nsjax.status` that its rows show: ``DIVERGED``,
+    ``ENERGY_ROSE`` at an impact, ``WALL_PASSED`` within a step.
+
+    Args:
+        call: the run, a `nsjax.simulate.Call`.
+        warned: whether `warn_of_step` has warned before the run.
+        rows: all rows of the run.
+        run: the end of the run.
     """
-    system = call.program.system
+    system, scheme, speeds = call.program.system, call.scheme, np.max(np.abs(rows["v"]), axis=1)
+    if warned or _has_grown(rows, speeds, is_conditional(scheme)):
+        row = diverged_row(system, call.params, rows, float(run.next.dt), scheme.implicit_damping)
+        if row is not None or (warned and int(run.status) & NOT_FINITE):
+            run = _marked(call, rows, run, row, status.DIVERGED)
+    row = rise_in_run(system, call.params, rows, speeds)
+    if row is not None:
+        run = _marked(call, rows, run, row, status.ENERGY_ROSE, int(np.argmax(rows["impacts"][row])))
     looked = system.nc and not int(run.status)  # what failed before may lie anywhere
     found = passed(rows, gap_units(system)) if looked else None
     return run if found is None else _marked(call, rows, run, found[0], status.WALL_PASSED, found[1])

@@ -64,7 +64,7 @@ def first_rise(rows: Any, kinetic: Any, energy: Any) -> int | None:
     return None
 
 
-def rise_in_run(system: System, params: PyTree, rows: dict[str, Any]) -> int | None:
+def rise_in_run(system: System, params: PyTree, rows: dict[str, Any], speeds: np.ndarray) -> int | None:
     """The row of an eager run at whose impacts its energy has risen; None without one.
 
     Energies are evaluated only at impacts after which the largest speed is above that of all rows before:
@@ -73,11 +73,11 @@ def rise_in_run(system: System, params: PyTree, rows: dict[str, Any]) -> int | N
 
     Args:
         rows: ``t``, ``q``, ``v`` and ``impacts`` of all rows.
+        speeds: (rows,) largest entry of each velocity.
     """
     if system.potential is None or rows.get("impacts") is None or len(rows["t"]) < 4:
         return None
     hits = np.sum(np.asarray(rows["impacts"]), axis=1) > 0
-    speeds = np.max(np.abs(np.asarray(rows["v"])), axis=1)
     record = np.fmax.accumulate(speeds)
     two = np.fmax(speeds, np.append(speeds[1:], 0.0))
     there = hits[2:] & (two[2:] > (1.0 + 0.5 * SHARE) * record[1:-1])

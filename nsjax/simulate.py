@@ -24,7 +24,7 @@ from nsjax.core.progress import Progress, meter
 from nsjax.core.quantities import NOTES, ROWS, row_numbers
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State, System
-from nsjax.divergence import with_divergence, with_passage, with_rise
+from nsjax.divergence import with_findings
 from nsjax.loop import LoopProgram, RunState, begin_run, no_tally, prepare_run, run_steps, trajectory
 from nsjax.multibody.parts import Part
 from nsjax.row_values import rows_with_gaps
@@ -162,8 +162,7 @@ def simulate(
         else:
             warned = warn_of_step(system, call.params, call.state, call.scheme, call.dt)
             run, rows = _run_eager(call, progress)
-            run = with_divergence(call, warned, rows, run)
-            run = with_passage(call, rows, with_rise(call, rows, run))
+            run = with_findings(call, warned, rows, run)
     return trajectory(system, call.params, run, rows)
 
 

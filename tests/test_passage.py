@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,13 @@ def test_a_ball_that_falls_through_its_table_is_told(scheme) -> None:
         traj.raise_for_status()
     # 2 m/s at a twentieth of the fall: 0.2 m deep, an error of the step as any other
     nsjax.simulate(*ball, scheme, dt=0.02, steps=100).raise_for_status()
+
+
+def test_a_run_into_a_file_tells_it(tmp_path: pathlib.Path) -> None:
+    ball = models.bouncing_ball(height=1.0, radius=0.05)
+    traj = nsjax.run(ball, schemes.moreau(), tmp_path / "run.npz", dt=0.5, steps=6)
+    assert int(traj.status) == status.WALL_PASSED
+    assert int(nsjax.load(tmp_path / "run.npz").traj.status) == status.WALL_PASSED
 
 
 def test_depths_are_compared_with_the_start() -> None:

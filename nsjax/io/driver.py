@@ -19,7 +19,7 @@ from nsjax.core import InputError, Problem, Scheme
 from nsjax.core.arguments import check_is
 from nsjax.core.memory import check_rows
 from nsjax.core.quantities import ROWS
-from nsjax.divergence import with_divergence
+from nsjax.divergence import with_findings
 from nsjax.io.archive import load, read_unfinished, write_run
 from nsjax.io.files import PathLike, check_writable
 from nsjax.loop import RunState, trajectory
@@ -237,7 +237,7 @@ class _File:
     def finish(self, run: RunState, rows: dict[str, Any]) -> Trajectory:
         """Writes the whole run."""
         call, system = self.call, self.problem.system
-        run = with_divergence(call, self.warned, rows, run)
+        run = with_findings(call, self.warned, rows, run)
         traj = trajectory(system, call.params, run, rows)
         write_run(self.path, self.problem, traj, self.scheme, self.metadata)
         return traj
