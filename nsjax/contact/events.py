@@ -171,19 +171,21 @@ def _gaps_in_turn(data: tuple[SystemState, Array, Array]) -> GapsAround:
     at, open_before, limit = data
     reach = _reach(at)
 
-    def look(both: tuple[Array, Array]) -> tuple[Array, Array]:
-        k, gaps = both
+    def look(known: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        k, gaps, _ = known
         s = jnp.where(k == 1, -reach, reach)
         q = jnp.where(k == 0, at.q, at.system.retract(at.q, s * at.v))
         found = at.moved(t=jnp.where(k == 0, at.t, at.t + s), q=q).gap()
-        return k + 1, jnp.where(np.arange(3)[:, None] == k, found, gaps)
-
-    def going(both: tuple[Array, Array]) -> Array:
-        k, gaps = both
+        gaps = jnp.where(np.arange(3)[:, None] == k, found, gaps)
         new = touching(at.system, at.t, at.q, at.params, gaps[0], limit) & open_before
-        return (k == 0) | ((k < 3) & jnp.any(new))
+        return k + 1, gaps, jnp.any(new)
 
-    count, gaps = repeat(going, look, (jnp.asarray(0, int), jnp.zeros((3, at.system.nc))))
+    def going(known: tuple[Array, Array, Array]) -> Array:
+        k, _, new = known
+        return (k < 3) & new
+
+    start = jnp.asarray(0, int), jnp.zeros((3, at.system.nc)), jnp.asarray(True)
+    count, gaps, _ = repeat(going, look, start)
     return GapsAround(gap=gaps[0], curvature=jnp.where(count > 1, _second_difference(gaps, reach), 0.0))
 
 

@@ -332,9 +332,10 @@ def _iterate(
         size = jnp.max(jnp.abs(step[:measured]))
         return z + step, impulses, tangent, k + 1, now, size, iterations + more, residual, losses
 
+    least = settings.tolerance * settings.scale
+
     def unsolved(carry: Any) -> Array:
         _, _, _, k, last, now, _, _, _ = carry
-        least = settings.tolerance * settings.scale
         large = now * now > least * last
         if approximate:  # converges linearly: the first update says nothing about the second
             large = jnp.where(k == 1, now > least, large)
