@@ -33,6 +33,7 @@ from .side_by_side import Row, shown
 TITLES = {
     "sizes": "programs of robots over their mechanics",
     "operations": "slider-crank: operations of lowered programs",
+    "kept": "runs that tests keep: operations of lowered programs",
     "steps": "robots: a step beside mj_step",
     "crank": "slider-crank: a step over the numba loop",
     "first": "robots: first call of a fresh process, nothing kept",
@@ -52,7 +53,7 @@ TITLES = {
     "peers": "a chain of rods beside Exudyn and Siconos",
     "pairs": "every scheme on every model",
 }
-COUNTED = ("sizes", "operations")
+COUNTED = ("sizes", "operations", "kept")
 """Sections that count operations: a loaded machine changes nothing."""
 
 LANDED = ("hopper", "ant")
@@ -68,6 +69,7 @@ def sections(
     return {
         "sizes": partial(robots.sizes, some, quick),
         "operations": partial(crank.operations, quick),
+        "kept": partial(breadth.counted, quick),
         "steps": partial(robots.steps, [x for x in some if x in robots.OVER_MUJOCO or names], quick),
         "crank": partial(crank.steps, quick),
         "first": partial(robots.first_calls, [x for x in some if x in robots.FIRST_CALL or names], quick),
