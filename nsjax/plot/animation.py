@@ -12,6 +12,7 @@ import numpy as np
 from nsjax import io
 from nsjax.core import InputError, Problem
 from nsjax.core.arguments import file_path
+from nsjax.core.progress import Progress
 from nsjax.figures import require_matplotlib
 from nsjax.motion import FRAMES, Motion, motion, moved
 from nsjax.plot import film, scenes
@@ -69,18 +70,23 @@ class Animation:
         page = html.escape(self.to_html(), quote=True)
         return f'<iframe srcdoc="{page}" width="100%" height="{INLINE}" style="border:0"></iframe>'
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, progress: Progress = False) -> None:
         """Writes the page to ``*.html``, or a film to ``*.gif`` or ``*.mp4``, whole or not at all.
 
-        Films have the same frames, drawn by matplotlib in some 0.2 s each; MP4 needs ffmpeg. Limits: in
-        space faces are sorted by the depth of their centres, so that large faces may hide nearer parts.
+        Films have the same frames, drawn by matplotlib; MP4 needs ffmpeg. Limits: in space faces are sorted
+        by the depth of their centres, so that large faces may hide nearer parts.
+
+        Args:
+            path: of the file.
+            progress: of a film: True shows a bar (extra ``progress``), a function is called with the frames
+                done and all frames.
 
         Raises:
             InputError: for another suffix, a path that cannot be written, and without the needed library.
         """
         check_animation(path)
         if file_path(path).suffix.lower() in film.WRITERS:
-            film.write(self.figure, path, PACE)
+            film.write(self.figure, path, PACE, progress)
             return
         with io.replacing(path) as file:
             file.write(self.to_html().encode())

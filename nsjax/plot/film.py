@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import html
 import io as stream
+import itertools
 import os
 import pathlib
+import subprocess
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from nsjax import io
 from nsjax.core import InputError
+from nsjax.core.progress import Progress, meter
 from nsjax.figures import require_matplotlib
 from nsjax.plot.style import RC
 
@@ -20,7 +24,10 @@ WRITERS = {".gif": "pillow", ".mp4": "ffmpeg"}
 """Matplotlib's writer of films for each suffix; pillow is installed with matplotlib."""
 
 PIXELS, DPI = 640, 80
-"""Width of a film [px], and dots per inch: 240 frames, written at the end, take 200 MB of memory."""
+"""Width of a film [px], and dots per inch."""
+
+COLOURS = 128
+"""Colours of a frame of a GIF, which holds all frames until it is written: 70 MB for 240."""
 
 AMBIENT = 0.55
 """Brightness of a face parallel to the light, relative to its full colour."""
@@ -57,35 +64,67 @@ def require_writer(path: str | os.PathLike[str]) -> None:
         raise InputError(f"{path}: such a film needs {name}, which is not found; {remedy}")
 
 
-def write(figure: dict[str, Any], path: str | os.PathLike[str], pace: int) -> None:
+def write(
+    figure: dict[str, Any], path: str | os.PathLike[str], pace: int, progress: Progress = False
+) -> None:
     """Writes a film, whole or not at all.
 
     Args:
         figure: ``data``, ``layout`` and ``frames`` in plotly's form.
         path: path of the film, ``*.gif`` or ``*.mp4``.
         pace: duration of a frame [ms].
+        progress: True: a bar; a function: called with the frames done and all frames.
 
     Raises:
         InputError: for a path that cannot be written; as `require_writer`.
     """
     require_writer(path)
     import matplotlib
-    from matplotlib.animation import writers
 
-    suffix = pathlib.Path(path).suffix.lower()
+    suffix, count = pathlib.Path(path).suffix.lower(), len(figure["frames"])
     with (
         io.replacing(path) as file,
         tempfile.TemporaryDirectory() as folder,
         matplotlib.rc_context(RC),
+        meter(progress, count, "frame") as tell,
     ):
         whole = pathlib.Path(folder) / f"film{suffix}"
-        writer = writers[WRITERS[suffix]](fps=round(1e3 / pace))
         scene = FilmAxes(figure)
-        with writer.saving(scene.figure, str(whole), DPI):
-            for row in range(len(figure["frames"])):
-                scene.show(row)
-                writer.grab_frame()
+
+        def frames() -> Iterator[np.ndarray]:
+            for row in range(count):
+                yield scene.pixels(row)
+                tell(row + 1)
+
+        (_gif if suffix == ".gif" else _mp4)(frames(), whole, pace)
         file.write(whole.read_bytes())
+
+
+def _gif(frames: Iterator[np.ndarray], path: pathlib.Path, pace: int) -> None:
+    from PIL import Image
+
+    drawn = [
+        Image.fromarray(x).convert("P", palette=Image.Palette.ADAPTIVE, colors=COLOURS) for x in frames
+    ]
+    drawn[0].save(path, save_all=True, append_images=drawn[1:], duration=pace, loop=0)
+
+
+def _mp4(frames: Iterator[np.ndarray], path: pathlib.Path, pace: int) -> None:
+    import matplotlib
+
+    first = next(frames)
+    size = f"{first.shape[1]}x{first.shape[0]}"
+    words = (
+        f"-loglevel error -f rawvideo -pix_fmt rgb24 -s {size} -r {1e3 / pace:g} -i - -an -vcodec h264 "
+        "-pix_fmt yuv420p"
+    )
+    program = matplotlib.rcParams["animation.ffmpeg_path"]
+    with subprocess.Popen([program, *words.split(), str(path)], stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        for x in itertools.chain([first], frames):
+            process.stdin.write(x.tobytes())
+    if process.returncode:  # its own words stand above
+        raise subprocess.CalledProcessError(process.returncode, program)
 
 
 def png(figure: dict[str, Any]) -> bytes:
@@ -111,12 +150,14 @@ class FilmAxes:
     """
 
     def __init__(self, picture: dict[str, Any]) -> None:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
         self.picture, layout = picture, picture["layout"]
         self.solid = "scene" in layout
         high = 2 * round(0.5 * 0.75 * PIXELS * (1.0 if self.solid else layout["height"] / 640.0))
         self.figure: Any = Figure(figsize=(PIXELS / DPI, high / DPI), dpi=DPI)
+        self.canvas = FigureCanvasAgg(self.figure)
         self.axes: Any = self._space(layout["scene"]) if self.solid else self._plane(layout)
         title, _, rest = layout["title"]["text"].partition("<br><sup>")
         words = html.unescape(rest.removesuffix("</sup>"))
@@ -124,6 +165,7 @@ class FilmAxes:
         self.figure.text(0.02, 0.985 - 17.0 / high, words, fontsize=7.0, va="top", color="#444444")
         self.clock = self.figure.text(0.98, 0.02, "", ha="right", fontsize=9.0, family="monospace")
         self.drawn: list[Any] = []
+        self.behind: Any = None
         self._bars()
 
     def _plane(self, layout: dict[str, Any]) -> Any:
@@ -156,6 +198,21 @@ class FilmAxes:
                 shown = ScalarMappable(_norm(trace), cmap="viridis")
                 label = trace["colorbar"]["title"]["text"]
                 self.figure.colorbar(shown, ax=self.axes, shrink=0.6, pad=0.08, label=label)
+
+    def pixels(self, row: int) -> np.ndarray:
+        """Colours (high, wide, 3) of a frame. Axes and titles are drawn once, what moves over a copy."""
+        if self.behind is None:
+            self.canvas.draw()
+            self.behind = self.canvas.copy_from_bbox(self.figure.bbox)
+        self.canvas.restore_region(self.behind)
+        self.show(row)
+        for artist in sorted(self.drawn, key=lambda x: x.get_zorder()):
+            if hasattr(artist, "do_3d_projection"):
+                artist.do_3d_projection()
+            self.axes.draw_artist(artist)
+        self.figure.draw_artist(self.clock)
+        found: np.ndarray = np.array(self.canvas.buffer_rgba())[..., :3]
+        return found
 
     def show(self, row: int) -> None:
         """Draws a frame in place of the previous frame."""

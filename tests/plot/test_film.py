@@ -64,6 +64,26 @@ def test_a_film_of_space_moves(tmp_path: pathlib.Path) -> None:
     assert count(last, -90) > 1.1 * dark  # 1.2 times as tall, seen from 20 degrees above
 
 
+@pytest.mark.parametrize("spatial", [False, True])
+def test_frames_over_a_copy_of_the_axes_are_those_drawn_at_once(spatial: bool) -> None:
+    from nsjax.plot.film import FilmAxes
+
+    problem = models.flexible_cube(elements=1) if spatial else models.slider_crank()
+    figure = nsjax.animate(problem, coasting(problem, rows=3, step=2e-3, push=2e-3)).figure
+    film, whole = FilmAxes(figure), FilmAxes(figure)
+    film.pixels(0)
+    whole.show(2)
+    whole.canvas.draw()
+    np.testing.assert_array_equal(film.pixels(2), np.asarray(whole.canvas.buffer_rgba())[..., :3])
+
+
+def test_films_tell_their_progress(tmp_path: pathlib.Path) -> None:
+    ball, said = models.bouncing_ball(), []
+    animation = nsjax.animate(ball, coasting(ball, rows=3))
+    animation.save(tmp_path / "run.gif", progress=lambda *x: said.append(x))
+    assert said == [(1, 3), (2, 3), (3, 3)]
+
+
 def test_where_nothing_writes_films_a_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib.animation import writers
 
