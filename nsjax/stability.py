@@ -165,12 +165,17 @@ def _by_power(
     weigh, solve = model.inertia()
     free = jax.vmap(model.free(solve))
     number = jnp.arange(system.nv)
+    change_of = model.force_change
+    if system.structure.dense and system.nv <= 2 * ITERATIONS:
+        # the force along all directions once, in place of two directions in each iteration
+        matrices = model.force_change(jnp.eye(system.nv))
+        change_of = lambda x: x @ matrices  # noqa: E731
 
     def better(_: Any, both: tuple[Array, Array]) -> tuple[Array, Array]:
         x, _ = both
         size = jnp.sqrt(jnp.sum(x * jax.vmap(weigh)(x), axis=1))
         x = x / jnp.where(size > 0.0, size, 1.0)[:, None]
-        change = model.force_change(x)
+        change = change_of(x)
         y = free(jnp.stack([change[0, 0], change[1, 1]]))
         return jnp.where(jnp.any(y != 0.0, axis=1, keepdims=True), y, x), jnp.sum(x * change, axis=2)
 
