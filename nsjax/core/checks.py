@@ -35,9 +35,13 @@ def is_traced(tree: PyTree) -> bool:
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
 
 
+_constant = jax.jit(lambda: jnp.zeros(()))
+"""A constant, from a program because that takes a tenth of the time of an operation."""
+
+
 def being_compiled() -> bool:
     """Whether a program is being traced for `jax.jit`, so that even constants have no values."""
-    return is_traced(jnp.zeros(()))
+    return is_traced(_constant())
 
 
 def without_values(tree: PyTree) -> bool:
@@ -236,7 +240,7 @@ def check_values(
 
     A singular mass passes if the ``scheme`` takes it.
     """
-    check_signs(params)
+    _check_own_signs(system, params)
     found = {name: np.asarray(value) for name, value in probed(system, params, state).items()}
     check_numbers(system, found, scheme)
     try:
@@ -244,6 +248,12 @@ def check_values(
     except InputError:
         beyond = overshoot(system, params, state, dt)
         check_start(system, found | {name: np.asarray(value) for name, value in beyond.items()})
+
+
+@latest
+def _check_own_signs(system: System, params: PyTree) -> None:
+    """`check_signs`, not repeated for another start."""
+    check_signs(params)
 
 
 def check_found(system: System, found: dict[str, np.ndarray], scheme: Scheme | None = None) -> None:

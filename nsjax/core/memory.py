@@ -17,6 +17,10 @@ _GROUP = pathlib.Path("/sys/fs/cgroup/memory.max")
 """File in which Linux states the memory limit of a container."""
 
 
+LITTLE = 2.0**24
+"""Size [bytes] that every machine has left: it is not asked, which takes longer than a short run."""
+
+
 def tree_bytes(tree: PyTree) -> int:
     """Bytes of all arrays of ``tree``, or of its shapes; the lanes of a batch count once."""
     leaves = jax.tree.leaves(tree)
@@ -54,6 +58,8 @@ def refuse_more(what: str, needed: float, remedy: str, *, limit: float | None = 
             ...
         nsjax.core.errors.InputError: events = 5 would take 3 GiB, of 1 GiB of memory; ask for fewer
     """
+    if limit is None and needed <= LITTLE:
+        return
     limit = machine_bytes() if limit is None else limit
     if needed > limit:
         raise InputError(
@@ -103,12 +109,12 @@ def check_rows(
     Warns:
         UserWarning: for rows that may not fit with the bytes that reverse mode stores.
     """
-    limit = machine_bytes() if limit is None else limit
     whose = f" in each of {lanes} lanes" if lanes > 1 else ""
     what = f"simulate: {rows} rows of {row_bytes} bytes{whose}"
     if not traced:
         refuse_more(f"{what}, while they are joined,", 2.0 * rows * row_bytes, FEW_ROWS, limit=limit)
         return
+    limit = machine_bytes() if limit is None else limit
     refuse_more(f"{what}: their times alone", 8.0 * rows * lanes, "raise every", limit=limit)
     needed = lanes * (2.0 * rows * row_bytes + kept)
     if needed > limit:

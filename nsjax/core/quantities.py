@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.core.system import System
+from nsjax.startup.owned import kept
 from nsjax.types import Array, record
 
 FOLDS: dict[str, tuple[float, Callable[[Any, Any], Array]]] = {
@@ -141,6 +142,7 @@ def accumulated(so_far: Mapping[str, Array], new: RowQuantities) -> dict[str, Ar
     return {k: old if x is None else FOLDS[QUANTITIES[k].fold][1](old, x) for k, (old, x) in found.items()}
 
 
+@kept
 def row_numbers(system: System, keep: Iterable[str] = ROWS) -> int:
     """Count of the numbers in a row that holds the quantities ``keep``."""
     shapes = (QUANTITIES[name].shape(system) for name in keep)

@@ -114,9 +114,9 @@ HELD = 4
 
 
 def latest(function: Callable[P, T]) -> Callable[P, T]:
-    """A pure function of a system, its first argument, and of trees of numbers, whose latest results are
-    held: a call with numbers that are equal bit for bit, also of new arrays, finds its result. Errors are
-    not held.
+    """A pure function of a system, or of a record that has one, and of trees of numbers, whose latest
+    results are held: a call with numbers that are equal bit for bit, also of new arrays, finds its result.
+    Errors are not held.
 
     Example:
         >>> import dataclasses
@@ -142,7 +142,7 @@ def latest(function: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> T:
         held = owned(arguments[0]).setdefault((latest, function), {})
-        key = by_value((arguments[1:], named))
+        key = arguments[0], by_value((arguments[1:], named))
         made: Any = held.get(key, _NONE)
         if made is _NONE:
             made = function(*arguments, **named)
