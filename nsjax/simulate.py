@@ -290,10 +290,10 @@ def _advance(
     """One compiled call for some rows: entry ``k`` of ``counts`` is the number of steps of row ``k``, -1
     for a row that is not asked.
     """
-    return kept_call(_rows, program, scheme, params, run, dt, counts)
+    return kept_call(rows_of, program, scheme, params, run, dt, counts)
 
 
-def _rows(
+def rows_of(
     program: LoopProgram, scheme: Scheme, params: PyTree, run: RunState, dt: Array, counts: Array
 ) -> tuple[RunState, dict[str, Array | None]]:
     """State of the run and rows of `_advance`."""

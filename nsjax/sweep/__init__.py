@@ -8,13 +8,14 @@ if TYPE_CHECKING:
     from nsjax.sweep import reductions
     from nsjax.sweep.accuracy import Accuracy, AccuracyCheck, check_accuracy
     from nsjax.sweep.lyapunov import sweep_lyapunov
+    from nsjax.sweep.mechanisms import SideBySide, side_by_side
     from nsjax.sweep.result import SweepResult
     from nsjax.sweep.run import sweep
     from nsjax.sweep.work_precision import WorkPrecision, sweep_time_step
 
 __all__ = [
-    "Accuracy", "AccuracyCheck", "SweepResult", "WorkPrecision", "check_accuracy", "reductions", "sweep",
-    "sweep_lyapunov", "sweep_time_step",
+    "Accuracy", "AccuracyCheck", "SideBySide", "SweepResult", "WorkPrecision", "check_accuracy",
+    "reductions", "side_by_side", "sweep", "sweep_lyapunov", "sweep_time_step",
 ]  # fmt: skip
 
 lazily(__name__)

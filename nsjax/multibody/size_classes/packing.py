@@ -91,7 +91,7 @@ def _matrix(x: Any) -> Any:
     return x if np.ndim(x) == 2 else x * np.eye(3)
 
 
-def _mask(places: Sequence[int], size: int) -> np.ndarray:
+def _mask(places: Any, size: int) -> np.ndarray:
     """One row for each place, with a one there; a row of zeros for a place below zero."""
     return (np.arange(size) == np.asarray(places, int).reshape(-1, 1)).astype(float)
 
@@ -161,14 +161,15 @@ class Packing:
         """Pairs of shapes by group."""
         named, found = self.made.presence.named, dict[Group, list[Pair]]()
         for piece, numbers in zip(named.pieces, named.numbers, strict=True):
-            many = isinstance(piece, Batch)
-            part = piece.part if many else piece
-            names, ends = (piece.names, piece.bodies) if many else ((piece.name,), (piece.bodies,))
+            if isinstance(piece, Batch):
+                part, names, ends = piece.part, piece.names, piece.bodies
+            else:
+                part, names, ends = piece, (piece.name,), ((piece.bodies[0], piece.bodies[1]),)
             for name, bodies, places in zip(names, ends, numbers.reshape(len(names), -1), strict=True):
                 own = self.params[name]
                 bare = dataclasses.replace(part, numbers=own.friction)
                 group = _group(bare, (own.first, own.second), len(places))
-                pair = Pair(name, tuple(bodies), tuple(int(k) for k in places))
+                pair = Pair(name, bodies, tuple(int(k) for k in places))
                 found.setdefault(group, []).append(pair)
         return found
 
@@ -315,7 +316,9 @@ class Packing:
             return None
         spare = of.limits - len(limits)
         sides = np.array([1.0 if which == "lower" else -1.0 for _, which in limits])
-        of_q, of_v = (_wide(sides[:, None] * x, of.limits) for x in self._places([x for x, _ in limits], of))
+        of_q, of_v = (
+            _wide(sides[:, None] * x, of.limits) for x in self._places([x for x, _ in limits], of)
+        )
         bounds = [s * getattr(self.params[x], which) for s, (x, which) in zip(sides, limits, strict=True)]
         return LimitArrays(of_q=of_q, of_v=of_v, bound=_stack([*bounds, *[-1.0] * spare]))
 
@@ -342,11 +345,11 @@ def packed(made: Any, params: PyTree) -> Packing:
         InputError: for a system that is no mechanism of parts, and features that arrays do not describe.
     """
     if not hasattr(made, "presence"):
-        raise InputError("shared: the problem is no mechanism of parts; give what assemble returns")
+        raise InputError("side_by_side: the problem is no mechanism of parts; give what assemble returns")
     lack = missing(made)
     if lack:
         raise InputError(
-            f"shared: the mechanism has {lack}, which programs of size classes do not know; give the "
+            f"side_by_side: the mechanism has {lack}, which programs of size classes do not know; give the "
             "problem to simulate itself"
         )
     return Packing(made, params)

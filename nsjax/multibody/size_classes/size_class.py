@@ -20,9 +20,16 @@ from nsjax.multibody.coordinates.frames import Frame, Scene
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.parts import Part
 from nsjax.multibody.size_classes import tree_arrays as trees
-from nsjax.multibody.size_classes.tree_arrays import product, times
-from nsjax.multibody.size_classes.tree_arrays import Joints, Layout, Poses, Screws, TreeArrays
-from nsjax.types import Array, PyTree, record
+from nsjax.multibody.size_classes.tree_arrays import (
+    Joints,
+    Layout,
+    Poses,
+    Screws,
+    TreeArrays,
+    product,
+    times,
+)
+from nsjax.types import Array, record
 
 JOINT = Part("hinge", "joint", ("first", "second"))
 """Stands for the joint of a load, whose coordinate is given as a number."""
@@ -174,10 +181,10 @@ class SizeClass:
         """
         one, two = self.layout, other.layout
         if one.quaternions != two.quaternions:
+            here, there = ([q for q, _ in x.quaternions] for x in (one, two))
             raise InputError(
-                f"shared: one mechanism has quaternions from coordinates {[q for q, _ in one.quaternions]} "
-                f"on, another from {[q for q, _ in two.quaternions]}; free bodies and ball joints must "
-                "come first and be as many in all"
+                f"side_by_side: quaternions begin at the coordinates {here} of one mechanism and {there} "
+                "of another; free bodies and ball joints must be as many in all, and come first"
             )
         larger = {
             x: max(getattr(self, x), getattr(other, x))
@@ -185,7 +192,9 @@ class SizeClass:
         }
         layout = Layout(max(one.nq, two.nq), max(one.nv, two.nv), one.quaternions)
         efforts, pairs = (
-            tuple((x, max(dict(a).get(x, 0), dict(b).get(x, 0))) for x in dict.fromkeys([*dict(a), *dict(b)]))
+            tuple(
+                (x, max(dict(a).get(x, 0), dict(b).get(x, 0))) for x in dict.fromkeys([*dict(a), *dict(b)])
+            )
             for a, b in ((self.efforts, other.efforts), (self.pairs, other.pairs))
         )
         return SizeClass(layout=layout, efforts=efforts, pairs=pairs, **larger).ordered()

@@ -1,9 +1,9 @@
 """Kinematics and dynamics of a spatial tree of rigid bodies whose topology is data.
 
 Parents, kinds of joints, axes and the places of coordinates are arrays, so that one program serves all
-trees with as many bodies, coordinates and velocities. Selections are masks of zeros and ones: a product with
-one is a gather whose derivative is a product, too, not a scatter. Poses follow from the joints by doubling:
-after ``k`` rounds the pose of a body is that in its ``2^k``-th ancestor.
+trees with as many bodies, coordinates and velocities. Selections are masks of zeros and ones: a product
+with one is a gather whose derivative is a product, too, not a scatter. Poses follow from the joints by
+doubling: after ``k`` rounds the pose of a body is that in its ``2^k``-th ancestor.
 
 Body 0 is the ground. Equations as in `nsjax.multibody.coordinates.spatial`: a velocity moves the bodies
 that hang on its joint with a screw ``S = (spin, velocity of the body-fixed point at the origin)``.

@@ -1,0 +1,132 @@
+"""Different mechanisms side by side in one program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import multibody as mb
+from nsjax import schemes
+from nsjax.core import InputError, Problem
+from nsjax.sweep.mechanisms import _run_lanes
+
+
+def chain(links: int, turned: bool = False, **law: Any) -> Problem:
+    """A chain whose last link has a ball that strikes the floor, with limits and dry friction."""
+    bodies = [mb.body(f"link{k}", mass=1.0 + 0.1 * k, inertia=(0.01, 0.012, 0.013), com=(0.05, 0.0, -0.2))
+              for k in range(links)]  # fmt: skip
+    above = ["ground", *(x.name for x in bodies)]
+    joints = [
+        mb.hinge(
+            f"pin{k}", above[k], x.name, at=(0.0, 0.0, -0.4 if k else 0.0),
+            axis=(1, 0, 0) if k % 3 == 1 or (turned and k == 2) else (0, 1, 0),
+            limits=(-1.5, 1.5) if k % 2 else None, friction=0.01 if k == 1 else None,
+        )
+        for k, x in enumerate(bodies)
+    ]  # fmt: skip
+    dampers = [mb.joint_spring(f"damper{k}", f"pin{k}", damping=0.01) for k in range(links)]
+    ball = mb.sphere(f"link{links - 1}", 0.05, at=(0.0, 0.0, -0.4))
+    floor = mb.contact("tip", ball, mb.plane(at=(0.0, 0.0, -0.35 * links)), **({"friction": 0.3} | law))
+    return mb.assemble(*bodies, *joints, *dampers, floor, gravity=9.81, start={"pin0": (1.2, 0.5)})
+
+
+def same(problem: Problem, run: Any, scheme: Any, **times: Any) -> None:
+    """A lane is the run of the mechanism alone, and has its names."""
+    alone = nsjax.simulate(*problem, scheme, **times)
+    assert not int(run.status)
+    assert alone.impacts.sum() > 0
+    np.testing.assert_allclose(run.q, alone.q, atol=1e-12)
+    np.testing.assert_allclose(run.v, alone.v, atol=1e-11)
+    np.testing.assert_array_equal(run.impacts, alone.impacts)
+    np.testing.assert_allclose(run["pin0.angle"], alone["pin0.angle"], atol=1e-12)
+    np.testing.assert_allclose(run.gap, alone.gap, atol=1e-12)
+    assert list(run.columns) == list(alone.columns)
+    assert f"{run}".splitlines()[0] == f"{alone}".splitlines()[0]
+
+
+def test_chains_of_different_lengths_in_one_batch_and_other_mechanisms_without_compiling() -> None:
+    times = {"dt": 1e-3, "steps": 500}
+    both = nsjax.side_by_side(chain(1), chain(3))
+    runs = both.simulate(schemes.moreau(), **times)
+    assert [x.q.shape for x in runs] == [(501, 1), (501, 3)]
+    same(chain(3), runs[1], schemes.moreau(), **times)
+    programs = _run_lanes._cache_size()
+    others = nsjax.side_by_side(chain(2, restitution=0.4), chain(3, turned=True))
+    assert others.size_class == both.size_class
+    again = others.simulate(schemes.moreau(), **times)
+    assert _run_lanes._cache_size() == programs
+    same(chain(3, turned=True), again[1], schemes.moreau(), **times)
+
+
+@pytest.mark.parametrize(
+    "name", ["half_explicit", "generalized_alpha", "bathe", "ggl_decoupled", "moreau_theta"]
+)
+def test_lanes_are_runs_alone_with_other_schemes(name: str) -> None:
+    scheme, problems = getattr(schemes, name)(), [chain(2), chain(4)]
+    for problem, run in zip(
+        problems, nsjax.side_by_side(*problems).simulate(scheme, dt=1e-3, steps=300), strict=True
+    ):
+        same(problem, run, scheme, dt=1e-3, steps=300)
+
+
+def test_derivatives_are_those_of_the_mechanism() -> None:
+    problem, scheme = chain(2), schemes.moreau()
+    one = nsjax.side_by_side(problem, chain(3))
+
+    def alone(mass: Any) -> Any:
+        given = problem.replace({"link1.mass": mass})
+        return nsjax.simulate(*given, scheme, dt=1e-3, steps=500, every=500).q[-1, 0]
+
+    def beside(mass: Any) -> Any:
+        given = nsjax.side_by_side(problem.replace({"link1.mass": mass}), chain(3)).problem()
+        return nsjax.simulate(*given, scheme, dt=1e-3, steps=500, every=500).q[-1, 0]
+
+    wanted = jax.jvp(alone, (1.1,), (1.0,))[1]
+    np.testing.assert_allclose(jax.jvp(beside, (1.1,), (1.0,))[1], wanted, rtol=1e-9)
+    np.testing.assert_allclose(jax.grad(beside)(1.1), wanted, rtol=1e-9)
+    assert len(one) == 2
+
+
+def rod(name: str) -> Any:
+    return mb.body(name, mass=1.0, inertia=(1.0, 1.0, 1.0))
+
+
+TURNS = mb.hinge("j", "ground", "a", axis=(1, 0, 0))
+REFUSED: dict[str, Any] = {
+    "the plane": lambda: [mb.body("a", mass=1.0), mb.slide("s", "ground", "a")],
+    r"joints of this kind \('j'\)": lambda: [
+        rod("a"), mb.screw("j", "ground", "a", axis=(1, 0, 0), pitch=0.1),
+    ],
+    r"prescribed motions \('k'\)": lambda: [
+        rod("a"), TURNS, rod("b"), mb.hinge("k", "a", "b", axis=(1, 0, 0), motion=lambda t: t),
+    ],
+    r"loads that do not act in a hinge or slide \('f'\)": lambda: [
+        rod("a"), TURNS, mb.force("f", "a", (1.0, 0.0, 0.0)),
+    ],
+    r"shapes whose features are searched for \('c'\)": lambda: [
+        rod("a"), TURNS,
+        mb.contact("c", mb.box("a", 0.1, 0.1, 0.1), mb.box("ground", 1.0, 1.0, 0.1, at=(0.0, 0.0, -5.0))),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_features_that_arrays_do_not_describe_are_refused(words: str) -> None:
+    problem = mb.assemble(*REFUSED[words](), gravity=9.81)
+    with pytest.raises(InputError, match=f"the mechanism has {words}, which programs of size"):
+        nsjax.side_by_side(problem)
+
+
+def test_problems_that_are_no_mechanisms_or_do_not_fit_are_refused() -> None:
+    with pytest.raises(InputError, match="side_by_side: no problem; give results of assemble"):
+        nsjax.side_by_side()
+    with pytest.raises(InputError, match="the problem is no mechanism of parts; give what"):
+        nsjax.side_by_side(nsjax.models.bouncing_ball())
+    free = mb.assemble(mb.body("a", mass=1.0, inertia=(1.0, 1.0, 1.0)), gravity=(0.0, 0.0, -9.81))
+    words = r"quaternions begin at the coordinates \[\] of one mechanism and \[3\] of another; free bodies"
+    with pytest.raises(InputError, match=words):
+        nsjax.side_by_side(chain(1), free)
