@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from nsjax.stepper import Stepper, stepper
     from nsjax.sweep import (
         AccuracyCheck,
+        SideBySide,
         SweepResult,
         WorkPrecision,
         check_accuracy,
@@ -74,6 +75,7 @@ __all__ = [
     "Recording",
     "RunError",
     "Scheme",
+    "SideBySide",
     "State",
     "Stepper",
     "Stopped",

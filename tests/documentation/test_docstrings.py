@@ -31,6 +31,7 @@ ELSEWHERE = {
     "nsjax.multibody.coordinates.frames.Scene": "nsjax.multibody.force",
     "nsjax.AccuracyCheck": "nsjax.check_accuracy",
     "nsjax.SweepResult": "nsjax.sweep",
+    "nsjax.SideBySide": "nsjax.side_by_side",
     "nsjax.WorkPrecision": "nsjax.sweep_time_step",
     "nsjax.Estimate": "nsjax.identify",
     "nsjax.plot.Animation": "nsjax.animate",

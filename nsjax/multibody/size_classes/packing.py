@@ -20,9 +20,9 @@ from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.numbers import LAW
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.size_classes.size_class import (
+    AlikeParts,
     DragArrays,
     EffortArrays,
-    Group,
     LimitArrays,
     MechanismArrays,
     PairArrays,
@@ -103,20 +103,20 @@ def _wide(x: Any, *shape: int) -> Any:
     return (jnp if is_traced(x) else np).pad(x, pads)
 
 
-def _group(part: Part, given: Any, rows: int = 1) -> Group:
+def _group(part: Part, given: Any, rows: int = 1) -> AlikeParts:
     """The group of a load or contact with these numbers."""
     leaves, structure = jax.tree.flatten(given)
     kept = tuple((k, x) for k, x in part.options if k in KEPT)
     bodies = ("first", "second") if part.kind == "contact" else ()
     smooth = part.kind == "contact" and part.numbers is None
-    return Group(
+    return AlikeParts(
         part=Part(part.kind, "group", bodies, None, kept), rows=rows, smooth=smooth, structure=structure,
         shapes=tuple(np.shape(x) for x in leaves),
     )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
-class Pair:
+class ShapePair:
     """A pair of shapes: its contact's name, its bodies, and the numbers of its contacts among all."""
 
     name: str
@@ -148,18 +148,18 @@ class Packing:
         return sorted((x for x in self.links if x.turn_at is not None), key=lambda x: x.q)
 
     @functools.cached_property
-    def efforts(self) -> dict[Group, list[Part]]:
+    def efforts(self) -> dict[AlikeParts, list[Part]]:
         """Loads by group."""
-        found: dict[Group, list[Part]] = {}
+        found: dict[AlikeParts, list[Part]] = {}
         for part in self.made.own.loads:
             if load_kind(part).effort is not None:
                 found.setdefault(_group(part, self.params[part.name]), []).append(part)
         return found
 
     @functools.cached_property
-    def pairs(self) -> dict[Group, list[Pair]]:
+    def pairs(self) -> dict[AlikeParts, list[ShapePair]]:
         """Pairs of shapes by group."""
-        named, found = self.made.presence.named, dict[Group, list[Pair]]()
+        named, found = self.made.presence.named, dict[AlikeParts, list[ShapePair]]()
         for piece, numbers in zip(named.pieces, named.numbers, strict=True):
             if isinstance(piece, Batch):
                 part, names, ends = piece.part, piece.names, piece.bodies
@@ -169,7 +169,7 @@ class Packing:
                 own = self.params[name]
                 bare = dataclasses.replace(part, numbers=own.friction)
                 group = _group(bare, (own.first, own.second), len(places))
-                pair = Pair(name, bodies, tuple(int(k) for k in places))
+                pair = ShapePair(name, bodies, tuple(int(k) for k in places))
                 found.setdefault(group, []).append(pair)
         return found
 
@@ -271,13 +271,13 @@ class Packing:
         links = [self.made.own.links[x] for x in joints]
         return _mask([x.q for x in links], of.layout.nq), _mask([x.v for x in links], of.layout.nv)
 
-    def _efforts(self, of: SizeClass, group: Group, count: int) -> EffortArrays:
+    def _efforts(self, of: SizeClass, group: AlikeParts, count: int) -> EffortArrays:
         parts = self.efforts.get(group, [])
         of_q, of_v = self._places([x.option("joint") for x in parts], of)
         numbers = group.side_by_side([self.params[x.name] for x in parts], count, _stack, 0)
         return EffortArrays(of_q=_wide(of_q, count), of_v=_wide(of_v, count), numbers=numbers)
 
-    def _pairs(self, of: SizeClass, group: Group, count: int) -> PairArrays:
+    def _pairs(self, of: SizeClass, group: AlikeParts, count: int) -> PairArrays:
         pairs, n = self.pairs.get(group, []), of.bodies + 1
         spare = count - len(pairs)  # between the ground and itself
         first, second = (_mask([self.body[x.bodies[k]] for x in pairs] + [0] * spare, n) for k in (0, 1))

@@ -21,7 +21,7 @@ from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.parts import Part
 from nsjax.multibody.size_classes import tree_arrays as trees
 from nsjax.multibody.size_classes.tree_arrays import (
-    Joints,
+    JointConstants,
     Layout,
     Poses,
     Screws,
@@ -36,7 +36,7 @@ JOINT = Part("hinge", "joint", ("first", "second"))
 
 
 @dataclasses.dataclass(frozen=True)
-class Group:
+class AlikeParts:
     """Contacts or loads that are evaluated as a batch: they have one kind, one law, and equal numbers.
 
     Args:
@@ -126,7 +126,7 @@ class Prepared:
     """Arrays of a mechanism, and the derived constants of its joints."""
 
     arrays: MechanismArrays
-    joints: Joints
+    joints: JointConstants
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,8 +146,8 @@ class SizeClass:
     layout: Layout
     bodies: int
     rounds: int
-    efforts: tuple[tuple[Group, int], ...]
-    pairs: tuple[tuple[Group, int], ...]
+    efforts: tuple[tuple[AlikeParts, int], ...]
+    pairs: tuple[tuple[AlikeParts, int], ...]
     limits: int
     drags: int
     tangents: int
@@ -165,7 +165,7 @@ class SizeClass:
     def ordered(self) -> SizeClass:
         """The class with groups in an order that depends on them alone, frictionless contacts last."""
 
-        def key(entry: tuple[Group, int]) -> Any:
+        def key(entry: tuple[AlikeParts, int]) -> Any:
             group = entry[0]
             laws = [(k, getattr(x, "__qualname__", repr(x))) for k, x in group.part.options]
             return group.smooth, group.part.kind, str(laws), group.rows, str(group.structure), group.shapes

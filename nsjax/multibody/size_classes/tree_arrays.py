@@ -120,7 +120,7 @@ class Layout:
 
 
 @record()
-class Joints:
+class JointConstants:
     """Derived constants of the joints: axes in parents (n, 3), rotations (n, 3, 3) of the bodies in their
     parents at coordinate zero, and axes (nv, 3) of the velocities in the bodies that they are fixed in.
     """
@@ -176,17 +176,17 @@ def _both(a: Array, b: Array) -> Array:
     return jnp.sum(a[:, :, :, None] * b[:, None, :, :], axis=2)
 
 
-def joints_of(x: TreeArrays) -> Joints:
+def joints_of(x: TreeArrays) -> JointConstants:
     """Derived constants of the joints."""
     back = jnp.asarray(x.reverse) > 0.5
     frame = jax.vmap(space.rotation_of)(jnp.asarray(x.rotation))
     frame = jnp.where(back[:, None, None], jnp.swapaxes(frame, 1, 2), frame)
     axis = jnp.where(back[:, None], -_turned(frame, x.axis), x.axis)
     own = _turned(jnp.swapaxes(frame, 1, 2), axis)  # in the axes of the bodies
-    return Joints(axis=axis, frame=frame, unit=x.unit + product(jnp.asarray(x.jointed), own))
+    return JointConstants(axis=axis, frame=frame, unit=x.unit + product(jnp.asarray(x.jointed), own))
 
 
-def poses(x: TreeArrays, layout: Layout, joints: Joints, q: Array) -> Poses:
+def poses(x: TreeArrays, layout: Layout, joints: JointConstants, q: Array) -> Poses:
     """Poses of all bodies at the position ``q`` (nq,)."""
     value = times(jnp.asarray(x.scalar), q)
     s, c = sin_cos(value)
@@ -210,7 +210,7 @@ def poses(x: TreeArrays, layout: Layout, joints: Joints, q: Array) -> Poses:
     return Poses(turn=pose[:, :, :3], origin=pose[:, :, 3])
 
 
-def screws(x: TreeArrays, joints: Joints, at: Poses) -> Screws:
+def screws(x: TreeArrays, joints: JointConstants, at: Poses) -> Screws:
     """Screws of all velocities."""
     on = jnp.concatenate([jnp.zeros((1, 3)), jnp.asarray(x.on)])
     point = at.origin + _turned(at.turn, on)  # joint points
