@@ -70,7 +70,7 @@ class SideBySide:
         last, (nq, nv) = carry.state, (own.system.nq, own.system.nv)
         end = State(t=last.t, q=last.q[..., :nq], v=last.v[..., :nv])
         found = jnp.asarray(first.contact)[..., None] == places
-        contact = jnp.where(jnp.any(found, axis=-1), jnp.argmax(found, axis=-1), -1)
+        contact = jnp.sum(found * np.arange(1, len(places) + 1), axis=-1) - 1  # -1: none
         return dataclasses.replace(
             traj, system=own.system, params=own.params, events=none,
             carry=dataclasses.replace(traj.carry, carry=dataclasses.replace(carry, state=end, memory=())),
