@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,11 +13,19 @@ import nsjax
 from nsjax import models, schemes
 
 
-def rebound(scheme: nsjax.core.Scheme, dt: float) -> tuple[float, float]:
-    """Energy of an elastic bar of 40 elements after its contact with a wall, of that before; and that which
-    the impact of its first node alone must leave: ``E - v^2 / (2 W' M^-1 W)``.
+def bar() -> nsjax.Problem:
+    """An elastic bar of 40 elements by the formulas of the source alone: with a model that says it is stiff
+    the step of a release is one of the implicit Euler rule.
     """
     problem = models.elastic_bar(elements=40)
+    return dataclasses.replace(problem, system=dataclasses.replace(problem.system, stiff=False))
+
+
+def rebound(scheme: nsjax.core.Scheme, dt: float) -> tuple[float, float]:
+    """Energy of the bar after its contact with a wall, of that before; and that which the impact of its
+    first node alone must leave: ``E - v^2 / (2 W' M^-1 W)``.
+    """
+    problem = bar()
     s, p, state = problem.system, problem.params, problem.state
     mass = np.asarray(jax.vmap(lambda x: s.inertia(state.q, x, p))(jnp.eye(s.nv)))
     row = np.asarray(jax.jacobian(lambda q: s.gap(0.0, q, p))(state.q))[0]
@@ -51,7 +61,7 @@ def test_a_kept_force_pushes_what_leaves() -> None:
 @pytest.mark.parametrize("make", [schemes.generalized_alpha, schemes.hht, schemes.bathe, schemes.ed_alpha])
 def test_books_of_momentum_without_the_force(make) -> None:
     """Impulses add up to the change of momentum; the damped schemes lose no less than before."""
-    problem = models.elastic_bar(elements=40)
+    problem = bar()
     ends = []
     for choice in ("keep", "drop"):
         traj = nsjax.simulate(*problem, make(force_at_release=choice), dt=0.05, steps=60)
