@@ -27,7 +27,7 @@ from nsjax.fem import beam
 from nsjax.linalg import BlockDiagonal
 from nsjax.loop import LoopProgram
 from nsjax.multibody import assemble, joints
-from nsjax.simulate import _rows
+from nsjax.simulate import rows_of
 from nsjax.startup import fingerprint as module
 from nsjax.startup.fingerprint import UnknownValueError, fingerprint, package_held
 
@@ -237,7 +237,7 @@ def test_a_module_stands_for_all_that_it_imports(package: str) -> None:
 
 def test_parts_apart_are_not_of_runs() -> None:
     digest = module._Digest()
-    digest.add((_rows, program()))
+    digest.add((rows_of, program()))
     names = set(list(module._modules(digest.modules))[::2])
     assert {"nsjax.loop", "nsjax.simulate", "nsjax.contact.newton", "nsjax.core.system"} <= names
     assert not {name for name in names if name.split(".")[1:2] and name.split(".")[1] in module.APART}
