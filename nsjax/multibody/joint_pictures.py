@@ -201,10 +201,11 @@ def wheels(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
     found: list[Shape] = []
     for part in topology.parts:
         joints = [topology.of[y] for y in part.option("joints") or ()]
-        if part.kind == "joint_tendon":
-            ratios = p[part.name].ratios
-            turning = [(y, r) for y, r in zip(joints, ratios, strict=True) if y.kind == "hinge"]
-            found += [_wheel(scene, y, p[y.name], jnp.abs(r)) for y, r in turning]
+        if part.kind == "joint_tendon":  # its factors need not be radii
+            for turning in (y for y in joints if y.kind == "hinge"):
+                x = p[turning.name]
+                point, axes = ends_of(scene, turning, x)[0], around_axis(scene, turning, x)
+                found.append(symbols.drawn_at(point, axes, symbols.DRUM, part.name, "spring"))
         elif part.kind == "rack_pinion":
             found.append(_wheel(scene, joints[1], p[joints[1].name], jnp.abs(p[part.name].ratio)))
         elif part.kind == "gear" and len(joints) == 2 and {y.kind for y in joints} == {"hinge"}:

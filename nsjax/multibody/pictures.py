@@ -6,6 +6,7 @@ contacts; a body that no joint holds beside its mass centre is the homogeneous d
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,6 +31,9 @@ from nsjax.multibody.topology import Topology
 from nsjax.shapes import Shape
 from nsjax.types import Array, PyTree
 
+FEW = 6
+"""Most points of contact through which a body is drawn that has shapes besides."""
+
 THIN = 0.05
 """Smallest edge of a box that is drawn for an inertia, relative to its largest edge."""
 
@@ -46,13 +50,32 @@ def _shapes_of(part: Part, x: Any) -> Iterator[tuple[str, str, Any]]:
 
 
 def _contact_shapes(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
-    found: list[Shape] = []
+    """Shapes of all contacts. Those of one kind are one call: a robot has a hundred pairs."""
+    alike: dict[Any, list[tuple[str, Any]]] = {}
     for part in topology.all_of("contact", "contact_group"):
         pairs = list(_shapes_of(part, p[part.name]))
         if part.option("nodes") is not None:  # a contact of all nodes of a beam, which has its own picture
             pairs = pairs[1:]
         for body, kind, x in pairs:
-            found += SHAPES[kind].drawn(scene, part.name if body == GROUND else body, body, x)
+            name, both = part.name if body == GROUND else body, (scene.frame(body), x)
+            leaves, tree = jax.tree.flatten(both)
+            key = kind, body == GROUND, tree, tuple(map(jnp.shape, leaves))
+            alike.setdefault(key, []).append((name, leaves))
+    found: list[Shape] = []
+    for (kind, grounded, tree, _), members in alike.items():
+        body = GROUND if grounded else "body"
+
+        def drawn(leaves: list[Any], kind: str = kind, body: str = body, tree: Any = tree) -> Any:
+            frame, x = jax.tree.unflatten(tree, leaves)
+            return SHAPES[kind].drawn(dataclasses.replace(scene, frames={body: frame}), "", body, x)
+
+        columns = zip(*(leaves for _, leaves in members), strict=True)
+        several = jax.vmap(drawn, axis_size=len(members))(
+            [jnp.stack([jnp.asarray(y, float) for y in x]) for x in columns]
+        )
+        for k, (name, _) in enumerate(members):
+            for shape in jax.tree.map(lambda y, k=k: y[k], several):
+                found.append(dataclasses.replace(shape, name=f"{name}{shape.name}"))
     return found
 
 
@@ -263,6 +286,8 @@ def picture(
     framed = joint_pictures.frames(topology)
     blocks = framed | {x.bodies[1] for x in topology.joints if joint_pictures.slides(x)}
     held, touched = _points_of_action(topology, p), _points_of_contact(topology, p)
+    # a robot's limb in many pairs, which its own shapes show
+    touched = {name: x for name, x in touched.items() if name not in solid or len(x) <= FEW}
     found = _contact_shapes(scene, topology, p) + _supports(scene, topology, p)
     for part in topology.all_of("beam"):
         found += _beam(scene, part, p[part.name])

@@ -39,6 +39,16 @@ def _zigzag() -> np.ndarray:
     return np.stack([way, swing], axis=1)
 
 
+def _ball() -> np.ndarray:
+    """Directions (rings around, 3), ring after ring along z."""
+    up = np.repeat(np.linspace(-0.5 * np.pi, 0.5 * np.pi, 2 * RINGS + 1), AROUND)
+    around = np.tile(2.0 * np.pi * np.arange(AROUND) / AROUND, 2 * RINGS + 1)
+    return np.stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)], axis=1)
+
+
+BALL = _ball()
+"""Directions in which links of space are rounded."""
+
 COIL = _zigzag()
 DASHPOT = np.array([
     [0.0, 0.0], [0.4, 0.0], NONE, [0.7, 0.018], [0.4, 0.018], [0.4, -0.018], [0.7, -0.018], NONE,
@@ -70,6 +80,9 @@ def _arc(radius: Any, start: float, end: float, n: int = 24) -> np.ndarray:
 
 SPIRAL = _arc(np.linspace(0.014, 0.04, 40), 0.0, 5.0 * np.pi, 40)
 """A torsion spring around a pin."""
+
+DRUM = _arc(0.03, 0.0, 2.0 * np.pi)
+"""A drum around a pin, over which a tendon runs."""
 
 DRIVE = np.concatenate(
     [_arc(0.034, -0.6, 3.6), [NONE, [-0.043, -0.008], [-0.0305, -0.015], [-0.02, -0.004]]]
@@ -169,15 +182,11 @@ def hull(points: Any, radii: Any, name: str, thickness: float = LINK) -> Shape:
         thickness: of the round corners.
     """
     d = points.shape[1]
-    if d == 2:
-        out = jnp.asarray(_arc(1.0, 0.0, 2.0 * np.pi, shapes.ROUND + 1))
-    else:
-        angles = np.linspace(-0.5 * np.pi, 0.5 * np.pi, 2 * RINGS + 1)
-        out = shapes.lathe(np.sin(angles), np.cos(angles), around=AROUND)
+    out = _arc(1.0, 0.0, 2.0 * np.pi, shapes.ROUND + 1) if d == 2 else BALL
     kind, faces = ("area", ()) if d == 2 else ("mesh", shapes.lathe_faces(2 * RINGS + 1, AROUND))
     reach = jnp.sum(out[:, None] * points[None], axis=2) + radii
     far = jnp.argmax(reach, axis=1)
-    marks = thickness * out
+    marks = jnp.asarray(thickness * out)
     return Shape(
         points=points[far] + radii[far][:, None] * out, name=name, kind=kind, faces=faces, marks=marks
     )
