@@ -11,9 +11,11 @@ from nsjax import shapes
 from nsjax.multibody import symbols
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.couplings import KINDS as COUPLINGS
+from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.joints.joint_kind import axis_of
-from nsjax.multibody.joints.rolling import ALONE, ROLLING
+from nsjax.multibody.loads import has_line
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import Topology
 from nsjax.shapes import Shape
@@ -56,7 +58,7 @@ def slides(part: Part) -> bool:
 
 def rolls(part: Part) -> bool:
     """Whether a joint is a wheel or ball that rolls."""
-    return part.kind in (ROLLING.name, ALONE.name)
+    return kind_of(part).drawn == "wheel"
 
 
 def frames(topology: Topology) -> set[str]:
@@ -201,14 +203,14 @@ def wheels(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
     found: list[Shape] = []
     for part in topology.parts:
         joints = [topology.of[y] for y in part.option("joints") or ()]
-        if part.kind == "joint_tendon":  # its factors need not be radii
-            for turning in (y for y in joints if y.kind == "hinge"):
+        if has_line(part):  # over drums; its factors need not be radii
+            for turning in (y for y in joints if kind_of(y).winds):
                 x = p[turning.name]
                 point, axes = ends_of(scene, turning, x)[0], around_axis(scene, turning, x)
                 found.append(symbols.drawn_at(point, axes, symbols.DRUM, part.name, "spring"))
-        elif part.kind == "rack_pinion":
+        elif (drawn := COUPLINGS[part.kind].drawn if part.kind in COUPLINGS else "") == "pinion":
             found.append(_wheel(scene, joints[1], p[joints[1].name], jnp.abs(p[part.name].ratio)))
-        elif part.kind == "gear" and len(joints) == 2 and {y.kind for y in joints} == {"hinge"}:
+        elif drawn == "gears" and all(y.kind in JOINTS and kind_of(y).winds for y in joints):
             found += _gear(scene, part.name, joints, p)
     return found
 

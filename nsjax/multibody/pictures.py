@@ -211,10 +211,10 @@ def _loads(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
 
 def _joints(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
     """Points of all joints, and points where tendons are led, as one shape."""
-    parts = [x for x in topology.joints if kind_of(x).drawn == "dot" and not joint_pictures.rolls(x)]
+    parts = [x for x in topology.joints if kind_of(x).drawn == "dot"]
     rows = [scene.position(part.bodies[0], p[part.name].at) for part in parts]
-    for part in topology.all_of("tendon"):
-        ends = list(zip(part.bodies, p[part.name].at, strict=True))
+    for part in topology.lines:
+        ends = list(zip(part.bodies, p[part.name].at, strict=True))  # none over drums
         rows += [scene.position(*x) for x in ends[1:-1]]
     return [Shape(points=jnp.stack(rows), name="joints", kind="dots", role="joint")] if rows else []
 

@@ -11,8 +11,6 @@ from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.loads import ends_of, energy_of, kind_of, pushes_of
-from nsjax.multibody.loads.spring import SPRING
-from nsjax.multibody.loads.thruster import THRUSTER, lines
 from nsjax.multibody.parts import Part
 from nsjax.multibody.topology import Topology, is_measured
 from nsjax.types import Array, PyTree
@@ -72,20 +70,11 @@ def coordinate_effort(scene: Scene, topology: Topology, part: Part, p: PyTree) -
 
 
 def _effort(scene: Scene, topology: Topology, part: Part, p: PyTree, *given: Array) -> Any:
-    """The number that a load exerts: on a coordinate, apart between the ends of a spring, of a thruster;
-    ``given`` are its force and torque on its last body.
-    """
-    a, x, (force, torque) = scene.algebra, p[part.name], given
-    if part.kind == SPRING.name:
-        gone = scene.position(part.bodies[1], x.on) - scene.position(part.bodies[0], x.at)
-        return jnp.sum(force * gone) / plane.value(a.size(a.vector(gone)))
-    if part.kind == THRUSTER.name:
-        along, about = lines(scene, part, x)
-        one, found = (along, force) if along is not None else (about, torque)
-        unit = plane.value(one) if scene.dimension == 2 and along is None else a.array(one)
-        reacts = along is None and len(part.bodies) > 1  # the moment on the last body is the reaction
-        return (-1.0 if reacts else 1.0) * jnp.sum(found * unit) / jnp.sum(unit * unit)
-    return coordinate_effort(scene, topology, part, p)
+    """The number that a load exerts; ``given`` are its force and torque on its last body."""
+    exerts = kind_of(part).exerts
+    if exerts is None:
+        return coordinate_effort(scene, topology, part, p)
+    return exerts(scene, part, p[part.name], *given)
 
 
 def part_unit(topology: Topology, name: str, field: str) -> str:

@@ -15,6 +15,7 @@ from nsjax.multibody import (
     sensor,
     slide,
     spring,
+    thruster,
     torque,
 )
 
@@ -114,3 +115,16 @@ def test_tables_hold_reactions_and_powers(run, tmp_path) -> None:
 def test_unknown_names(run) -> None:
     with pytest.raises(KeyError, match=r"no load 'coils'; did you mean 'coil'"):
         run.load("coils")
+
+
+def test_the_effort_of_a_thruster_is_what_it_is_given() -> None:
+    """A propeller with a reaction moment, and a motor of two bodies that is a pure moment."""
+    problem = assemble(
+        body("hull", mass=1.0, inertia=0.2), body("wheel", mass=0.1, inertia=0.1),
+        hinge("axle", "hull", "wheel", at=0.2),
+        thruster("jet", "hull", 3.0, axis=(0.6, 0.8), moment=0.1),
+        thruster("spin", "hull", -2.0, moment=0.5, against="wheel"),
+    )  # fmt: skip
+    run = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=3)
+    np.testing.assert_allclose(run["jet.effort"], 3.0, rtol=1e-12)
+    np.testing.assert_allclose(run["spin.effort"], -2.0, rtol=1e-12)

@@ -26,6 +26,8 @@ class CouplingKind:
             without another joint).
         fits: ``(part, joint, of)``, raises for joints that it cannot couple; None: it couples all joints
             with a coordinate.
+        drawn: what pictures show in its hinges: ``"gears"``, wheels in both; ``"pinion"``, one in the
+            second; empty: nothing.
 
     Example:
         >>> from nsjax.multibody.couplings import KINDS
@@ -36,6 +38,7 @@ class CouplingKind:
     name: str
     value: Callable[[Coupling, Any], Any]
     fits: Callable[[Part, Part, Part], None] | None = None
+    drawn: str = ""
 
     def residual(self, numbers: Coupling, x: list[Any]) -> Any:
         """Residual of the row [rad or m] at the coordinates of its joints."""

@@ -50,4 +50,4 @@ def _value(numbers: Coupling, x: Any) -> Any:
     return numbers.offset + numbers.ratio * x
 
 
-GEAR = CouplingKind(name="gear", value=_value)
+GEAR = CouplingKind(name="gear", value=_value, drawn="gears")

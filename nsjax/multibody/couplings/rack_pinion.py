@@ -48,4 +48,4 @@ def _fits(part: Part, rack: Part, pinion: Part) -> None:
         )
 
 
-RACK_PINION = CouplingKind(name="rack_pinion", value=_value, fits=_fits)
+RACK_PINION = CouplingKind(name="rack_pinion", value=_value, fits=_fits, drawn="pinion")

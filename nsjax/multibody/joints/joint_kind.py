@@ -64,7 +64,7 @@ class JointKind:
         rigid: whether both bodies move as one.
         rate_rows: names of its rows on velocities alone, by dimension; empty: none.
         rates: ``(scene, part, numbers) -> list``, the residuals of these rows [m/s].
-        drawn: ``"dot"``, or ``"line"`` between its two points.
+        drawn: ``"dot"``, ``"line"`` between its two points, or ``"wheel"`` with the radius ``own.radius``.
 
     Raises:
         InputError: for sizes that are not the number of displacements and angles.

@@ -136,11 +136,11 @@ _RATES = {2: ("forward",), 3: ("forward", "sideways")}
 
 ROLLING = JointKind(
     name="rolling", rows={2: ("contact",), 3: ("contact",)}, residuals=_height, framed=False,
-    rate_rows=_RATES, rates=_slips,
+    rate_rows=_RATES, rates=_slips, drawn="wheel",
 )  # fmt: skip
 
 ALONE = JointKind(
     name="rolling_without_contact", rows={2: (), 3: ()}, residuals=lambda scene, part, numbers: [],
-    framed=False, rate_rows=_RATES, rates=_slips,
+    framed=False, rate_rows=_RATES, rates=_slips, drawn="wheel",
 )  # fmt: skip
 """Rolling without slip, with a free distance from the plane."""

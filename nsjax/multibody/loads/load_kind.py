@@ -60,6 +60,8 @@ class LoadKind:
         in_line: whether the load may act on a tendon in place of a joint.
         held: whether pictures mark its points of action on the bodies.
         shapes: ``(scene, part, numbers) -> list``, shapes that pictures show.
+        exerts: ``(scene, part, numbers, force, torque) -> scalar``, the number that it exerts, from its
+            force and torque on its last body; None: its effort.
 
     Example:
         >>> from nsjax.multibody.loads import KINDS
@@ -81,6 +83,7 @@ class LoadKind:
     in_line: bool = False
     held: bool = False
     shapes: Callable[[Scene, Part, Any], list[Shape]] | None = None
+    exerts: Callable[[Scene, Part, Any, Array, Array], Any] | None = None
 
 
 End = Any

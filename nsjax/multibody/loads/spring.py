@@ -17,7 +17,7 @@ from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of
 from nsjax.multibody.loads.tension import kept_numbers, stored, tension
 from nsjax.multibody.number_checks import ONE
 from nsjax.multibody.parts import Part, made
-from nsjax.types import Fn
+from nsjax.types import Array, Fn
 
 
 def spring(
@@ -111,4 +111,12 @@ def _shapes(scene: Scene, part: Part, numbers: Any) -> list[shapes.Shape]:
     return [coil, *symbols.walls_at(ends, part.name)]
 
 
-SPRING = LoadKind(name="spring", pushes=_pushes, energy=_energy, check=_check, held=True, shapes=_shapes)
+def _exerts(scene: Scene, part: Part, numbers: Any, force: Array, torque: Array) -> Any:
+    """Force that pushes the ends apart [N]."""
+    gone = scene.position(part.bodies[1], numbers.on) - scene.position(part.bodies[0], numbers.at)
+    return jnp.sum(force * gone) / plane.value(scene.algebra.size(scene.algebra.vector(gone)))
+
+
+SPRING = LoadKind(
+    name="spring", pushes=_pushes, energy=_energy, check=_check, held=True, shapes=_shapes, exerts=_exerts
+)

@@ -17,7 +17,7 @@ from nsjax.multibody.number_checks import POINT, number
 from nsjax.multibody.numbers import Number, Thruster
 from nsjax.multibody.parts import GROUND, Part, made
 from nsjax.multibody.user_laws import user_value
-from nsjax.types import Fn
+from nsjax.types import Array, Fn
 
 
 def thruster(
@@ -68,7 +68,7 @@ def thruster(
     return made("thruster", name, bodies, kept, law=law, follower=follower, switch=switch)
 
 
-def lines(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
+def _lines(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
     """Force and moment per effort in the axes of the ground; None for each that is absent."""
     a, turn = scene.algebra, scene.frame(part.bodies[0]).turn
     along = None if numbers.axis is None else a.vector(numbers.axis)
@@ -94,7 +94,7 @@ def _rate(scene: Scene, part: Part, along: Any, about: Any, at: Number | None) -
 
 def _pushes(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Iterator[Push]:
     a, body = scene.algebra, part.bodies[0]
-    along, about = lines(scene, part, numbers)
+    along, about = _lines(scene, part, numbers)
     effort = numbers.value
     if part.option("law") is not None:
         rate = plane.value(_rate(scene, part, along, about, numbers.at))
@@ -108,4 +108,14 @@ def _pushes(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Iterator[
             yield name, None, None, sign * turning
 
 
-THRUSTER = LoadKind(name="thruster", pushes=_pushes, held=True)
+def _exerts(scene: Scene, part: Part, numbers: Any, force: Array, torque: Array) -> Any:
+    """Effort, from the force, or the moment on the last body, which is the reaction where there are two."""
+    along, about = _lines(scene, part, numbers)
+    one, found = (along, force) if along is not None else (about, torque)
+    moment = along is None
+    unit = plane.value(one) if moment and scene.dimension == 2 else scene.algebra.array(one)
+    sign = -1.0 if moment and len(part.bodies) > 1 else 1.0
+    return sign * jnp.sum(found * unit) / jnp.sum(unit * unit)
+
+
+THRUSTER = LoadKind(name="thruster", pushes=_pushes, held=True, exerts=_exerts)
