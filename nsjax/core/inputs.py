@@ -19,6 +19,7 @@ from nsjax.core.arguments import check_is, mapping
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.keys import Key, child, dotted, is_group, names, parse_parameter, put, refuse_twice
 from nsjax.core.parts import part_unit
+from nsjax.core.prepared import Prepared
 from nsjax.core.system import Problem, System
 from nsjax.core.tables import SampledSignal, Segment, constant, first_value
 from nsjax.types import Array, Fn, PyTree, record
@@ -98,6 +99,9 @@ class Inputs:
         if self.system.refresh is None:
             return at
         # values that the step holds fixed stay; inputs, and what follows from them, change with the time
+        if isinstance(now, Prepared):
+            at = at if isinstance(at, Prepared) else Prepared(params=at, constants=now.constants)
+            return dataclasses.replace(at, held=now.held)
         held: bool = jax.tree.structure(at) == jax.tree.structure(now)  # type: ignore[operator]
         if held:
             both = zip(jax.tree.leaves(at), jax.tree.leaves(now), p.moving, strict=True)

@@ -12,13 +12,14 @@ import numpy as np
 from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, System, add, subtract
+from nsjax.core.prepared import Prepared
 from nsjax.math import taken
 from nsjax.multibody import joint_limits, pictures
 from nsjax.multibody.body_sensors import Sensor, sensed
 from nsjax.multibody.constraint_rows import ConstraintRows
 from nsjax.multibody.contacts import gap_functions, screw_rows, turning_friction
-from nsjax.multibody.contacts.heaps import STACKED, Contacts
-from nsjax.multibody.contacts.named_contacts import BESIDE, CHOSEN, NEAREST, NamedContacts
+from nsjax.multibody.contacts.heaps import Contacts
+from nsjax.multibody.contacts.named_contacts import NamedContacts
 from nsjax.multibody.contacts.selection import Selection
 from nsjax.multibody.coordinate_names import coordinate_labels, input_name, observed, titled, units_of_gaps
 from nsjax.multibody.coordinates import planar_vectors as plane
@@ -27,8 +28,8 @@ from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.coordinates.frames import Scene, downwards, still_frames
 from nsjax.multibody.coordinates.planar import PlanarTree
 from nsjax.multibody.coordinates.planar_dynamics import Dynamics
-from nsjax.multibody.coordinates.spatial import FOLDED, SpatialTree
-from nsjax.multibody.coordinates.tree_joints import OWN, JointNumbers, OwnJoints
+from nsjax.multibody.coordinates.spatial import SpatialTree
+from nsjax.multibody.coordinates.tree_joints import JointNumbers, OwnJoints
 from nsjax.multibody.couplings import kind_of as coupling_kind
 from nsjax.multibody.joint_damping import JointDamping
 from nsjax.multibody.joints import kind_of
@@ -37,6 +38,7 @@ from nsjax.multibody.loads import has_line, length_of, potential, pushes, surfac
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.numbers import LAW
 from nsjax.multibody.parts import Part
+from nsjax.multibody.prepared import MechanismConstants, constants, holding
 from nsjax.multibody.presence import Presence
 from nsjax.multibody.reactions import Instant, joint_row, row_loads
 from nsjax.multibody.topology import BODIES, Topology
@@ -88,14 +90,17 @@ class Mechanism:
 
     def prepare(self, p: PyTree) -> PyTree:
         """Params with the derived constants of joints and bodies, and with stacked numbers."""
-        more: dict[str, Any] = {} if self.contacts is None else {STACKED: self.contacts.prepare(p)}
-        if self.own.links:
-            more |= {OWN: self.own.stacked(p)}
-        if self.named.many and self.contacts is None:
-            more |= {BESIDE: self.named.stacked(p)}
-        if self.dimension == 3 or self.topology.coordinates == "absolute":
-            more |= {FOLDED: self.tree.folded(p)}
-        return {**p, **more}
+        absolute = self.topology.coordinates == "absolute"
+        contacts: Any = None
+        if self.contacts is not None:
+            contacts = self.contacts.prepare(p)
+        elif self.named.many:
+            contacts = self.named.stacked(p)
+        made = MechanismConstants(
+            tree=self.tree.folded(p) if self.dimension == 3 or absolute else None,
+            joints=self.own.stacked(p) if self.own.links else None, contacts=contacts,
+        )  # fmt: skip
+        return Prepared(params=p, constants=made)
 
     @functools.cached_property
     def own(self) -> OwnJoints:
@@ -104,8 +109,8 @@ class Mechanism:
 
     def own_numbers(self, p: PyTree) -> JointNumbers:
         """Stacked numbers of these joints, from prepared params, or made from plain ones."""
-        found: JointNumbers = p[OWN] if OWN in p else self.own.stacked(p)
-        return found
+        found: JointNumbers | None = constants(p).joints
+        return self.own.stacked(p) if found is None else found
 
     def scene(self, t: Array, q: Array, v: Array | None, p: PyTree) -> Scene:
         """All bodies and joints at an instant."""
@@ -225,8 +230,8 @@ class Mechanism:
             return self.contacts.refresh(t, q, p)
         scene = self.scene(t, q, None, p)
         if self.chooses:
-            p = {**p, CHOSEN: self.named.choose(scene, p)}
-        return {**p, NEAREST: self.named.of_step.hold(scene, p)}
+            p = holding(p, chosen=self.named.choose(scene, p))
+        return holding(p, features=self.named.of_step.hold(scene, p))
 
     @property
     def chooses(self) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from nsjax.core import InputError, Problem, nearest
 from nsjax.core.checks import is_traced, without_values
 from nsjax.core.operators import prepared, refreshed
+from nsjax.core.prepared import Prepared
 from nsjax.core.system import contact_names
 from nsjax.linalg.independent import independent
 from nsjax.math import rotations
@@ -30,9 +31,9 @@ from nsjax.multibody.coordinates.loop_closure import (
     drop_with_warning,
     root,
 )
-from nsjax.multibody.coordinates.spatial import FOLDED
 from nsjax.multibody.coordinates.spatial_vectors import quaternion
 from nsjax.multibody.mechanism import Mechanism
+from nsjax.multibody.prepared import MechanismConstants
 from nsjax.multibody.topology import Link
 from nsjax.startup.once import compiled_once
 from nsjax.statics.rest import rest
@@ -291,7 +292,7 @@ def poses(
 ) -> tuple[Any, Any]:  # fmt: skip
     """Poses and velocities of the centres of mass, and turn counts of hinges, from joint coordinates."""
     if mechanism.dimension == 3:
-        p = {**p, FOLDED: mechanism.tree.folded(p)}
+        p = Prepared(params=p, constants=MechanismConstants(tree=mechanism.tree.folded(p)))
     a, xp = ALGEBRA[mechanism.dimension], jnp if without_values(p) else np
     com = xp.stack([xp.asarray(a.array(a.vector(p[name].com))) for name in names], axis=-1)
     at = functools.partial(_poses_at, mechanism, names, counted)

@@ -26,16 +26,9 @@ from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.joints import FREE
 from nsjax.multibody.numbers import LAW, side_by_side
 from nsjax.multibody.parts import GROUND, Part
+from nsjax.multibody.prepared import constants, held, holding
 from nsjax.multibody.topology import Topology
 from nsjax.types import Array, PyTree, record
-
-STACKED = "contacts alike"
-"""Key of `ContactNumbers` in prepared params; no part can have this name, since names are words without
-blanks.
-"""
-
-FOUND = "candidate pairs"
-"""Key, in refreshed params, of the candidate pairs of a step and of their held features."""
 
 
 @record()
@@ -103,8 +96,8 @@ class Contacts:
         return jnp.concatenate([x[:n][np.array(self.order)], x[n:]])
 
     def _stacked(self, p: PyTree) -> ContactNumbers:
-        made: ContactNumbers = p[STACKED] if STACKED in p else self.prepare(p)
-        return made
+        made: ContactNumbers | None = constants(p).contacts
+        return self.prepare(p) if made is None else made
 
     def _ends(self, batch: Batch) -> np.ndarray:
         """Numbers (2, n) of the bodies of named contacts (ground: 0)."""
@@ -112,10 +105,10 @@ class Contacts:
 
     def _places(self, p: PyTree) -> list[Places]:
         """Pairs of all batches."""
-        own, held = self._stacked(p).shapes, p.get(FOUND)
+        own, found = self._stacked(p).shapes, held(p).candidates
         places = []
         for k, batch in enumerate(self.batches):
-            near = None if held is None else held[k]
+            near = None if found is None else found[k]
             if batch.source is None:
                 first, second = self._ends(batch)
                 places.append(Places(first=first, second=second, shapes=own[k], near=near))
@@ -128,7 +121,7 @@ class Contacts:
 
     def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
         """Params with the candidate pairs at (t, q) and the held features of all pairs."""
-        frames, own, held = self.tree.all_frames(q, None, p), self._stacked(p).shapes, []
+        frames, own, found = self.tree.all_frames(q, None, p), self._stacked(p).shapes, []
         for k, batch in enumerate(self.batches):
             slots = None
             if batch.source is None:
@@ -139,8 +132,8 @@ class Contacts:
                 first, second, shapes = batch.source.pairs(slots, p)
             places = Places(first=first, second=second, shapes=shapes, near=None)
             features = batch.hold(self.tree, frames, places)
-            held.append(features if slots is None else (slots, features))
-        return {**p, FOUND: tuple(held)}
+            found.append(features if slots is None else (slots, features))
+        return holding(p, candidates=tuple(found))
 
     def _meetings(self, q: Array, p: PyTree) -> tuple[Any, list[tuple[Places, BatchMeetings]]]:
         frames, places = self.tree.all_frames(q, None, p), self._places(p)
@@ -152,7 +145,7 @@ class Contacts:
         flat = []
         for k, (batch, x) in enumerate(zip(self.batches, values, strict=True)):
             if batch.source is not None:
-                on = p[FOUND][k][0].used.reshape(-1, *[1] * (x.ndim - 1))
+                on = held(p).candidates[k][0].used.reshape(-1, *[1] * (x.ndim - 1))
                 x = jnp.where(on, x, p[batch.source.group].reach if empty is None else empty)
             flat.append(x.reshape(-1, *x.shape[2:]))
         return self._in_order(jnp.concatenate(flat))
@@ -219,7 +212,7 @@ class Contacts:
         first = sum(x.many * x.rows for x in self.named)
         numbered = [jnp.arange(first)]
         for k, batch in enumerate(self.found, len(self.named)):
-            slots: CandidatePairs = p[FOUND][k][0]
+            slots: CandidatePairs = held(p).candidates[k][0]
             # numbers of empty slots follow those of the pairs, so that the list ascends
             empty = batch.source.many + np.arange(batch.many)  # type: ignore[union-attr]
             own = jnp.where(slots.used, slots.identity, empty)
@@ -229,7 +222,7 @@ class Contacts:
 
     def overflow(self, p: PyTree) -> Array:
         """Whether there were more candidate pairs than slots."""
-        lost = [p[FOUND][k][0].lost for k in range(len(self.named), len(self.batches))]
+        lost = [held(p).candidates[k][0].lost for k in range(len(self.named), len(self.batches))]
         return jnp.any(jnp.stack(lost)) if lost else jnp.asarray(False)
 
     def near_counts(self, q: Array, p: PyTree) -> dict[str, Array]:

@@ -28,18 +28,8 @@ from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene, several
 from nsjax.multibody.numbers import LAW, TURNING
 from nsjax.multibody.parts import Part
+from nsjax.multibody.prepared import constants, held
 from nsjax.types import Array, PyTree, record
-
-BESIDE = "contacts side by side"
-"""Key of the stacked numbers of batches in prepared params; no part can have this name with blanks."""
-
-CHOSEN = "contacts at hand"
-"""Key, in refreshed params, of the pairs that a step evaluates (`Choice`), by the first name of a batch."""
-
-NEAREST = "closest points"
-"""Key, in refreshed params, of the features that a step holds fixed, by the name of a contact or the first
-name of a batch.
-"""
 
 
 @record()
@@ -117,8 +107,8 @@ class NamedContacts:
         """The pairs of a piece that a step evaluates; None: all pairs."""
         if not (self.few and isinstance(piece, Batch) and piece.group is not None):
             return None
-        made: Choice = p[CHOSEN][piece.names[0]] if CHOSEN in p else _first(piece)
-        return made
+        chosen: dict[str, Choice] | None = held(p).chosen
+        return _first(piece) if chosen is None else chosen[piece.names[0]]
 
     def choose(self, scene: Scene, p: PyTree) -> dict[str, Choice]:
         """The near pairs of every batch of a group, by its first name."""
@@ -203,8 +193,8 @@ class NamedContacts:
         return found
 
     def _ready(self, p: PyTree) -> dict[str, Any]:
-        found: dict[str, Any] = p[BESIDE] if BESIDE in p else self.stacked(p)
-        return found
+        found: dict[str, Any] | None = constants(p).contacts
+        return self.stacked(p) if found is None else found
 
     def each(
         self, scene: Scene, p: PyTree, one: Callable[..., Any], fit: Callable[..., Any], near: Any = None,
@@ -251,7 +241,7 @@ class NamedContacts:
             ]
             return jnp.broadcast_to(meeting.gap, (piece.rows,)), places
 
-        found = self.each(scene, p, gap_functions.meetings, fit, p.get(NEAREST))
+        found = self.each(scene, p, gap_functions.meetings, fit, held(p).features)
         return [
             _as_meeting(piece, *x) if isinstance(piece, Batch) else x
             for piece, x in zip(self.pieces, found, strict=True)
@@ -276,7 +266,7 @@ class NamedContacts:
         def fit(scene: Scene, piece: Batch, both: Any, near: Any) -> Any:
             return jnp.broadcast_to(one(scene, piece.part, both, near), (piece.rows,))
 
-        found = self.each(scene, p, one, fit, p.get(NEAREST))
+        found = self.each(scene, p, one, fit, held(p).features)
         found = [x.T if isinstance(k, Batch) else x for k, x in zip(self.pieces, found, strict=True)]
         return found if self.order is None else [self.in_order([gap_functions.flat(found)])]
 
@@ -292,7 +282,7 @@ class NamedContacts:
             slip = one(scene, piece.part, both, near)
             return [jnp.broadcast_to(plane.value(x), (piece.rows,)) for x in slip]
 
-        found = self.each(scene, p, one, fit, p.get(NEAREST))
+        found = self.each(scene, p, one, fit, held(p).features)
         rows = [
             [x.T.reshape(-1) for x in own] if isinstance(k, Batch) else own
             for k, own in zip(self.pieces, found, strict=True)

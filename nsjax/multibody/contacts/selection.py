@@ -12,7 +12,8 @@ import numpy as np
 
 from nsjax.core import System
 from nsjax.multibody.contacts import turning_friction
-from nsjax.multibody.contacts.named_contacts import CHOSEN, Choice
+from nsjax.multibody.contacts.named_contacts import Choice
+from nsjax.multibody.prepared import held
 from nsjax.types import Array, PyTree
 
 if TYPE_CHECKING:
@@ -121,12 +122,12 @@ class Selection:
     def overflow(self, p: PyTree) -> Array:
         """Whether more pairs of a batch were near than it has slots."""
         chosen = self.mechanism.presence.named.chosen
-        return jnp.any(jnp.stack([p[CHOSEN][x.names[0]].near > x.places for x in chosen]))
+        return jnp.any(jnp.stack([held(p).chosen[x.names[0]].near > x.places for x in chosen]))
 
     def near_counts(self, p: PyTree) -> dict[str, Array]:
         """Largest number () of near pairs of a batch, by the name of the group."""
         found: dict[str, Array] = {}
         for piece in self.mechanism.presence.named.chosen:
-            near, group = p[CHOSEN][piece.names[0]].near, str(piece.group)
+            near, group = held(p).chosen[piece.names[0]].near, str(piece.group)
             found[group] = jnp.maximum(found[group], near) if group in found else near
         return found

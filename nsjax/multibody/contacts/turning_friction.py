@@ -25,13 +25,14 @@ from nsjax.math import taken
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.batches import Batch
 from nsjax.multibody.contacts.gap_functions import Meeting
-from nsjax.multibody.contacts.named_contacts import NEAREST, NamedContacts
+from nsjax.multibody.contacts.named_contacts import NamedContacts
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.numbers import TURNING
 from nsjax.multibody.parts import Part, number
+from nsjax.multibody.prepared import held
 from nsjax.types import Array, PyTree
 
 WAYS = {
@@ -167,7 +168,7 @@ def rates(scene: Scene, named: NamedContacts, p: PyTree) -> Array:
     def fit(scene: Scene, piece: Batch, both: Any, near: Any) -> Array:
         return turned(scene, piece.part, of[piece.names[0]], piece.rows, both, near)
 
-    found = some.each(scene, p, one, fit, p.get(NEAREST))
+    found = some.each(scene, p, one, fit, held(p).features)
     return _in_order(named, [x.T.reshape(-1) for x in found])
 
 

@@ -23,7 +23,6 @@ from nsjax.math import rotations, sin_cos, taken
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import ALGEBRA, Frame, Scene, TakenFrames, ground
-from nsjax.multibody.coordinates.spatial import FOLDED
 from nsjax.multibody.coordinates.turn_counts import ENTRIES, counted, whole
 from nsjax.multibody.flexible.elements import kind_of as element_kind
 from nsjax.multibody.flexible.elements.pieces import coupled_momenta, elastic_energy, elastic_forces
@@ -31,6 +30,7 @@ from nsjax.multibody.joints import FREE, kind_of
 from nsjax.multibody.loads import ends_of
 from nsjax.multibody.number_arrays import NumberArrays, folded
 from nsjax.multibody.parts import GROUND, Part
+from nsjax.multibody.prepared import constants
 from nsjax.multibody.topology import Topology
 from nsjax.types import Array, PyTree
 
@@ -130,7 +130,8 @@ class Bodies:
 
     def ready(self, p: PyTree) -> NumberArrays:
         """Stacked numbers, from prepared params, or made from plain ones."""
-        found: NumberArrays = p[FOLDED] if FOLDED in p else self.folded(p)
+        found: NumberArrays | None = constants(p).tree
+        return self.folded(p) if found is None else found
         return found
 
     def all_frames(self, q: Array, v: Array | None, p: PyTree) -> tuple[Any, ...]:

@@ -28,11 +28,9 @@ from nsjax.multibody.joints import FREE
 from nsjax.multibody.joints.motion import FrameMotion, Geometry
 from nsjax.multibody.numbers import side_by_side
 from nsjax.multibody.parts import GROUND
+from nsjax.multibody.prepared import constants
 from nsjax.multibody.topology import Topology
 from nsjax.types import Array, PyTree, record
-
-FOLDED = ""
-"""Key of the derived constants in prepared params; no part can have this empty name."""
 
 
 @record()
@@ -126,8 +124,8 @@ class SpatialTree:
         )  # fmt: skip
 
     def _ready(self, p: PyTree) -> TreeConstants:
-        found: TreeConstants = p[FOLDED] if FOLDED in p else self.folded(p)
-        return found
+        found: TreeConstants | None = constants(p).tree
+        return self.folded(p) if found is None else found
 
     @functools.cached_property
     def steps(self) -> Walk:

@@ -30,10 +30,6 @@ class AtOnce:
         raise NotImplementedError
 
 
-OWN = "joints side by side"
-"""Key of `JointNumbers` in prepared params."""
-
-
 @record()
 class JointNumbers:
     """Numbers of equal loads, group by group (None for a law of a user), and bounds (k,) of the limits."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from nsjax.contact import ContactLaw
 from nsjax.core import InputError, System, add, subtract
+from nsjax.core.prepared import Prepared
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.batches import scene_of, spread_out
@@ -21,7 +22,6 @@ from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.parts import Part
 from nsjax.multibody.size_classes import tree_arrays as trees
 from nsjax.multibody.size_classes.tree_arrays import (
-    JointConstants,
     Layout,
     Poses,
     Screws,
@@ -121,14 +121,6 @@ class MechanismArrays:
     gravity: Any
 
 
-@record()
-class Prepared:
-    """Arrays of a mechanism, and the derived constants of its joints."""
-
-    arrays: MechanismArrays
-    joints: JointConstants
-
-
 @dataclasses.dataclass(frozen=True)
 class SizeClass:
     """Sizes and kinds of a mechanism; its methods are the functions of the system of all mechanisms of this
@@ -201,30 +193,30 @@ class SizeClass:
 
     def prepare(self, p: MechanismArrays) -> Prepared:
         """Params with the derived constants of the joints."""
-        return Prepared(arrays=p, joints=trees.joints_of(p.tree))
+        return Prepared(params=p, constants=trees.joints_of(p.tree))
 
     def _at(self, q: Array, p: Prepared) -> tuple[Poses, Screws]:
-        poses = trees.poses(p.arrays.tree, self.layout, p.joints, q)
-        return poses, trees.screws(p.arrays.tree, p.joints, poses)
+        poses = trees.poses(p.params.tree, self.layout, p.constants, q)
+        return poses, trees.screws(p.params.tree, p.constants, poses)
 
     def mass(self, q: Array, p: Prepared) -> Array:
         """Mass matrix (nv, nv)."""
         poses, screws = self._at(q, p)
-        return trees.mass(p.arrays.tree, screws, poses)
+        return trees.mass(p.params.tree, screws, poses)
 
     def force(self, t: Array, q: Array, v: Array, p: Prepared) -> Array:
         """Generalised forces (nv,)."""
         poses, screws = self._at(q, p)
-        found = trees.force(p.arrays.tree, screws, poses, v, p.arrays.gravity)
-        for (group, _), x in zip(self.efforts, p.arrays.efforts, strict=True):
+        found = trees.force(p.params.tree, screws, poses, v, p.params.gravity)
+        for (group, _), x in zip(self.efforts, p.params.efforts, strict=True):
             found = found + _effort(group.part, x, t, q, v)
         return found
 
     def potential(self, t: Array, q: Array, p: Prepared) -> Array:
         """Potential energy of gravity and springs [J]."""
         poses, _ = self._at(q, p)
-        found = trees.weight(p.arrays.tree, poses, p.arrays.gravity)
-        for (group, _), x in zip(self.efforts, p.arrays.efforts, strict=True):
+        found = trees.weight(p.params.tree, poses, p.params.gravity)
+        for (group, _), x in zip(self.efforts, p.params.efforts, strict=True):
             energy = load_kind(group.part).energy
             if energy is None:
                 continue
@@ -239,7 +231,7 @@ class SizeClass:
     def _meetings(self, poses: Poses, motion: Array | None, p: Prepared) -> list[Any]:
         """Gap (rows, n), points, normal and tangents (3, rows, n), and slip (nt, rows, n) of each group."""
         found = []
-        for (group, _), x in zip(self.pairs, p.arrays.pairs, strict=True):
+        for (group, _), x in zip(self.pairs, p.params.pairs, strict=True):
             rows = group.rows
             ends = [_frames(poses, motion, mask) for mask in (x.first, x.second)]
 
@@ -257,9 +249,9 @@ class SizeClass:
 
     def gap(self, t: Array, q: Array, p: Prepared) -> Array:
         """Gaps (nc,) of the contacts, then of the limits."""
-        x, found = p.arrays, []
+        x, found = p.params, []
         if self.pairs:
-            meetings = self._meetings(trees.poses(x.tree, self.layout, p.joints, q), None, p)
+            meetings = self._meetings(trees.poses(x.tree, self.layout, p.constants, q), None, p)
             found = [gap.T.reshape(-1) for gap, *_ in meetings]
         if x.limits is not None:
             found.append(times(x.limits.of_q, q) - x.limits.bound)
@@ -268,13 +260,13 @@ class SizeClass:
     def slip(self, t: Array, q: Array, v: Array, p: Prepared) -> Array:
         """Slip velocities (nc, nt) of the contacts, then zeros of the limits."""
         poses, screws = self._at(q, p)
-        meetings = self._meetings(poses, trees.motion(p.arrays.tree, screws, v), p)
+        meetings = self._meetings(poses, trees.motion(p.params.tree, screws, v), p)
         found = [jnp.stack(x[2]).T.reshape(-1, self.tangents) for x in meetings]
         return jnp.concatenate([*found, jnp.zeros((self.limits, self.tangents))])
 
     def rows(self, t: Array, q: Array, p: Prepared) -> tuple[Array, Array]:
         """Rows (nc, 1 + nt, nv) of the contacts and limits, and their rates at zero velocity."""
-        (poses, screws), d, x = self._at(q, p), 1 + self.tangents, p.arrays
+        (poses, screws), d, x = self._at(q, p), 1 + self.tangents, p.params
         columns = jnp.concatenate([screws.velocity, screws.spin], axis=1).T
         found = []
         for (_, places, _), (group, _), own in zip(
@@ -295,16 +287,16 @@ class SizeClass:
 
     def law(self, p: Prepared) -> ContactLaw:
         """The law of all contacts."""
-        given: dict[str, Any] = dict(zip(numbers.LAW, p.arrays.law, strict=True))
+        given: dict[str, Any] = dict(zip(numbers.LAW, p.params.law, strict=True))
         return ContactLaw(**given)
 
     def drag(self, t: Array, q: Array, v: Array, p: Prepared) -> Array:
         """Rates (nd,) of the joints with dry friction."""
-        return times(p.arrays.drags.of_v, v)  # type: ignore[union-attr]
+        return times(p.params.drags.of_v, v)
 
     def drag_bound(self, p: Prepared) -> Array:
         """Bounds (nd,) of dry friction."""
-        found: Array = jnp.asarray(p.arrays.drags.bound)  # type: ignore[union-attr]
+        found: Array = jnp.asarray(p.params.drags.bound)
         return found
 
     @functools.cached_property
