@@ -31,7 +31,6 @@ from nsjax.multibody import (
     sphere,
 )
 from nsjax.multibody.assemble import RowsWarning
-from nsjax.multibody.contacts.named_contacts import CHOSEN
 
 BALLS = ("b0", "b1", "b2", "b3", "b4")
 
@@ -207,7 +206,7 @@ def test_no_pair_is_near() -> None:
     now = refreshed(
         problem.system, jnp.zeros(()), problem.state.q, prepared(problem.system, problem.params)
     )
-    assert not np.any([np.any(x.used) for x in now[CHOSEN].values()])
+    assert not np.any([np.any(x.used) for x in now.held.chosen.values()])
 
 
 def test_overflow() -> None:
