@@ -152,10 +152,11 @@ def moved(system: System, params: PyTree, t: np.ndarray, q: np.ndarray) -> Motio
         InputError: for a system without shapes, and where nothing is finite.
 
     Example:
+        >>> import numpy as np
         >>> from nsjax import models
         >>> from nsjax.motion import moved
         >>> ball = models.bouncing_ball()
-        >>> moved(ball.system, ball.params, ball.state.t[None], ball.state.q[None]).dimension
+        >>> moved(ball.system, ball.params, np.zeros(1), np.asarray(ball.state.q)[None]).dimension
         2
     """
     return _drawn(system, params, t, q, "picture")[0]
