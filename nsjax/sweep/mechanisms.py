@@ -128,8 +128,8 @@ def side_by_side(*problems: Problem) -> SideBySide:
 
     Args:
         problems: spatial mechanisms in joint coordinates, results of `nsjax.multibody.assemble`. They may
-            have joints of the kinds free, ball, hinge, slide and fixed, with limits and dry friction;
-            joint springs, motors and servos, also with laws of a user (a law is part of the program); and
+            have free bodies, balls, hinges, slides and fixed joints, with limits and dry friction; joint
+            springs, motors and servos, also with laws of a user (a law is part of the program); and
             contacts whose gaps are closed formulas, such as those of points, spheres, capsules, boxes and
             cylinders with planes, and of spheres and capsules with each other.
 

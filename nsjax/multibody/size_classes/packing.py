@@ -16,6 +16,8 @@ from nsjax.core.checks import is_traced
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.batches import Batch
 from nsjax.multibody.coordinates.frames import downwards
+from nsjax.multibody.joints import BALL, FREE, JointKind
+from nsjax.multibody.joints.motion import stepped
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.numbers import LAW
 from nsjax.multibody.parts import GROUND, Part
@@ -35,11 +37,13 @@ from nsjax.types import PyTree
 if TYPE_CHECKING:
     from nsjax.multibody.mechanism import Mechanism
 
-JOINTS = ("free", "ball", "hinge", "slide", "fixed")
-"""Kinds of joints that arrays describe."""
-
 KEPT = ("shapes", "law", "potential")
 """Options of contacts and loads that are part of a program."""
+
+
+def _described(kind: JointKind) -> bool:
+    """Whether arrays describe a joint: a quaternion, or at most one displacement or angle."""
+    return kind in (FREE, BALL) or (kind.step is stepped and kind.numbers <= 1)
 
 
 def missing(made: Mechanism) -> str:
@@ -54,7 +58,7 @@ def missing(made: Mechanism) -> str:
     chosen = [str(x.group) for x in presence.named.chosen]
     names = {
         "joints that close a loop": topology.closures,
-        "joints of this kind": [str(x.joint) for x in topology.links if x.kind.name not in JOINTS],
+        "joints of this kind": [str(x.joint) for x in topology.links if not _described(x.kind)],
         "prescribed motions": presence.motions,
         "couplings": presence.couplings,
         "torsional and rolling friction": presence.turning,
@@ -206,15 +210,15 @@ class Packing:
         jumps = [_mask(parents, n + 1)]
         for _ in range(of.rounds - 1):
             jumps.append(jumps[-1] @ jumps[-1])
-        kinds = [x.kind.name for x in links]
         origin = [_mask([x.q, x.q + 1, x.q + 2] if x.free else [-1] * 3, nq) for x in links]
         turned = np.array([[x is y for y in self.turning] for x in links], float).reshape(len(links), -1)
-        scalar = [x.q if k in ("hinge", "slide") else -1 for x, k in zip(links, kinds, strict=True)]
+        scalar = [x.q if x.kind.numbers == 1 and not x.free else -1 for x in links]
+        slides = np.array([x.kind.slides > 0 for x in links], float)
         masks = {
             "jumps": np.stack(jumps), "scalar": _wide(_mask(scalar, nq), n), "turned": _wide(turned, n),
             "origin": _wide(np.stack(origin), n),
-            "turning": _wide(np.array([k == "hinge" for k in kinds], float), n),
-            "sliding": _wide(np.array([k == "slide" for k in kinds], float), n),
+            "turning": _wide((np.array(scalar) >= 0) * (1.0 - slides), n),
+            "sliding": _wide((np.array(scalar) >= 0) * slides, n),
             "moves": _wide(np.ascontiguousarray(self.made.tree.moves.T), n, nv),
             "before": _wide(self.made.tree.before, nv, nv),
             "reverse": _wide(np.array([x.reversed for x in links], float), n),
@@ -226,11 +230,11 @@ class Packing:
         nv = of.layout.nv
         where, jointed, unit, spinning = np.zeros(nv, int), np.full(nv, -1), np.zeros((nv, 3)), np.zeros(nv)
         for k, x in enumerate(self.links):
-            name = x.kind.name
+            one = x.kind.numbers == 1 and not x.free  # an axis of its joint's own
             for j in range(x.size[1]):
-                v, displaced = x.v + j, name == "slide" or (name == "free" and j < 3)
-                spinning[v], where[v] = not displaced, 0 if name == "free" and displaced else k + 1
-                if name in ("hinge", "slide"):
+                v, displaced = x.v + j, (one and x.kind.slides > 0) or (x.free and j < 3)
+                spinning[v], where[v] = not displaced, 0 if x.free and displaced else k + 1
+                if one:
                     jointed[v] = k
                 else:
                     unit[v, j % 3] = 1.0
