@@ -68,6 +68,17 @@ def test_acceleration_level_runs_away(time: float, largest: float) -> None:
     assert np.abs(drift.constraint[until]).max() == pytest.approx(largest, rel=0.05)  # two digits
 
 
+def test_stabilisation_keeps_the_drift_bounded_and_of_second_order() -> None:
+    """On velocity level it is 1.2e-3 m here, and of first order; on acceleration level it runs away."""
+    scheme = schemes.moreau(constraint_form="baumgarte")
+    fine = nsjax.simulate(*models.slider_crank_bilateral(), scheme, dt=5e-5, time=1.0, every=20)
+    drifts = guide("moreau", 1.0, constraint_form="baumgarte")[1], measure_drift(fine)
+    coarse, fine = (x.largest()["constraint"] for x in drifts)
+    assert coarse < 1.2e-3 / 8
+    assert growth(drifts[0].t, drifts[0].constraint[:, 0]).power < 0.5
+    assert coarse / fine == pytest.approx(4.0, rel=0.1)  # the phase of the largest one differs
+
+
 def test_position_level_has_no_drift() -> None:
     _, drift = guide("moreau", 0.1, constraint_form="index_3")
     assert drift.largest()["constraint"] < 1e-14

@@ -139,6 +139,21 @@ def test_moreau_on_a_lift():
         )
 
 
+def test_baumgarte_on_a_lift():
+    """``d2g/dt2 + 2 alpha dg/dt + alpha^2 g = 0`` at the middle of every step, written out."""
+    dt, n, decay = 1e-2, 200, 0.2
+    q, v, path = 0.0, A * W, [0.0]
+    for k in range(n):
+        t, middle = (k + 0.5) * dt, q + 0.5 * dt * v
+        off, rate = middle - A * np.sin(W * t), v - A * W * np.cos(W * t)
+        end = v - dt * A * W**2 * np.sin(W * t) - 2.0 * decay * rate - decay**2 / dt * off
+        q, v = q + 0.5 * dt * (v + end), end
+        path.append(q)
+    scheme = schemes.moreau(constraint_form="baumgarte", stabilisation=decay)
+    traj = run(LIFT, P, [0.0], [A * W], dt, n, scheme=scheme)
+    np.testing.assert_allclose(np.asarray(traj.q)[:, 0], path, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("form", ["index_1", pytest.param("index_3", marks=pytest.mark.slow), "ggl"])
 def test_generalized_alpha_on_a_lift(form):
     dt, n = 1e-2, 200

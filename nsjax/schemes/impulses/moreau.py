@@ -38,12 +38,14 @@ class Coefficients:
         stage_tolerance: bound on the estimated next update of a position solve, relative to ``1 + |v|``.
         gap_tolerance: gap up to which a contact takes part [m].
         penetration_tolerance: depth up to which projections leave a penetration [m].
+        stabilisation: ``alpha dt`` of Baumgarte's stabilisation.
     """
 
     tolerance: Array | float
     stage_tolerance: Array | float
     gap_tolerance: Array | float
     penetration_tolerance: Array | float = 0.0
+    stabilisation: Array | float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +71,7 @@ def moreau_family(
         InputError: for an unknown choice, and for less than one iteration.
     """
     choose(name, "force_velocity", options.force_velocity, ("auto", "start", "midpoint"))
-    choose(name, "constraint_form", options.constraint_form, FORMS)
+    choose(name, "constraint_form", options.constraint_form, (*FORMS, "baumgarte"))
     choose(name, "metric", options.metric, METRICS)
     choose(name, "joint_damping", options.joint_damping, ("explicit", "implicit"))
     within(name, "max_iterations", options.max_iterations, 1)
@@ -97,6 +99,7 @@ def moreau(
     constraint_form: str = "index_2",
     metric: str = "auto",
     joint_damping: str = "explicit",
+    stabilisation: float = 0.1,
     tolerance: float = 1e-11,
     max_iterations: int = 50,
     stage_tolerance: float = 1e-12,
@@ -121,12 +124,15 @@ def moreau(
         constraint_form: how bilateral constraints are enforced; contacts keep their velocity-level laws.
             ``"index_2"``: on velocity level, as above. ``"ggl"``: in addition the position is projected
             onto the constraints (Gear, Gupta, Leimkuhler). ``"index_3"``: on position level,
-            ``g_B(q_{i+1}) = 0``. ``"index_1"``: on acceleration level at the midpoint. See Limits.
+            ``g_B(q_{i+1}) = 0``. ``"index_1"``: on acceleration level at the midpoint. ``"baumgarte"``:
+            the same with ``d2g/dt2 + 2 alpha dg/dt + alpha^2 g = 0``. See Limits.
         metric: metric of the projection with ``"ggl"``; see `ggl_decoupled`.
         joint_damping: ``"explicit"``, or ``"implicit"``: dampers of joints (``D``, `nsjax.System.damping`)
             act at the velocity of the end of the step, ``(M_M + dt D) (v_{i+1} - v_i) = dt h_M + W_M
             Lambda``, and do not bound the step. For mechanisms in joint coordinates, and for systems of
             your own with ``damping``. See Limits.
+        stabilisation: ``alpha dt`` of ``"baumgarte"``, between 0 and 1: errors of constraints decay within
+            ``1 / stabilisation`` steps.
         tolerance: bound on the relative natural-map residual of each contact problem.
         max_iterations: largest number of plain Newton steps per contact problem, before the fallback.
         stage_tolerance: bound of the position solves; see `ggl_decoupled`.
@@ -154,7 +160,8 @@ def moreau(
         ``dt |dg|`` there, and by up to ``(1 - e/2) dt |dg|`` at the end of the step, with restitution
         ``e``. Closed contacts drift on position level in proportion to dt. Bilateral constraints do not
         drift with "ggl" and "index_3"; "index_3" violates the constraint on velocity level by O(dt). They
-        drift in proportion to dt with "index_2", and with "index_1" so fast that it is of no practical use.
+        drift in proportion to dt with "index_2", and with "index_1" so fast that it is of no practical use;
+        "baumgarte" keeps them bounded.
 
         With 12 or more contact rows the solver begins with the impulses of the last step. Where contacts
         with friction depend on each other (corners of a box that slide in different directions), the
@@ -170,7 +177,11 @@ def moreau(
         >>> traj.q.shape
         (101, 1)
     """
-    coef = Coefficients(tolerance=tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance)
+    within("moreau", "stabilisation", stabilisation, 0.0, 1.0)
+    coef = Coefficients(
+        tolerance=tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance,
+        stabilisation=stabilisation,
+    )  # fmt: skip
     options = MoreauOptions(
         force_velocity=force_velocity,
         max_iterations=max_iterations,
@@ -254,10 +265,17 @@ def _respond(run: ImpulseRun) -> Stepped:
     if system.nb and options.constraint_form == "index_3":
         return _end(run, *run.solve(_PositionLevel, _data(run, b, frozen)))
     rate = None
-    if system.nb and options.constraint_form == "index_1":
+    if system.nb and options.constraint_form in ("index_1", "baumgarte"):
         # W' (v_{i+1} - v_i) + dt gamma = 0
         gamma = gap_drift(system, b.at.t, b.at.q, b.at.v, run.params, "constraint")
-        rate = frozen.rows.rate(b.at.v)[-system.nb :] - run.dt * gamma
+        before = frozen.rows.rate(b.at.v)[-system.nb :]
+        rate = before - run.dt * gamma
+        if options.constraint_form == "baumgarte":  # = -dt (2 alpha dg/dt + alpha^2 g)
+            decay = run.scheme.coef.stabilisation
+            off = jnp.zeros(system.nb)  # constraints on velocities alone have no position
+            if system.nb > system.nh:
+                off = jnp.pad(system.constraint(b.at.t, b.at.q, run.params), (0, system.nh))
+            rate = rate - 2.0 * decay * before - decay * decay / run.dt * off
     forces = StepForces(push=run.dt * b.push, duration=run.dt, constraint_rate=rate)
     dv, jump = forced_jump(b, frozen.rows, run.acting, _settings(run), forces, _impulses_before(run))
     return _end(run, dv, jump, none)
