@@ -25,7 +25,7 @@ class MechanismConstants:
 
 
 @record()
-class HeldContacts:
+class HeldFeatures:
     """What a step holds fixed of its contacts; None: nothing.
 
     Args:
@@ -45,10 +45,10 @@ def constants(p: PyTree) -> MechanismConstants:
     return p.constants if isinstance(p, Prepared) else MechanismConstants()
 
 
-def held(p: PyTree) -> HeldContacts:
+def held(p: PyTree) -> HeldFeatures:
     """What the step holds fixed; nothing of params that are not refreshed."""
     found = p.held if isinstance(p, Prepared) else None
-    return HeldContacts() if found is None else found
+    return HeldFeatures() if found is None else found
 
 
 def holding(p: PyTree, **features: Any) -> Prepared:

@@ -79,9 +79,18 @@ def step_in_modes(step: Step) -> tuple[Carry, Output]:
         inner = inside(step.scheme)
         carry, output = dataclasses.replace(step, scheme=inner).take()
         bits = output.notes | jnp.where(part.unlocated, notes.UNLOCATED, 0)
-        return carry, dataclasses.replace(output, notes=bits)
+        return carry, dataclasses.replace(output, notes=bits, event=_with_unheld(output.event))
 
-    return branch(part.done & ~part.failed, lambda p: _result(step, p), plain, part)
+    def located(part: _Partial) -> tuple[Carry, Output]:
+        carry, output = _result(step, part)
+        return carry, dataclasses.replace(output, event=_with_unheld(output.event))
+
+    return branch(part.done & ~part.failed, located, plain, part)
+
+
+def _with_unheld(event: Event) -> Event:
+    """The event with `Event.unheld`, which only some schemes know: branches agree in what they return."""
+    return event if event.unheld is not None else dataclasses.replace(event, unheld=event.impact & False)
 
 
 def _no_part(step: Step) -> _Partial:
