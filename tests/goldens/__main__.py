@@ -39,7 +39,7 @@ def main() -> int:
                 continue
             before = time.process_time()
             found = goldens[what][name] = compute(*pair)
-            far = {"new": 0.0} if old is None else cases.changes(found, old)
+            far = {"new": 0.0} if old is None else cases.changes(name, found, old)
             changed += bool(far)
             said = ", ".join(f"{k} {x:.1e}" for k, x in far.items()) or "as before"
             print(f"{what}: {name}: {said} ({time.process_time() - before:.1f} CPU s)", flush=True)

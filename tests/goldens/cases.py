@@ -26,6 +26,12 @@ FILE = pathlib.Path(__file__).with_name("goldens.json")
 CLOSE = 1e-12
 """Largest change, relative to the size of the motion: rounding, not an answer of a different kind."""
 
+LEVELS = {"nsga_coupled, guide": 1e-6, "moreau_theta, arm": 1e-8, "ed_alpha, rotor": 1e-9}
+"""Largest changes of cases in which programs without and with optimisation differ by more than `CLOSE`: by
+4e-7 of the impulses (2e-11 of the motion), since the iteration of the coupled scheme ends where rounding
+lets it; by 1.3e-9 and 1.0e-10 of the derivative, where rows of contacts depend on each other.
+"""
+
 IMPULSES = ("moreau", "moreau_theta", "ggl_decoupled", "ggl_unified")
 ONLY = {
     "marbles": ("moreau",),
@@ -174,9 +180,11 @@ def gradient(name: str, structure: str) -> Kept:
     return found
 
 
-def changes(found: Kept, kept: Kept) -> dict[str, float]:
-    """Changes of the kept quantities, relative to the largest number of each, that are no rounding."""
-    far = {}
+def changes(name: str, found: Kept, kept: Kept) -> dict[str, float]:
+    """Changes of the kept quantities of the case ``name``, relative to the largest number of each, that are
+    no rounding.
+    """
+    far, close = {}, LEVELS.get(name, CLOSE)
     for key, old in kept.items():
         new, before = np.asarray(found[key], float), np.asarray(old, float)
         if new.shape != before.shape:
@@ -184,7 +192,7 @@ def changes(found: Kept, kept: Kept) -> dict[str, float]:
         elif new.size:
             size = np.max(np.abs(before))
             change = np.max(np.abs(new - before)) / size if size else np.max(np.abs(new))
-            if not change <= CLOSE:
+            if not change <= close:
                 far[key] = float(change)
     return far
 
