@@ -81,7 +81,8 @@ class SideBySide:
         self, scheme: Scheme, *, dt: float, steps: int | None = None, time: float | None = None,
         every: int = 1,
     ) -> list[Trajectory]:  # fmt: skip
-        """Runs all mechanisms, as `nsjax.simulate` runs one.
+        """Runs all mechanisms, as `nsjax.simulate` runs one, but without its warning of large steps before
+        the run and its look at the rows after it.
 
         Returns:
             A trajectory for each mechanism, see `named`.

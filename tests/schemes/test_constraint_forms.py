@@ -153,6 +153,12 @@ def test_baumgarte_on_a_lift():
     traj = run(LIFT, P, [0.0], [A * W], dt, n, scheme=scheme)
     np.testing.assert_allclose(np.asarray(traj.q)[:, 0], path, rtol=0, atol=1e-12)
 
+    def end(a):  # in proportion to the amplitude, start included
+        start = nsjax.State(t=0.0, q=jnp.zeros(1), v=jnp.array([a * W]))
+        return nsjax.simulate(LIFT, P | {"amplitude": a}, start, scheme, dt=dt, steps=n, every=n).q[-1, 0]
+
+    assert jax.jvp(end, (A,), (1.0,))[1] == pytest.approx(path[-1] / A, rel=1e-10)
+
 
 @pytest.mark.parametrize("form", ["index_1", pytest.param("index_3", marks=pytest.mark.slow), "ggl"])
 def test_generalized_alpha_on_a_lift(form):

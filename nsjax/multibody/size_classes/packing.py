@@ -42,8 +42,11 @@ KEPT = ("shapes", "law", "potential")
 
 
 def _described(kind: JointKind) -> bool:
-    """Whether arrays describe a joint: a quaternion, or at most one displacement or angle."""
-    return kind in (FREE, BALL) or (kind.step is stepped and kind.numbers <= 1)
+    """Whether arrays describe a joint: a quaternion, or at most one displacement or angle, along or about
+    the axis of the joint.
+    """
+    plain = kind.step is stepped and kind.back is None and kind.turns in ((), ("axis",))
+    return kind in (FREE, BALL) or (plain and kind.numbers <= 1)
 
 
 def missing(made: Mechanism) -> str:
@@ -264,7 +267,7 @@ class Packing:
             own = None if x.joint is None else self.params[x.joint]
             at, on, axis, turned = (None,) * 4 if own is None else (own.at, own.on, own.axis, own.turned)
             at, on = (on, at) if x.reversed else (at, on)
-            axis = (1.0, 0.0, 0.0) if axis is None else axis
+            axis = x.kind.first_axis or (1.0, 0.0, 0.0) if axis is None else axis
             given = _vector(at), _vector(on), axis, _vector(turned)
             for column, value in zip(columns.values(), given, strict=True):
                 column.append(value)

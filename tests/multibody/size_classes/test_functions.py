@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -11,7 +12,9 @@ import pytest
 
 import nsjax
 from nsjax import multibody as mb
-from nsjax.core import Problem
+from nsjax.core import InputError, Problem
+from nsjax.multibody.joints import KINDS
+from nsjax.multibody.joints.joint_kind import joint
 
 
 def tree(seed: int, bodies: int, more: int = 0) -> Problem:
@@ -118,3 +121,24 @@ def test_rows_are_derivatives_of_gaps_and_slips() -> None:
     np.testing.assert_allclose(wt[:, 0] @ v, rate, atol=1e-13)
     np.testing.assert_allclose(wt[:, 1:] @ v, slip, atol=1e-13)
     assert not offset.any()
+
+
+def test_a_kind_of_ones_own_has_its_own_axis(monkeypatch: pytest.MonkeyPatch) -> None:
+    upright = dataclasses.replace(KINDS["hinge"], name="upright", first_axis=(0.0, 0.0, 1.0), check=None)
+    second = dataclasses.replace(upright, name="second", turns=("second_axis",))
+    monkeypatch.setitem(KINDS, "upright", upright)
+    monkeypatch.setitem(KINDS, "second", second)
+
+    def arm(kind: str) -> Problem:
+        post = joint(kind, "post", "ground", "arm", None, False, second_axis=(0.0, 1.0, 0.0))
+        rod = mb.body("arm", mass=1.0, inertia=(0.1, 0.2, 0.25), com=(0.5, 0.0, 0.0))
+        return mb.assemble(rod, post, gravity=(0.0, 9.81, 0.0))
+
+    problem, one = arm("upright"), nsjax.side_by_side(arm("upright"))
+    q, v, t = jnp.array([0.3]), jnp.array([2.0]), jnp.zeros(())
+    system, p = one.size_class.system, one.size_class.system.prepare(one.problem().params)
+    wanted = problem.system.force(t, q, v, problem.system.prepare(problem.params))
+    np.testing.assert_allclose(wanted, 0.5 * 9.81 * np.cos(0.3), rtol=1e-14)  # gravity along y
+    np.testing.assert_allclose(system.force(t, q, v, p), wanted, rtol=1e-13)
+    with pytest.raises(InputError, match="joints of this kind"):
+        nsjax.side_by_side(arm("second"))
