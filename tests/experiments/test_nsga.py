@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from experiments import common
-from experiments.nsga import bar, block_motion, cube, fig06_bar_contact, fig09_cube, published
+from experiments.nsga import (
+    bar,
+    block_motion,
+    cube,
+    fig06_bar_contact,
+    fig09_cube,
+    published,
+    table_smooth_schemes,
+)
+from nsjax import schemes
 from tests.experiments.results import check
 
 FIGURES = [
@@ -23,6 +32,7 @@ FIGURES = [
     "fig09_cube",
     "fig10_cube_solves",
     "table_schemes",
+    "table_smooth_schemes",
     "table_splittings",
 ]
 
@@ -32,7 +42,14 @@ SIZES = {".png": 10_000, ".npz": 400}
 
 
 @pytest.mark.parametrize(
-    "name", ["fig04_bar_solves", "fig08_pendulum_solves", "table_schemes", "table_splittings"]
+    "name",
+    [
+        "fig04_bar_solves",
+        "fig08_pendulum_solves",
+        "table_schemes",
+        "table_smooth_schemes",
+        "table_splittings",
+    ],
 )
 def test_quick(name: str, tmp_path: pathlib.Path) -> None:
     check(f"nsga.{name}", tmp_path, True, some=True, least=5, sizes=SIZES)
@@ -42,6 +59,14 @@ def test_quick(name: str, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("name", FIGURES)
 def test_full(name: str, tmp_path: pathlib.Path) -> None:
     check(f"nsga.{name}", tmp_path, False, least=5, sizes=SIZES)
+
+
+def test_a_force_oscillates_after_an_impact_unless_constraints_act_on_accelerations() -> None:
+    """[C section 3.1]: by the whole jump of the force for ``rho_inf = 1``, step after step."""
+    held = table_smooth_schemes.force_errors(schemes.nsga_decoupled(1.0), 2e-3)
+    np.testing.assert_allclose(held, table_smooth_schemes.JUMP * (-1.0) ** np.arange(1, 13), rtol=0.03)
+    free = schemes.nsga_coupled(1.0, iteration="monolithic", smooth="full")
+    assert np.abs(table_smooth_schemes.force_errors(free, 2e-3)).max() < 1e-9
 
 
 def test_resolved_block_keeps_energy_and_angular_momentum_in_flight() -> None:
