@@ -285,10 +285,6 @@ def _derivative(plan: _Plan, problem: Problem, scheme: Scheme, x: Array, dt: Arr
     return jax.jacfwd(run, has_aux=True)(x)
 
 
-FINEST = 1000
-"""Most rows in which the first derivative that is not finite is searched."""
-
-
 def _lost(
     plan: _Plan, problem: Problem, scheme: Scheme, at: np.ndarray, dt: float, parameters: Sequence[str],
     derivative: np.ndarray,
@@ -297,7 +293,8 @@ def _lost(
     spoiled = np.flatnonzero(~np.all(np.isfinite(derivative), axis=0))
     if not len(spoiled):
         return ()
-    every = -(-plan.steps // FINEST)
+    finest = 1000  # most rows in which the first derivative that is not finite is searched
+    every = -(-plan.steps // finest)
     found = []
     for k in map(int, spoiled):
         along = (np.arange(len(at)) == k).astype(float)

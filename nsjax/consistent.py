@@ -23,9 +23,6 @@ from nsjax.linalg import matvec
 from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree
 
-CLOSED = 1e-12
-"""Contacts with gaps up to this value count as closed [m]: rounding of the projection."""
-
 VIOLATED = 1e-9
 """Largest relative residual of a search that has found a start; a failure names violations above it [m]."""
 
@@ -170,7 +167,9 @@ def _velocity(at: SystemState) -> tuple[Array, Array]:
     system, closed, v = at.system, jnp.zeros(0, bool), at.v
     rows = position_gradient(system, at.t, at.q, at.params)
     if system.nc:
-        closed = touching(system, at.t, at.q, at.params, at.gap(), CLOSED)
+        # contacts with gaps up to this value count as closed [m]: rounding of the projection
+        closed_gap = 1e-12
+        closed = touching(system, at.t, at.q, at.params, at.gap(), closed_gap)
     response = rows.response(at.inertia())
     problem = ContactProblem(
         nc=system.nc, nt=0, nb=system.nb, delassus=rows.delassus(response), free=rows.rate(v),

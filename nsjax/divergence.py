@@ -28,15 +28,11 @@ from nsjax.startup.once import compiled_once
 from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree
 
-FAR = 4.0
+UNEXPLAINED = 4.0
 """Ratio of energy to the energy that is explained, from which on a run counts as diverged: twice the speed.
 In a stable run the ratio is at most about one; near the stability limit it is two for parts of a period."""
 
-OUTSTANDING = 10.0
-"""Ratio of the largest speed of a run to that at its start (to the median, after a start at rest), from
-which on its energies are examined."""
-
-GROWN = float(np.sqrt(FAR))
+GROWN = float(np.sqrt(UNEXPLAINED))
 """The same ratio for schemes without a stability limit, after a start in motion: no warning stands before
 such runs. In stiff nonlinear motion they gain energy in some steps and lose it in others: speeds of a bob
 on a spring of 1,000 rad/s grow 3- to 40-fold with steps of 0.02 to 0.2 s."""
@@ -45,22 +41,10 @@ DEEP = 1e-2
 """Least length [m] of a start, and so least penetration by which a wall counts as passed; chosen: ten times
 ``dt^2 g`` of a step of 10 ms, in which a body that rests on a wall may fall."""
 
-RESTS = 1e-12
-"""Distance from the start, relative to the largest coordinate, up to which a run has not moved: thousands
-of roundings. Speeds of bodies that lie on each other are roundings, whose growth says nothing; the energies
-of three boxes at rest take 1.6 CPU seconds to compile, of 13.5 to their first result."""
-
 NOT_FINITE = (
     status.MASS_NOT_FINITE | status.FORCE_NOT_FINITE | status.GAP_NOT_FINITE | status.STATE_NOT_FINITE
 )
 """Status bits of values that are not finite."""
-
-EXAMINED = 128
-"""Number of rows of a run that are examined, evenly spaced, the last finite one among them.
-
-Their program is compiled without optimisation, which took half of the first call of a robot. Hopper, ant
-and go1 took 5.9, 5.9 and 8.0 s to compile, and take 1.1, 1.3 and 1.6 s. Rows of a later run take 5, 13 and
-19 ms, where 256 rows took 2, 5 and 7 ms."""
 
 
 @compiled_for("system", "implicit", make=compiled_once)
@@ -101,17 +85,23 @@ def _finite_rows(rows: dict[str, Any]) -> int:
 
 
 def _has_grown(rows: dict[str, Any], speeds: np.ndarray, conditional: bool) -> bool:
-    """Whether a run that has moved (`RESTS`) has speeds that grew by the factor `OUTSTANDING` or `GROWN`,
+    """Whether a run that has moved has speeds that grew by the factor 10, or `GROWN`,
     or that are not finite. Only then are its energies examined, which evaluates the functions of the model.
     """
     last = _finite_rows(rows)
     if last < len(rows["t"]):
         return True
     far = np.max(np.abs(rows["q"] - rows["q"][0]), initial=0.0)
-    if far <= RESTS * np.max(np.abs(rows["q"]), initial=0.0):
+    # of the largest coordinate, thousands of roundings: speeds of bodies that lie on each other are
+    # roundings, whose growth says nothing
+    rests = 1e-12
+    if far <= rests * np.max(np.abs(rows["q"]), initial=0.0):
         return False
     usual = speeds[0] if speeds[0] > 0.0 else np.median(speeds)
-    factor = OUTSTANDING if conditional or speeds[0] == 0.0 else GROWN
+    # ratio of the largest speed of a run to that at its start (to the median, after a start at rest), from
+    # which on its energies are examined
+    outstanding = 10.0
+    factor = outstanding if conditional or speeds[0] == 0.0 else GROWN
     return bool(np.max(speeds) > factor * usual)
 
 
@@ -122,7 +112,7 @@ def diverged_row(
 
     Motion is too fast if ``omega dt`` is above one, half of the limit of explicit schemes. Its energy is
     explained by the energy of the start and of earlier rows with slower motion, and by loads, which give a
-    motion at most the speed ``2 |M^-1 f| / omega``. It counts as not explained above `FAR` times that.
+    motion at most the speed ``2 |M^-1 f| / omega``. Above `UNEXPLAINED` times that it is not.
 
     Args:
         system, params: the model.
@@ -131,13 +121,16 @@ def diverged_row(
         implicit: whether the scheme takes `System.damping` implicitly.
 
     Returns:
-        Index of the row among ``rows``, of which `EXAMINED` are examined; None if there is no such row.
+        Index of the row among ``rows``, of which 128 are examined; None if there is no such row.
     """
     last = _finite_rows(rows) - 1
     if last < 1:
         return None
-    some = np.unique(np.linspace(0, last, EXAMINED).astype(int))
-    some = np.concatenate([some, np.full(EXAMINED - len(some), last)])
+    # evenly spaced, the last finite row among them; their program is compiled without optimisation, which
+    # took half of the first call of a robot
+    examined = 128
+    some = np.unique(np.linspace(0, last, examined).astype(int))
+    some = np.concatenate([some, np.full(examined - len(some), last)])
     start = tuple(np.asarray(rows[name][0]) for name in "tqv")
     looked = _row_energies(
         system, params, start, tuple(np.asarray(rows[name])[some] for name in "tqv"), implicit
@@ -148,7 +141,7 @@ def diverged_row(
         there = np.maximum.accumulate(np.where(fast & (some > 0), 0.0, energy))
         given = 2.0 * np.maximum.accumulate(push) / np.maximum(w2, damping**2)
         # an energy that overflows counts as infinite
-        far = fast & ~(energy <= FAR * (np.sqrt(there) + np.sqrt(given)) ** 2)
+        far = fast & ~(energy <= UNEXPLAINED * (np.sqrt(there) + np.sqrt(given)) ** 2)
     return int(some[np.argmax(far)]) if far.any() else None
 
 

@@ -15,17 +15,10 @@ from nsjax.startup.once import compiled_once
 from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree
 
-SHARE = 0.1
+RISE = 0.1
 """Rise of the energy at an impact, relative to the largest kinetic energy before it, from which on it is
 told. Schemes of order one at impacts have errors of ``omega dt`` there; a tenth is no longer an error of a
 step that resolves its motion."""
-
-DRIVES = 4.0
-"""Ratio of the rise to the change of energy in the row before, which drives and dampers explain: an impact
-may reverse a velocity and double it, and the two rows that are looked at add up."""
-
-EXAMINED = 16
-"""Number of impacts of a run that are examined: the first that reach a speed above all before them."""
 
 
 @compiled_for("system", make=compiled_once)
@@ -49,16 +42,19 @@ def _energies(system: System, params: PyTree, rows: tuple[Array, ...]) -> tuple[
 
 
 def first_rise(rows: Any, kinetic: Any, energy: Any) -> int | None:
-    """The first of the ``rows`` with impacts at which the energy rises (`SHARE`, `DRIVES`), or None.
+    """The first of the ``rows`` with impacts at which the energy rises beyond `RISE`, or None.
 
     Args:
         rows: indices of rows with impacts, not the first two.
         kinetic, energy: values [J] of all rows; those that are not known are not finite.
     """
     largest = np.fmax.accumulate(kinetic)
+    # ratio of the rise to the change of energy in the row before, which drives and dampers explain: an
+    # impact may reverse a velocity and double it, and the two rows that are looked at add up
+    drives = 4.0
     for k in rows:
         before, after = energy[k - 1], np.fmax(energy[k], energy[min(k + 1, len(energy) - 1)])
-        explained = SHARE * largest[k - 1] + DRIVES * abs(before - energy[k - 2])
+        explained = RISE * largest[k - 1] + drives * abs(before - energy[k - 2])
         if after - before > explained:
             return int(k)
     return None
@@ -80,14 +76,16 @@ def rise_in_run(system: System, params: PyTree, rows: dict[str, Any], speeds: np
     hits = np.sum(np.asarray(rows["impacts"]), axis=1) > 0
     record = np.fmax.accumulate(speeds)
     two = np.fmax(speeds, np.append(speeds[1:], 0.0))
-    there = hits[2:] & (two[2:] > (1.0 + 0.5 * SHARE) * record[1:-1])
-    some = np.flatnonzero(there)[:EXAMINED] + 2
+    there = hits[2:] & (two[2:] > (1.0 + 0.5 * RISE) * record[1:-1])
+    # number of impacts of a run that are examined: the first that reach a speed above all before them
+    examined = 16
+    some = np.flatnonzero(there)[:examined] + 2
     if not len(some):
         return None
     last = len(speeds) - 1
     fastest = [int(np.argmax(speeds[:k])) for k in some]  # the kinetic energy before is largest near these
     looked = np.concatenate([some - 2, some - 1, some, np.minimum(some + 1, last), fastest])
-    padded = np.concatenate([looked, np.full(5 * EXAMINED - len(looked), looked[0])])
+    padded = np.concatenate([looked, np.full(5 * examined - len(looked), looked[0])])
     found = _energies(system, params, tuple(np.asarray(rows[name])[padded] for name in "tqv"))
     kinetic, energy = np.full((2, last + 1), np.nan)
     kinetic[padded], energy[padded] = (np.asarray(x) for x in found)

@@ -16,12 +16,6 @@ from nsjax.nonlinear import with_tangent
 from nsjax.trajectory import Impacts
 from nsjax.types import Array, PyTree
 
-TOUCHING = 1e-12
-"""Gap relative to ``1 + |q|`` up to which a contact is closed at the start of a run, for rounding."""
-
-TOGETHER = 1e-6
-"""Part of a step within which instants count as one: two corners that strike flat differ by rounding."""
-
 
 def no_impacts(system: System, kept: int) -> Impacts | None:
     """An empty list with ``kept`` places; None without places."""
@@ -41,7 +35,9 @@ def closed_at_start(system: System, p: PyTree, state: State) -> Array:
     if system.gap is None:
         return jnp.zeros(system.nc, bool)
     gap = system.gap(jnp.asarray(state.t), state.q, p)
-    return frozen(gap) <= TOUCHING * (1.0 + jnp.max(jnp.abs(frozen(state.q)), initial=0.0))
+    # gap relative to ``1 + |q|`` up to which a contact is closed at the start of a run, for rounding
+    touching = 1e-12
+    return frozen(gap) <= touching * (1.0 + jnp.max(jnp.abs(frozen(state.q)), initial=0.0))
 
 
 def crossings(start: SystemState, rate_before: Array, dt: Array) -> Array:
@@ -94,7 +90,9 @@ def enter_impacts(
             "impulse_tangential": output.impulse_tangential,
         }
         # places of the contacts among the impacts of the step; contacts of one instant keep their order
-        place_of, order = jnp.round(instant / (TOGETHER * dt)), np.arange(system.nc)
+        # part of a step within which instants count as one: two corners that strike flat differ by rounding
+        together = 1e-6
+        place_of, order = jnp.round(instant / (together * dt)), np.arange(system.nc)
         same = (place_of[:, None] == place_of) & (order[:, None] > order)
         before = jnp.sum(impact & ((place_of[:, None] > place_of) | same), axis=1)
         # a row of the list takes its impact by a sum over the contacts, at most one of which counts

@@ -19,15 +19,6 @@ from nsjax.startup.owned import compiled_for
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree
 
-MARGIN = 1.15
-"""Factor by which levels (floors, walls) reach farther than all other shapes."""
-
-BEYOND = 0.07
-"""How far a level with points reaches beyond these, as a share of the diagonal."""
-
-HATCH = 0.022
-"""Distance of the strokes behind a level, as a share of the diagonal."""
-
 FRAMES = 240
 """Default number of rows of a run that are drawn: ten seconds at 24 a second."""
 
@@ -283,9 +274,10 @@ def _foot(x: MovedShape, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 def _hatched(x: MovedShape, start: np.ndarray, end: np.ndarray, size: float) -> tuple[MovedShape, ...]:
     """A level of the plane as a line, and the strokes behind it."""
     gone = end - start
-    count = max(2, round(float(np.nanmax(np.linalg.norm(gone, axis=1))) / (HATCH * size)))
+    hatch = 0.022  # distance of the strokes behind a level, as a share of the diagonal
+    count = max(2, round(float(np.nanmax(np.linalg.norm(gone, axis=1))) / (hatch * size)))
     along = gone / np.linalg.norm(gone, axis=1)[:, None]
-    back = 0.5 * HATCH * size * np.stack([along[:, 1] - along[:, 0], -along[:, 0] - along[:, 1]], axis=1)
+    back = 0.5 * hatch * size * np.stack([along[:, 1] - along[:, 0], -along[:, 0] - along[:, 1]], axis=1)
     heads = start[:, None] + np.arange(0.5, count)[:, None] / count * gone[:, None]
     strokes = np.stack([heads, heads + back[:, None], np.full_like(heads, np.nan)], axis=2)
     line = MovedShape(np.stack([start, end], axis=1), x.name, "line", x.role, ())
@@ -297,13 +289,15 @@ def _levelled(x: MovedShape, low: np.ndarray, high: np.ndarray) -> tuple[MovedSh
     """The level as a hatched line, or a square of two triangles, around its `_foot`."""
     normal, foot = x.points[:, 1] - x.points[:, 0], _foot(x, low, high)
     size = float(np.linalg.norm(high - low))
-    reach = 0.5 * MARGIN * size
+    margin = 1.15  # factor by which levels (floors, walls) reach farther than all other shapes
+    reach = 0.5 * margin * size
     if len(low) == 2:
         along = np.stack([-normal[:, 1], normal[:, 0]], axis=1)
         ends = np.array([[-reach], [reach]])
         if x.points.shape[1] > 2:  # as far as its further points come
             ways = np.sum((x.points[:, 2:] - foot[:, None]) * along[:, None], axis=2)
-            ends = np.array([[ways.min() - BEYOND * size], [ways.max() + BEYOND * size]])
+            beyond = 0.07  # how far a level with points reaches beyond these, as a share of the diagonal
+            ends = np.array([[ways.min() - beyond * size], [ways.max() + beyond * size]])
         return _hatched(x, foot + ends[1] * along, foot + ends[0] * along, size)
     other = np.eye(3)[np.argmin(np.abs(normal), axis=1)]
     first = np.cross(normal, other)

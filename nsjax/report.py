@@ -17,7 +17,7 @@ ROUNDING = 4.0 * float(np.finfo(float).eps)
 of numbers of the size of the coordinates, each rounded once or twice.
 """
 
-LISTED = 12
+TABLE_CONTACTS = 12
 """Largest number of contacts in the table."""
 
 
@@ -103,7 +103,7 @@ def contact_table(traj: Any) -> list[str]:
     deepest = _deepest(traj)
     names, units = contact_names(traj.system), gap_units(traj.system)
     met = int(np.sum((impacts > 0) | (closed > 0.0) | (deepest > 0.0)))
-    shown = np.sort(np.lexsort((-deepest, -closed, -impacts))[: min(met, LISTED)])
+    shown = np.sort(np.lexsort((-deepest, -closed, -impacts))[: min(met, TABLE_CONTACTS)])
     others = f"{len(names) - met} of {len(names)} contacts never closed"
     if not met:
         return [
@@ -117,8 +117,8 @@ def contact_table(traj: Any) -> list[str]:
             f"{names[k]:<{width}} {impacts[k]:>8} {with_unit(closed[k], 's'):>14} "
             f"{with_unit(deepest[k], units[k]):>14}"
         )
-    if met > LISTED:
-        lines.append(f"({met - LISTED} more contacts, with fewer impacts)")
+    if met > TABLE_CONTACTS:
+        lines.append(f"({met - TABLE_CONTACTS} more contacts, with fewer impacts)")
     if met < len(names):
         lines.append(f"({others})")
     return [*lines, ""]

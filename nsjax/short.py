@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-LISTED = 6
+WRITTEN = 6
 """Most numbers of an array, and most parts of a tuple or mapping, that are written out."""
 
 
@@ -29,7 +29,7 @@ def short(value: Any) -> str:
     if isinstance(value, jax.core.Tracer):
         return f"traced {value.dtype}{value.shape}"
     if hasattr(value, "shape") and hasattr(value, "dtype"):
-        few = isinstance(value, np.ndarray | np.generic | jax.Array) and value.size <= LISTED
+        few = isinstance(value, np.ndarray | np.generic | jax.Array) and value.size <= WRITTEN
         return str(np.asarray(value).tolist()) if few else f"{value.dtype}{value.shape}"
     if isinstance(value, Mapping):
         return "{" + _listed([f"{k!r}: {short(x)}" for k, x in value.items()]) + "}"
@@ -43,8 +43,8 @@ def short(value: Any) -> str:
 
 
 def _listed(parts: list[str]) -> str:
-    more = [f"... {len(parts) - LISTED} more"] if len(parts) > LISTED else []
-    return ", ".join(parts[:LISTED] + more)
+    more = [f"... {len(parts) - WRITTEN} more"] if len(parts) > WRITTEN else []
+    return ", ".join(parts[:WRITTEN] + more)
 
 
 def scale(values: Any, unit: str) -> tuple[float, str]:

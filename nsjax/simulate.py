@@ -39,15 +39,6 @@ from nsjax.types import Array, PyTree
 
 P = ParamSpec("P")
 
-CHUNK_BYTES = 2**23
-CHUNK_ROWS = 4096
-PROGRESS_STEPS = 400_000
-"""Most bytes of rows, rows, and steps of one compiled call of a run outside transformations."""
-
-SOLVED = 4
-"""Size of the solutions of a step relative to its velocities and rows: 1 to 4, largest for Bathe with two
-solves."""
-
 
 def _unpacked(run: Callable[P, Trajectory]) -> Callable[P, Trajectory]:
     """The function ``run`` with an error sentence for a problem in place of its three values, and for parts
@@ -305,7 +296,8 @@ def rows_of(
 
 def _chunk_rows(system: System) -> int:
     """Rows of one compiled call: a power of two that depends on the size of the model alone."""
-    return int(min(CHUNK_ROWS, max(16, 2 ** int(np.log2(CHUNK_BYTES / (8 * row_numbers(system)))))))
+    chunk_bytes, chunk_rows = 2**23, 4096  # most bytes of rows, and most rows, of one compiled call
+    return int(min(chunk_rows, max(16, 2 ** int(np.log2(chunk_bytes / (8 * row_numbers(system)))))))
 
 
 def row_bytes(program: LoopProgram) -> int:
@@ -315,7 +307,8 @@ def row_bytes(program: LoopProgram) -> int:
 
 def most_rows(call: Call) -> int:
     """Rows of one compiled call."""
-    return max(1, min(_chunk_rows(call.program.system), PROGRESS_STEPS // call.every))
+    progress_steps = 400_000  # most steps of one compiled call of a run outside transformations
+    return max(1, min(_chunk_rows(call.program.system), progress_steps // call.every))
 
 
 def some_rows(call: Call, run: RunState, done: int, count: int) -> tuple[RunState, dict[str, Any]]:
@@ -373,7 +366,10 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
     carry, solution = tree_bytes((run.next.carry, no_tally(program))), 0
     if scheme.stores_solutions:
         system = program.system
-        solution = 8 * SOLVED * (system.nv + system.nc * (1 + system.nt) + system.nb)
+        # size of the solutions of a step relative to its velocities and rows: 1 to 4, largest for Bathe
+        # with two solves
+        solved = 4
+        solution = 8 * solved * (system.nv + system.nc * (1 + system.nt) + system.nb)
     steps = rows * every
     blocks = plan_blocks(steps, carry, solution)
     lanes, differentiated = lanes_around((setup.params, run, dt))

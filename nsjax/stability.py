@@ -29,15 +29,6 @@ from nsjax.startup.once import compiled_once
 from nsjax.startup.owned import compiled_for, latest
 from nsjax.types import Array, PyTree, record
 
-ITERATIONS = 40
-"""Iterations of the power method. It approaches the largest frequency from below; for a mesh of 100
-elements, whose frequencies are densest at the top, to 1 to 2 %. The largest stable step is overestimated by
-as much."""
-
-GROWTH = 1e-5
-"""Excess of the spectral radius over one that counts as unstable: above the error of the amplification
-matrix."""
-
 
 @dataclasses.dataclass(frozen=True)
 class FastestModes:
@@ -166,7 +157,11 @@ def _by_power(
     free = jax.vmap(model.free(solve))
     number = jnp.arange(system.nv)
     change_of = model.force_change
-    if system.structure.dense and system.nv <= 2 * ITERATIONS:
+    # iterations of the power method. It approaches the largest frequency from below; for a mesh of 100
+    # elements, whose frequencies are densest at the top, to 1 to 2 %. The largest stable step is
+    # overestimated by as much
+    iterations = 40
+    if system.structure.dense and system.nv <= 2 * iterations:
         # the force along all directions once, in place of two directions in each iteration
         matrices = model.force_change(jnp.eye(system.nv))
         change_of = lambda x: x @ matrices  # noqa: E731
@@ -180,7 +175,7 @@ def _by_power(
         return jnp.where(jnp.any(y != 0.0, axis=1, keepdims=True), y, x), jnp.sum(x * change, axis=2)
 
     begin = free(jnp.broadcast_to(jnp.cos(1.0 * number * number), (2, system.nv)))
-    x, found = lax.fori_loop(0, ITERATIONS, better, (begin, jnp.zeros((2, 2))))
+    x, found = lax.fori_loop(0, iterations, better, (begin, jnp.zeros((2, 2))))
     if model.added is None:
         return found, None
     heavy = jax.vmap(lambda y: y @ added_momentum(model.added, y))(x)  # type: ignore[arg-type]
@@ -247,7 +242,10 @@ def largest_step(scheme: Scheme, modes: FastestModes, dt: float) -> float | None
         radius = spectral_radius(scheme, omega * steps[:, None], ratio)
     except InputError:
         return None
-    stable = np.all(radius <= 1.0 + GROWTH, axis=1)
+    # excess of the spectral radius over one that counts as unstable: above the error of the amplification
+    # matrix
+    growth = 1e-5
+    stable = np.all(radius <= 1.0 + growth, axis=1)
     if stable[-1]:
         return None
     return float(steps[max(0, int(np.argmin(stable)) - 1)])

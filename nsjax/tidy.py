@@ -12,22 +12,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
-PLACES = 10
-"""End of matplotlib's numbers of places for a legend, which begin with 1; 2 is the upper left."""
-
 MANTISSAS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 2.0, 3.0, 5.0, 7.0), tuple(range(1, 10)))
 """Sets of labelled parts of a decade; the first set that gives two labels with room is taken, and of the
 last set only the outermost two."""
 
-ROOM = 0.2
-"""Least distance of the outermost labels of a logarithmic axis, as a share of its length: a label such as
-``$8\\times10^{-4}$`` is up to a sixth as long as the narrowest panel."""
-
-SAME = 1.5
-"""Distance below which two curves cannot be distinguished, if it holds everywhere [pixels of 100 dpi]."""
-
 DASHES = (0.0, (2.2, 1.6))
-NEAR = 3.0
+ROOM = 3.0
 """Room between a legend and curves [pixels]."""
 
 
@@ -119,12 +109,15 @@ def _label_logarithm(axis: Any) -> None:
         return
     axis.set_minor_formatter(NullFormatter())
     powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    # least distance of the outermost labels of a logarithmic axis, as a share of its length: a label such
+    # as ``$8\times10^{-4}$`` is up to a sixth as long as the narrowest panel
+    room = 0.2
     for mantissas in MANTISSAS:
         marks = np.outer(powers, mantissas).ravel()
         marks = marks[(low <= marks * (1 + 1e-12)) & (marks <= high * (1 + 1e-12))]
         if mantissas is MANTISSAS[-1]:
             marks = marks[[0, -1]] if len(marks) else marks
-        if len(marks) > 1 and np.log(marks[-1] / marks[0]) >= ROOM * np.log(high / low):
+        if len(marks) > 1 and np.log(marks[-1] / marks[0]) >= room * np.log(high / low):
             break
     else:
         marks = np.asarray(MaxNLocator(3).tick_values(low, high))
@@ -168,7 +161,9 @@ def _covers(one: np.ndarray, other: np.ndarray) -> bool:
         return False
     apart = np.abs(one - other)
     known = np.isfinite(apart).all(axis=1)
-    return bool(known.any() and np.max(apart[known]) < SAME)
+    # distance below which two curves cannot be distinguished, if it holds everywhere [pixels of 100 dpi]
+    same = 1.5
+    return bool(known.any() and np.max(apart[known]) < same)
 
 
 def _drawn(axes: Axes) -> Iterator[np.ndarray]:
@@ -179,7 +174,7 @@ def _drawn(axes: Axes) -> Iterator[np.ndarray]:
         if line.get_linestyle() == "None" or len(points) < 2:
             yield points
             continue
-        count = np.clip(np.hypot(*np.diff(points, axis=0).T) / NEAR, 1, 400).astype(int)
+        count = np.clip(np.hypot(*np.diff(points, axis=0).T) / ROOM, 1, 400).astype(int)
         parts = [np.linspace(a, b, n + 1) for a, b, n in zip(points[:-1], points[1:], count, strict=True)]
         yield np.concatenate(parts)
     for some in axes.collections:
@@ -196,7 +191,7 @@ def _together(figure: Figure, axes: Axes) -> list[Axes]:
 
 def covered(figure: Figure, axes: Axes, box: Any) -> int:
     """Number of points of the curves of a panel inside a box [pixels], after the figure has been drawn."""
-    low, high = np.array([box.x0, box.y0]) - NEAR, np.array([box.x1, box.y1]) + NEAR
+    low, high = np.array([box.x0, box.y0]) - ROOM, np.array([box.x1, box.y1]) + ROOM
     inside = axes.get_window_extent()
     count = 0
     for each in _together(figure, axes):
@@ -214,13 +209,15 @@ def _place(figure: Figure, axes: Axes, legend: Legend) -> None:
     outside = box.x1 <= frame.x0 or box.x0 >= frame.x1 or box.y1 <= frame.y0 or box.y0 >= frame.y1
     if outside or not covered(figure, axes, box):
         return
-    for place in range(1, PLACES):
+    # end of matplotlib's numbers of places for a legend, which begin with 1; 2 is the upper left
+    places = 10
+    for place in range(1, places):
         legend.set_loc(place)
         figure.draw_without_rendering()
         if not covered(figure, axes, legend.get_window_extent()):
             return
     legend.set_loc(2)
-    share = min(0.6, (legend.get_window_extent().height + 4.0 * NEAR) / frame.height)
+    share = min(0.6, (legend.get_window_extent().height + 4.0 * ROOM) / frame.height)
     for each in _together(figure, axes):
         low, high = each.transScale.transform([(1.0, y) for y in each.get_ylim()])[:, 1]
         top = each.transScale.inverted().transform([(1.0, low + (high - low) / (1.0 - share))])[0, 1]

@@ -73,10 +73,6 @@ def paper_error(theta: Any, reference: Any) -> float:
     return float(np.linalg.norm(x[1:] / y[1:] - 1.0))
 
 
-CHUNK = 256
-REFINEMENT = 1e-9
-
-
 def _distances(points: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Distances of points (n, 2) from segments; starts and ends broadcast against the points."""
     along = end - start
@@ -94,7 +90,8 @@ def _nearest(points: np.ndarray, graph: np.ndarray) -> tuple[np.ndarray, np.ndar
     # beyond the ends of the graph, its end points bound the distance
     inside = np.clip(points[:, 0], graph[0, 0], graph[-1, 0])
     bound = np.hypot(bound, points[:, 0] - inside) * (1.0 + 1e-9) + 1e-300
-    for part in np.array_split(order, max(1, -(-len(order) // CHUNK))):
+    chunk = 256  # points whose distances are computed at once
+    for part in np.array_split(order, max(1, -(-len(order) // chunk))):
         some = points[part]
         low = np.min(some[:, 0] - bound[part])
         high = np.max(some[:, 0] + bound[part])
@@ -118,11 +115,12 @@ def _directed(one: np.ndarray, other: np.ndarray) -> float:
     best = float(np.max(value))
     p, q = one[:-1], one[1:]
     fp, fq, sp, sq = value[:-1], value[1:], index[:-1], index[1:]
+    refinement = 1e-9  # relative error of the distance
     for _ in range(60):
         by_first = np.maximum(fp, _distances(q, other[sp], other[sp + 1]))
         by_last = np.maximum(fq, _distances(p, other[sq], other[sq + 1]))
         bound = np.minimum(np.minimum(by_first, by_last), 0.5 * (fp + fq + np.linalg.norm(q - p, axis=1)))
-        keep = bound > best * (1.0 + REFINEMENT) + 1e-15
+        keep = bound > best * (1.0 + refinement) + 1e-15
         if not np.any(keep):
             break
         p, q, fp, fq, sp, sq = p[keep], q[keep], fp[keep], fq[keep], sp[keep], sq[keep]

@@ -15,7 +15,7 @@ from nsjax.core.velocity_rows import residuals
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree, record
 
-BLOCKS = 10
+MEAN_BLOCKS = 10
 """Number of blocks of time that the jackknife of `growth` leaves out in turn."""
 
 
@@ -164,15 +164,15 @@ def growth(t: Any, residual: Any) -> Growth:
     time, x = np.asarray(t, float), np.asarray(residual, float)
     if time.ndim != 1 or time.shape != x.shape:
         raise InputError(f"growth: t and residual have shapes {time.shape} and {x.shape}; pass two columns")
-    if time.size < 2 * BLOCKS:
-        raise InputError(f"growth: {time.size} rows; at least {2 * BLOCKS} are needed: save more")
+    if time.size < 2 * MEAN_BLOCKS:
+        raise InputError(f"growth: {time.size} rows; at least {2 * MEAN_BLOCKS} are needed: save more")
     if not (np.all(np.isfinite(time)) and np.all(np.isfinite(x))):
         raise InputError("growth: t and residual must be finite; look at raise_for_status of the run")
     time = time - time[0]
     reached = np.maximum.accumulate(np.abs(x))
     seen = (time > 0.0) & (reached > 0.0)
     power = power_error = np.nan
-    if np.count_nonzero(seen) >= 2 * BLOCKS:
+    if np.count_nonzero(seen) >= 2 * MEAN_BLOCKS:
         power, power_error = _slope(np.log(time[seen]), np.log(reached[seen]), time[seen])
     rate, rate_error = _slope(time, x, time)
     return Growth(
@@ -187,8 +187,8 @@ def _slope(x: np.ndarray, y: np.ndarray, time: np.ndarray) -> tuple[float, float
         centred = x[kept] - np.mean(x[kept])
         return float(centred @ y[kept] / (centred @ centred))
 
-    edges = np.quantile(time, np.arange(1, BLOCKS) / BLOCKS)
+    edges = np.quantile(time, np.arange(1, MEAN_BLOCKS) / MEAN_BLOCKS)
     block = np.searchsorted(edges, time, side="right")
-    slopes = np.array([fit(block != k) for k in range(BLOCKS)])
+    slopes = np.array([fit(block != k) for k in range(MEAN_BLOCKS)])
     spread = np.sum((slopes - np.mean(slopes)) ** 2)
-    return fit(np.ones(len(x), bool)), float(np.sqrt((BLOCKS - 1) / BLOCKS * spread))
+    return fit(np.ones(len(x), bool)), float(np.sqrt((MEAN_BLOCKS - 1) / MEAN_BLOCKS * spread))

@@ -22,9 +22,6 @@ from nsjax.types import Array, PyTree
 
 R = TypeVar("R")
 
-STICKING = 1e-6
-"""Relative distance of the friction force below its limit from which a contact counts as sticking."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Impact:
@@ -266,7 +263,9 @@ def contact_phases(traj: Trajectory, *, shortest: float = 0.0, bridge: float = 0
     friction = np.linalg.norm(np.asarray(traj.force_tangential), axis=2)
     quiet = ~np.any(np.asarray(traj.impacts), axis=1)
     loaded = (np.asarray(traj.force_normal) > 0.0) & quiet[:, None]
-    sticks = loaded & (friction < (1.0 - STICKING) * limit)
+    # relative distance of the friction force below its limit from which a contact counts as sticking
+    sticking = 1e-6
+    sticks = loaded & (friction < (1.0 - sticking) * limit)
     records = []
     for contact in range(traj.system.nc):
         closed = np.asarray(traj.closed_time)[1:, contact] > 0.0

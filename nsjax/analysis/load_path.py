@@ -10,8 +10,8 @@ import numpy as np
 from nsjax.core import InputError, Problem
 from nsjax.statics.equilibria import (
     HALVINGS,
+    LAST_STEP,
     PASSES,
-    SETTLED,
     Equilibria,
     Ramp,
     check_stiff,
@@ -22,12 +22,6 @@ from nsjax.statics.equilibria import (
     size,
     solved,
 )
-
-EASY = 6
-"""Largest number of Newton steps on an arc after which the next arc is longer by half."""
-
-SECANTS = 8
-"""Largest number of secant steps to a limit point between two points of the path."""
 
 Point = tuple[float, np.ndarray, np.ndarray]
 """Level, position, multipliers."""
@@ -56,7 +50,7 @@ def _arc(ramp: Ramp, point: Point, way: np.ndarray, length: float) -> tuple[Poin
     step = length * way
     for k in range(PASSES):
         x, s, gone = x + step[nv:-1], s + step[-1], gone + step[:nv]
-        if k and float(np.max(np.abs(step[:nv]))) <= SETTLED * size(q):
+        if k and float(np.max(np.abs(step[:nv]))) <= LAST_STEP * size(q):
             return (s, np.asarray(moved(ramp.system, q, gone)), x), k
         value, matrix, slope = ramp.tangents(q, x, s, gone)
         both = solved(matrix, np.stack([value, slope], axis=1))
@@ -75,7 +69,8 @@ def _limit(ramp: Ramp, point: Point, way: np.ndarray, length: float) -> Point:
     found = _arc(ramp, point, way, length)
     if found is not None:
         high = (length, _direction(ramp, found[0], way)[-1])
-    for _ in range(SECANTS):
+    secants = 8  # largest number of secant steps to a limit point between two points of the path
+    for _ in range(secants):
         at = low[0] + (high[0] - low[0]) * low[1] / (low[1] - high[1])
         found = _arc(ramp, point, way, at)
         if found is None:
@@ -140,6 +135,7 @@ def load_path(
     way, length, shortest = _direction(ramp, point, None), arc, arc * 0.5**HALVINGS
     longest = 10.0 * arc if longest is None else longest
     done = (lambda s, q: s >= 1.0) if until is None else until
+    easy = 6  # largest number of Newton steps on an arc after which the next arc is longer by half
     while len(rows) <= points and not done(point[0], point[1]):
         new = _arc(ramp, point, way, length)
         ahead = None if new is None else _direction(ramp, new[0], way)
@@ -157,7 +153,7 @@ def load_path(
             limits.append(_limit(ramp, point, way, length))
         point, way = new[0], ahead
         rows.append((*point, new[1]))
-        length = min(longest, 1.5 * length) if new[1] <= EASY else length
+        length = min(longest, 1.5 * length) if new[1] <= easy else length
     return collected(
         problem, ramp, rows, limits=tuple(x[0] for x in limits), limit_positions=tuple(x[1] for x in limits)
     )

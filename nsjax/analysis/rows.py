@@ -18,8 +18,6 @@ from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree
 
 CHUNK = 1024
-CHUNK_NUMBERS = 2**22
-"""Bound on the numbers in the matrices of all rows of a compiled call, which limits its rows."""
 
 
 def check_run(
@@ -56,11 +54,6 @@ def check_run(
 def row_distance(traj: Trajectory) -> int:
     """Steps between saved rows."""
     return round((float(traj.t[-1]) - float(traj.t[0])) / (len(traj.t) - 1) / float(traj.carry.dt))
-
-
-CLOSED = 1e-11
-"""Largest gap [m] and approach rate, relative to 1 + |v|, of a contact that is closed at the start of a
-run: the tolerances of the schemes plus rounding."""
 
 
 def impulse_steps(traj: Trajectory) -> np.ndarray:
@@ -102,8 +95,11 @@ def _closed(system: System, p: PyTree, t: Array, q: Array, v: Array) -> Array:
     """Mask (nc,) of the contacts that are closed and do not approach."""
     p = refreshed(system, t, q, p)
     rates = gap_rows(system, "gap", t, q, p).rate(v)
-    limit = CLOSED * (1.0 + jnp.max(jnp.abs(v)))
-    closed = touching(system, t, q, p, system.gap(t, q, p), CLOSED)
+    # largest gap [m] and approach rate, relative to 1 + |v|, of a contact that is closed at the start of a
+    # run: the tolerances of the schemes plus rounding
+    tolerance = 1e-11
+    limit = tolerance * (1.0 + jnp.max(jnp.abs(v)))
+    closed = touching(system, t, q, p, system.gap(t, q, p), tolerance)
     return closed & (rates >= -limit)
 
 
@@ -119,7 +115,9 @@ def by_rows(kernel: Fn, traj: Trajectory, *columns: Any) -> PyTree:
     arrays = [np.asarray(x) for x in columns]
     count = arrays[0].shape[0]
     size = max(1, traj.system.nv**2, (traj.system.nc + traj.system.nb) * traj.system.nv)
-    length = max(1, min(CHUNK, CHUNK_NUMBERS // size))
+    # bound on the numbers in the matrices of all rows of a compiled call, which limits its rows
+    chunk_numbers = 2**22
+    length = max(1, min(CHUNK, chunk_numbers // size))
     parts = []
     for start in range(0, count, length):
         part = [x[start : start + length] for x in arrays]

@@ -18,9 +18,6 @@ Read = Callable[[Trajectory], Any]
 TEETH = 10.0
 """Least number of steps by which half the width of a secant moves the most sensitive impact."""
 
-WIDEST = 0.1
-"""Largest half width of an automatic secant over the size of the parameter, or over one."""
-
 DEGREE = 3
 """Degree of the polynomial fitted to the samples of a secant; its slope at the middle is the result."""
 
@@ -43,6 +40,7 @@ def secant_width(
 ) -> tuple[float, float]:
     """Half width of a secant, and the number of steps by which it moves the most sensitive impact."""
     width = 1e-6 * size if given is None else given
+    widest = 0.1  # largest half width of an automatic secant over the size of the parameter, or over one
     while True:
         shift = 0.0
         if len(sequence(middle)):
@@ -51,7 +49,7 @@ def secant_width(
             same = _agreeing(one, other)
             times = [np.asarray(traj.events.time)[:same] for traj in ends]
             shift = float(np.max(np.abs(times[1] - times[0]), initial=0.0) / (2.0 * dt))
-        if given is not None or shift >= TEETH or 2.0 * width > WIDEST * size:
+        if given is not None or shift >= TEETH or 2.0 * width > widest * size:
             return width, shift
         width *= 2.0
 

@@ -103,13 +103,6 @@ def _linearised(system: System, t: Array, q: Array, p: PyTree) -> tuple[Array, .
     return mass_matrix(system, q, ready), damping, stiffness, held, push + held.T @ x
 
 
-AT_REST = 1e-6
-"""Ratio of unbalanced forces to the largest multiplier or load above which a state is no equilibrium."""
-
-
-RESOLVED = 1e-9
-"""Relative rounding error of an eigenvalue above which the slow ones are computed from the inverse."""
-
 FREE = 10.0 * ROUNDING
 """Stiffness below which a direction has none, relative to the largest, and of a matrix with a diagonal of
 one: the rounding of entries leaves two roundings for beams of 10 to 40 elements that move freely, and a
@@ -168,7 +161,9 @@ def _slow_and_fast(
     the rounding of large ones.
     """
     fast = _eigenpairs(A)
-    if np.all(fast[2] <= RESOLVED * np.abs(fast[0])):
+    # relative rounding error of an eigenvalue above which the slow ones are computed from the inverse
+    resolved = 1e-9
+    if np.all(fast[2] <= resolved * np.abs(fast[0])):
         return fast
     small, vectors, left = _eigenpairs(inverse())
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -176,8 +171,9 @@ def _slow_and_fast(
     # both are accurate near the middle, where the widest gap between two values divides them
     order = np.sort(np.abs(fast[0]))
     middle = np.sqrt(order[-1] * np.min(np.abs(slow[0])))
-    near = order[(order > middle / NEAR) & (order < middle * NEAR)]
-    ends = np.concatenate([[middle / NEAR], near, [middle * NEAR]])
+    farthest = 30.0  # the border between slow and fast motions is this factor from the middle at most
+    near = order[(order > middle / farthest) & (order < middle * farthest)]
+    ends = np.concatenate([[middle / farthest], near, [middle * farthest]])
     widest = np.argmax(ends[1:] / ends[:-1])
     border = np.sqrt(ends[widest] * ends[widest + 1])
     above, below = np.abs(fast[0]) > border, np.abs(slow[0]) <= border
@@ -187,10 +183,6 @@ def _slow_and_fast(
         np.concatenate([x[..., below], y[..., above]], axis=-1) for x, y in zip(slow, fast, strict=True)
     ]
     return both[0], both[1], both[2]
-
-
-NEAR = 30.0
-"""The border between slow and fast motions is this factor from the middle at most."""
 
 
 def _vibrations(
@@ -276,7 +268,9 @@ def modes(problem: Problem, count: int = 6) -> Modes:
     mass, damping, stiffness, held, left = (np.asarray(x) for x in found)
     free = null_space(held)
     scale = float(np.max(np.abs(stiffness))) * 1e-9 + 1e-300
-    if not float(np.max(np.abs(free.T @ left), initial=0.0)) <= AT_REST + scale:
+    # ratio of unbalanced forces to the largest multiplier or load above which a state is no equilibrium
+    at_rest = 1e-6
+    if not float(np.max(np.abs(free.T @ left), initial=0.0)) <= at_rest + scale:
         raise InputError(
             "modes: the start is no equilibrium, forces up to "
             f"{float(np.max(np.abs(left))):.3g} are unbalanced; find one with nsjax.analysis.equilibrium"

@@ -14,7 +14,7 @@ from typing import Any
 import nsjax
 from nsjax import io, models, schemes
 from nsjax.cli import checkpoints, documents, identify, sweep
-from nsjax.cli.inputs import ROWS, RunPlan, make_plan
+from nsjax.cli.inputs import SAVED_ROWS, RunPlan, make_plan
 from nsjax.cli.report import Progress, tell
 from nsjax.cli.reproduce import reproduce
 from nsjax.core import InputError
@@ -129,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     add.set_defaults(command=_simulate)
     _add_run(add)
     add.add_argument(
-        "--every", type=int, help=f"save each EVERY-th step (default: at most about {ROWS} rows are saved)"
+        "--every", type=int, help=f"save each EVERY-th step (default: at most about {SAVED_ROWS} rows)"
     )
     add.add_argument("--output", metavar="FILE.npz", help="save the run; nsjax.io.load reads it")
     add.add_argument("--plot", metavar="FILE.png", help="draw the run (png, pdf, svg, ...)")

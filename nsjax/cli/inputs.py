@@ -21,7 +21,7 @@ from nsjax import io, models, multibody, plot, schemes
 from nsjax.core import InputError, Problem, Scheme, nearest
 from nsjax.core.checks import check_lengths, concrete_number
 
-ROWS = 5000
+SAVED_ROWS = 5000
 """Approximate largest number of saved rows without ``--every``."""
 
 MODEL_FILES = (".urdf", ".xml", ".mjcf")
@@ -122,8 +122,8 @@ def check_files(
 
 
 def default_every(steps: int) -> int:
-    """Distance of saved rows: a divisor of ``steps`` that gives at most `ROWS` rows, or about as many where
-    all such divisors would give few rows.
+    """Distance of saved rows: a divisor of ``steps`` that gives at most `SAVED_ROWS` rows, or about as many
+    where all such divisors would give few rows.
 
     Example:
         >>> from nsjax.cli.inputs import default_every
@@ -132,10 +132,10 @@ def default_every(steps: int) -> int:
     """
     small = [d for d in range(1, math.isqrt(steps) + 1) if steps % d == 0]
     divisors = sorted({*small, *(steps // d for d in small)})
-    every = next(d for d in divisors if steps // d <= ROWS)
-    if steps // every >= min(steps, ROWS // 10):
+    every = next(d for d in divisors if steps // d <= SAVED_ROWS)
+    if steps // every >= min(steps, SAVED_ROWS // 10):
         return every
-    return min(divisors, key=lambda d: abs(math.log(steps / d / ROWS)))
+    return min(divisors, key=lambda d: abs(math.log(steps / d / SAVED_ROWS)))
 
 
 def read_settings(given: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:

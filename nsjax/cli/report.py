@@ -15,12 +15,6 @@ from nsjax.cli.inputs import RunPlan
 from nsjax.report import contact_lines, energy_line
 from nsjax.trajectory import RunError, Trajectory
 
-PATIENCE = 1.0
-"""Time before a run shows its progress [s]."""
-
-REFRESH = 0.1
-"""Time between two updates of the progress [s]."""
-
 
 class Progress:
     """A line on the terminal with the progress of a run; pass it to ``simulate(progress=...)``.
@@ -45,7 +39,9 @@ class Progress:
         now = time.perf_counter()
         if self.begin is None:
             self.begin, self.first = now, done  # a resumed run does not begin at zero
-        if now - self.begin < PATIENCE or now - self.last < REFRESH or done <= self.first:
+        patience = 1.0  # time before a run shows its progress [s]
+        refresh = 0.1  # time between two updates of the progress [s]
+        if now - self.begin < patience or now - self.last < refresh or done <= self.first:
             return
         self.last = now
         left = (now - self.begin) * (total - done) / (done - self.first)

@@ -12,9 +12,6 @@ from nsjax.figures import require_matplotlib
 
 PACKAGE = "experiments"
 
-SHOWN = 8
-"""Largest number of names in a sentence."""
-
 
 def _folder() -> pathlib.Path:
     """Folder of the experiments: in the installed package, or beside the package in a checkout."""
@@ -51,8 +48,9 @@ def resolve(name: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        more = f" or {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        raise InputError(f"reproduce: {name!r} may be {' or '.join(found[:SHOWN])}{more}")
+        shown = 8  # largest number of names in a sentence
+        more = f" or {len(found) - shown} more" if len(found) > shown else ""
+        raise InputError(f"reproduce: {name!r} may be {' or '.join(found[:shown])}{more}")
     near = [n for n in known if paper and n.partition("/")[0].startswith(paper)]
     hint = (
         nearest(name, near) if near else nearest(paper, dict.fromkeys(n.partition("/")[0] for n in known))

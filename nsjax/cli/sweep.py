@@ -35,9 +35,6 @@ from nsjax.sweep.axes import LANE_BYTES
 from nsjax.sweep.result import check_form
 from nsjax.trajectory import RunError, label_names, quantity_unit
 
-SHOWN = 8
-"""Largest number of listed values of a varied number in the summary."""
-
 CHAOS = "lyapunov"
 """Quantity that needs a separate sweep: the finite-time Lyapunov exponent [1/s]."""
 
@@ -352,9 +349,10 @@ def _summary(
         f"lanes            {' x '.join(map(str, plan.shape))} = {count}" if len(plan.shape) > 1 else
         f"lanes            {count}",
     ]  # fmt: skip
+    most = 8  # largest number of listed values of a varied number in the summary
     for name, values in plan.axes.items():
-        shown = ", ".join(f"{x:g}" for x in itertools.islice(values, SHOWN))
-        more = f", ..., {values[-1]:g}" if len(values) > SHOWN else ""
+        shown = ", ".join(f"{x:g}" for x in itertools.islice(values, most))
+        more = f", ..., {values[-1]:g}" if len(values) > most else ""
         lines.append(f"  {name:<14} {shown}{more}")
     lines += ["", f"{'quantity':<16} {'least':>12} {'mean':>12} {'largest':>12}"]
     for name in (*plan.quantities, *((CHAOS,) if args.quantity == CHAOS else ())):

@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-LISTED = 200
-"""Largest number of known names that an error sentence lists."""
-
 
 class InputError(ValueError):
     """Input that cannot be simulated. The message names the thing, its value, and the remedy.
@@ -50,8 +47,9 @@ def nearest(name: object, known: Iterable[object]) -> str:
     hint = f"did you mean {match[0]!r}? " if match else ""
     if len(words) > 1:
         names.sort(key=lambda x: -sum(map(operator.eq, words, x.split("."))))
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return f"{hint}Known: {', '.join(names[:LISTED]) if names else 'none'}{more}"
+    listed = 200  # largest number of known names that an error sentence lists
+    more = f" and {len(names) - listed} more" if len(names) > listed else ""
+    return f"{hint}Known: {', '.join(names[:listed]) if names else 'none'}{more}"
 
 
 def _resembles(word: str, known: str) -> bool:

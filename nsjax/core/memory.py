@@ -17,10 +17,6 @@ _GROUP = pathlib.Path("/sys/fs/cgroup/memory.max")
 """File in which Linux states the memory limit of a container."""
 
 
-LITTLE = 2.0**24
-"""Size [bytes] that every machine has left: it is not asked, which takes longer than a short run."""
-
-
 def tree_bytes(tree: PyTree) -> int:
     """Bytes of all arrays of ``tree``, or of its shapes; the lanes of a batch count once."""
     leaves = jax.tree.leaves(tree)
@@ -58,7 +54,9 @@ def refuse_more(what: str, needed: float, remedy: str, *, limit: float | None = 
             ...
         nsjax.core.errors.InputError: events = 5 would take 3 GiB, of 1 GiB of memory; ask for fewer
     """
-    if limit is None and needed <= LITTLE:
+    # size [bytes] that every machine has left: it is not asked, which takes longer than a short run
+    little = 2.0**24
+    if limit is None and needed <= little:
         return
     limit = machine_bytes() if limit is None else limit
     if needed > limit:

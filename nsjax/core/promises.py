@@ -21,9 +21,6 @@ TOLERANCE = 1e-9
 """Relative error of a promise that is accepted: far above rounding of sums over a row of a matrix, far
 below the effect of a missing entry."""
 
-_STEP = 1e-2
-"""Distance (in the units of q and v) over which a state is moved to test whether the tangent changes."""
-
 
 def _off(found: Array, wanted: Array, least: Array | float = 0.0) -> Array:
     """Largest difference relative to the size of the wanted values, or to ``least`` if this is larger."""
@@ -97,12 +94,14 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
         friction = system.law(p).friction_of(system.nc)[system.nc - system.smooth :]
         found["smooth: friction"] = jnp.max(jnp.abs(friction))
     if structure.constant:
-        moved = _functions(system, state, p, _STEP * y, _STEP * x)
+        # distance (in the units of q and v) over which a state is moved to test whether the tangent changes
+        step = 1e-2
+        moved = _functions(system, state, p, step * y, step * x)
         for name, f in here.items():
             found[f"changes: {name}"] = _off(along(moved[name]), along(f))
         for name, count in (("gap", system.nc), ("constraint", system.nb)):
             if count:
-                places = state.q, system.retract(state.q, _STEP * y)
+                places = state.q, system.retract(state.q, step * y)
                 wt = [gap_rows(system, name, jnp.asarray(state.t), q, p).wt for q in places]
                 found[f"changes: directions of the {name}"] = _off(wt[1], wt[0])
     return found

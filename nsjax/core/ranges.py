@@ -39,10 +39,6 @@ SKEW_TOLERANCE = 1e-9
 RATE_TOLERANCE = 1e-8
 """A start may violate a constraint on velocity level by this much, relative to the terms of the rate."""
 
-ROUNDING = 1e-13
-"""Violation on velocity level that is allowed relative to the largest of all rows, a thousand roundings: a
-row that follows from others may have only terms of rounding."""
-
 BITS = {
     status.REFUSED_LAW: ("restitution", "restitution_tangential", "friction", "drag_bound"),
     status.REFUSED_MASS: ("mass", "energy", "skew"),
@@ -70,7 +66,10 @@ def violation(name: str, found: Found) -> Any:
         return abs(x) - beyond - CONSTRAINT_TOLERANCE
     size = found["rate_size"]
     largest = (jnp if isinstance(size, jax.Array) else np).max(size, initial=0.0)
-    return abs(x) - RATE_TOLERANCE * size - beyond - ROUNDING * largest
+    # violation on velocity level that is allowed relative to the largest of all rows, a thousand roundings:
+    # a row that follows from others may have only terms of rounding
+    rounding = 1e-13
+    return abs(x) - RATE_TOLERANCE * size - beyond - rounding * largest
 
 
 def within(name: str, found: Found, singular: bool = False) -> Any:

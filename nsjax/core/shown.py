@@ -17,9 +17,6 @@ from nsjax.short import as_html, short
 PICTURES = "nsjax.plot"
 """Package of the drawing functions, which stands above this module and is imported at the first picture."""
 
-TALL = 260
-"""Height of a table beside its picture [px]; longer ones are scrolled."""
-
 
 def problem_html(problem: Any) -> str:
     """A problem as a table of its numbers by their names, beside a picture of its start."""
@@ -38,7 +35,8 @@ def problem_html(problem: Any) -> str:
 
 def beside(shown: str, problem: Any) -> str:
     """HTML beside a picture of the state of a problem, where the system has shapes that can be drawn."""
-    box = f'<div style="max-height:{TALL}px;overflow:auto">{shown}</div>'
+    tall = 260  # height of a table beside its picture [px]; longer ones are scrolled
+    box = f'<div style="max-height:{tall}px;overflow:auto">{shown}</div>'
     if problem.system.shapes is None:
         return box
     try:
@@ -46,5 +44,5 @@ def beside(shown: str, problem: Any) -> str:
     except InputError:  # a package is missing, or the state is not finite
         return box
     source = base64.b64encode(drawn).decode()
-    picture = f'<img style="height:{TALL}px" src="data:image/png;base64,{source}"/>'
+    picture = f'<img style="height:{tall}px" src="data:image/png;base64,{source}"/>'
     return f'<div style="display:flex;gap:1em">{box}{picture}</div>'

@@ -18,14 +18,6 @@ from nsjax.core.errors import InputError
 from nsjax.core.keys import Key, above, child, is_group, names
 from nsjax.types import PyTree
 
-ROUNDING = 1e-9
-"""Negative values that are accepted, relative to the largest entry of their array: a moment of inertia of a
-thin rod whose axes were turned."""
-
-PRINTED = 1e-6
-"""Excess of a moment of inertia that is accepted, relative to the sum of the two others: six printed digits
-of a plate."""
-
 LOPSIDED = "its moments violate the triangle inequality; none exceeds the sum of the two others in a body"
 """Why moments of inertia are refused that no body has."""
 
@@ -55,7 +47,10 @@ def negative(value: Any, axes: int = 0) -> Any:
         x = xp.diagonal(x, axis1=-2, axis2=-1)
     x = x.reshape(*x.shape[:axes], -1)
     size = xp.max(xp.abs(x), axis=-1, initial=0.0) if x.shape[-1] > 1 else 0.0
-    return xp.min(x, axis=-1, initial=0.0) < -ROUNDING * size
+    # negative values that are accepted, relative to the largest entry of their array: a moment of inertia
+    # of a thin rod whose axes were turned
+    rounding = 1e-9
+    return xp.min(x, axis=-1, initial=0.0) < -rounding * size
 
 
 def impossible(value: Any, axes: int = 0) -> Any:
@@ -69,7 +64,10 @@ def impossible(value: Any, axes: int = 0) -> Any:
     if x.shape[axes:] != (3,):
         return xp.zeros(x.shape[:axes], bool)
     most = xp.max(x, axis=-1)
-    return most > (xp.sum(x, axis=-1) - most) * (1.0 + PRINTED)
+    # excess of a moment of inertia that is accepted, relative to the sum of the two others: six printed
+    # digits of a plate
+    printed = 1e-6
+    return most > (xp.sum(x, axis=-1) - most) * (1.0 + printed)
 
 
 def check_signs(params: PyTree) -> None:

@@ -131,10 +131,6 @@ def _place(function: Fn, error: Exception) -> str:
     return f" ({called}, {file} line {lines[-1] if lines else code.co_firstlineno})"
 
 
-LISTED = 6
-"""Largest number of parameters that a message lists."""
-
-
 def _about(error: Exception, arguments: tuple[Any, ...]) -> str:
     """Hint about the parameters, the last argument, where they can be the cause."""
     params = arguments[-1] if arguments else None
@@ -142,8 +138,9 @@ def _about(error: Exception, arguments: tuple[Any, ...]) -> str:
         return f"; params has {', '.join(map(str, params)) or 'no entries'}"
     none = nones(params) if "None" in str(error) else []
     if none:
-        more = f" and {len(none) - LISTED} more" if len(none) > LISTED else ""
-        return f"; params{', params'.join(none[:LISTED])}{more} is None: give a number"
+        listed = 6  # largest number of parameters that a message lists
+        more = f" and {len(none) - listed} more" if len(none) > listed else ""
+        return f"; params{', params'.join(none[:listed])}{more} is None: give a number"
     return ""
 
 

@@ -32,21 +32,19 @@ class Watch:
     start: Array
 
 
-SPAN = 3
-"""Number of second differences that are remembered. A velocity jump spoils two, and a hit right after it
-one more: of these and the present one, one still gives the acceleration."""
-
-
 def begin_watch(nc: int, nt: int, start: Array) -> Watch:
     """The `Watch` at the start of a run, which holds only the notes ``start``."""
     unknown = jnp.full(nc, jnp.inf)
     impulse = jnp.zeros((nc, 1 + nt))
+    # number of second differences that are remembered. A velocity jump spoils two, and a hit right after it
+    # one more: of these and the present one, one still gives the acceleration
+    span = 3
     return Watch(
         last=unknown,
         before=unknown,
         ended=unknown,
         moved=unknown,
-        bend=jnp.full((SPAN, nc), jnp.inf),
+        bend=jnp.full((span, nc), jnp.inf),
         off=jnp.zeros(nc, int),
         impulse=impulse,
         start=start,

@@ -18,9 +18,6 @@ NEEDED = ("sphinx", "myst_nb", "furo")
 BESIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 """Files in the repository's root that are pages of the site."""
 
-SHOWN = 20
-"""Largest number of lines of warnings in an error."""
-
 
 def checkout() -> pathlib.Path:
     """Folder of the repository that contains the package.
@@ -81,8 +78,9 @@ def build(output: str | pathlib.Path) -> pathlib.Path:
         app.build(force_all=True)
         lines = [line for line in said.getvalue().splitlines() if line.strip()]
         if app.statuscode or lines:
-            more = f"\n... and {len(lines) - SHOWN} more lines" if len(lines) > SHOWN else ""
-            told = "\n".join(lines[:SHOWN])
+            shown = 20  # largest number of lines of warnings in an error
+            more = f"\n... and {len(lines) - shown} more lines" if len(lines) > shown else ""
+            told = "\n".join(lines[:shown])
             raise InputError(f"docs: the generator warns; correct what it names\n{told}{more}")
         if output.exists():
             shutil.rmtree(output)

@@ -15,12 +15,6 @@ import numpy as np
 from nsjax.core.errors import check_whole
 from nsjax.fem.quadrature import gauss, integrate
 
-MASS_POINTS = 4
-"""Gauss points per element for integrals of products of shape functions, of degree 6."""
-
-STIFFNESS_POINTS = 2
-"""Gauss points per element for integrals of products of strains, of degree 2."""
-
 DOFS = 3
 """Coordinates per node: axial displacement u, deflection w, slope w'."""
 
@@ -141,7 +135,8 @@ def unit_rod(elements: int) -> UnitRod:
     """
     check_whole("rod: elements", elements, 1)
     length = 1.0 / elements
-    xi, w = gauss(MASS_POINTS)
+    mass_points = 4  # Gauss points per element for integrals of products of shape functions, of degree 6
+    xi, w = gauss(mass_points)
     s = shape_functions(xi, length)
     u, v = s[:, 0], s[:, 1]
     mass = length * integrate(np.einsum("pia,pib->pab", s, s), w)
@@ -149,7 +144,8 @@ def unit_rod(elements: int) -> UnitRod:
     x = ((np.arange(elements)[:, None] + xi[None, :]) * length).reshape(-1)
     weights = np.tile(length * w, elements)
     values = rod_shapes(elements, x)
-    xi, w = gauss(STIFFNESS_POINTS)
+    stiffness_points = 2  # Gauss points per element for integrals of products of strains, of degree 2
+    xi, w = gauss(stiffness_points)
     b = strains(xi, length)
     parts = length * integrate(np.einsum("pia,pib->piab", b, b), w)
     return UnitRod(

@@ -206,9 +206,6 @@ def _hooke_moduli(f: Array, first: Array, shear: Array) -> Array:
 INLINE_POINTS = 9 * 8 * 8
 """Number of entries of deformation gradients (of eight elements) up to which a program stays one kernel."""
 
-ELIMINATED_POINTS = 9 * 8 * 1000
-"""Number of entries (of 1000 elements) up to which tangent matrices are formed and eliminated."""
-
 MATERIALS: dict[str, Fn] = {"st_venant_kirchhoff": st_venant_kirchhoff, "neo_hooke": neo_hooke}
 """Energy densities ``W(F, lambda, mu)`` [J/m^3] by name; all are linear elastic for small strains."""
 
@@ -271,7 +268,9 @@ def _contracted(moduli: Array, df: Array) -> Array:
     """
     if df.size <= INLINE_POINTS:
         return _three(_three(moduli * df[:, :, None, None]))
-    if df.size <= ELIMINATED_POINTS:
+    # number of entries (of 1000 elements) up to which tangent matrices are formed and eliminated
+    eliminated_points = 9 * 8 * 1000
+    if df.size <= eliminated_points:
         product: Array = jnp.einsum("klij...,kl...->ij...", moduli, df)
         return product
     moduli = lax.optimization_barrier(moduli)

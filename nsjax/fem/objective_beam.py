@@ -25,9 +25,6 @@ from nsjax.math import rotations
 from nsjax.math.rotations import RELATIVE, SPUN, bilinear
 from nsjax.types import Array
 
-NEAR = 1e-8
-"""Squared sine of half the angle below which a series, exact to rounding there, replaces the logarithm."""
-
 
 def relative_rotation(p1: Array, p2: Array) -> Array:
     """Rotation vector ``log(A_1' A_2)`` (3,) of two unit quaternions, the shortest one; smooth at zero.
@@ -37,7 +34,9 @@ def relative_rotation(p1: Array, p2: Array) -> Array:
     d = bilinear(RELATIVE, p1, p2)
     d = jnp.where(d[0] < 0.0, -d, d)
     square = jnp.sum(d[1:] * d[1:])
-    near = square < NEAR
+    # squared sine of half the angle below which a series, exact to rounding there, replaces the logarithm
+    small = 1e-8
+    near = square < small
     s = jnp.sqrt(jnp.where(near, 1.0, square))
     # 2 asin(s) / s = 2 + s^2 / 3 + 3 s^4 / 20 + ...
     series = 2.0 + square * (1.0 / 3.0 + square * 0.15)

@@ -23,9 +23,6 @@ FACES = ((0, 3, 2, 1), (4, 5, 6, 7), (0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6), (
 ENDS = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
 """Sets that every mesh has: nodes within `FLAT` times its size of its ends along the axes."""
 
-FLAT = 1e-9
-"""Distance of nodes from a plane end over the size of the mesh: files hold at least ten digits."""
-
 OWN_OF_GMSH = "gmsh:"
 """Prefix of Gmsh's names of mesh data that are not sets of nodes."""
 
@@ -113,7 +110,9 @@ class SolidMesh:
         elif name in ENDS:
             x = self.places[:, "xyz".index(name[0])]
             end = x.min() if name.endswith("min") else x.max()
-            found = np.flatnonzero(np.abs(x - end) <= FLAT * np.ptp(self.places, axis=0).max())
+            # distance of nodes from a plane end over the size of the mesh: files hold at least ten digits
+            flat = 1e-9
+            found = np.flatnonzero(np.abs(x - end) <= flat * np.ptp(self.places, axis=0).max())
         else:
             known = [*self.sets, *ENDS]
             raise InputError(f"mesh: unknown set {name!r}; {nearest(str(name), known)}")

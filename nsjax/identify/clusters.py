@@ -19,21 +19,6 @@ from nsjax.identify.statistics import Statistics
 
 KINDS = ("noise", "profile", "recordings", "bootstrap")
 
-FEWEST = 10
-"""Number of recordings from which their scatter is the default source of intervals: Student's quantile
-(2.26 at ten) makes intervals from fewer recordings wide, and they are still uncertain."""
-
-ALONE = 1.0 - 1e-6
-"""Leverage above which a single recording determines a direction: without it nothing is known there."""
-
-SQUARE = 0.5
-"""Least mean curvature of the loss at the estimate, relative to squares: one for squares, for Huber's loss
-the share of residuals below its knee, zero for a median. Below a half most residuals lie above the knee.
-"""
-
-CONVERGED = 0.95
-"""Share of the resampled fits that must converge for their quantiles to count."""
-
 Bend = Callable[[np.ndarray], np.ndarray]
 
 
@@ -57,7 +42,10 @@ def kind_of(objective: Objective, asked: str | None) -> str:
     """Kind of intervals: ``asked``, or by default from the recordings where there are enough."""
     if asked is not None:
         return asked
-    return "recordings" if objective.shared and objective.fitted >= FEWEST else "noise"
+    # number of recordings from which their scatter is the default source of intervals: Student's quantile
+    # (2.26 at ten) makes intervals from fewer recordings wide, and they are still uncertain
+    fewest = 10
+    return "recordings" if objective.shared and objective.fitted >= fewest else "noise"
 
 
 def _parts(objective: Objective, point: CostPoint, bend_of: Bend) -> tuple[np.ndarray, np.ndarray]:
@@ -88,7 +76,11 @@ def _in_tails(objective: Objective, point: CostPoint, free: np.ndarray) -> str:
     size = np.sqrt(np.maximum(np.diag(both[1]), np.finfo(float).tiny))
     own, square = (x / np.outer(size, size) for x in both)
     share = float(np.min(np.linalg.eigvals(np.linalg.pinv(square) @ own).real))
-    if share >= SQUARE:
+    # least mean curvature of the loss at the estimate, relative to squares: one for squares, for Huber's
+    # loss the share of residuals below its knee, zero for a median. Below a half most residuals lie above
+    # the knee
+    least = 0.5
+    if share >= least:
         return ""
     return (
         f"most residuals lie beyond the knee of the loss {objective.loss.kind!r}, where leaving out a "
@@ -122,9 +114,11 @@ def left_out(objective: Objective, point: CostPoint, found: Statistics) -> Scatt
         return Scatter(found, none, "the cost has no minimum here to second order")
     root = vectors / np.sqrt(np.maximum(values, 1e-300))
     count, moved = len(hessian), []
+    # leverage above which a single recording determines a direction: without it nothing is known there
+    alone = 1.0 - 1e-6
     for h, b in zip(hessian, gradient, strict=True):
         share, along = np.linalg.eigh(root.T @ h @ root)
-        if share[-1] >= ALONE:
+        if share[-1] >= alone:
             return Scatter(found, none, "a number rests on one recording alone")
         moved.append(root @ along @ ((along.T @ root.T @ b) / (1.0 - share)) / size)
     moves = np.stack(moved)
@@ -173,5 +167,6 @@ def resampled(
     inner = np.atleast_2d(np.cov(z[:, free], rowvar=False)) if free.size else np.zeros((0, 0))
     missed = resamples - good
     why = f"{missed} of {resamples} resampled fits did not converge"
-    enough = good >= CONVERGED * resamples
+    converged = 0.95  # share of the resampled fits that must converge for their quantiles to count
+    enough = good >= converged * resamples
     return Scatter(_with(objective, point, found, free, inner), quantiles, "" if enough else why)

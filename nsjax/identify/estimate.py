@@ -55,10 +55,6 @@ class Run:
     path: np.ndarray
 
 
-LISTED = 30
-"""Largest number of rows of a printed table; numbers common to all recordings come first."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Estimate:
     """Result of `identify`; prints as a table with the messages below it.
@@ -140,14 +136,16 @@ class Estimate:
         return as_html(self)
 
     def __str__(self) -> str:
-        width = max(len(name) for name in self.names[:LISTED])
+        # largest number of rows of a printed table; numbers common to all recordings come first
+        listed = 30
+        width = max(len(name) for name in self.names[:listed])
         head = f"{100 * self.level:g} % interval" if self.holds else "interval, of no known level"
         lines = [f"{'':{width}} {'estimate':>13} {'std. dev.':>10}   {head}"]
         rows = zip(self.names, self.values, self.deviation, self.interval, strict=True)
-        for name, x, s, (a, b) in itertools.islice(rows, LISTED):
+        for name, x, s, (a, b) in itertools.islice(rows, listed):
             lines.append(f"{name:{width}} {x:13.6g} {s:10.2g}   [{a:.6g}, {b:.6g}]")
-        if len(self.names) > LISTED:
-            lines.append(f"and {len(self.names) - LISTED} more; all of them: names, values, interval")
+        if len(self.names) > listed:
+            lines.append(f"and {len(self.names) - listed} more; all of them: names, values, interval")
         lines += list(self.messages)
         for fit in self.held_out:
             before, after = fit.rms("start"), fit.rms()

@@ -7,14 +7,6 @@ import numpy as np
 from nsjax.identify.objective import CostPoint, Objective
 from nsjax.identify.search import SHORTEST, Search
 
-ROUNDING = 1e-11
-"""Ratio of an eigenvalue of the Hessian to the largest below which it is zero: the cost does not change
-along its eigenvector."""
-
-NEAR = 0.02
-"""Length of a Newton step in standard deviations of the estimate below which the search has converged
-although the cost does not fall as predicted: the step is too short to show in the cost."""
-
 
 def trusted_step(gradient: np.ndarray, hessian: np.ndarray, radius: float) -> tuple[np.ndarray, bool]:
     """Minimiser ``s`` of ``g's + s'Hs / 2`` with ``|s| <= radius``, and whether it lies inside the ball.
@@ -30,7 +22,10 @@ def trusted_step(gradient: np.ndarray, hessian: np.ndarray, radius: float) -> tu
     """
     values, vectors = np.linalg.eigh(hessian)
     along = vectors.T @ gradient
-    small = ROUNDING * max(float(np.max(np.abs(values))), np.finfo(float).tiny)
+    # ratio of an eigenvalue of the Hessian to the largest below which it is zero: the cost does not change
+    # along its eigenvector
+    rounding = 1e-11
+    small = rounding * max(float(np.max(np.abs(values))), np.finfo(float).tiny)
     null = np.abs(values) <= small
     if values[0] >= -small:
         step = -along / np.where(null, np.inf, values)
@@ -86,7 +81,10 @@ class Newton(Search):
             self._take(point)
             return self._propose()
         gain = (self.best.cost - point.cost) / self.predicted if point.ok else -np.inf
-        if gain < 0.25 and self.inside and np.sqrt(2.0 * self.predicted) <= NEAR * self._root():
+        # length of a Newton step in standard deviations of the estimate below which the search has
+        # converged although the cost does not fall as predicted: the step is too short to show in the cost
+        near = 0.02
+        if gain < 0.25 and self.inside and np.sqrt(2.0 * self.predicted) <= near * self._root():
             if gain > 0.0:
                 self._take(point)
             return self._stop(True, "converged")

@@ -22,9 +22,6 @@ from nsjax.identify.transforms import Transform
 from nsjax.sensors import ENERGIES, label_name
 from nsjax.trajectory import label_names
 
-ON_GRID = 1e-6
-"""Distance in steps within which a measured time counts as the end of a step."""
-
 
 @dataclasses.dataclass(frozen=True)
 class TrainedNumber:
@@ -254,17 +251,18 @@ def _tracks(problem: Problem, recordings: Sequence[Recording], dt: float) -> tup
     places: list[Any] = []
     weights: list[Any] = []
     origins: list[float] = []
+    on_grid = 1e-6  # distance in steps within which a measured time counts as the end of a step
     for x in recordings:
         origin = float(np.asarray(_state(problem, x).t))
         exact = (x.times - origin) / dt
-        if exact[0] < -ON_GRID:
+        if exact[0] < -on_grid:
             raise InputError(
                 f"identify: recording {x.name!r} has data at {x.times[0]:g} s, before its start at "
                 f"{origin:g} s; shift its times, or leave these rows out"
             )
         near = np.round(exact)
-        before = np.where(np.abs(exact - near) < ON_GRID, near, np.floor(exact)).astype(int)
-        weight = np.where(np.abs(exact - near) < ON_GRID, 0.0, exact - before)
+        before = np.where(np.abs(exact - near) < on_grid, near, np.floor(exact)).astype(int)
+        weight = np.where(np.abs(exact - near) < on_grid, 0.0, exact - before)
         rows = np.unique(np.concatenate([before, (before + 1)[weight > 0.0]]))
         all_rows.append(rows)
         places.append(np.searchsorted(rows, before))

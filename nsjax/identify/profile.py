@@ -9,16 +9,6 @@ from nsjax.identify.search import Search
 from nsjax.identify.solve import Levenberg
 from nsjax.identify.statistics import Statistics
 
-NEAR = 1e-3
-"""Error of the root of the cost's rise, in standard deviations over the wanted one, at which an end is
-accepted."""
-
-TRIALS = 15
-"""Largest number of values of a number, for one end, at which the other numbers are fitted."""
-
-FARTHEST = 4.0
-"""Largest ratio of the next trial's distance from the estimate to that of the present trial."""
-
 
 def _pinned(objective: Objective, z: np.ndarray, k: int, tolerance: float, most: int) -> CostPoint | None:
     """Point of least cost with coordinate ``k`` fixed; None if the model fails there."""
@@ -64,7 +54,13 @@ def _end(
     low, high = objective.walls(objective.to_z(objective.begin))
     room = float(high[k] - best.z[k] if sign > 0 else best.z[k] - low[k])
     z, here, before = best.z, min(abs(half), room), (0.0, 0.0)
-    for _ in range(TRIALS):
+    # error of the root of the cost's rise, in standard deviations over the wanted one, at which an end is
+    # accepted
+    near = 1e-3
+    trials = 15  # largest number of values of a number, for one end, at which the other numbers are fitted
+    # largest ratio of the next trial's distance from the estimate to that of the present trial
+    farthest = 4.0
+    for _ in range(trials):
         z = z.copy()
         z[k] = best.z[k] + sign * here
         point = _pinned(objective, z, k, *effort)
@@ -73,9 +69,9 @@ def _end(
             continue
         z = point.z
         rise = float(np.sqrt(2.0 * max(point.cost - best.cost, 0.0) / size))
-        if abs(rise - wanted) <= NEAR * wanted or (here >= room and rise < wanted):
+        if abs(rise - wanted) <= near * wanted or (here >= room and rise < wanted):
             return float(z[k])
         slope = (rise - before[1]) / (here - before[0])
         ahead = here + (wanted - rise) / slope if slope > 0.0 else np.inf
-        before, here = (here, rise), min(max(ahead, here / FARTHEST), FARTHEST * here, room)
+        before, here = (here, rise), min(max(ahead, here / farthest), farthest * here, room)
     return sign * np.inf

@@ -19,9 +19,6 @@ NEAR, TOOTH, FLOOR = 3.0, 0.02, 0.3
 cost slightly if it halves that length. Below `TOOTH` the search has converged when the cost no longer
 follows its prediction, below `FLOOR` when neither the cost nor the length falls."""
 
-RISE = 2.0
-"""Largest rise of the cost at a trial below `NEAR`, in units of the variance of the residuals."""
-
 STIFFEST = 1e14
 """Damping ``lambda`` above which a search gives up."""
 
@@ -58,7 +55,9 @@ class Levenberg(Search):
         here, root = self.length, self._root()
         length = self._length(point) if point.ok else np.inf
         gain = (self.best.cost - point.cost) / self.predicted if point.ok else -np.inf
-        near = here <= NEAR * root and point.cost - self.best.cost <= RISE * root**2
+        # largest rise of the cost at a trial below `NEAR`, in units of the variance of the residuals
+        rise = 2.0
+        near = here <= NEAR * root and point.cost - self.best.cost <= rise * root**2
         if here <= TOOTH * root and not 0.5 < gain < 1.5:
             return self._stop(True, self._arrived(here / root))
         if gain > 0.0:

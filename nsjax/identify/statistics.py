@@ -12,9 +12,6 @@ NULL = 1e-7
 """Ratio of a singular value to the largest below which the data do not depend on its direction: the
 derivatives have about nine digits."""
 
-SHARE = 0.1
-"""Ratio of a number's entry in a direction to the largest entry from which the number takes part in it."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Statistics:
@@ -188,9 +185,11 @@ def identifiability(objective: Objective, found: Statistics, impacts: int) -> li
             f"not identifiable: {names[k]} does not move the data (zero gradient)"
             + _no_impact(names[k], impacts)
         )
+    # ratio of a number's entry in a direction to the largest entry from which the number takes part in it
+    least_share = 0.1
     for value, direction, null in zip(found.singular_values, found.directions, found.null, strict=True):
         share = np.abs(direction) / np.max(np.abs(direction))
-        involved = [k for k in np.flatnonzero(share >= SHARE) if not silent[k]]
+        involved = [k for k in np.flatnonzero(share >= least_share) if not silent[k]]
         if not involved:
             continue
         if null and len(involved) > 1:

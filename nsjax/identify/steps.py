@@ -10,10 +10,6 @@ from nsjax.identify.objective import CostPoint, Objective
 from nsjax.identify.plan import with_step
 from nsjax.identify.statistics import NULL
 
-SHARE = 0.25
-"""Share of half an interval from which the error of the step counts: an interval of 95 % whose centre is
-off by this share contains the true number in 92 % of all cases."""
-
 
 @dataclasses.dataclass(frozen=True)
 class StepError:
@@ -57,10 +53,13 @@ def step_error(objective: Objective, best: CostPoint, half: np.ndarray) -> StepE
     error[free] = 2.0 * np.linalg.lstsq(matrix[:, free] / size[free], -rest, rcond=NULL)[0] / size[free]
     share = np.where(free, np.abs(error) / np.where(free, half, 1.0), 0.0)
     worst = int(np.argmax(share))
-    if share[worst] <= SHARE:
+    # share of half an interval from which the error of the step counts: an interval of 95 % whose centre is
+    # off by this share contains the true number in 92 % of all cases
+    tolerable = 0.25
+    if share[worst] <= tolerable:
         return StepError(none, "")
     moved = (objective.to_x(best.z + error) - objective.to_x(best.z))[worst]
-    enough = dt * SHARE / share[worst]
+    enough = dt * tolerable / share[worst]
     digit = 10.0 ** np.floor(np.log10(enough))
     enough = digit * np.floor(enough / digit)
     return StepError(

@@ -16,12 +16,6 @@ from nsjax.core.arguments import numbers
 WALL = 12.0
 """Largest absolute logistic coordinate: the number is then within 6e-6 of the range from its end."""
 
-CLOSE = 1e-3
-"""Distance from the end of an interval, over its length, below which a number is at its bound."""
-
-FAR = 50.0
-"""Largest distance of a logarithmic coordinate from its start."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Transform:
@@ -81,7 +75,8 @@ class Transform:
         """Ends of the coordinate, for a search that starts at ``z``."""
         one = np.ones_like(z)
         if self.kind == "positive":
-            return z - FAR, z + FAR
+            far = 50.0  # largest distance of a logarithmic coordinate from its start
+            return z - far, z + far
         if self.kind == "interval":
             return -WALL * one, WALL * one
         return self.low * one, self.high * one
@@ -90,9 +85,11 @@ class Transform:
         """The end of the range at which the number lies, None inside the range; a `positive` number is at
         its end when it has fallen to a thousandth of its start.
         """
+        # distance from the end of an interval, over its length, below which a number is at its bound
+        close = 1e-3
         if self.kind == "positive":
-            return self.low if x - self.low <= CLOSE * (start - self.low) else None
-        room = CLOSE * (self.high - self.low) if self.kind == "interval" else 0.0
+            return self.low if x - self.low <= close * (start - self.low) else None
+        room = close * (self.high - self.low) if self.kind == "interval" else 0.0
         if x <= self.low + room:
             return self.low
         return self.high if x >= self.high - room else None

@@ -31,15 +31,6 @@ from nsjax.types import Array
 PERIOD = 60.0
 """Seconds between two checkpoints."""
 
-SHARE = 0.05
-"""Largest share of a run's time for checkpoints; checkpoints that are slow to write come less often."""
-
-PIECE = 1.0
-"""Intended duration [s] of a piece of a run; interruptions are noticed between pieces."""
-
-GROWTH = 4
-"""Largest ratio of the lengths of successive pieces."""
-
 
 class Stopped(KeyboardInterrupt):
     """Interruption of a run that can be resumed; its message says how."""
@@ -251,20 +242,24 @@ def _drive(
     call, count = file.call, 1  # the first piece is the row of the start, and compiles
     with _interruptions() as asked:
         written, period = -np.inf, file.period
+        # largest share of a run's time for checkpoints; checkpoints that are slow to write come less often
+        share = 0.05
+        piece = 1.0  # intended duration [s] of a piece of a run; interruptions are noticed between pieces
+        growth = 4  # largest ratio of the lengths of successive pieces
         while done < call.rows:
             begin = time.perf_counter()
             fresh = min(count, most_rows(call), call.rows - done)
             run, part = some_rows(call, run, done, fresh)
             parts, done = [*parts, part], done + fresh
             now = time.perf_counter()
-            count = max(1, min(GROWTH * fresh, int(fresh * PIECE / max(now - begin, 1e-9))))
+            count = max(1, min(growth * fresh, int(fresh * piece / max(now - begin, 1e-9))))
             if progress is not None:
                 progress(done * call.every, call.rows * call.every)
             if done < call.rows and (now - written >= period or asked):
                 parts = [joined_rows(parts)]
                 _write(file, run, parts[0])
                 written = time.perf_counter()
-                period = max(file.period, (written - now) / SHARE) if file.period else 0.0
+                period = max(file.period, (written - now) / share) if file.period else 0.0
                 if asked:
                     raise Stopped(_farewell(file, done))
     try:

@@ -14,9 +14,6 @@ from nsjax.io.files import PathLike, check_writable, replacing
 from nsjax.motion import Motion, MovedShape, motion
 from nsjax.trajectory import Trajectory
 
-FRAMES = 1000
-"""Default of the largest number of rows that are written."""
-
 VERSION = (2, 0)
 """Version of VTKHDF; later versions can read it."""
 
@@ -49,7 +46,7 @@ def check_paraview(path: PathLike) -> None:
     check_writable(path)
 
 
-def to_paraview(problem: Problem, traj: Trajectory, path: PathLike, *, frames: int = FRAMES) -> None:
+def to_paraview(problem: Problem, traj: Trajectory, path: PathLike, *, frames: int = 1000) -> None:
     """Writes the shapes of `nsjax.animate` as one unstructured grid over time, for ParaView 5.12 and later.
 
     The cell data ``part`` number the parts (the attribute ``names`` of this data set has their names). The

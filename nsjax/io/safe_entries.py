@@ -42,9 +42,6 @@ READABLE = (1, 2)
 SMALL = 2**20
 """Size of arrays that are read before all shapes are checked [bytes]."""
 
-LONGEST = 2**26
-"""Size of the longest description of a run that is read [bytes], a thousand times that of a robot."""
-
 
 @contextlib.contextmanager
 def reading(path: PathLike) -> Iterator[None]:
@@ -115,7 +112,9 @@ def read_arrays(
         names = archive.namelist()
         if "nsjax_schema.npy" not in names or "nsjax_header.npy" not in names:
             raise InputError(foreign(path))
-        if archive.getinfo("nsjax_header.npy").file_size > LONGEST:
+        # size of the longest description of a run that is read [bytes], a thousand times that of a robot
+        longest = 2**26
+        if archive.getinfo("nsjax_header.npy").file_size > longest:
             raise InputError(foreign(path))
 
         def take(name: str, most: float) -> None:
@@ -125,7 +124,7 @@ def read_arrays(
         for name in ("nsjax_schema", "nsjax_version", "dt"):
             take(name, SMALL)
             _check_schema(path, arrays)
-        take("nsjax_header", LONGEST)
+        take("nsjax_header", longest)
         content = json.loads(str(arrays["nsjax_header"]))
         if not isinstance(content, dict):
             raise InputError(foreign(path))

@@ -44,14 +44,12 @@ rule, medians A-B-A-B, is 1 to 4 % faster for the robot go1 (56.6 and 57.1 us a 
 56.3, 145 operations more). For ant a first form with 209 operations more was not faster (19.98 and 19.73
 us, by depth 19.96 and 20.01). Go1 written out without regard to zeros has 226 operations more.
 """
-_INLINE_PRODUCT = 4096
 _INLINE_OUTER = 1000
 OUTER_TERMS = 32
 """Matrix products with more than the first number of products, and up to the second number of terms, are
 sums of outer products. In a loop, (28, 14) by (14, 28) then takes 2 us; as sums over the middle axis 6, and
 as a product of the library 40, since the compiler writes it out entry by entry there.
 """
-_INLINE_MATVEC = 2500
 _SUMMED = 8, 24
 """Numbers of terms between which sums add one half onto the other: in a loop each addition waits for the
 one before, which took a quarter of a step with ten modes. With fewer terms this makes no difference, with
@@ -75,7 +73,8 @@ def matvec(a: Array | Blocks | Local | Paired, x: Array) -> Array:
     """``a @ x`` for a matrix (m, n) and a vector (n,)."""
     if isinstance(a, Blocks | Local | Paired):
         return a.times(x)
-    if a.size > _INLINE_MATVEC:
+    inline_matvec = 2500  # numbers of products up to which the loop keeps one kernel
+    if a.size > inline_matvec:
         return a @ x
     if _SUMMED[0] < x.shape[0] <= _SUMMED[1]:
         return summed(a * x[None, :])
@@ -95,7 +94,8 @@ def matmul(a: Any, b: Any) -> Any:
     size, terms = a.size * b.shape[1], a.shape[1]
     if size > _INLINE_OUTER and terms <= OUTER_TERMS:
         return functools.reduce(jnp.add, (a[:, k, None] * b[k] for k in range(terms)))
-    if size > _INLINE_PRODUCT:
+    inline_product = 4096  # numbers of products up to which the loop keeps one kernel
+    if size > inline_product:
         return a @ b
     return jnp.sum(a[:, :, None] * b[None, :, :], axis=1)
 

@@ -104,7 +104,8 @@ class Bar:
 
     def picture(self, t: Array, q: Array, p: ElasticBar) -> shapes.Picture:
         """Picture of the bar with some of its sections; the drawn height is not that of the data."""
-        some = np.unique(np.linspace(0, self.elements, min(self.elements, DRAWN) + 1).round().astype(int))
+        drawn = 40  # number of sections of the bar drawn in pictures
+        some = np.unique(np.linspace(0, self.elements, min(self.elements, drawn) + 1).round().astype(int))
         ends = jnp.concatenate([jnp.zeros(1), jnp.cumsum(self._lengths(p))]) - p.length
         x, half = (ends + q)[some], 0.03 * p.length + 0.0 * q[0]
         upper, lower = (jnp.stack([x, y + 0.0 * x], axis=1) for y in (half, -half))
@@ -125,7 +126,8 @@ class Bar:
     def system(self) -> System:
         """The system of this mesh."""
         n = self.elements + 1
-        nodes = range(1, n + 1) if n <= LABELLED else ()
+        labelled = 2001  # longer lists of names are of no use
+        nodes = range(1, n + 1) if n <= labelled else ()
         return System(
             name="elastic_bar",
             stiff=True,
@@ -151,12 +153,6 @@ class Bar:
 
 
 MASSES = ("consistent", "lumped")
-
-DRAWN = 40
-"""Number of sections of the bar drawn in pictures."""
-
-# Number of nodes up to which nodes get names: longer lists of names are of no use.
-LABELLED = 2001
 
 
 @constructor(ElasticBar)

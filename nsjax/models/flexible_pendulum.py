@@ -142,7 +142,8 @@ class SwingingBeam:
         )  # fmt: skip
 
     def _labels(self) -> Labels:
-        named = range(self.elements + 1) if self.elements <= LABELLED else ()
+        labelled = 500  # longer lists of names are of no use
+        named = range(self.elements + 1) if self.elements <= labelled else ()
         every = [(f"{what}{k}", unit) for k in named for what, unit in NAMES]
         every = every[PLACE:] if self.eliminated else every
         return Labels(
@@ -182,9 +183,6 @@ class SwingingBeam:
 
 
 NAMES = (("x", "m"), ("y", "m"), ("theta", "rad"))
-
-# Number of elements up to which nodes get names: longer lists of names are of no use.
-LABELLED = 500
 
 
 @constructor(FlexiblePendulum)

@@ -21,16 +21,8 @@ from nsjax.models.common import constructor, vector
 from nsjax.models.solid import DRAWN, Solid, check_solid
 from nsjax.types import Array, record
 
-SMALL = 150
-"""Number of unknowns up to which the matrix is dense: the band of such a mesh, a few elements across, is
-as wide.
-"""
-
 UPRIGHT = (0.0, 0.0, 1.0)
 """Normal of a floor."""
-
-STEEP = 0.9
-"""Component of a normal along ``x`` above which the first direction of its plane is made from ``y``."""
 
 
 @record()
@@ -64,7 +56,9 @@ def _axes(normal: Any) -> np.ndarray:
             f"flexible_solid: contact with normal {normal!r}; give three numbers, not all zero"
         )
     n = n / np.sqrt(n @ n)
-    along = np.eye(3)[1 if abs(n[0]) > STEEP else 0]
+    # component of a normal along ``x`` above which the first direction of its plane is made from ``y``
+    steep = 0.9
+    along = np.eye(3)[1 if abs(n[0]) > steep else 0]
     first = along - n * (n @ along)
     first = first / np.sqrt(first @ first)
     return np.stack([n, first, np.cross(n, first)])
@@ -258,7 +252,10 @@ class MeshedSolid(Solid):
         inside = [[int(k) for k in element if k < n] for element in self.connected.T]
         if self.solver == "iterative":
             return ConjugateGradients(NodeBlocks(coloured(n, inside), 3), tuple(self.touching[0].tolist()))
-        if 3 * n <= SMALL:
+        # number of unknowns up to which the matrix is dense: the band of such a mesh, a few elements
+        # across, is as wide
+        small = 150
+        if 3 * n <= small:
             return Dense()
         return Sparse(
             Pattern.of_elements(3 * n, [[3 * k + i for k in e for i in range(3)] for e in inside])

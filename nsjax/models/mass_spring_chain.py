@@ -28,11 +28,6 @@ class MassSpringChain:
     gravity: Array | float = 9.81
 
 
-DENSE = 8
-"""Number of masses up to which matrices are dense, one small kernel; longer chains are solved node by node.
-"""
-
-
 @dataclasses.dataclass(frozen=True)
 class Chain:
     """Topology: number of masses and support of the last one; its methods are the system's functions."""
@@ -102,7 +97,10 @@ class Chain:
 
     def system(self) -> System:
         """The system of this topology."""
-        n, held, dense = self.masses, self.support == "constraint", self.masses <= DENSE
+        # number of masses up to which matrices are dense, one small kernel; longer chains are solved node
+        # by node
+        few = 8
+        n, held, dense = self.masses, self.support == "constraint", self.masses <= few
         choices = (("support", self.support), ("masses", n))
         matrix = {"mass": self.mass} if dense else {"inertia": self.inertia}
         return System(

@@ -88,13 +88,10 @@ def observe(t: Array, q: Array, v: Array, output: Output | None, p: RubbingRotor
     }
 
 
-SEEN = 0.3
-"""Clearance in the picture over the radius of the disc."""
-
-
 def picture(t: Array, q: Array, p: RubbingRotor) -> shapes.Picture:
     """Picture with magnified deflection and clearance."""
-    factor = SEEN * p.radius / jnp.where(jnp.asarray(p.clearance) > 0.0, p.clearance, 1.0)
+    seen = 0.3  # clearance in the picture over the radius of the disc
+    factor = seen * p.radius / jnp.where(jnp.asarray(p.clearance) > 0.0, p.clearance, 1.0)
     factor = jnp.where(factor > 1.0, factor, 1.0)
     centre, n = factor * q[:2], direction(q[:2])
     ring = shapes.disc(p.radius + factor * p.clearance, spoke=False)

@@ -33,9 +33,6 @@ SOLVERS = ("direct", "iterative")
 ELEMENTS = ("assumed_stress", "displacement")
 """Kinds of hexahedra."""
 
-LABELLED = 1000
-"""Number of nodes up to which nodes get names: longer lists of names are of no use."""
-
 LARGEST = {"assumed_stress": 0.4999, "displacement": 0.49}
 """Largest Poisson's ratios. The bulk modulus is 50 shear moduli at 0.49; a displacement element then keeps
 the volume at its eight Gauss points, which blocks most of its 18 deformation modes. An assumed-stress
@@ -256,7 +253,8 @@ class Solid:
             named: numbers of the free nodes.
             contacts: names of the contacts.
         """
-        shown = named if len(named) <= LABELLED else ()
+        labelled = 1000  # number of nodes up to which nodes get names: longer lists of names are of no use
+        shown = named if len(named) <= labelled else ()
         labels = Labels(
             q=tuple(f"{axis}{k} [m]" for k in shown for axis in "xyz"),
             v=tuple(f"d{axis}{k} [m/s]" for k in shown for axis in "xyz"),

@@ -11,18 +11,13 @@ from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.topology import Link, Topology
 from nsjax.types import Array, PyTree
 
-OBSERVED = 12
-"""Number of bodies up to which their positions are observables; with more, use `Trajectory.body`."""
-
-TITLED = 4
-"""Largest number of bodies that a title names."""
-
 
 def titled(topology: Topology) -> str:
     """The name of a mechanism in reports."""
     bodies = tuple(x.name for x in topology.all_of("body", "beam"))
-    more = f" and {len(bodies) - TITLED} more" if len(bodies) > TITLED else ""
-    return f"mechanism of {', '.join(bodies[:TITLED])}{more}"
+    most = 4  # largest number of bodies that a title names
+    more = f" and {len(bodies) - most} more" if len(bodies) > most else ""
+    return f"mechanism of {', '.join(bodies[:most])}{more}"
 
 
 def coordinate_labels(topology: Topology) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
@@ -47,7 +42,9 @@ def units_of_gaps(contacts: int, limits: Sequence[tuple[str, str]], topology: To
 
 
 def _observed(topology: Topology) -> list[Link]:
-    return sorted(topology.links, key=lambda x: x.q) if len(topology.links) <= OBSERVED else []
+    # number of bodies up to which their positions are observables; with more, use `Trajectory.body`
+    observed = 12
+    return sorted(topology.links, key=lambda x: x.q) if len(topology.links) <= observed else []
 
 
 def observed(scene: Scene, topology: Topology) -> dict[str, Array]:

@@ -269,7 +269,8 @@ def spring_in(scene: Scene, part: Part, x: Any, joint: Part, y: Any) -> list[Sha
     start, end = ends_of(scene, joint, y)
     axis = axis_in_ground(scene, joint, y)
     symbol = symbols.bellows(x, part.option("law"))
-    found = [symbols.between(start, end, symbol, part.name, axis, symbols.ANCHOR)]
+    anchor = 0.55  # about the largest displacement of a picture that shows this slide alone
+    found = [symbols.between(start, end, symbol, part.name, axis, anchor)]
     if joint.bodies[0] == GROUND:
-        found.append(symbols.wall(start, axis, part.name, -symbols.ANCHOR))
+        found.append(symbols.wall(start, axis, part.name, -anchor))
     return found

@@ -31,13 +31,6 @@ from nsjax.multibody.topology import Link
 from nsjax.startup.owned import compiled_for, kept
 from nsjax.types import Array, PyTree
 
-SHORT = 0.1
-"""Largest change of a coordinate in a Newton step from the old start [m, rad]."""
-
-READ = 1e-3
-"""Largest opening of joints at which joint coordinates are read from poses [m, rad]: runs may drift by a
-tenth of it, and a search that fails is off by far more."""
-
 START = (("state",), ("state", "q"), ("state", "xi"), ("state", "v"))
 """Keys of the start, which stays as it is given where it is given as a whole; ``xi`` are increments of the
 position."""
@@ -166,10 +159,14 @@ def _closed_again(
     fits = jnp.asarray(True)
     if read:
         q, v, apart = Reading(tree, made).coordinates(before, q, v)
-        fits = jnp.max(jnp.abs(apart)) <= READ
+        # largest opening of joints at which joint coordinates are read from poses [m, rad]: runs may drift
+        # by a tenth of it, and a search that fails is off by far more
+        readable = 1e-3
+        fits = jnp.max(jnp.abs(apart)) <= readable
         counts = poses(tree, before, q, v, *names)[0]
     if tree.rows.apart[0]:
-        q, left = root(Closure(tree), (t, p), q, 1.0 * np.asarray(ways[0]), SHORT)
+        short = 0.1  # largest change of a coordinate in a Newton step from the old start [m, rad]
+        q, left = root(Closure(tree), (t, p), q, 1.0 * np.asarray(ways[0]), short)
         fits &= jnp.max(jnp.abs(left)) <= CONSTRAINT_TOLERANCE
     if tree.rows.names:
         v, miss = closing_rates(tree, t, p, q, v, np.diag(1.0 * np.asarray(ways[1])))

@@ -396,7 +396,12 @@ class Mechanism:
         refreshed = self.named.searched or self.contacts is not None or self.chooses
         flat = not spatial or (not absolute and self.tree.flat)
         beams = self.topology.all_of("beam")  # the tangent needs the stiffness of beams
-        hint = "kept" if beams else "mass" if spatial or nv > PLANAR_FULL else "full"
+        # number of velocities up to which a planar mechanism iterates with its full tangent, with more with
+        # that of the mass. Hinged chains, generalized-alpha, us a step with the full tangent and with that
+        # of the mass: 0.38 and 0.60 for 2 bodies, 1.88 and 2.08 for 5, 2.62 and 2.54 for 6, 9.7 and 5.7 for
+        # 10
+        planar_full = 5
+        hint = "kept" if beams else "mass" if spatial or nv > planar_full else "full"
         springs = any(load_kind(x).energy is not None for x in self.topology.loads)
         stiff = bool(beams) or (springs and hint == "full")
         return System(
@@ -415,9 +420,3 @@ class Mechanism:
             observe=self.observe if names.observables else None, shapes=self.picture,
             labels=names, parts=self, tangent_hint=hint, stiff=stiff, **given,
         )  # fmt: skip
-
-
-PLANAR_FULL = 5
-"""Number of velocities up to which a planar mechanism iterates with its full tangent, with more with that
-of the mass. Hinged chains, generalized-alpha, us a step with the full tangent and with that of the mass:
-0.38 and 0.60 for 2 bodies, 1.88 and 2.08 for 5, 2.62 and 2.54 for 6, 9.7 and 5.7 for 10."""

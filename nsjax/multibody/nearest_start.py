@@ -19,15 +19,6 @@ from nsjax.multibody.start import given_coordinates
 from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree
 
-PASSES = 100
-"""Largest number of steps of the search; each goes to the nearest point of the linearised constraints."""
-
-SETTLED = 1e-11
-"""Step below which the search has converged [m, rad]."""
-
-TURNS = 50
-"""Largest number of changes of the set of active rows in a step."""
-
 
 @compiled_for("mechanism")
 def _constraints(mechanism: Mechanism, p: PyTree, q: Array) -> tuple[Array, Array]:
@@ -79,7 +70,8 @@ def nearest_to(
     (J, b), (G, c) = equal, least
     acting: list[int] = []
     x = wanted
-    for _ in range(TURNS):
+    turns = 50  # largest number of changes of the set of active rows in a step
+    for _ in range(turns):
         rows, right = np.concatenate([J, G[acting]]), np.concatenate([b, c[acting]])
         forces = np.linalg.pinv(rows @ rows.T, rcond=1e-12) @ (right - rows @ wanted)
         x = wanted + rows.T @ forces
@@ -125,11 +117,14 @@ def nearest_start(
         least = tuple(map(np.asarray, _gaps(mechanism, p, at)))[::-1] if stopped else none
         return equal, least
 
-    for _ in range(PASSES):
+    # largest number of steps of the search; each goes to the nearest point of the linearised constraints
+    passes = 100
+    settled = 1e-11  # step below which the search has converged [m, rad]
+    for _ in range(passes):
         (J, r), (G, g) = rows(q)
         xi = nearest_to(np.asarray(system.difference(q, q0)), (J, -r), (G, -g))
         largest = float(np.max(np.abs(xi), initial=0.0))
-        if largest <= SETTLED and (not len(r) or np.max(np.abs(r)) <= CLOSED):
+        if largest <= settled and (not len(r) or np.max(np.abs(r)) <= CLOSED):
             break
         q = np.asarray(system.retract(jnp.asarray(q), jnp.asarray(xi * min(1.0, 0.5 / max(largest, 0.5)))))
     else:

@@ -31,12 +31,6 @@ from nsjax.multibody.topology import Topology
 from nsjax.shapes import Shape
 from nsjax.types import Array, PyTree
 
-FEW = 6
-"""Most points of contact through which a body is drawn that has shapes besides."""
-
-THIN = 0.05
-"""Smallest edge of a box that is drawn for an inertia, relative to its largest edge."""
-
 
 def _shapes_of(part: Part, x: Any) -> Iterator[tuple[str, str, Any]]:
     """Body, kind and numbers of every shape of a contact, or of a group with a capacity."""
@@ -125,7 +119,8 @@ def _inertia_box(x: Any) -> tuple[Array, Any]:
         turn = turn * jnp.where(jnp.linalg.det(turn) < 0.0, -1.0, 1.0)
     square = 1.5 * (jnp.sum(inertia) - 2.0 * inertia) / jnp.where(jnp.asarray(x.mass) > 0.0, x.mass, 1.0)
     half = jnp.sqrt(jnp.where(square > 0.0, square, 0.0))
-    return jnp.maximum(half, THIN * jnp.max(half)), turn
+    thin = 0.05  # smallest edge of a box that is drawn for an inertia, relative to its largest edge
+    return jnp.maximum(half, thin * jnp.max(half)), turn
 
 
 def _link(
@@ -287,7 +282,8 @@ def picture(
     blocks = framed | {x.bodies[1] for x in topology.joints if joint_pictures.slides(x)}
     held, touched = _points_of_action(topology, p), _points_of_contact(topology, p)
     # a robot's limb in many pairs, which its own shapes show
-    touched = {name: x for name, x in touched.items() if name not in solid or len(x) <= FEW}
+    few = 6  # most points of contact through which a body is drawn that has shapes besides
+    touched = {name: x for name, x in touched.items() if name not in solid or len(x) <= few}
     found = _contact_shapes(scene, topology, p) + _supports(scene, topology, p)
     for part in topology.all_of("beam"):
         found += _beam(scene, part, p[part.name])

@@ -35,11 +35,6 @@ from nsjax.multibody.topology import BODIES
 from nsjax.multibody.user_laws import lacks_acceleration
 from nsjax.types import Array, PyTree
 
-RANK = 1e-12
-"""Singular value of the Delassus operator of the constraints, relative to the largest, below which rows are
-dependent.
-"""
-
 
 @dataclasses.dataclass(frozen=True)
 class Loads:
@@ -120,7 +115,10 @@ class Instant:
             push, rows, drift = push + rows.T @ x, rows[found], drift[found]
         answers = solve(mass, jnp.concatenate([push[:, None], rows.T], axis=1))
         free = rows @ answers[:, 0] + drift
-        y = -jnp.linalg.pinv(rows @ answers[:, 1:], rtol=RANK) @ free
+        # singular value of the Delassus operator of the constraints, relative to the largest, below which
+        # rows are dependent
+        rank = 1e-12
+        y = -jnp.linalg.pinv(rows @ answers[:, 1:], rtol=rank) @ free
         return answers[:, 0] + answers[:, 1:] @ y, x.at[found].set(y) if len(known) else y
 
     @functools.cached_property

@@ -226,10 +226,6 @@ def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[
     return np.asarray(closed), np.asarray(v)
 
 
-INSIDE = 1e-9
-"""Largest violation of a contact or limit that an equilibrium may have [m, rad]."""
-
-
 def at_rest(problem: Problem) -> Problem:
     """A mechanism in a stable equilibrium, with the velocities of prescribed motions there.
 
@@ -249,7 +245,8 @@ def at_rest(problem: Problem) -> Problem:
         t = jnp.asarray(found.state.t, float)
         gaps = np.asarray(system.gap(t, q, refreshed(system, t, q, prepared(system, p))))
         worst = int(np.argmin(gaps))
-        if gaps[worst] < -INSIDE:
+        inside = 1e-9  # largest violation of a contact or limit that an equilibrium may have [m, rad]
+        if gaps[worst] < -inside:
             name = contact_names(system)[worst]
             raise InputError(
                 f"{who}: the equilibrium without contacts and limits violates {name!r} by "

@@ -22,11 +22,6 @@ LINK = 0.012
 BLOCK, FRAME = (0.045, 0.03), 0.045
 """Half edges of the block in a slide, and half the height of a body in which a block slides."""
 
-ANCHOR = 0.55
-"""Distance from which a spring in a slide is drawn: about the largest displacement of a picture that shows
-this slide alone.
-"""
-
 NONE = [np.nan, np.nan]
 AROUND, RINGS = 8, 4
 """Edges of links in space around their axis, and rings of the half sphere at their ends."""

@@ -12,7 +12,7 @@ from jax.extend.core.primitives import stop_gradient_p
 from jax.interpreters import ad
 
 from nsjax.nonlinear.implicit import counted_along
-from nsjax.nonlinear.piecewise_loops import LARGE, ends_kernel
+from nsjax.nonlinear.piecewise_loops import LARGE_WITH_TANGENTS, ends_kernel
 from nsjax.types import PyTree
 
 
@@ -50,7 +50,7 @@ def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) ->
         (data,), (change,) = primals, tangents
         _transpose_branches_of_batches()
         value, along, size = counted_along(full, data, change)
-        return value, ends_kernel(along, data) if size > LARGE else along
+        return value, ends_kernel(along, data) if size > LARGE_WITH_TANGENTS else along
 
     return value
 

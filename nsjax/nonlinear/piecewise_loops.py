@@ -13,7 +13,7 @@ from jax.extend.core import jaxpr_as_fun
 from nsjax.nonlinear.trimmed import code_size, without_unread
 from nsjax.types import Array, PyTree
 
-LARGE = 42_000
+LARGE_WITH_TANGENTS = 42_000
 """Code size of a step with its tangents (`nsjax.nonlinear.trimmed.code_size`) from which on its loops are
 no longer one kernel.
 

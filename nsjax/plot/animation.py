@@ -19,9 +19,6 @@ from nsjax.plot import film, scenes
 from nsjax.short import scale
 from nsjax.trajectory import Trajectory
 
-LEAST = 24
-"""Least number of frames, however large they are."""
-
 NUMBERS = 1_500_000
 """Largest count of numbers in a file, which limits its frames: 10 MB beside the 5 MB of plotly itself."""
 
@@ -32,9 +29,6 @@ QUIET = "window.addEventListener('unhandledrejection', e => { if (e.reason == nu
 """Script against false errors: an interruption, by the pause button for instance, makes plotly reject a
 promise without a reason, which browsers report as an error.
 """
-
-INLINE = 640
-"""Height of an animation in a notebook [px]."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -68,7 +62,8 @@ class Animation:
 
     def _repr_html_(self) -> str:
         page = html.escape(self.to_html(), quote=True)
-        return f'<iframe srcdoc="{page}" width="100%" height="{INLINE}" style="border:0"></iframe>'
+        inline = 640  # height of an animation in a notebook [px]
+        return f'<iframe srcdoc="{page}" width="100%" height="{inline}" style="border:0"></iframe>'
 
     def save(self, path: str | os.PathLike[str], *, progress: Progress = False) -> None:
         """Writes the page to ``*.html``, or a film to ``*.gif`` or ``*.mp4``, whole or not at all.
@@ -202,7 +197,8 @@ def _affordable(seen: Motion) -> int:
     moving = [x for x in seen.shapes if not x.still]
     each = sum(x.points[0].size + (0 if x.values is None else x.values[0].size) for x in moving)
     each += 0 if seen.forces is None else scenes.ARROW * seen.forces[0].size
-    return max(LEAST, NUMBERS // max(1, each))
+    least = 24  # least number of frames, however large they are
+    return max(least, NUMBERS // max(1, each))
 
 
 def _words(seen: Motion, traj: Trajectory) -> str:

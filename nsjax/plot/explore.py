@@ -9,9 +9,6 @@ import numpy as np
 
 from nsjax.core import InputError
 
-STEPS = 50
-"""Number of intervals of a slider."""
-
 
 def explore(draw: Callable[..., Any], **ranges: Any) -> Any:
     """Sliders for the numbers of a function that draws, in a notebook with ``ipywidgets``.
@@ -49,9 +46,10 @@ def explore(draw: Callable[..., Any], **ranges: Any) -> Any:
         from IPython.display import display
     except ImportError:
         return draw(**{name: float(start) for name, (_, _, start) in ranges.items()})
+    steps = 50  # number of intervals of a slider
     sliders = {
         name: ipywidgets.FloatSlider(
-            value=start, min=low, max=high, step=(high - low) / STEPS, description=name,
+            value=start, min=low, max=high, step=(high - low) / steps, description=name,
             continuous_update=False, readout_format=".3g",
         )
         for name, (low, high, start) in ranges.items()

@@ -26,20 +26,8 @@ WRITERS = {".gif": "pillow", ".mp4": "ffmpeg"}
 PIXELS, DPI = 640, 80
 """Width of a film [px], and dots per inch."""
 
-COLOURS = 128
-"""Colours of a frame of a GIF, which holds all frames until it is written: 70 MB for 240."""
-
-AMBIENT = 0.55
-"""Brightness of a face parallel to the light, relative to its full colour."""
-
 LIGHT = np.array([0.36, -0.48, 0.8])
 """Unit vector towards the lamp, close to the direction of the camera."""
-
-THIN = 0.9
-"""Width of lines in space [points], which matplotlib sorts by depth among faces."""
-
-THICK = 0.65
-"""Ratio of the widths of lines and points in the plane to those of the page [points / pixel]."""
 
 
 def require_writer(path: str | os.PathLike[str]) -> None:
@@ -103,8 +91,9 @@ def write(
 def _gif(frames: Iterator[np.ndarray], path: pathlib.Path, pace: int) -> None:
     from PIL import Image
 
+    colours = 128  # colours of a frame of a GIF, which holds all frames until it is written: 70 MB for 240
     drawn = [
-        Image.fromarray(x).convert("P", palette=Image.Palette.ADAPTIVE, colors=COLOURS) for x in frames
+        Image.fromarray(x).convert("P", palette=Image.Palette.ADAPTIVE, colors=colours) for x in frames
     ]
     drawn[0].save(path, save_all=True, append_images=drawn[1:], duration=pace, loop=0)
 
@@ -241,12 +230,14 @@ def _points(trace: dict[str, Any], axes: str) -> np.ndarray:
 
 def _in_the_plane(axes: Any, trace: dict[str, Any]) -> list[Any]:
     x, y = _points(trace, "xy").T
+    # ratio of the widths of lines and points in the plane to those of the page [points / pixel]
+    thick = 0.65
     if trace["mode"] == "markers":
         fill, edge = trace["marker"]["color"], trace["marker"]["line"]["color"]
-        wide = THICK * trace["marker"]["size"]
+        wide = thick * trace["marker"]["size"]
         return list(axes.plot(x, y, "o", color=fill, markeredgecolor=edge, markersize=wide))
     line = trace["line"]
-    found = list(axes.plot(x, y, color=line["color"], linewidth=THICK * line["width"]))
+    found = list(axes.plot(x, y, color=line["color"], linewidth=thick * line["width"]))
     if trace.get("fill"):
         found += axes.fill(x, y, color=line["color"], alpha=0.35, linewidth=0.0)
     return found
@@ -267,6 +258,7 @@ def _in_space(axes: Any, traces: list[dict[str, Any]]) -> list[Any]:
             found.append(axes.scatter(*points.T, s=14, c=colour, edgecolors=edge, zorder=3))
         else:
             layers[3 if trace["name"] == "contact forces" else 2].append(_segments(trace, points))
+    thin = 0.9  # width of lines in space [points], which matplotlib sorts by depth among faces
     for layer, given in layers.items():
         shapes = [x for x in given if len(x[0])]
         if not shapes:
@@ -276,7 +268,7 @@ def _in_space(axes: Any, traces: list[dict[str, Any]]) -> list[Any]:
             drawn = Line3DCollection(corners[:, :2], colors=colours, linewidths=2.0, zorder=3)
         else:
             drawn = Poly3DCollection(
-                corners, facecolors=colours, edgecolors=colours, linewidths=THIN * (layer - 1), zorder=layer
+                corners, facecolors=colours, edgecolors=colours, linewidths=thin * (layer - 1), zorder=layer
             )
         found.append(axes.add_collection3d(drawn, autolim=False))
     return found
@@ -296,7 +288,8 @@ def _faces(trace: dict[str, Any], points: np.ndarray) -> tuple[np.ndarray, np.nd
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     lengths = np.linalg.norm(normals, axis=1)
     lit = np.abs(normals @ LIGHT) / np.where(lengths > 0.0, lengths, 1.0)
-    colours[:, :3] *= (AMBIENT + (1.0 - AMBIENT) * lit)[:, None]
+    ambient = 0.55  # brightness of a face parallel to the light, relative to its full colour
+    colours[:, :3] *= (ambient + (1.0 - ambient) * lit)[:, None]
     return corners, colours
 
 

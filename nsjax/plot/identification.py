@@ -17,11 +17,6 @@ from nsjax.trajectory import quantity_unit
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SHOWN = 3
-"""Largest number of observables drawn; `Estimate.fits` has all of them."""
-
-DPI = 200
-
 
 def identification(
     estimate: Estimate, path: str | os.PathLike[str] | None = None, recording: int = 0
@@ -58,9 +53,11 @@ def identification(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     with rc_context(style.RC):
-        figure = new_figure(figsize=(7.0, 5.0), dpi=DPI, layout="constrained")
+        dpi = 200
+        figure = new_figure(figsize=(7.0, 5.0), dpi=dpi, layout="constrained")
         FigureCanvasAgg(figure)
-        names = list(estimate.fits[recording].measured)[:SHOWN]
+        shown = 3  # largest number of observables drawn; `Estimate.fits` has all of them
+        names = list(estimate.fits[recording].measured)[:shown]
         parts: Any = figure.subfigures(1, 2, width_ratios=[1.25, 1.0])
         left = parts[0].subplots(len(names) + 1, 1, sharex=False, squeeze=False)[:, 0]
         for ax, name in zip(left[:-1], names, strict=True):

@@ -25,18 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 
-WIDTH = 7.0
-ROW_HEIGHT = 1.75
-BESIDE = 0.7
-"""Width of the figure, height of a row of panels, and space for labels beside a panel [in]."""
-
-DPI = 200
-"""Dots per inch of the figure, enough for print."""
-
-MANY_ROWS = 20_000
-"""Number of rows above which vector formats contain curves as bitmaps, since such files open slowly."""
-
-
 AXES = ("x", "y", "z")
 CONTACT_AXES = ("n", "t1", "t2")
 """Names of the components of vectors, and of a contact force: normal and tangents."""
@@ -164,9 +152,13 @@ def _arrange(traj: Trajectory, chosen: list[Panel]) -> Figure:
 
     layout = ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.04, wspace=0.04, hspace=0.03)
     rows = (len(chosen) + 1) // 2
-    figure = new_figure(figsize=(WIDTH, ROW_HEIGHT * rows + 0.25), dpi=DPI, layout=layout)
+    width, row_height, beside = 7.0, 1.75, 0.7  # of the figure, of panels, for labels beside a panel [in]
+    dpi = 200  # dots per inch of the figure, enough for print
+    figure = new_figure(figsize=(width, row_height * rows + 0.25), dpi=dpi, layout=layout)
     FigureCanvasAgg(figure)
     grid = figure.add_gridspec(rows, 2)
+    # number of rows above which vector formats contain curves as bitmaps, since such files open slowly
+    many_rows = 20_000
     for row in range(rows):
         pair = chosen[2 * row : 2 * row + 2]
         heads = []
@@ -179,10 +171,10 @@ def _arrange(traj: Trajectory, chosen: list[Panel]) -> Figure:
                 panels.label_time(axes, traj)
             title = axes.set_title(f"({chr(ord('a') + 2 * row + k)}) {panel.title}", loc="left")
             for line in axes.lines:
-                line.set_rasterized(np.shape(traj.t)[0] > MANY_ROWS)
+                line.set_rasterized(np.shape(traj.t)[0] > many_rows)
             names = axes.get_legend_handles_labels()[1] if panel.legend else []
             heads.append(_Head(axes, title, len(names)))
-        _place_legends(heads, WIDTH / len(pair) - BESIDE)
+        _place_legends(heads, width / len(pair) - beside)
     return figure
 
 

@@ -23,9 +23,6 @@ BINS = 400
 """Largest number of intervals of mean forces, about the pixels of a panel; with more intervals the chatter
 of closed contacts fills the panel."""
 
-NOTHING = 1e-12
-"""Largest value [SI] of a quantity that gets no panel."""
-
 BESIDE, ABOVE = 20, 36
 """Most letters of a label beside a panel and of the title above one; about the height and the width of a
 panel."""
@@ -76,10 +73,11 @@ def quantities(
     entries = entries or tuple(f"{letter}{k + 1}" for k in range(values.shape[1]))
     units = list(dict.fromkeys(label_unit(entry) for entry in entries))
     panels = []
+    nothing = 1e-12  # largest value [SI] of a quantity that gets no panel
     for unit in units:
         columns = np.array([k for k, entry in enumerate(entries) if label_unit(entry) == unit])
         size = np.nanmax(np.abs(values[:, columns]), axis=0)
-        if np.all(size < NOTHING):
+        if np.all(size < nothing):
             continue
         shown = np.sort(columns[np.argsort(-size, kind="stable")[:SHOWN]])
         name = {"rad": "angles", "rad/s": "angular velocities"}.get(unit, title)

@@ -20,33 +20,9 @@ ARROW = 6
 LONG, LONGEST = 0.125, 0.2
 """Lengths of the arrow of the reference force and of the longest one, as shares of the scene's diagonal."""
 
-USUAL = 90.0
-"""Percentile of the forces that is the reference, so that single impacts do not hide all other forces."""
-
-HEAD = 0.25
-"""Length of the head of an arrow over its whole length."""
-
-DIGITS = 5
-"""Number of decimals of coordinates relative to the scene's diagonal."""
-
-VALUE_DECIMALS = 2
-"""Number of decimals of coloured values, whose unit makes them one to a thousand."""
-
-MARGIN = 0.08
-"""Empty space around the scene, as a share of its diagonal."""
-
 WIDTH, BESIDE = 900.0, 190.0
 LOWEST, HIGHEST = 400.0, 640.0
 """Usual width of a page, space above and below the scene, limits of the height [px]."""
-
-SPREAD = 1.65
-"""Diagonal of a spatial scene in plotly's unit; the camera at two units' distance then sees all of it."""
-
-NARROW = 0.6
-"""Least ratio of width to height of a picture: narrower axes have no room for their numbers."""
-
-FLAT = 24
-"""Largest number of points of a mesh drawn with flat faces and sharp edges."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +42,9 @@ class Trace:
         columns = np.round(self.points[row], self.decimals).T
         found: dict[str, Any] = {name: _plain(x) for name, x in zip("xyz", columns, strict=False)}
         if self.values is not None:
-            found["intensity"] = _plain(np.round(self.values[row], VALUE_DECIMALS))
+            # number of decimals of coloured values, whose unit makes them one to a thousand
+            value_decimals = 2
+            found["intensity"] = _plain(np.round(self.values[row], value_decimals))
         return found
 
 
@@ -83,7 +61,8 @@ def axis_unit(seen: Motion) -> tuple[float, str]:
 def traces(seen: Motion) -> list[Trace]:
     """Traces of all shapes, fixed shapes first; the last trace shows the forces."""
     factor, _ = axis_unit(seen)
-    decimals = max(0, DIGITS - int(np.floor(np.log10(seen.size * factor))) - 1)
+    digits = 5  # number of decimals of coordinates relative to the scene's diagonal
+    decimals = max(0, digits - int(np.floor(np.log10(seen.size * factor))) - 1)
     colours = _colours(seen)
     order = sorted(seen.shapes, key=lambda x: (x.role == "joint", x.role != "ground"))
     found = [_trace(x, colours[x.name], seen.dimension, factor, decimals) for x in order]
@@ -134,9 +113,10 @@ def _look(x: MovedShape, colour: str, dimension: int) -> dict[str, Any]:
         i, j, k = np.array(x.faces).T.tolist()
         light = {"ambient": 0.6, "diffuse": 0.7, "specular": 0.15, "roughness": 0.7, "fresnel": 0.05}
         ground = x.role == "ground"
+        flat = 24  # largest number of points of a mesh drawn with flat faces and sharp edges
         return {
             "type": "mesh3d", "i": i, "j": j, "k": k, "color": "#B0B0B0" if ground else colour,
-            "opacity": 0.25 if ground else 1.0, "flatshading": x.points.shape[1] <= FLAT, "lighting": light,
+            "opacity": 0.25 if ground else 1.0, "flatshading": x.points.shape[1] <= flat, "lighting": light,
             **quiet, "hoverinfo": "skip" if ground else "name",
         }  # fmt: skip
     look: dict[str, Any] = {"type": "scatter" if dimension == 2 else "scatter3d", **quiet}
@@ -173,7 +153,9 @@ def reference_force(seen: Motion) -> float:
         return 0.0
     sizes = np.linalg.norm(seen.forces, axis=-1)
     sizes = sizes[sizes > 0.0]
-    return float(np.percentile(sizes, USUAL)) if sizes.size else 0.0
+    # percentile of the forces that is the reference, so that single impacts do not hide all other forces
+    usual = 90.0
+    return float(np.percentile(sizes, usual)) if sizes.size else 0.0
 
 
 def _arrows(seen: Motion) -> np.ndarray | None:
@@ -193,7 +175,8 @@ def _arrows(seen: Motion) -> np.ndarray | None:
     else:
         side = np.cross(unit, np.where(np.abs(unit[..., 2:]) < 0.9, [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]))
         side /= np.where(acts, np.linalg.norm(side, axis=-1, keepdims=True), 1.0)
-    head = np.minimum(HEAD * length, 0.03 * seen.size)
+    head_share = 0.25  # length of the head of an arrow over its whole length
+    head = np.minimum(head_share * length, 0.03 * seen.size)
     back = tip - head * unit
     parts = [tip - length * unit, tip, back + 0.5 * head * side, tip, back - 0.5 * head * side]
     found = np.stack([*parts, np.full(tip.shape, np.nan)], axis=2)
@@ -214,7 +197,8 @@ def layout(seen: Motion) -> dict[str, Any]:
     """Layout with equally scaled axes that stay the same in all frames."""
     factor, unit = axis_unit(seen)
     low, high = _framed(seen)
-    pad = MARGIN * seen.size
+    margin = 0.08  # empty space around the scene, as a share of its diagonal
+    pad = margin * seen.size
     ends = factor * np.stack([low - pad, high + pad], axis=1)
     names = [f"{name} ({unit})" for name in seen.axes]
     common: dict[str, Any] = {
@@ -224,7 +208,9 @@ def layout(seen: Motion) -> dict[str, Any]:
     }  # fmt: skip
     if seen.dimension == 2:
         width, height = np.diff(ends, axis=1)[:, 0]
-        wider = max(0.0, 0.5 * (NARROW * height - width))
+        # least ratio of width to height of a picture: narrower axes have no room for their numbers
+        narrow = 0.6
+        wider = max(0.0, 0.5 * (narrow * height - width))
         ends[0] += np.array([-wider, wider])
         width += 2.0 * wider
         tall = float(np.clip(WIDTH * height / width + BESIDE, LOWEST, HIGHEST))
@@ -241,7 +227,9 @@ def layout(seen: Motion) -> dict[str, Any]:
         for k, axis in enumerate("xyz")
     }  # fmt: skip
     camera = {"eye": {"x": 1.2, "y": -1.5, "z": 0.7}, "center": {"z": -0.12}}
-    spread = SPREAD * (high - low) / np.linalg.norm(high - low)
+    # diagonal of a spatial scene in plotly's unit; the camera at two units' distance then sees all of it
+    diagonal = 1.65
+    spread = diagonal * (high - low) / np.linalg.norm(high - low)
     ratio = dict(zip("xyz", spread.tolist(), strict=True))
     scene = {**axes, "aspectmode": "manual", "aspectratio": ratio, "camera": camera}
     return {**common, "height": 620.0, "scene": {**scene, "uirevision": "kept"}, "uirevision": "kept"}

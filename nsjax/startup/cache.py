@@ -18,14 +18,6 @@ import jax
 CONFIG: Any = jax.config
 """JAX's settings, as `Any` because JAX does not declare their names."""
 
-LEAST_SECONDS = 0.0
-"""Least compile time [s] of a cached program: zero, since a first step needs many small programs."""
-
-MOST_BYTES = 2**30
-"""Size of the user's cache folder above which it is reduced to half of this size."""
-
-JAX_LEAST_SECONDS = 1.0  # JAX's default threshold; only this value is replaced
-
 CacheChoice = str | os.PathLike[str] | bool | None
 
 
@@ -139,16 +131,21 @@ def _set_folder(folder: pathlib.Path) -> None:
     """Points JAX to the folder."""
     from jax.experimental.compilation_cache import compilation_cache
 
-    if CONFIG.jax_persistent_cache_min_compile_time_secs == JAX_LEAST_SECONDS:
-        CONFIG.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
+    jax_least_seconds = 1.0  # JAX's default threshold; only this value is replaced
+    if CONFIG.jax_persistent_cache_min_compile_time_secs == jax_least_seconds:
+        # least compile time [s] of a cached program: zero, since a first step needs many small programs
+        least_seconds = 0.0
+        CONFIG.update("jax_persistent_cache_min_compile_time_secs", least_seconds)
     CONFIG.update("jax_enable_compilation_cache", True)
     if CONFIG.jax_compilation_cache_dir != str(folder):
         CONFIG.update("jax_compilation_cache_dir", str(folder))
         compilation_cache.reset_cache()  # an earlier computation may have fixed another folder
 
 
-def _thin_out(base: pathlib.Path, most: int = MOST_BYTES) -> None:
-    """Deletes the oldest programs of all machines and releases, and empty files left by a crash."""
+def _thin_out(base: pathlib.Path, most: int = 2**30) -> None:
+    """Deletes the oldest programs of all machines and releases beyond ``most`` bytes down to half of them,
+    and empty files left by a crash.
+    """
     with contextlib.suppress(OSError):  # another process may do the same
         kept = [*base.glob("*/*-cache"), *base.glob("*/lowered/*")]
         found = [(file, file.stat()) for file in kept]

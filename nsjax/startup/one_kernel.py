@@ -34,9 +34,6 @@ generalized_alpha 0.40 and 0.37. First calls take 2 to 12 % less. Go1 with bound
 30; no loops written out at all: go1 37, its first call 25 % shorter, slider-crank 0.24.
 """
 
-PATIENCE = 120.0
-"""Time limit of the trial [s]."""
-
 # 64 kB per step: above the default threshold of a few bytes, below `ONE_KERNEL_BYTES`.
 TRIAL = """
 import os
@@ -106,8 +103,9 @@ def _try() -> bool | None:
         "XLA_FLAGS": option(),
     }
     try:
+        patience = 120.0  # time limit of the trial [s]
         done = subprocess.run(
-            [sys.executable, "-c", TRIAL], capture_output=True, text=True, env=environment, timeout=PATIENCE
+            [sys.executable, "-c", TRIAL], capture_output=True, text=True, env=environment, timeout=patience
         )
     except (OSError, subprocess.SubprocessError):
         return None

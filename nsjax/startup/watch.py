@@ -14,11 +14,8 @@ import jax
 
 from nsjax.startup.cache import CONFIG
 
-PATIENCE = 3.0
+NOTE_AFTER = 3.0
 """Time of work on one program before a note [s]."""
-
-PAUSE = 5.0
-"""Longest break between tracing, lowering and compiling that still belong to one program [s]."""
 
 COMPILE = "/jax/core/compile/backend_compile_duration"
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
@@ -68,7 +65,7 @@ class CompileListener:
         patience: time of work on one program before a note [s].
     """
 
-    def __init__(self, say: Callable[[str], None] | None, patience: float = PATIENCE) -> None:
+    def __init__(self, say: Callable[[str], None] | None, patience: float = NOTE_AFTER) -> None:
         self.say = say
         self.patience = patience
         self.lock = threading.Lock()
@@ -88,7 +85,9 @@ class CompileListener:
             return
         name = _bare(str(kwargs.get("fun_name", "a program")))
         now = time.monotonic()
-        if name != getattr(local, "name", None) or now - local.ended > PAUSE:
+        # longest break between tracing, lowering and compiling that still belong to one program [s]
+        pause = 5.0
+        if name != getattr(local, "name", None) or now - local.ended > pause:
             local.name, local.begun, local.said = name, now, False
         if local.said:
             return
@@ -161,7 +160,7 @@ def _sentence(name: str, frame: FrameType | None) -> str:
     words = PROGRAMS.get(name, name) if model or name != INSIDE else "a loop"
     model = f" of {model}" if model else ""
     scheme = f" with {scheme}" if scheme else ""
-    return f"nsjax: compiling {words}{model}{scheme} takes longer than {PATIENCE:g} s; {USUAL_TIMES}"
+    return f"nsjax: compiling {words}{model}{scheme} takes longer than {NOTE_AFTER:g} s; {USUAL_TIMES}"
 
 
 def _print(sentence: str) -> None:

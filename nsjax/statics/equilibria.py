@@ -24,7 +24,7 @@ from nsjax.startup.owned import compiled_for
 from nsjax.statics.held_contacts import check_positioned, held_closed
 from nsjax.types import Array, PyTree
 
-SETTLED = 1e-9
+LAST_STEP = 1e-9
 """Largest last Newton step relative to the size of the coordinates (at least 1 m, 1 rad): convergence is
 quadratic, so that the next step would be of the size of rounding.
 """
@@ -34,9 +34,6 @@ PASSES = 25
 
 HALVINGS = 12
 """Largest number of halvings of a load step."""
-
-MECHANISM = 1e-13
-"""Ratio to the largest stiffness, after scaling to unit diagonal, below which a stiffness is rounding."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,7 +160,7 @@ def settle(ramp: Ramp, q: np.ndarray, x: np.ndarray, s: float) -> tuple[np.ndarr
         if not np.isfinite(change).all() or largest > 1e3 * size(q):
             return None
         gone, x = gone + change[:nv], x + change[nv:]
-        if largest <= SETTLED * size(q):
+        if largest <= LAST_STEP * size(q):
             return np.asarray(moved(ramp.system, q, gone)), x, k
     return None
 
@@ -181,7 +178,9 @@ def check_stiff(ramp: Ramp, q: np.ndarray, x: np.ndarray) -> None:
     rows = np.sqrt(np.sum(stiff * stiff, axis=0))
     rows = np.where(rows > 0.0, rows, 1.0)
     _, values, vectors = np.linalg.svd(free.T @ (stiff / rows))
-    if len(values) and values[-1] <= MECHANISM * values[0]:
+    # ratio to the largest stiffness, after scaling to unit diagonal, below which a stiffness is rounding
+    mechanism = 1e-13
+    if len(values) and values[-1] <= mechanism * values[0]:
         way = np.abs(free @ (vectors[-1] / rows))
         worst = int(np.argmax(way))
         labels = ramp.system.labels.v
@@ -276,7 +275,7 @@ def equilibrium(
 def _check_pressed(contacts: Sequence[str], forces: np.ndarray) -> None:
     """Refuses closed contacts with a pulling force."""
     for name, x in zip(contacts, forces, strict=True):
-        if x < -SETTLED * max(1.0, float(np.max(np.abs(forces)))):
+        if x < -LAST_STEP * max(1.0, float(np.max(np.abs(forces)))):
             raise InputError(
                 f"equilibrium: contact {name!r} would have to pull with {-x:.3g} N; leave it out of "
                 "contacts"

@@ -16,17 +16,8 @@ from nsjax.core import InputError, Problem, System
 from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import prepared
 from nsjax.startup.owned import compiled_for
-from nsjax.statics.equilibria import SETTLED, Ramp, moved, null_space, ramp_of, size, solved
+from nsjax.statics.equilibria import LAST_STEP, Ramp, moved, null_space, ramp_of, size, solved
 from nsjax.types import Array, PyTree
-
-STEPS = 300
-"""Number of steps after which the mechanism counts as one without a position of rest."""
-
-LONGEST = 0.3
-"""Length of the first steps [m, rad]."""
-
-ASIDE = 1e-3
-"""Length of the step away from an unstable position of rest [m, rad]."""
 
 
 @compiled_for("system")
@@ -58,11 +49,12 @@ class _RestSearch:
         worst = int(np.argmax(values.real)) if len(values) else 0
         most = float(values.real[worst]) if len(values) else 0.0
         largest = float(np.max(np.abs(free @ rates), initial=0.0))
-        self.a = max(self.a or largest / LONGEST, 2.0 * most, 1e-12)
+        longest = 0.3  # length of the first steps [m, rad]
+        self.a = max(self.a or largest / longest, 2.0 * most, 1e-12)
         matrix = np.array(matrix)
         matrix[:nv, :nv] -= self.a * mass
         change = -solved(matrix, value)
-        xi = change[:nv] * min(1.0, LONGEST / max(float(np.max(np.abs(change[:nv]))), 1e-300))
+        xi = change[:nv] * min(1.0, longest / max(float(np.max(np.abs(change[:nv]))), 1e-300))
         self.q = np.asarray(moved(self.ramp.system, jnp.asarray(self.q), jnp.asarray(xi)))
         self.x = self.x + change[nv:]
         scale = float(np.max(np.abs(values))) if len(values) else 0.0
@@ -71,7 +63,8 @@ class _RestSearch:
 
     def leave(self, way: np.ndarray) -> None:
         """Moves away from an unstable position along ``way``."""
-        xi = jnp.asarray(ASIDE * way / np.max(np.abs(way)))
+        aside = 1e-3  # length of the step away from an unstable position of rest [m, rad]
+        xi = jnp.asarray(aside * way / np.max(np.abs(way)))
         self.q = np.asarray(moved(self.ramp.system, jnp.asarray(self.q), xi))
 
 
@@ -87,11 +80,12 @@ def rest(problem: Problem, who: str) -> Problem:
     """
     ramp, q = ramp_of(problem, None)
     search, before = _RestSearch(ramp, q, np.zeros(ramp.system.nb)), 0.0
-    for _ in range(STEPS):
+    steps = 300  # number of steps after which the mechanism counts as one without a position of rest
+    for _ in range(steps):
         xi, rate, unstable = search.step()
         if not np.all(np.isfinite(search.q)):
             break
-        if float(np.max(np.abs(xi))) <= SETTLED * size(search.q):
+        if float(np.max(np.abs(xi))) <= LAST_STEP * size(search.q):
             if unstable is None:
                 return problem.replace(initial_q=search.q, initial_v=np.zeros(ramp.system.nv))
             search.leave(unstable)
@@ -100,6 +94,6 @@ def rest(problem: Problem, who: str) -> Problem:
     labels, worst = ramp.system.labels.v, int(np.argmax(np.abs(np.nan_to_num(xi, nan=np.inf))))
     name = labels[worst].split(" [")[0] if labels else f"entry {worst} of v"
     raise InputError(
-        f"{who}: no position of rest is found in {STEPS} steps, {name} goes on moving; hold it by a joint "
+        f"{who}: no position of rest is found in {steps} steps, {name} goes on moving; hold it by a joint "
         "or spring, give another guess, or name the contacts that hold it to nsjax.analysis.equilibrium"
     )

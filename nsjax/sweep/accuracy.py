@@ -29,12 +29,6 @@ STEPS = (1.0, 1.3, 1.618, 2.0)
 same fraction of a step in both runs, whose difference then says nothing; ratios that are not simple
 fractions avoid that."""
 
-UNRESOLVED = 1.0
-"""Relative error above which an estimate says only that the run does not approximate the motion."""
-
-FACTOR = 2.0
-"""Ratio of the error with the longest step to its difference from the shortest: two for order one."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Accuracy:
@@ -117,7 +111,9 @@ class AccuracyCheck:
         said = f"runs of {steps} steps have {impacts} impacts"
         if len(set(self.impacts)) > 1:
             said += ": shorter steps meet impacts that longer ones miss, or resolve an accumulation"
-        if not self.worst < UNRESOLVED:
+        # relative error above which an estimate says only that the run does not approximate the motion
+        unresolved = 1.0
+        if not self.worst < unresolved:
             said += (
                 ".\nAn error is as large as its value, or a value is not finite: steps of this size do "
                 "not resolve the motion, or a mode is faster than they allow. Take smaller ones, or a "
@@ -192,7 +188,9 @@ def check_accuracy(
 
 def _rows(names: Sequence[str], parameter: str, values: np.ndarray) -> list[Accuracy]:
     """Rows of the table from the values of the runs; the first run has the longest step."""
-    errors = FACTOR * np.ptp(values, axis=0)
+    # ratio of the error with the longest step to its difference from the shortest: two for order one
+    factor = 2.0
+    errors = factor * np.ptp(values, axis=0)
     sizes = np.max(np.abs(values), axis=0)
     largest = np.max(sizes, initial=0.0, where=np.isfinite(sizes))
     sizes = np.where(sizes < RESTING * largest, largest, sizes)

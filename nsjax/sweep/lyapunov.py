@@ -19,9 +19,6 @@ from nsjax.sweep.plan import make_plan, refusals
 from nsjax.sweep.run import CALL_STEPS, CHUNK_LANES, lay_out
 from nsjax.types import Array
 
-TANGENT_COST = 5
-"""Cost of a step with the tangent of the whole state over that of a step without."""
-
 
 @compiled_for("one", "devices", "steps")
 def _call(
@@ -95,7 +92,8 @@ def sweep_lyapunov(
     unit = np.asarray(count * plan.lengths.dt[0] if unit_time is None else unit_time, float)
     found = {"exponent": np.full(plan.axes.count, np.nan), "status": np.zeros(plan.axes.count, int)}
     mine = processes.share(lanes)
-    per_call = len(devices) * max(1, min(CHUNK_LANES, CALL_STEPS // (TANGENT_COST * count)))
+    tangent_cost = 5  # cost of a step with the tangent of the whole state over that of a step without
+    per_call = len(devices) * max(1, min(CHUNK_LANES, CALL_STEPS // (tangent_cost * count)))
     with meter(progress, len(mine)) as tell:
         for start in range(0, len(mine), per_call):
             some = mine[start : start + per_call]

@@ -36,9 +36,6 @@ CALL_STEPS = 4_000_000
 seconds, after which progress is shown and the run can be interrupted. They hold where lanes run one after
 the other."""
 
-TOGETHER_LANES = 65_536
-"""Largest number of lanes of a call on each device where lanes run side by side."""
-
 
 def sweep(
     problem: Problem,
@@ -189,7 +186,8 @@ def _chunk(plan: Plan, memory_bytes: int, devices: int) -> tuple[int, program.La
     if not together:
         return min(fit, CHUNK_LANES), shapes
     asked = -(-plan.axes.count // devices)  # every slot is computed there, whether a lane is in it or not
-    return min(fit, 2 ** (asked - 1).bit_length(), TOGETHER_LANES), shapes
+    together_lanes = 65_536  # largest number of lanes of a call on each device where lanes run side by side
+    return min(fit, 2 ** (asked - 1).bit_length(), together_lanes), shapes
 
 
 def _run(

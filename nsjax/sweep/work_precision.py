@@ -34,9 +34,6 @@ KEPT = {
     "impacts": reductions.total("impacts"),
     "iterations": reductions.total("iterations"),
 }
-FINER = 8
-"""Ratio of the shortest step size of the table to that of a computed reference."""
-
 RESTING = 1e-9
 """Ratio of an entry's largest magnitude to that of all entries below which the entry counts as constant."""
 
@@ -304,7 +301,8 @@ def _reference(
             name: getattr(families.REGISTRY.get(x.name), "order", (0,))[0] for name, x in named.items()
         }
         best = max(orders, key=lambda name: orders[name])
-        plan = _plan(problem, named[best], sizes[-1:] / FINER, time, rows)
+        finer = 8  # ratio of the shortest step size of the table to that of a computed reference
+        plan = _plan(problem, named[best], sizes[-1:] / finer, time, rows)
         found = _one(plan, 0)
         if int(found.status):
             raise RunError(

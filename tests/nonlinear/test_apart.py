@@ -38,7 +38,7 @@ def test_the_derivative_is_the_same_in_pieces(monkeypatch, mode, model) -> None:
     """Through some impacts; rounding differs, as of any two programs."""
     end = functools.partial(_end, model=model)
     whole = jax.jit(mode(end)).lower(0.4).compile(USERS)
-    monkeypatch.setattr(LEAN, "LARGE", 0)
+    monkeypatch.setattr(LEAN, "LARGE_WITH_TANGENTS", 0)
     jax.clear_caches()  # else what has been traced is taken
     pieces = jax.jit(mode(end)).lower(0.4).compile(USERS)
     found = np.asarray(whole(0.4))
@@ -50,7 +50,7 @@ def test_the_derivative_is_the_same_in_pieces(monkeypatch, mode, model) -> None:
 
 def test_large_runs_with_notes_are_in_pieces_too(monkeypatch) -> None:
     """Such as those of `nsjax.check_gradient` and `nsjax.identify`; looked at before compilation."""
-    monkeypatch.setattr(LEAN, "LARGE", 0)
+    monkeypatch.setattr(LEAN, "LARGE_WITH_TANGENTS", 0)
     jax.clear_caches()  # else what has been traced is taken
     lines = str(jax.make_jaxpr(jax.jacfwd(functools.partial(_end, notes=True)))(0.4))
     assert "scatter-add" in lines

@@ -197,13 +197,6 @@ class Scene:
         return self.coordinates(joint)[1]
 
 
-SUMMED = 512
-"""Product of bodies and pairs up to which frames are selected by sums, whose derivatives are sums: small
-loops stay one kernel. Beyond, frames are gathered: gaps of 159 pairs of 13 bodies take 37 us by gathers and
-110 us by sums; gaps of 16 pairs of 17 bodies take 0.6 us by sums.
-"""
-
-
 def _beside(frames: Sequence[Frame]) -> Frame:
     """Planar frames as one frame with a last axis."""
 
@@ -236,13 +229,17 @@ def several(frames: Mapping[str, Frame], bodies: Sequence[str], which: Array | N
     every = getattr(frames, "every", None)
     whole = _beside([frames[name] for name in names]) if every is None else every()
     places = np.array([names.index(name) for name in bodies])
+    # product of bodies and pairs up to which frames are selected by sums, whose derivatives are sums: small
+    # loops stay one kernel. Beyond, frames are gathered: gaps of 159 pairs of 13 bodies take 37 us by
+    # gathers and 110 us by sums; gaps of 16 pairs of 17 bodies take 0.6 us by sums
+    summed = 512
     if which is not None:
         there = jnp.asarray(places)[which]
-        if len(names) * which.shape[0] > SUMMED:
+        if len(names) * which.shape[0] > summed:
             return jax.tree.map(lambda x: x.at[..., there].get(mode="promise_in_bounds"), whole)
         here = np.arange(len(names))[:, None] == there
         return jax.tree.map(lambda x: jnp.sum(jnp.where(here, x[..., :, None], 0.0), axis=-2), whole)
-    few = len(names) * len(places) <= SUMMED or bool(np.all(np.diff(places) == 1))
+    few = len(names) * len(places) <= summed or bool(np.all(np.diff(places) == 1))
     made: Frame = jax.tree.map(lambda x: picked(x, places) if few else x[..., places], whole)
     return made
 

@@ -23,12 +23,6 @@ from nsjax.types import Array, PyTree
 CLOSED = 1e-11
 """Largest residual of a closed loop [m, rad]: about a thousand roundings of a position of one metre."""
 
-TRIALS = 24
-"""Searches for a closed position: the first from the guess, the others from random ones (fixed seed)."""
-
-PASSES = 60
-"""Largest number of Newton steps of a search."""
-
 
 class RedundantConstraintsWarning(UserWarning):
     """Some constraints follow from others: the motion is right, but single reactions are not unique."""
@@ -83,7 +77,8 @@ def root(equations: Any, data: PyTree, q: Array, free: Array, largest: Any) -> t
 
         def unfinished(carry: tuple[Array, Array, Array]) -> Array:
             _, found, k = carry
-            return (k < PASSES) & ~(jnp.max(jnp.abs(found)) <= CLOSED / 10.0)
+            passes = 60  # largest number of Newton steps of a search
+            return (k < passes) & ~(jnp.max(jnp.abs(found)) <= CLOSED / 10.0)
 
         q, _, k = lax.while_loop(unfinished, step, (q, residual(q, data), jnp.zeros((), int)))
         return q, k
@@ -124,7 +119,9 @@ def closed_position(mechanism: Mechanism, p: PyTree, near: Any, free: np.ndarray
     seeded, system = np.random.default_rng(0), mechanism.system()
     if system.constraint is None:  # all rows are of velocities
         return jnp.asarray(near), jnp.zeros(1)
-    for trial in range(TRIALS):
+    # searches for a closed position: the first from the guess, the others from random ones (fixed seed)
+    trials = 24
+    for trial in range(trials):
         xi = seeded.uniform(-1.5, 1.5, len(free)) * free * (trial > 0)
         begun = near if trial == 0 else system.retract(jnp.asarray(near), jnp.asarray(xi))
         closed, left = root(Closure(mechanism), (jnp.zeros(()), p), jnp.asarray(begun), free, LARGEST)

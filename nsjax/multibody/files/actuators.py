@@ -22,10 +22,6 @@ from nsjax.multibody.loads.servos import within
 from nsjax.multibody.parts import Part
 from nsjax.types import Array, record
 
-LEAST_CONSTANT = 1e-15
-"""Time constant that the library uses in place of zero [s]."""
-
-
 OWN = (
     "state", "initial_q", "initial_v", "initial_time", "params", "model", "commands", "time_constants",
     "ranges",
@@ -116,11 +112,12 @@ def activations(source: Source, driven: set[str], keys: Sequence[str]) -> Activa
     """
     model, mujoco = source.model, source.mujoco
     found, clamped = Activations(at={key: {} for key in keys}), not source.off("clampctrl")
+    least_constant = 1e-15  # time constant that the library uses in place of zero [s]
     for k in range(source.actuators):
         name, kind = source.names["actuator", k], int(model.actuator_dyntype[k])
         if name not in driven or kind == mujoco.mjtDyn.mjDYN_NONE:
             continue
-        constant = max(float(model.actuator_dynprm[k][0]), LEAST_CONSTANT)
+        constant = max(float(model.actuator_dynprm[k][0]), least_constant)
         found.time_constants[name] = None if kind == mujoco.mjtDyn.mjDYN_INTEGRATOR else constant
         bounds = (
             _range(model.actuator_ctrllimited, model.actuator_ctrlrange, source.control(k))

@@ -24,12 +24,6 @@ Friction = float | tuple[float, float, float] | None
 GEOMETRIES = {0: "plane", 2: "sphere", 3: "capsule", 5: "cylinder", 6: "box"}
 """Kinds of shapes by the numbers of `mujoco.mjtGeom`."""
 
-LARGEST = 30_000
-"""Number of contacts of a file beyond which it is refused. The first program of a run compares all pairs:
-for 12,800 contacts of boxes it takes 25 CPU seconds and 1.1 GB, and both grow faster than the number. A
-bowl of 120 boxes with two others has 274,000.
-"""
-
 
 def kind_of(source: Source, g: int) -> str:
     """Kind of a geometry, as sentences name it."""
@@ -113,10 +107,14 @@ def contacts(source: Source) -> tuple[list[Part], list[str]]:
             lost > 0
         )
     many = sum(gap_functions.count(x, x.numbers, 3) for x in parts)
-    if many > LARGEST:
+    # number of contacts of a file beyond which it is refused. The first program of a run compares all
+    # pairs: for 12,800 contacts of boxes it takes 25 CPU seconds and 1.1 GB, and both grow faster than the
+    # number. A bowl of 120 boxes with two others has 274,000
+    largest = 30_000
+    if many > largest:
         raise InputError(
             f"{source.title}: {len(parts)} pairs of geometries with {many} contacts may meet, beyond "
-            f"{LARGEST}; exclude pairs by contype, conaffinity, <exclude> or self_contact=False, or give "
+            f"{largest}; exclude pairs by contype, conaffinity, <exclude> or self_contact=False, or give "
             "bodies fewer geometries"
         )
     if many > MANY_ROWS or (parts and source.capacity is not None):

@@ -10,11 +10,6 @@ from nsjax.multibody.files.source import Source
 from nsjax.multibody.loads import ellipsoid_drag, fluid_drag
 from nsjax.multibody.parts import Part
 
-LEAST = 1e-15
-"""Smallest number of MuJoCo: the medium does not act on bodies below this mass [kg], and bounds from below
-the differences of moments that give the edges of the box [kg m^2].
-"""
-
 
 def resistance(source: Source, b: int, name: str) -> Iterator[Part]:
     """Loads of the medium on a body: as on the box with the body's mass and moments of inertia, or as on
@@ -22,7 +17,10 @@ def resistance(source: Source, b: int, name: str) -> Iterator[Part]:
     """
     model, option = source.model, source.model.opt
     mass = float(model.body_mass[b])
-    if not acts(source) or mass < LEAST or not model.body_weldid[b]:
+    # smallest number of MuJoCo: the medium does not act on bodies below this mass [kg], and bounds from
+    # below the differences of moments that give the edges of the box [kg m^2]
+    least = 1e-15
+    if not acts(source) or mass < least or not model.body_weldid[b]:
         return
     geoms = ellipsoids(source, b)
     for k, g in enumerate(geoms):
@@ -30,7 +28,7 @@ def resistance(source: Source, b: int, name: str) -> Iterator[Part]:
     if geoms:
         return
     moments = np.array(model.body_inertia[b], float)
-    box = np.sqrt(np.maximum(LEAST, np.sum(moments) - 2.0 * moments) / mass * 6.0)
+    box = np.sqrt(np.maximum(least, np.sum(moments) - 2.0 * moments) / mass * 6.0)
     wind = np.array(option.wind, float)
     turned = source.rotation_vector(source.turn(model.body_iquat[b]))
     yield fluid_drag(

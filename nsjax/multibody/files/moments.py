@@ -28,7 +28,7 @@ CORRECTED = (
     "ones [kg m^2]"
 )
 
-ROUNDING = 1e-12
+ZERO_SHARE = 1e-12
 """Part of the largest moment of a link up to which another one is rounding of zero."""
 
 LEAST = 1e-15
@@ -98,7 +98,7 @@ def _filled(mujoco: ModuleType, body: Any, own: dict[str, OwnMoments]) -> bool:
     full = np.array(body.fullinertia, float)
     given = tensor(full) if np.all(np.isfinite(full)) else np.diag(np.array(body.inertia, float))
     values, axes = np.linalg.eigh(given)
-    least = max(ROUNDING * np.max(np.abs(values)), LEAST)
+    least = max(ZERO_SHARE * np.max(np.abs(values)), LEAST)
     moments = nearest_moments(np.where(np.abs(values) > least, values, 0.0))
     axes, relative, turn = axes * np.linalg.det(axes), np.zeros(4), np.zeros(4)
     mujoco.mju_mat2Quat(relative, axes.reshape(-1))
@@ -116,7 +116,7 @@ def _emptied(model: Any, own: dict[str, OwnMoments]) -> list[str]:
         model.body_inertia[k], model.body_iquat[k] = x.moments, x.turn
         model.body_sameframe[k] = model.body_simple[k] = 0  # short cuts for the axes of the compilation
         if not np.allclose(
-            x.moments, x.given, rtol=ROUNDING, atol=max(ROUNDING * np.max(np.abs(x.given)), LEAST)
+            x.moments, x.given, rtol=ZERO_SHARE, atol=max(ZERO_SHARE * np.max(np.abs(x.given)), LEAST)
         ):
             said.append(_change(name, x.given[::-1], x.moments[::-1]))
     return said
@@ -135,7 +135,7 @@ def nearest_moments(moments: np.ndarray) -> np.ndarray:
     largest = int(np.argmax(moments))
     excess = 2.0 * moments[largest] - np.sum(moments)
     found = moments + np.where(np.arange(3) == largest, -1.0, 1.0) * max(excess, 0.0) / 3.0
-    if np.min(np.sum(found) - 2.0 * found) >= -ROUNDING * np.max(np.abs(found)):
+    if np.min(np.sum(found) - 2.0 * found) >= -ZERO_SHARE * np.max(np.abs(found)):
         return found
     along = np.arange(3) != np.argmin(moments)
     rod: np.ndarray = np.where(along, max(float(np.mean(moments[along])), 0.0), 0.0)

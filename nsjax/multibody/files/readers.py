@@ -32,9 +32,6 @@ from nsjax.multibody.start import StartArguments, at_rest
 
 Path = str | os.PathLike[str]
 
-DUMMY = 1e-6
-"""Part of the mass of a file below which a free root is told: a root that stands for none."""
-
 
 class LeftOutWarning(UserWarning):
     """An element of a model file has no equivalent here and is left out."""
@@ -277,9 +274,10 @@ def read_urdf(
         self_contact=self_contact, held_roots=True,
     )  # fmt: skip
     whole = float(np.sum(model.body_mass))
+    dummy = 1e-6  # part of the mass of a file below which a free root is told: a root that stands for none
     for root in roots:
         mass = float(model.body(root.name).mass[0])
-        if free and 0.0 < mass < DUMMY * whole:
+        if free and 0.0 < mass < dummy * whole:
             said.append(f"root link {root.name!r} moves freely with {mass:.3g} of {whole:.3g} kg")
         if free or not mass > 0.0 or model.body(root.name).jntnum[0]:
             continue

@@ -15,10 +15,7 @@ from nsjax.multibody.files.tree import BALL, FREE, ball_pose, limits
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.start import given_coordinates
 
-TOLD = 1e-9
-"""Largest violation of a limit that counts as rounding and is corrected without a warning [rad, m]."""
-
-FAR = 1e-3
+CHANGE_TOLD = 1e-3
 """Least change of a coordinate of a start with loops or couplings that is told [rad, m]: files close them
 to about three printed digits.
 """
@@ -39,7 +36,7 @@ def start(source: Source) -> tuple[Start, list[str]]:
     coordinates = _coordinates(source, source.model.qpos0, "", said)
     for follower, leader, law in following(source):
         given, x = coordinates[follower], float(law(0.0 if leader is None else coordinates[leader]))
-        if given and abs(x - given) > FAR:
+        if given and abs(x - given) > CHANGE_TOLD:
             what = "coordinates of start that contradict the coupling which they follow are read by it"
             said.append((what, f"{source.called('joint', follower)} {given:.6g} -> {x:.6g}"))
         coordinates[follower] = x
@@ -101,7 +98,7 @@ def moved_far(mechanism: Mechanism, q: Any, given: Start, which: str) -> str:
     wanted = given_coordinates(mechanism, given, "start")[0]
     change = np.asarray(mechanism.system().difference(jnp.asarray(wanted), jnp.asarray(q)))
     worst = int(np.argmax(np.abs(change)))
-    if not abs(change[worst]) > FAR:
+    if not abs(change[worst]) > CHANGE_TOLD:
         return ""
     link = next(x for x in mechanism.topology.links if x.v <= worst < x.v + x.size[1])
     return (
@@ -115,6 +112,8 @@ def _coordinates(source: Source, q: Any, whose: str, said: list[tuple[str, str]]
     the nearest limit; ``whose`` begins the sentences about such corrections.
     """
     found: list[Any] = []
+    # largest violation of a limit that counts as rounding and is corrected without a warning [rad, m]
+    told = 1e-9
     for k in range(source.model.njnt):
         at, kind = int(source.model.jnt_qposadr[k]), int(source.model.jnt_type[k])
         if kind in (FREE, BALL):
@@ -124,7 +123,7 @@ def _coordinates(source: Source, q: Any, whose: str, said: list[tuple[str, str]]
         x = float(q[at])
         lower, upper = limits(source, k) or (x, x)
         near = min(max(x, lower), upper)
-        if abs(near - x) > TOLD:
+        if abs(near - x) > told:
             what = (
                 f"coordinates of {'key frames' if whose else 'start'} outside the limits of joints are read"
             )

@@ -27,9 +27,6 @@ from nsjax.multibody.topology import free_link
 from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree
 
-OPEN = 1e-9
-"""Largest opening of a joint at the start [m, rad]: the error of positions with ten printed digits."""
-
 
 def _drawn(mechanism: Mechanism, p: PyTree, start: Mapping[str, Any]) -> dict[str, Any]:
     """Starts of all nodes: that of their beam, which moves as one body, unless a node has its own."""
@@ -176,14 +173,16 @@ def _check_closed(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> None:
     p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
     left, rate = (np.asarray(x) for x in _openings(mechanism, p, q, v))
     worst = int(np.argmax(np.abs(left)))
-    if not abs(left[worst]) <= OPEN * max(1.0, float(jnp.max(jnp.abs(q)))):
+    # largest opening of a joint at the start [m, rad]: the error of positions with ten printed digits
+    opening = 1e-9
+    if not abs(left[worst]) <= opening * max(1.0, float(jnp.max(jnp.abs(q)))):
         raise InputError(
             f"assemble: the joint at {names[worst]!r} is open by {left[worst]:.3g} at the start; give "
             "nodes of beams that meet there, at= and on= in the axes of the ground, and start= or guess= "
             "of rigid bodies"
         )
     worst = int(np.argmax(np.abs(rate)))
-    if not abs(rate[worst]) <= OPEN * max(1.0, float(jnp.max(jnp.abs(v)))):
+    if not abs(rate[worst]) <= opening * max(1.0, float(jnp.max(jnp.abs(v)))):
         raise InputError(
             f"assemble: the given velocities open the joint at {names[worst]!r} with {rate[worst]:.3g}; "
             "give compatible velocities to all nodes of the beams at this joint"

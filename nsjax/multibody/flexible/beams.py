@@ -21,11 +21,6 @@ from nsjax.multibody.topology import places_along
 MASSES = ("consistent", "lumped")
 """Kinds of translational mass matrices of beams."""
 
-CROSSED = 1e-6
-"""Sine of the angle between an element and ``first_axis`` below which the section axes are undefined: the
-error of parallel directions with printed digits.
-"""
-
 
 def beam(
     name: str, start: Any, end: Any = None, *, section: Section, elements: int | None = None,
@@ -144,10 +139,6 @@ def _check_thirds(name: str, points: Any) -> None:
         )
 
 
-NEAR_NODE = 1e-9
-"""Distance between a station and a node, relative to the length of the beam, below which they are one."""
-
-
 def _with_stations(
     name: str, points: Any, stations: Mapping[str, float]
 ) -> tuple[Any, tuple[tuple[str, int], ...]]:
@@ -156,11 +147,13 @@ def _with_stations(
         return points, ()
     if is_traced((points, dict(stations))):
         raise InputError(f"beam {name!r}: stations with traced nodes; give all nodes, and name them")
+    # distance between a station and a node, relative to the length of the beam, below which they are one
+    near_node = 1e-9
     for s in sorted(stations.values()):
         arc = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
-        if not 0.0 <= s <= arc[-1] * (1.0 + NEAR_NODE):
+        if not 0.0 <= s <= arc[-1] * (1.0 + near_node):
             raise InputError(f"beam {name!r}: a station at {s:g} m; give arc lengths from 0 to {arc[-1]:g}")
-        if np.min(np.abs(arc - s)) > NEAR_NODE * arc[-1]:
+        if np.min(np.abs(arc - s)) > near_node * arc[-1]:
             k = int(np.searchsorted(arc, s))
             part = (s - arc[k - 1]) / (arc[k] - arc[k - 1])
             points = np.insert(points, k, points[k - 1] + part * (points[k] - points[k - 1]), axis=0)
@@ -210,7 +203,10 @@ def _first_axis(name: str, points: Any, given: Any) -> Any:
         raise InputError(f"beam {name!r}: first_axis = {np.asarray(given).tolist()}; give a direction (3,)")
     sines = np.linalg.norm(np.cross(along, given / np.linalg.norm(given)), axis=1)
     worst = int(np.argmin(sines))
-    if sines[worst] < CROSSED:
+    # sine of the angle between an element and ``first_axis`` below which the section axes are undefined:
+    # the error of parallel directions with printed digits
+    crossed = 1e-6
+    if sines[worst] < crossed:
         raise InputError(
             f"beam {name!r}: first_axis = {np.asarray(given).tolist()} lies along element {worst}, so that "
             "its section axes are not defined; give a direction across the beam"

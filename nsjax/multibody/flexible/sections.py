@@ -91,10 +91,6 @@ def circular(radius: Any, *, E: Any, nu: Any = 0.3, rho: Any = None, inner: Any 
     return section(EA=E * area, GA=factor * G * area, EI=E * second, GJ=2.0 * G * second, **mass)
 
 
-TORSION_TERMS = 7
-"""Terms of the series of the torsion of a rectangle: the next term is below 1e-6 of the first."""
-
-
 def rectangular(width: Any, height: Any, *, E: Any, nu: Any = 0.3, rho: Any = None) -> Section:
     """A rectangle: ``width`` along the first section axis ``d1``, ``height`` along ``d2``.
 
@@ -120,7 +116,9 @@ def rectangular(width: Any, height: Any, *, E: Any, nu: Any = 0.3, rho: Any = No
     first, second = width * height**3 / 12.0, height * width**3 / 12.0
     xp = jnp if is_traced((width, height)) else np
     a, b = xp.maximum(width, height), xp.minimum(width, height)
-    odd = np.arange(1, 2 * TORSION_TERMS, 2)
+    # terms of the series of the torsion of a rectangle: the next term is below 1e-6 of the first
+    torsion_terms = 7
+    odd = np.arange(1, 2 * torsion_terms, 2)
     series = xp.sum(xp.tanh(odd * math.pi * a / (2.0 * b)) / odd**5)
     torsion = a * b**3 * (1.0 / 3.0 - 64.0 / math.pi**5 * b / a * series)
     inertia = (

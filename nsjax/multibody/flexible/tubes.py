@@ -14,9 +14,6 @@ from nsjax.core.checks import is_traced
 from nsjax.multibody.contacts.profiles import STEPS, bounded, condition
 from nsjax.types import Array, record
 
-CLOSED = 1e-9
-"""Distance of the last node from the first, relative to the length, below which the curve is closed."""
-
 
 @record()
 class Curve:
@@ -38,7 +35,9 @@ def is_closed(points: Any) -> bool:
     if is_traced(points):
         return False
     lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
-    return bool(np.linalg.norm(points[-1] - points[0]) <= CLOSED * np.sum(lengths))
+    # distance of the last node from the first, relative to the length, below which the curve is closed
+    closed = 1e-9
+    return bool(np.linalg.norm(points[-1] - points[0]) <= closed * np.sum(lengths))
 
 
 def curve_of(points: Any) -> Curve:

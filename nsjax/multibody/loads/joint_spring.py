@@ -24,9 +24,6 @@ from nsjax.types import Array, Fn
 BALL_SPRING = ("stiffness", "damping", "rest")
 """Numbers that a spring on a ball joint may have. All others refer to a coordinate, which it has not."""
 
-SERIES = 1e-8
-"""Square of the sine ``s`` of an angle below which ``angle / s`` equals ``1 + s^2 / 6`` to rounding."""
-
 
 def joint_spring(
     name: str, joint: str, *, stiffness: Any = None, damping: Any = None, rest: Any = None,
@@ -104,7 +101,9 @@ def rotation_vector(scene: Scene, joint: Part, rest: Any) -> Array:
     m = space.both(other, one.T)
     across = 0.5 * jnp.stack([m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]])
     cosine, square = 0.5 * (m[0, 0] + m[1, 1] + m[2, 2] - 1.0), jnp.sum(across * across)
-    small = square < SERIES
+    # square of the sine ``s`` of an angle below which ``angle / s`` equals ``1 + s^2 / 6`` to rounding
+    series = 1e-8
+    small = square < series
     sine = jnp.sqrt(jnp.where(small, 1.0, square))
     wide = jnp.where(small, 0.0, jnp.arctan2(sine, cosine) / sine)
     return across * jnp.where(small, jnp.where(cosine > 0.0, 1.0 + square / 6.0, 0.0), wide)
