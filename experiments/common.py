@@ -310,7 +310,7 @@ def draw(path: Path, width: float, height: float, paint: Callable[[Any], None]) 
     figure = new_figure(width, height)
     from matplotlib import rc_context
 
-    from nsjax.tidy import tidy
+    from .tidy import tidy
 
     with rc_context(STYLE):
         paint(figure)

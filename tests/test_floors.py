@@ -18,7 +18,7 @@ FLOORS = [
     {"core"},
     {"failed_loads", "impact_energy", "shapes"},
     {"report"},
-    {"contact", "fem", "figures", "statics", "tidy", "views", "by_name"},
+    {"contact", "fem", "figures", "statics", "views", "by_name"},
     {"sensors", "row_values"},
     {"schemes", "multibody", "trajectory", "consistent"},
     {"impacts"},

@@ -177,7 +177,7 @@ class WorkPrecision:
             InputError: if matplotlib is missing (extra ``plot``).
         """
         require_matplotlib()
-        from nsjax.tidy import tidy
+        from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
         figure = new_figure(figsize=(7.0, 3.2), layout="constrained")
         by_step, by_cost = figure.subplots(1, 2, sharey=True)
@@ -196,7 +196,13 @@ class WorkPrecision:
         by_step.set(xlabel="step size [s]", ylabel=f"{of.replace('error_', 'error of ')} [-]")
         by_cost.set(xlabel="CPU time [s]")
         by_step.legend(fontsize="x-small", frameon=False)
-        tidy(figure)
+        for axis in (by_step.xaxis, by_step.yaxis, by_cost.xaxis):  # a decade and less has labels, too
+            decades = np.ptp(np.log10(axis.get_view_interval()))
+            subs = (1.0, 3.0) if decades < 3.0 else (1.0,)
+            few: Any = MaxNLocator(2) if decades < 1.0 else LogLocator(subs=subs, numticks=6)
+            axis.set_major_locator(few)
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
         return figure
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsjax import tidy as tidying
+from experiments import tidy as tidying
 from tests.plot.faults import faults
 
 

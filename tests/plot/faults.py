@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from nsjax.tidy import covered, has_data
+from experiments.tidy import covered, has_data
 
 ZERO = re.compile(r"^\$?(\\mathdefault\{)?[-\u2212]0(\.0*)?\}?\$?( |$)")
 ROOM = 0.5

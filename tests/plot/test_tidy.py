@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from experiments.tidy import has_data, tidy
 from nsjax.figures import new_figure
-from nsjax.tidy import has_data, tidy
 from tests.plot.faults import faults
 
 pytest.importorskip("matplotlib")

@@ -32,7 +32,7 @@ def tidy(figure: Figure) -> None:
 
     Example:
         >>> from nsjax.figures import new_figure
-        >>> from nsjax.tidy import tidy
+        >>> from experiments.tidy import tidy
         >>> figure = new_figure()
         >>> left, right = figure.subplots(1, 2)
         >>> _ = left.plot([0.0, 1.0], [0.0, 1.0])
@@ -131,7 +131,7 @@ def printed(x: float) -> str:
     r"""Text of a number at an axis.
 
     Example:
-        >>> from nsjax.tidy import printed
+        >>> from experiments.tidy import printed
         >>> printed(0.02), printed(3e-5)
         ('0.02', '$3\\times10^{-5}$')
     """
