@@ -77,7 +77,7 @@ def pieces(node: ast.expr | None) -> list[str]:
 def sentences() -> tuple[Sentence, ...]:
     """Of all `raise` of the package that make an exception from a text."""
     found = []
-    for file in sorted((ROOT / "nsjax").rglob("*.py")):
+    for file in sorted([*(ROOT / "nsjax").rglob("*.py"), *(ROOT / "docs").glob("*.py")]):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
                 text = tuple(x for x in pieces(node.exc.args[0]) if len(x.strip()) > 2)

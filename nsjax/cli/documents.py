@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+import pathlib
+import sys
 from typing import Any
 
-from nsjax.documentation import build
+import nsjax
+from nsjax.core import InputError
 
 
 def add(commands: Any) -> None:
@@ -21,5 +25,9 @@ def add(commands: Any) -> None:
 
 
 def _build(args: argparse.Namespace) -> int:
-    print(f"{build(args.output)} is the front page")
+    root = pathlib.Path(nsjax.__file__).resolve().parents[1]
+    if not (root / "docs" / "site.py").is_file():
+        raise InputError(f"docs: {root} holds no folder docs; build the site in a checkout, which has it")
+    sys.path.insert(0, str(root))
+    print(f"{importlib.import_module('docs').build(args.output)} is the front page")
     return 0

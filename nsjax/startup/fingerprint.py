@@ -29,7 +29,7 @@ PACKAGE = __name__.partition(".")[0]
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 APART = (
-    "analysis", "check_gradient", "cli", "documentation", "experiments", "identify", "io", "lazy", "motion",
+    "analysis", "check_gradient", "cli", "experiments", "identify", "io", "lazy", "motion",
     "plot", "startup", "sweep",
 )  # fmt: skip
 """Parts of the package outside the program of a run: they call the time loop, or do not use it."""

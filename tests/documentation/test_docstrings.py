@@ -11,8 +11,8 @@ import re
 import textwrap
 from typing import Any
 
-from nsjax.documentation import entries
-from nsjax.documentation.pages import is_documented
+from docs import entries
+from docs.pages import is_documented
 from nsjax.types import Array
 
 SHOWN = [entry for entry in entries() if is_documented(entry.thing)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import html.parser
 import json
 import pathlib
@@ -12,10 +13,11 @@ import sys
 import pytest
 
 import nsjax
+from docs import build, conf, entries, extension, module_names, reached, site
+from docs import pages as pages_of_the_reference
+from docs.pages import FOLDER, constant_text, is_documented
 from nsjax import InputError, notes, status
 from nsjax.cli import main
-from nsjax.documentation import build, conf, entries, extension, module_names, reached, site
-from nsjax.documentation.pages import FOLDER, constant_text, is_documented
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -167,10 +169,17 @@ def test_without_the_generator(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
         build(tmp_path / "site")
 
 
-def test_without_a_checkout(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_checkout(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("nsjax.__file__", str(tmp_path / "lib" / "nsjax" / "__init__.py"))
-    with pytest.raises(InputError, match="build the site in a checkout"):
-        site.checkout()
+    assert main(["docs"]) == 2
+    assert "build the site in a checkout" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("module", [extension, pages_of_the_reference], ids=lambda x: x.__name__)
+def test_examples(module) -> None:
+    assert not doctest.testmod(module).failed
 
 
 class Addresses(html.parser.HTMLParser):
@@ -221,7 +230,7 @@ def test_a_formula_within_a_paragraph_is_a_warning(
     front = tmp_path / "nsjax" / "documentation" / "index.md"
     front.parent.mkdir(parents=True)
     front.write_text("# Title\n\nNewton: $F = m a$, in one line `$HOME`.\n\n$$F = m a$$\n")
-    monkeypatch.setattr(site, "checkout", lambda: tmp_path)
+    monkeypatch.setattr(site, "ROOT", tmp_path)
     build(tmp_path / "good")
     front.write_text("# Title\n\nNewton:\n$$F = m a$$\nin one line.\n")
     with pytest.raises(InputError, match=r"formula that is printed as text; put blank lines"):
@@ -234,6 +243,6 @@ def test_a_warning_is_an_error(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
     front = tmp_path / "nsjax" / "documentation" / "index.md"
     front.parent.mkdir(parents=True)
     front.write_text("# Title\n\n[nowhere](nowhere.md)\n")
-    monkeypatch.setattr(site, "checkout", lambda: tmp_path)
+    monkeypatch.setattr(site, "ROOT", tmp_path)
     with pytest.raises(InputError, match=r"the generator warns; correct what it names(.|\n)*nowhere"):
         build(tmp_path / "site")

@@ -56,7 +56,7 @@ def american(text: str) -> list[str]:
 
 def test_prose_is_british() -> None:
     wrong = {}
-    folders = [ROOT / x for x in ("nsjax", "tests", "experiments", "notebooks")]
+    folders = [ROOT / x for x in ("nsjax", "docs", "tests", "experiments", "notebooks")]
     files = [*ROOT.glob("*.md"), *(x for folder in folders for x in folder.rglob("*"))]
     for file in sorted(files):
         if file.suffix not in (".py", ".md", ".ipynb") or TITLES.get(file.name, "") is None:

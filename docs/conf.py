@@ -4,13 +4,18 @@ The source folder is the repository: README, guide, reference and notebooks are 
 link between two files works in the repository and on the site.
 """
 
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))  # `docs`, also for `sphinx-build`
+
 from nsjax.version import __version__
 
 project = "nsjax"
 author = copyright = "The nsjax developers"
 version = release = __version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "nsjax.documentation.extension"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "docs.extension"]
 root_doc = "nsjax/documentation/index"
 include_patterns = [
     "README.md",
@@ -21,7 +26,7 @@ include_patterns = [
     "nsjax/documentation/reference/*.rst",
     "notebooks/*.ipynb",
 ]
-exclude_patterns = [".*", "tests", "experiments", "site", "build", "dist", "**/__pycache__"]
+exclude_patterns = [".*", "docs", "tests", "experiments", "site", "build", "dist", "**/__pycache__"]
 
 html_theme = "furo"
 html_title = f"nsjax {__version__}"

@@ -8,29 +8,13 @@ import pathlib
 import shutil
 import tempfile
 
-import nsjax
 from nsjax.core import InputError
-from nsjax.documentation.pages import FOLDER
 
 NEEDED = ("sphinx", "myst_nb", "furo")
 """Packages of the extra ``docs``."""
 
-BESIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
-"""Files in the repository's root that are pages of the site."""
-
-
-def checkout() -> pathlib.Path:
-    """Folder of the repository that contains the package.
-
-    Raises:
-        InputError: if the package is installed without a repository.
-    """
-    root = pathlib.Path(nsjax.__file__).resolve().parents[1]
-    if not all((root / name).is_file() for name in BESIDE):
-        raise InputError(
-            f"docs: {root} holds no {', '.join(BESIDE)}; build the site in a checkout, which has them"
-        )
-    return root
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+"""Folder of the repository."""
 
 
 def require_generator() -> None:
@@ -45,7 +29,7 @@ def require_generator() -> None:
 def build(output: str | pathlib.Path) -> pathlib.Path:
     """Builds the site from docstrings, guide and notebooks.
 
-    The same without nsjax: ``sphinx-build -c nsjax/documentation . site`` in a checkout.
+    The same without nsjax: ``sphinx-build -c docs . site`` in a checkout.
 
     Args:
         output: folder of the site; an existing site is replaced.
@@ -54,11 +38,11 @@ def build(output: str | pathlib.Path) -> pathlib.Path:
         Path of its front page.
 
     Raises:
-        InputError: without the packages of the extra ``docs``, outside a checkout, for a folder with other
-            files, and with all warnings of Sphinx if there are any.
+        InputError: without the packages of the extra ``docs``, for a folder with other files, and with all
+            warnings of Sphinx if there are any.
 
     Example:
-        >>> from nsjax.documentation import build
+        >>> from docs import build
         >>> page = build("site")  # doctest: +SKIP
     """
     output = pathlib.Path(output)
@@ -72,8 +56,8 @@ def build(output: str | pathlib.Path) -> pathlib.Path:
     with tempfile.TemporaryDirectory() as folder, docutils_namespace():
         made = pathlib.Path(folder) / "site"
         app = Sphinx(
-            str(checkout()), str(FOLDER), str(made), str(pathlib.Path(folder) / "trees"), "html",
-            status=None, warning=said,
+            str(ROOT), str(pathlib.Path(__file__).parent), str(made), str(pathlib.Path(folder) / "trees"),
+            "html", status=None, warning=said,
         )  # fmt: skip
         app.build(force_all=True)
         lines = [line for line in said.getvalue().splitlines() if line.strip()]

@@ -8,8 +8,8 @@ import sys
 from typing import Any
 
 import nsjax
+from docs.pages import constant_text, public_of, reached
 from nsjax import notes, status
-from nsjax.documentation.pages import constant_text, public_of, reached
 
 ALIASES = ("nsjax.transforms", "nsjax.losses", "nsjax.reductions")
 """Names under which the package exports modules, since autodoc imports the modules that it documents."""

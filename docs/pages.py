@@ -15,8 +15,8 @@ import pathlib
 import re
 from typing import Any
 
-FOLDER = pathlib.Path(__file__).resolve().parent
-"""Folder of guide, reference and settings."""
+FOLDER = pathlib.Path(__file__).resolve().parents[1] / "nsjax" / "documentation"
+"""Folder of guide and reference."""
 
 DIRECTIVE = re.compile(r"^\.\. (currentmodule|autofunction|autoclass|autodata):: ([\w.]+)$", re.MULTILINE)
 
@@ -52,7 +52,7 @@ def reached(path: str) -> Any:
         AttributeError: for a name that does not exist.
 
     Example:
-        >>> from nsjax.documentation.pages import reached
+        >>> from docs.pages import reached
         >>> reached("nsjax.transforms.positive").__name__
         'positive'
     """
@@ -67,7 +67,7 @@ def module_names(module: str) -> list[str]:
         module: full name of the module.
 
     Example:
-        >>> from nsjax.documentation import module_names
+        >>> from docs import module_names
         >>> module_names("nsjax.notes")
         ['describe']
     """
@@ -84,7 +84,7 @@ def entries() -> tuple[Entry, ...]:
     """All names on the pages of the reference, page by page.
 
     Example:
-        >>> from nsjax.documentation import entries
+        >>> from docs import entries
         >>> [entry.page for entry in entries() if entry.path == "nsjax.animate"]
         ['pictures']
     """
