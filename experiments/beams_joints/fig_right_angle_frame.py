@@ -30,16 +30,16 @@ def _push(t: Any, scene: Any, own: Any) -> Any:
     return jnp.stack([0.0 * t, 0.0 * t, _pulse(t)])
 
 
-def mechanism() -> Problem:
-    """Clamped at the origin, along x and then along y."""
-    s = np.linspace(0.0, LEG, ELEMENTS + 1)
+def mechanism(elements: int = ELEMENTS, **kind: Any) -> Problem:
+    """Clamped at the origin, along x and then along y; ``kind``: see `nsjax.multibody.beam`."""
+    s = np.linspace(0.0, LEG, elements + 1)
     one = np.stack([s, 0 * s, 0 * s], axis=1)
     other = np.stack([LEG + 0 * s, s, 0 * s], axis=1)[1:]
     stiff = section(EA=1e6, GA=1e6, EI=1e3, GJ=1e3, line_mass=1.0, line_inertia=10.0)
     return assemble(
-        beam("frame", np.concatenate([one, other]), section=stiff, first_axis=shared.Z),
+        beam("frame", np.concatenate([one, other]), section=stiff, first_axis=shared.Z, **kind),
         fixed("clamp", "ground", "frame.start"),
-        force("push", f"frame.{ELEMENTS}", law=_push),
+        force("push", f"frame.{elements}", law=_push),
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from experiments.beams_joints import (
     fig_universal_joint,
     shared,
     table_chain,
+    table_incremental,
     table_scaling,
 )
 from tests.experiments.results import check
@@ -33,6 +34,7 @@ FIGURES = [
     "fig_spring_dashpot",
     "fig_torsion_turns",
     "fig_universal_joint",
+    "table_incremental",
     "table_scaling",
 ]
 
@@ -111,3 +113,13 @@ def test_closed_forms() -> None:
 def test_order() -> None:
     values = [np.array([1.0, 2.0]) + 3.0 * h**2 for h in (0.4, 0.2, 0.1)]
     assert shared.order(values) == pytest.approx(2.0)
+
+
+def test_newmark_as_printed_turns_a_body_backwards_and_with_minus_signs_is_of_second_order() -> None:
+    """[GN (114)-(117)] in numpy alone, to Euler's equations."""
+    end = table_incremental.exact()
+    steps = np.array([50, 100])
+    errors = [np.abs(table_incremental.printed(2.0 / n, n) - end).max() for n in steps]
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.1)
+    spin = table_incremental.printed(1e-3, 1, sign=1.0)[3:]
+    np.testing.assert_allclose(spin, -3.0 * table_incremental.SPIN, atol=2e-2)
