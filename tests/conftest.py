@@ -61,35 +61,19 @@ def _full_size(config: pytest.Config) -> bool:
     return "not slow" not in config.option.markexpr
 
 
-LONG = pathlib.Path(__file__).with_name("long.txt")
-"""Tests that only ``-m slow`` runs, beside those with a marker of their own."""
+QUICK_NOTEBOOK = "01_first_impact.ipynb"
+"""Runs in the test command; kernels of the others, tens of seconds each, start with ``-m slow`` alone."""
 
 
-def long_tests(text: str) -> frozenset[str]:
-    """Names of the tests listed in ``tests/long.txt``: ``file::test`` or ``file::test[case]``, and of
-    notebooks, which stand there alone with their folder, as pytest names them.
-    """
-    names, file = set(), ""
-    for line in text.splitlines():
-        if line.startswith(" "):
-            names.add(f"tests/{file}::{line.strip()}")
-        elif line.endswith(".ipynb"):
-            names.add(f"{line.strip()}::{line.strip().rpartition('/')[2]}")
-        elif line and not line.startswith("#"):
-            file = line.strip()
-    return frozenset(names)
-
-
-COLLECTED = pytest.StashKey[frozenset[str]]()
-"""Names of all tests of this session before any is left out."""
+def left_out(path: pathlib.Path) -> bool:
+    """Whether a collected file is a notebook that the test command leaves out."""
+    return path.suffix == ".ipynb" and path.name != QUICK_NOTEBOOK
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by markers
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    names = long_tests(LONG.read_text())
-    config.stash[COLLECTED] = frozenset(item.nodeid for item in items)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.nodeid in names or item.nodeid.partition("[")[0] in names:
+        if left_out(item.path):
             item.add_marker(pytest.mark.slow)
 
 

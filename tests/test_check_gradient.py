@@ -34,6 +34,7 @@ def right() -> nsjax.GradientCheck:
     return check_gradient(BALL, schemes.moreau(), parameters=NAMES, **RUN)
 
 
+@pytest.mark.slow
 def test_secants_are_those_of_the_motion(right: nsjax.GradientCheck) -> None:
     secants = right.table.column("secant").reshape(3, 2).T
     errors = right.table.column("uncertainty").reshape(3, 2).T
@@ -47,6 +48,7 @@ def test_secants_are_those_of_the_motion(right: nsjax.GradientCheck) -> None:
     assert right.crossed == right.notes == ()
 
 
+@pytest.mark.slow
 def test_the_discrete_derivative_differs(right: nsjax.GradientCheck) -> None:
     wrong = check_gradient(BALL, schemes.moreau(), parameters=NAMES, gradient="discrete", **RUN)
     assert not wrong.agrees
@@ -57,6 +59,7 @@ def test_the_discrete_derivative_differs(right: nsjax.GradientCheck) -> None:
     assert "differs" in str(wrong)
 
 
+@pytest.mark.slow
 def test_a_secant_within_a_tooth_is_named() -> None:
     """A tooth is dt |dg/dt| wide; the narrow difference quotient repeats the error of the discrete map."""
     narrow = check_gradient(
@@ -103,7 +106,7 @@ def slack(traj: nsjax.Trajectory) -> jax.Array:
     return jnp.sqrt(jnp.maximum(-traj.v[-1], -1.0) * 0.0)
 
 
-@pytest.mark.parametrize("steps", [100, 1501])
+@pytest.mark.parametrize("steps", [1501, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_derivative_that_is_not_finite_is_named(steps: int) -> None:
     """With its parameter, and the step after the one that first ends where the spring is slack: the next
     one takes the force there. Rows of long runs hold several steps.

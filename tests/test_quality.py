@@ -120,8 +120,8 @@ def blocks(page: pathlib.Path, language: str) -> list[str]:
 
 
 def runs(page: pathlib.Path) -> object:
-    """A case; those of the gallery, a program each, are full-size checks."""
-    marks = [pytest.mark.slow] if page.stem == "gallery" else []
+    """A case; those with many programs run with the full-size checks."""
+    marks = [pytest.mark.slow] if page.stem in ("gallery", "identification", "sweeps") else []
     return pytest.param(page, id=page.stem, marks=marks)
 
 

@@ -10,6 +10,7 @@ import pytest
 import nsjax
 from experiments.mixed_timestepping import fig_bob
 from nsjax import State, System, models, schemes, stability, status
+from tests.design import each_family
 from tests.points import unit_mass
 
 MASSES = 6
@@ -76,12 +77,12 @@ def check(name, sizes):
             assert ratio < 10.0, (name, dt, ratio)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", schemes.REGISTRY)
+@each_family("name")
 def test_no_scheme_is_finite_and_wrong_unseen(name) -> None:
     check(name, STEPS)
 
 
+@pytest.mark.slow
 def test_a_too_large_step_is_warned_of_and_the_run_is_flagged() -> None:
     problem = models.elastic_bar(elements=40)
     fastest = np.sqrt(12.0) * np.sqrt(900.0) / (10.0 / 40)  # consistent mass: sqrt(12) c / l
@@ -114,7 +115,7 @@ def test_an_overflow_names_the_step_and_not_the_force() -> None:
     assert traj.status == 0
 
 
-@pytest.mark.parametrize("damping", [0.0, 1e-4, 3e-3])
+@pytest.mark.parametrize("damping", [1e-4, 3e-3, pytest.param(0.0, marks=pytest.mark.slow)])
 def test_the_largest_step_is_the_scheme_s_own(damping) -> None:
     """Closed form of Moreau's rule: ``omega^2 dt^2 + 2 c dt = 4`` with ``c = damping omega^2``."""
     system, params, start = chain(damping)

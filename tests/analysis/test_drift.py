@@ -27,6 +27,7 @@ def guide(scheme: str, time: float, every: int = 10, **options):
 # ------------------------------------------------------------------------ schemes.md section 1
 
 
+@pytest.mark.slow
 def test_half_explicit_drifts_linearly() -> None:
     """``g = -1.8e-5 t`` [m, s] at 1e-4 s, on velocity level to the solver's tolerance."""
     _, drift = guide("half_explicit", 8.0)
@@ -87,7 +88,13 @@ def test_position_level_has_no_drift() -> None:
 
 # slider_crank.md section 4, Fig. 3: min g at 1e-5 s
 @pytest.mark.parametrize(
-    ("restitution", "deepest"), [(0.1, 4.14e-5), (0.4, 8.8e-6), (0.7, 6.7e-6), (0.9, 3.5e-6)]
+    ("restitution", "deepest"),
+    [
+        (0.7, 6.7e-6),
+        (0.9, 3.5e-6),
+        pytest.param(0.1, 4.14e-5, marks=pytest.mark.slow),
+        pytest.param(0.4, 8.8e-6, marks=pytest.mark.slow),
+    ],
 )
 def test_penetration_of_moreau(restitution: float, deepest: float) -> None:
     problem = models.slider_crank(restitution=restitution, friction=0.0)
@@ -95,6 +102,7 @@ def test_penetration_of_moreau(restitution: float, deepest: float) -> None:
     assert drift.largest()["penetration"] == pytest.approx(deepest, rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_pressed_contact_neither_opens_nor_moves_and_one_in_flight_does_not_count() -> None:
     problem = models.bouncing_ball(restitution=0.0, height=0.1)
     traj = nsjax.simulate(*problem, schemes.generalized_alpha(), dt=1e-3, steps=400)

@@ -11,10 +11,11 @@ import pytest
 from nsjax import models, schemes
 from nsjax.analysis import EnergyBooks, energy_books
 from nsjax.schemes.mixed import framework as mixed
-from tests.analysis.test_energy import G, every_scheme, run
+from tests.analysis.test_energy import G, run
+from tests.design import each_family
 
 
-@every_scheme()
+@each_family("scheme", "half_explicit")
 def test_loss_of_a_bounce(scheme: str) -> None:
     """``m v^2 (1 - e^2)/2`` with the speed of free fall: exact in parabolas for the mixed schemes, to
     first order for those whose step contains the impact.
@@ -30,6 +31,7 @@ def test_loss_of_a_bounce(scheme: str) -> None:
     assert books.lost_normal[row, 0] == books.lost_normal.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inside", ["half_explicit", "moreau"])
 def test_a_located_bounce_loses_its_energy_at_its_instant(inside: str) -> None:
     """Parabolas are exact, so that the loss is that of the fall from 1 m, whatever the step."""
@@ -93,14 +95,9 @@ def impact_books(model: str, scheme: str, e: float, friction: float) -> EnergyBo
     return energy_books(run(problem, scheme, 1e-5, 1500))
 
 
-@every_scheme()
+@each_family("scheme", "moreau")
 def test_no_scheme_creates_energy_at_an_impact_of_balls(scheme: str) -> None:
     check_no_creation("balls", scheme)
-
-
-@every_scheme(("generalized_alpha",))
-def test_no_scheme_creates_energy_at_an_impact_of_the_slider(scheme: str) -> None:
-    check_no_creation("crank", scheme)
 
 
 def check_no_creation(model: str, scheme: str) -> None:
@@ -120,7 +117,7 @@ def check_no_creation(model: str, scheme: str) -> None:
             assert lost.max() < 10 * rounding
 
 
-@pytest.mark.parametrize("scheme", ["half_explicit", pytest.param("bathe", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scheme", [pytest.param("bathe", marks=pytest.mark.slow)])
 def test_impulses_of_the_mixed_framework_account_for_the_whole_jump(scheme: str) -> None:
     """Kinetic energies on both sides of the impulse, from momenta alone."""
     traj = run(models.bouncing_ball(**TWO, restitution=0.5, friction=0.3), scheme, 5e-4, 800)
@@ -137,6 +134,7 @@ def test_impulses_of_the_mixed_framework_account_for_the_whole_jump(scheme: str)
     assert abs(work) > 0.1
 
 
+@pytest.mark.slow
 def test_the_family_is_recognised() -> None:
     law = {"restitution": 1.0, "restitution_tangential": 1.0, "friction": 0.3}
     for scheme, family in [("moreau", "mean"), ("ggl_unified", "midpoint"), ("generalized_alpha", "end")]:

@@ -43,15 +43,6 @@ def test_impacts_of_a_bouncing_ball() -> None:
     assert table.note == ""
 
 
-def test_a_short_list_says_so_and_prints() -> None:
-    table = impact_table(bounces(events=1, every=100))
-    assert table.note == "the first 1 of 2 impacts; events=2 keeps all"
-    head, row, note = str(table).splitlines()
-    assert head.split()[:3] == ["time", "contact", "rate_before"]
-    assert row.split()[1:4] == ["ball", "on", "table"]
-    assert note == table.note
-
-
 def sliding_impact(**options) -> tuple[nsjax.Trajectory, float, float]:
     """A ball with spin that slides throughout its impact; the losses in closed form."""
     e, mu, m, r = 0.5, 0.2, 2.0, 0.05
@@ -68,6 +59,7 @@ def sliding_impact(**options) -> tuple[nsjax.Trajectory, float, float]:
     return traj, 0.5 * m * speed**2 * (1 - e**2), 0.5 * mu * normal * (before + after)
 
 
+@pytest.mark.slow
 def test_loss_of_a_sliding_impact() -> None:
     traj, by_normal, by_friction = sliding_impact()
     (impact,) = impact_table(traj)
@@ -80,6 +72,7 @@ def test_loss_of_a_sliding_impact() -> None:
     assert whole == pytest.approx(by_normal + by_friction, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_tangential_loss_needs_every_step() -> None:
     (impact,) = impact_table(sliding_impact(every=10)[0])
     assert math.isnan(impact.lost_tangential)
@@ -98,6 +91,7 @@ def test_csv_holds_full_precision(tmp_path: pathlib.Path) -> None:
     assert empty.csv().splitlines() == ["contact,start,end,closed_time,force,impulse,impacts,stick,slip"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", [schemes.moreau, pytest.param(schemes.newmark, marks=pytest.mark.slow)])
 def test_a_block_slides_then_sticks(scheme) -> None:
     slope, mu, mass, speed, time = 0.2, 0.5, 46.8, 0.3, 0.2
@@ -118,6 +112,7 @@ def test_a_block_slides_then_sticks(scheme) -> None:
     assert phases.column("impulse").sum() == pytest.approx(weight * time, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_first_contact_phase_of_the_slider() -> None:
     """Closure, release and normal force of the event-driven integration."""
     dt, e = 1e-5, 0.4
@@ -155,6 +150,7 @@ def test_bounces_are_short_phases() -> None:
     assert len(contact_phases(bounces(), shortest=0.01)) == 0
 
 
+@pytest.mark.slow
 def test_refusals() -> None:
     with pytest.raises(InputError, match="run simulate with events=100"):
         impact_table(bounces(events=0))

@@ -22,6 +22,7 @@ from tests.cli.refusals import refused
 BALL = ["simulate", "bouncing-ball"]
 
 
+@pytest.mark.slow
 def test_a_run_is_summed_up_and_saved(capsys) -> None:
     argv = [
         *BALL,
@@ -328,6 +329,7 @@ def test_many_contacts_are_cut_short() -> None:
     assert table[-2] == "(8 more contacts, with fewer impacts)"
 
 
+@pytest.mark.slow
 def test_a_second_process_finds_the_compiled_programs(tmp_path: pathlib.Path) -> None:
     code = (
         "import sys; from nsjax.cli import main; assert main(['--help']) == 0; "
@@ -366,6 +368,7 @@ def test_no_traceback_reaches_the_user(capsys, monkeypatch) -> None:
         cli.main(BALL)
 
 
+@pytest.mark.slow
 def test_warnings_are_told_in_a_line(capsys) -> None:
     """The stiff bar by an explicit scheme: warned of with the largest step, and failed."""
     argv = ["simulate", "elastic-bar", "--scheme", "moreau", "--dt", "1e-2", "--steps", "100", "--quiet"]
@@ -375,18 +378,6 @@ def test_warnings_are_told_in_a_line(capsys) -> None:
     assert lines[-1].startswith("nsjax: step ")
     assert "the motion diverges" in lines[-1]
     assert all(line.startswith("nsjax: ") for line in lines)
-
-
-@pytest.mark.slow  # compiles every model with its scheme
-@pytest.mark.parametrize("model", models.REGISTRY)
-def test_every_model_shows_something(capsys, model: str) -> None:
-    """A run as the list of models offers it ends well, and something moves."""
-    assert cli.main(["simulate", model, "--output", "run.npz"]) == 0
-    assert capsys.readouterr().err == ""
-    traj = io.load("run.npz").traj
-    assert np.max(np.abs(traj.q - traj.q[0])) > 0.0
-    if traj.system.nc:
-        assert traj.closed_time.sum() > 0.0
 
 
 def test_a_run_is_animated(tmp_path, capsys) -> None:

@@ -34,6 +34,7 @@ def test_axes(entry: str, name: str, values: list[float]) -> None:
     np.testing.assert_allclose(found[1], values, rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_a_map_is_summed_up_and_saved(capsys) -> None:
     assert cli.main([*BALL, *AXES, "--output", "map.npz", "--plot", "map.svg"]) == 0
     out, err = capsys.readouterr()
@@ -77,6 +78,7 @@ def test_failed_lanes_are_told_and_left_out(capsys) -> None:
     assert "all lanes failed; lane 0 (" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_chaos_runs_along_if_it_is_asked_for(capsys) -> None:
     argv = [*BALL, "--set", "restitution=0.9", "gravity=5:9.81:3", "--quantity", "lyapunov"]
     assert cli.main([*argv, "--output", "map.npz", "--plot", "map.png"]) == 0

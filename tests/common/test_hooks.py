@@ -13,12 +13,10 @@ import nsjax
 from nsjax import InputError, State, System, schemes
 from nsjax.linalg import Dense
 from tests.common.own import OWN
+from tests.design import each_family
 from tests.points import bouncing, unit_mass
 
 SCHEMES = {**schemes.REGISTRY, **OWN}
-QUICK = ("moreau", "nsga_decoupled")
-NAMES = [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in SCHEMES]
-LOCALIZED = pytest.param("localized", marks=pytest.mark.slow)
 RADIUS = 1.0
 
 
@@ -59,7 +57,7 @@ def made(name: str):
     return schemes.localized(schemes.moreau()) if name == "localized" else SCHEMES[name].factory()
 
 
-@pytest.mark.parametrize("name", [*NAMES, LOCALIZED])
+@each_family("name")
 def test_what_a_step_holds_fixed(name: str) -> None:
     """A tangent instead of a hill: motion and derivative differ by what the point moves in a step, when
     it bounces and when it lands and slides down.
@@ -90,16 +88,6 @@ def test_what_a_step_holds_fixed(name: str) -> None:
     assert np.max(off) < 20.0, off
 
 
-def test_rows_and_books_are_refreshed() -> None:
-    state = State(t=0.0, q=np.array([0.1, 1.3]), v=np.array([0.2, 0.0]))
-    traj = nsjax.simulate(TANGENT, PARAMS, state, schemes.moreau(), dt=1e-3, steps=400)
-    np.testing.assert_allclose(traj.gap, np.linalg.norm(traj.q, axis=1)[:, None] - RADIUS, atol=1e-12)
-    assert np.all(np.isfinite(traj["energy"]))
-    assert nsjax.consistent(
-        nsjax.Problem(system=TANGENT, params=PARAMS, state=state)
-    ).problem.state.q.shape == (2,)
-
-
 def floor(t, q, p):
     return q[1:]
 
@@ -113,7 +101,7 @@ TABLE = System(nq=2, nv=2, nc=1, mass=unit_mass, force=force, gap=floor, law=bou
 BARE = dataclasses.replace(TABLE, allowed=None)
 
 
-@pytest.mark.parametrize("name", [*NAMES, LOCALIZED])
+@each_family("name", beside=("localized",))
 def test_a_ball_falls_off_the_table(name: str) -> None:
     """As on a floor without end while it is above the table, and freely from there on, below it too."""
     scheme = made(name)

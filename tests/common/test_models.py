@@ -13,8 +13,10 @@ import pytest
 from nsjax import InputError, models
 from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import contact_rows, gap_drift, kinetic_energy, potential_energy
+from tests.design import slow_but
 
 NAMES = sorted(models.REGISTRY)
+LIGHT = ("bouncing_ball", "mass_spring_chain", "rubbing_rotor", "slider_crank", "slider_crank_bilateral")
 
 
 def small(name: str):
@@ -30,7 +32,7 @@ def moving(problem):
     return jnp.asarray(0.1), q, jnp.asarray(rng.normal(size=s.nv))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", slow_but(NAMES, *LIGHT))
 def test_labels_name_everything(name: str) -> None:
     problem = small(name)
     s, labels = problem.system, problem.system.labels
@@ -57,7 +59,7 @@ def test_constructor_has_its_parameters_as_keywords(name: str) -> None:
         entry.factory(gravty=1.0)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", slow_but(NAMES, *LIGHT))
 def test_force_and_energies_belong_together(name: str) -> None:
     """Power balance of Lagrange's equations: d/dt (T + U) along the free motion equals the power of
     the forces without potential, which these models have none of but the crank's torque (zero)."""
@@ -75,7 +77,9 @@ def test_force_and_energies_belong_together(name: str) -> None:
     assert abs(rate) <= 1e-12 * scale  # rounding of a sum of a dozen terms
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if models.REGISTRY[n].factory().system.nc])
+@pytest.mark.parametrize(
+    "name", slow_but([n for n in NAMES if models.REGISTRY[n].factory().system.nc], "elastic_bar")
+)
 def test_directions_are_rates_of_the_gaps(name: str) -> None:
     """W_N' v and W_N' a + drift against a fine central difference of the gap along the motion."""
     problem = small(name)
@@ -98,7 +102,7 @@ def test_directions_are_rates_of_the_gaps(name: str) -> None:
         np.testing.assert_allclose(tangents, slip, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", slow_but(NAMES, *LIGHT))
 def test_difference_inverts_retract(name: str) -> None:
     problem = small(name)
     s = problem.system

@@ -12,7 +12,8 @@ import pytest
 from nsjax import models
 from nsjax.core.operators import prepared
 from nsjax.motion import motion
-from tests.common.test_models import NAMES, moving, small
+from tests.common.test_models import LIGHT, NAMES, moving, small
+from tests.design import slow_but
 from tests.plot.coasting import coasting
 
 MATERIAL = (
@@ -21,7 +22,7 @@ MATERIAL = (
 """Models whose contacts are points of bodies: places move as gaps and slips do."""
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", slow_but(NAMES, *LIGHT))
 def test_every_model_moves(name: str) -> None:
     problem = small(name)
     _, q, v = moving(problem)

@@ -46,7 +46,7 @@ def _program(held: str):
     return jax.jit(both)
 
 
-@pytest.mark.parametrize("held", [FLOOR, WALL])
+@pytest.mark.parametrize("held", [WALL, pytest.param(FLOOR, marks=pytest.mark.slow)])
 def test_velocity_that_something_else_holds(held: str) -> None:
     """The force is at its bound and the velocity zero whatever it asks for: so is its derivative."""
     rng, sticks = np.random.default_rng(3), 0

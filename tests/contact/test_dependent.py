@@ -59,6 +59,7 @@ def test_what_cannot_be_fulfilled_stays_small_and_dual(seed: int) -> None:
     assert abs(c @ x - back @ f) <= 1e-12 * (np.abs(c * x).sum() + np.abs(back * f).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_derivatives_follow_the_rows(seed: int) -> None:
     """First and second derivatives of the least answer of rows that move and keep their rank, against those
@@ -117,6 +118,7 @@ def test_the_last_rows_count_first() -> None:
     np.testing.assert_allclose(x, [0.5, 0.5], atol=1e-15)
 
 
+@pytest.mark.slow
 def test_a_contact_without_a_gap_has_none_to_keep() -> None:
     """A bounded row that comes to rest beside an open contact, and beside one that does as well."""
     g = jnp.array([[2.0, 0.0], [0.0, 0.0]])

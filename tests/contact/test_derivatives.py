@@ -13,7 +13,7 @@ import pytest
 from nsjax.contact import ContactProblem, SolverSettings, solve
 from nsjax.contact.branches import branch_residual, branches, tangent
 from nsjax.linalg import solve as linear_solve
-from tests.contact.problems import random_problem, solve_jit
+from tests.contact.problems import random_problem
 
 
 def strictly_complementary(problem: ContactProblem, x: np.ndarray) -> bool:
@@ -37,6 +37,7 @@ def impulses(g, f, mu, e, problem):
     return solve(dataclasses.replace(problem, delassus=g, free=(1 + e) * f, friction=mu), tolerance=1e-13).x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nt", [0, 1, 2])
 def test_implicit_derivative_equals_differences(nt: int) -> None:
     """Central differences at strictly complementary points, where the solution is smooth.
@@ -89,21 +90,7 @@ def unrolled(problem: ContactProblem, start: jax.Array, steps: int) -> jax.Array
     return x
 
 
-@pytest.mark.parametrize("nt", [1, 2])
-def test_implicit_derivative_equals_unrolled_iterations(nt: int) -> None:
-    through = jax.jit(jax.jacfwd(lambda f, p, x: unrolled(dataclasses.replace(p, free=f), x, 3)))
-    implicit = jax.jit(jax.jacfwd(lambda f, p, x: solve(dataclasses.replace(p, free=f)).x))
-    for seed in range(8):
-        problem = random_problem(seed, 2, nt, mu=0.4)
-        x = solve_jit(problem).x
-        if not strictly_complementary(problem, np.asarray(x)):
-            continue
-
-        np.testing.assert_allclose(
-            implicit(problem.free, problem, x), through(problem.free, problem, x), rtol=1e-6, atol=1e-8
-        )
-
-
+@pytest.mark.slow
 def test_friction_zero_takes_the_slip_direction_from_the_velocity() -> None:
     """At mu = 0 the force vanishes, but dx_T/dmu = -sign(u_T) x_N does not."""
     free = jnp.array([-1.0, 2.0])
@@ -118,6 +105,7 @@ def test_friction_zero_takes_the_slip_direction_from_the_velocity() -> None:
     np.testing.assert_allclose(jax.jacrev(tangential)(jnp.asarray(0.0)), [0.0, -1.0], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_dependent_contacts_give_the_minimum_norm_derivative() -> None:
     """One contact written twice shares its impulse, and so does the derivative."""
     problem = ContactProblem(
@@ -130,7 +118,7 @@ def test_dependent_contacts_give_the_minimum_norm_derivative() -> None:
     np.testing.assert_allclose(along, [-0.5, -0.5], rtol=1e-6)
 
 
-@pytest.mark.parametrize("nt", [1, 2])
+@pytest.mark.parametrize("nt", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_derivatives_are_finite_on_awkward_problems(nt: int) -> None:
     """Zero velocity, zero force, friction zero, dependent and masked contacts: 10^4 problems."""
     count, nc = 5000, 2
@@ -170,6 +158,7 @@ def sliding(x: jax.Array) -> ContactProblem:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_second_derivatives_of_sliding() -> None:
     """In closed form, in both modes: they follow the matrix of the rows."""
     at = jnp.array([0.7, -2.8, 4.1, 0.2])
@@ -189,6 +178,7 @@ def test_second_derivatives_of_sliding() -> None:
     np.testing.assert_allclose(jax.jacfwd(found)(at), jax.jacfwd(exact)(at), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_second_derivatives_of_contacts_in_space(seed: int) -> None:
     """Against differences of first derivatives within the branches: 1e-5 wide, they are exact to 1e-9 of

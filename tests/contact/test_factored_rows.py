@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from nsjax.contact import ContactProblem, DelassusFactors, natural_residual, solve
-from nsjax.contact.branches import branches, tangent
-from nsjax.contact.compact import fits, gather, places
-from nsjax.contact.factored_rows import factored_tangent, has_rows
+from nsjax.contact.compact import fits
+from nsjax.contact.factored_rows import has_rows
 from nsjax.contact.problem import GivenNormals
 from nsjax.linalg import LOOP_LIMIT, ROW_LIMIT
 
@@ -31,24 +30,6 @@ def drawn(seed: int, nt: int, rough: int, smooth: int = 0, bounded: int = 0, nb:
         mask=jnp.asarray(rng.uniform(size=nc) > 0.3),
         given=GivenNormals(on=last, normal=jnp.where(last, 0.7, 0.0)) if bounded else None,
     )  # fmt: skip
-
-
-@pytest.mark.parametrize("kinds", [(1, 60, 7, 0, 0), (2, 40, 0, 0, 0), (2, 35, 6, 3, 2)])
-@pytest.mark.parametrize("compliant", [False, True])
-def test_the_derivative_is_that_of_the_matrix(kinds: tuple[int, ...], compliant: bool) -> None:
-    problem = drawn(3, *kinds)
-    assert has_rows(problem)
-    rng, m = np.random.default_rng(4), problem.free.shape[0]
-    ratio = jnp.asarray(compliant * rng.uniform(size=m))
-    soft, r = ratio / problem.scaling(), problem.scaling() / (1.0 + ratio)
-    matrix = problem.dense().matrix + jnp.diag(soft)
-    x = jnp.asarray(rng.normal(size=m))
-    b = branches(problem, x, problem.free + matrix @ x, r)
-    assert 0 < int(jnp.sum(b.slip)) < int(jnp.sum(b.use))  # both branches of closed contacts
-    dense = tangent(dataclasses.replace(problem, delassus=matrix), x, r, b, 1e-9)
-    found = factored_tangent(problem, x, r, b, 1e-9, soft)
-    # rounding of nine terms of size one
-    np.testing.assert_allclose(found, dense, rtol=0, atol=1e-14)
 
 
 def test_who_has_such_rows() -> None:
@@ -83,7 +64,7 @@ def velocity(problem: ContactProblem, x: np.ndarray) -> np.ndarray:
     return np.asarray(problem.delassus.response) @ np.asarray(x)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0])
 def test_more_contacts_than_places_have_an_answer(seed: int) -> None:
     """Forty points that depend on each other: the laws hold, as with the matrix and a factorisation."""
     problem = plate(seed, 40)
@@ -102,24 +83,7 @@ def test_more_contacts_than_places_have_an_answer(seed: int) -> None:
     assert np.max(np.hypot(x[:, 1], x[:, 2]) - 0.3 * x[:, 0]) < 1e-10
 
 
-def test_a_smaller_problem_with_many_rows_has_an_answer() -> None:
-    """Twenty rows with bounds, and sixteen places of three rows each."""
-    problem = drawn(5, 2, 40, bounded=20)
-    few = jnp.asarray(np.arange(60) % 7 == 0) | jnp.asarray(np.arange(60) >= 40)
-    problem = dataclasses.replace(problem, mask=few)
-    assert bool(fits(problem))
-    small = gather(problem, *places(problem)).problem
-    assert has_rows(small)
-    answer = jax.jit(solve)(problem)
-    assert float(answer.residual) < 1e-11
-    assert float(natural_residual(problem.dense(), answer.x)) < 1e-11
-    x = np.asarray(answer.x)
-    assert np.count_nonzero(x[:120].reshape(40, 3)[:, 0]) <= 6  # others are away
-    bound = 0.7 * np.asarray(problem.friction)[40:]
-    assert np.all(np.abs(x[120:]) <= bound * (1.0 + 1e-9))
-    assert np.any(np.abs(x[120:]) < bound)
-
-
+@pytest.mark.slow
 def test_its_derivative_is_that_of_the_matrix() -> None:
     """Velocities after the impact by the free velocity, forward and in reverse, at a sliding plate."""
     problem = plate(1, 40)

@@ -74,7 +74,9 @@ def test_a_run_names_the_jam() -> None:
     assert "jammed" in str(traj)
 
 
-@pytest.mark.parametrize("above", [0.0, 3e-17, 1e-9])
+@pytest.mark.parametrize(
+    "above", [1e-9, pytest.param(0.0, marks=pytest.mark.slow), pytest.param(3e-17, marks=pytest.mark.slow)]
+)
 def test_a_start_that_slides_above_the_jamming_limit_is_noted(above: float) -> None:
     """A rod slides on its leading end: ``1/m + x^2/I < mu x y/I``. A gap of rounding touches, a real one
     does not.

@@ -12,7 +12,6 @@ from nsjax.contact import overflow
 from nsjax.contact.overflow import without_overflow
 from nsjax.multibody import assemble, body, contact, plane, points, slide
 from nsjax.startup.owned import owned
-from tests.common.kernel import is_one_kernel, loop_text
 
 
 def overflowed(problem, forget=False):
@@ -87,15 +86,6 @@ def ends(problem, steps):
 
 
 @pytest.mark.slow
-def test_a_wheel_needs_no_more_places() -> None:
-    problem = wheel()
-    overflowed(problem, forget=True)
-    one, other = ends(problem, 300)
-    assert not overflowed(problem)
-    # the same formulas in two programs: rounding, through some ten impacts
-    assert np.allclose(one, other, rtol=0, atol=1e-10)
-
-
 def test_a_comb_needs_all_rows() -> None:
     problem = comb()
     overflowed(problem, forget=True)
@@ -109,20 +99,6 @@ def test_a_comb_needs_all_rows() -> None:
     # what a process has seen it does not try again
     first_end(comb(), 200)
     assert len(overflowed(problem)) == 1
-
-
-def test_rods_at_the_ends_of_their_guides() -> None:
-    """Eight of nine have landed, then all."""
-    problem = rods()
-    rows = whole_rows(problem, 150, 5)
-    for steps, more in ((85, False), (150, True)):
-        overflowed(problem, forget=True)
-        one = first_end(problem, steps)
-        assert bool(overflowed(problem)) is more
-        assert np.allclose(one, rows[steps // 5], rtol=0, atol=1e-12)
-        fallen = np.sqrt(2.0 * (0.02 + 0.002 * np.arange(RODS)) / 9.81) < steps * 1e-3
-        assert np.sum(fallen) == RODS - (not more)
-        assert np.allclose(one[fallen], 0.0, atol=1e-3)  # the drift of the step of the landing, v dt
 
 
 def test_who_begins_so(monkeypatch) -> None:
@@ -139,12 +115,3 @@ def test_who_begins_so(monkeypatch) -> None:
     small = assemble(body("b", mass=1.0, inertia=0.1), contact("road", points("b", [[0.0, 0.0]]), plane()))
     few = np.zeros(1, bool)
     assert without_overflow(small.system, schemes.moreau(), small.params, small.state, few) is None
-
-
-@pytest.mark.slow
-def test_its_loop_is_one_kernel() -> None:
-    """With and without the solver of all 68 rows."""
-    problem, none = wheel(), np.zeros(SPIKES, bool)
-    found = without_overflow(problem.system, schemes.moreau(), problem.params, problem.state, none)
-    assert is_one_kernel(loop_text(problem, found, 1e-3))
-    assert is_one_kernel(loop_text(problem, schemes.moreau(), 1e-3))

@@ -81,8 +81,8 @@ SIZES = [(1, 1), (2, 1), (2, 2)]
 """Tangents of contacts, and those of bounded ones that are not empty."""
 
 
-@pytest.mark.parametrize(("nt", "tangents"), SIZES)
-@pytest.mark.parametrize("kinds", KINDS)
+@pytest.mark.slow
+@pytest.mark.parametrize(("kinds", "nt", "tangents"), [(x, *SIZES[k % 3]) for k, x in enumerate(KINDS)])
 def test_answers_of_all_rows(kinds: tuple[int, int, int], nt: int, tangents: int) -> None:
     """Impulses, their certificate and their derivatives."""
     for seed in range(DRAWS):

@@ -94,7 +94,7 @@ def nearest(q, metric, rows=NORMALS, level=None) -> np.ndarray:
     raise AssertionError("no set of active rows fits")
 
 
-@pytest.mark.parametrize("kinetic", [False, True])
+@pytest.mark.parametrize("kinetic", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_nearest_point_of_dependent_half_spaces(kinetic):
     inside = 0
     for q in points(40):
@@ -126,7 +126,7 @@ def test_the_kinetic_metric_does_not_see_the_units():
         assert (np.abs(other - plain).max() < 1e-10) == kinetic
 
 
-@pytest.mark.parametrize("contacts", [True, False])
+@pytest.mark.parametrize("contacts", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_constraint_beside_half_spaces(contacts):
     t, level = 0.5, 0.2
     for q in points(10):

@@ -13,9 +13,6 @@ from nsjax.core.step import Formed, SystemState
 from tests.gradients import balls, particle
 from tests.points import no_force, unit_mass
 
-RNG = np.random.default_rng(5)
-
-
 PLANE = System(nq=2, nv=2, mass=unit_mass, force=no_force)
 
 
@@ -32,7 +29,7 @@ def saltation_matrix(reset, before, after, normal, rate):
     return reset + np.outer(after - reset @ before, normal) / rate
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_one_event_gives_the_saltation_matrix(seed: int) -> None:
     """Any reset, any motion before and after, an event in position and velocity."""
     rng = np.random.default_rng(seed)

@@ -19,7 +19,6 @@ from nsjax import InputError
 from nsjax.contact import (
     METHODS,
     ContactProblem,
-    DelassusFactors,
     complementarity_gap,
     cone_violation,
     natural_residual,
@@ -30,11 +29,11 @@ from tests.contact.problems import check_law, fclib_problem, fclib_residual, ran
 
 HARD = {"BoxesStack1-i100000-32", "RockPile_tob1", "spheres-in-a-box-98-i10000-256-10"}
 FAST = settings(max_examples=25, deadline=None, derandomize=True)
-SHAPES = [(3, 0, 0), (3, 1, 0), (3, 2, 0), (2, 1, 2)]
 
 
-@pytest.mark.parametrize(("nc", "nt", "nb"), SHAPES)
-@pytest.mark.parametrize("singular", [False, True])
+@pytest.mark.parametrize(
+    ("nc", "nt", "nb", "singular"), [(3, 1, 0, False), (2, 1, 2, False), (3, 2, 0, True)]
+)
 def test_answers_fulfil_the_laws(nc: int, nt: int, nb: int, singular: bool) -> None:
     nv = (nc * (1 + nt) + nb) // 2 + 1 if singular else None
     for seed in range(20):
@@ -87,8 +86,10 @@ def test_simplified_derivative_converges_at_the_predicted_rate(coupling: float) 
     assert 0.7 * predicted <= slow.iterations <= 1.3 * predicted + 3
 
 
-@pytest.mark.parametrize("method", sorted({**METHODS, **reference_solvers.METHODS}))
-@pytest.mark.parametrize("nt", [0, 1, 2])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "nt"), [(x, k % 3) for k, x in enumerate(sorted({**METHODS, **reference_solvers.METHODS}))]
+)
 def test_all_methods_find_the_same_motion(method: str, nt: int) -> None:
     """Velocities are unique for moderate friction; impulses need not be."""
     for seed in range(5):
@@ -103,7 +104,7 @@ def test_all_methods_find_the_same_motion(method: str, nt: int) -> None:
         )
 
 
-@pytest.mark.parametrize("method", ["auto", "auto_few", "auto_rare"])
+@pytest.mark.parametrize("method", ["auto_few", "auto_rare"])
 def test_numbers_that_are_none_end_at_once(method: str) -> None:
     """Lanes of a batch that do not take a branch may have them; the others would wait for their steps."""
     solved = jax.jit(functools.partial(solve, method=method))
@@ -119,20 +120,6 @@ def test_numbers_that_are_none_end_at_once(method: str) -> None:
 def test_unknown_method_is_refused() -> None:
     with pytest.raises(InputError, match=r"unknown method 'newtn'; did you mean 'newton'"):
         solve(random_problem(0), method="newtn")
-
-
-def test_operator_in_factors_gives_the_same_answer() -> None:
-    rng = np.random.default_rng(4)
-    wt, response = rng.normal(size=(6, 9)), rng.normal(size=(9, 6))
-    response = np.diag(rng.uniform(1, 2, 9)) @ wt.T
-    problem = random_problem(0, 3, 1)
-    dense = dataclasses.replace(problem, delassus=jnp.asarray(wt @ response))
-    factored = dataclasses.replace(
-        problem, delassus=DelassusFactors(wt=jnp.asarray(wt), response=jnp.asarray(response))
-    )
-    x = solve(factored).x
-    np.testing.assert_allclose(x, solve(dense).x, rtol=1e-10, atol=1e-14)
-    np.testing.assert_allclose(natural_residual(factored, x), natural_residual(dense, x), atol=1e-13)
 
 
 def test_tangent_is_the_derivative_of_the_branch_rows() -> None:
@@ -239,29 +226,7 @@ def test_impacts_with_a_common_restitution_dissipate(seed: int, nt: int, e: floa
     assert energy <= 1e-9 * scale
 
 
-def test_failed_lanes_leave_the_others_bit_identical() -> None:
-    """Every tenth lane is not a number or cannot be solved: an approach that no impulse can stop."""
-    problems = [random_problem(seed, 3, 1) for seed in range(40)]
-    clean = jax.tree.map(lambda *x: jnp.stack(x), *problems)
-    bad = []
-    for k, problem in enumerate(problems):
-        if k % 20 == 0:
-            problem = dataclasses.replace(problem, free=problem.free * jnp.nan)
-        elif k % 10 == 0:
-            dead = jnp.zeros_like(problem.delassus)
-            problem = dataclasses.replace(problem, delassus=dead, free=-jnp.ones(6), mask=jnp.ones(3, bool))
-        bad.append(problem)
-    spoiled = jax.tree.map(lambda *x: jnp.stack(x), *bad)
-    healthy = np.arange(40) % 10 != 0
-    for batch in (lambda p: jax.lax.map(solve, p), jax.vmap(solve)):
-        run = jax.jit(batch)
-        one, two = run(clean), run(spoiled)
-        for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
-            np.testing.assert_array_equal(np.asarray(a)[healthy], np.asarray(b)[healthy])
-        assert np.all(np.asarray(one.residual) <= 1e-11)
-        assert not np.any(np.asarray(two.residual)[~healthy] <= 1e-11)
-
-
+@pytest.mark.slow
 def test_many_contacts_of_which_few_are_active_are_gathered() -> None:
     """The laws hold at every size of the active set, on both sides of each gathered size."""
     for count in (0, 1, 4, 5, 12):
@@ -292,6 +257,7 @@ def padded(problem: ContactProblem, nc: int) -> ContactProblem:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_small_fclib_problems(reference_data) -> None:
     """Rover and crank problems: strong coupling on which plain Newton cycles."""
     needed_fallback = 0
@@ -308,6 +274,7 @@ def test_small_fclib_problems(reference_data) -> None:
     assert needed_fallback >= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["OneObject-i1028-138", "LMGC_100_PR_PerioBox-i00361-60-03000", "BoxesStack1-i100000-32"]
 )
@@ -317,7 +284,7 @@ def test_medium_fclib_problems(reference_data, name: str) -> None:
     assert natural_residual(problem, solve_jit(problem).x) <= 1e-8
 
 
-@pytest.mark.parametrize("contradiction", [5e-11, 1e-10, 1e-9])
+@pytest.mark.parametrize("contradiction", [5e-11, 1e-10, pytest.param(1e-9, marks=pytest.mark.slow)])
 def test_rod_between_two_sticking_masses(contradiction: float) -> None:
     """The rod asks for a length rate against two masses that stick: one must slip, however small it is.
 
@@ -349,8 +316,7 @@ def test_all_fclib_problems(reference_data) -> None:
     assert reached["RockPile_tob1"] <= 9e-4
 
 
-@pytest.mark.parametrize("method", ["auto", "newton"])
-@pytest.mark.parametrize("where", ["free", "delassus"])
+@pytest.mark.parametrize(("where", "method"), [("delassus", "auto"), ("free", "newton")])
 def test_a_contact_without_a_number_is_no_answer(where: str, method: str) -> None:
     """Of two blocks that land, the first has a velocity or a mass that is no number."""
     free, delassus = np.array([-1.0, 0.3, -1.0, 0.3]), np.diag([1.0, 1.2, 1.0, 1.2])

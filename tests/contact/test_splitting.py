@@ -45,7 +45,7 @@ def problem(friction: float, seed: int = 1) -> ContactProblem:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("friction", [0.0, 0.4])
+@pytest.mark.parametrize("friction", [0.4, pytest.param(0.0, marks=pytest.mark.slow)])
 def test_as_the_dense_solver(friction: float) -> None:
     ours = problem(friction)
     g = ours.delassus.wt.dense() @ ours.delassus.response.dense()
@@ -90,6 +90,7 @@ def test_slots_do_not_matter() -> None:
     )
 
 
+@pytest.mark.slow
 def test_from_known_impulses() -> None:
     """The answer needs no sweep, what is near it fewer, and contacts that open in between keep nothing."""
     given = problem(0.4)
@@ -203,6 +204,7 @@ def by_newton(
     return pair_newton(x, order, start, tolerance=jnp.asarray(tolerance))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bodies", "drawn"), [(BODIES, 40), (30, 10)])
 def test_wedged_contacts(bodies: int, drawn: int) -> None:
     """Singular operators, by the certificate of the matrix, and without sweeps too. Sweeps alone leave 3 of
@@ -215,40 +217,6 @@ def test_wedged_contacts(bodies: int, drawn: int) -> None:
         dense = dataclasses.replace(given, delassus=g)
         for x in both(given):
             assert natural_residual(dense, x) <= 1.01e-11, seed
-
-
-def test_newton_alone() -> None:
-    """Without sweeps: the certificate of the matrix; kinetic energy does not grow; without friction the
-    velocities of a quadratic program, by scipy.
-    """
-    made, optimize = jax.jit(by_newton), pytest.importorskip("scipy.optimize")
-    for seed in range(1, 21):
-        for friction in (0.0, 0.4):
-            given = problem(friction, seed)
-            g = given.delassus.wt.dense() @ given.delassus.response.dense()
-            x, steps, residual = made(given)
-            assert residual <= 1e-11, (seed, friction)
-            assert steps <= 100, (seed, friction)
-            assert natural_residual(dataclasses.replace(given, delassus=g), x) <= 1.01e-11, (seed, friction)
-            assert x @ (given.free + 0.5 * g @ x) <= 0.0
-            if friction:
-                continue
-            on = 3 * np.flatnonzero(np.asarray(given.mask))
-            root = np.linalg.cholesky(np.asarray(g)[np.ix_(on, on)]).T
-            wanted, _ = optimize.nnls(root, -np.linalg.solve(root.T, np.asarray(given.free)[on]))
-            np.testing.assert_allclose(root @ np.asarray(x)[on], root @ wanted, atol=1e-9)
-
-
-def test_newton_goes_on_from_the_end_of_sweeps() -> None:
-    """Errors of 1e-3 become 1e-6 in two steps; from zero it takes 5 to 10."""
-    made, near = jax.jit(by_newton), jax.jit(functools.partial(by_newton, tolerance=1e-6))
-    for seed in range(1, 11):
-        given = problem(0.4, seed)
-        x, steps, _ = made(given)
-        error = 1e-3 * np.random.default_rng(seed).normal(size=x.shape)
-        _, fewer, residual = near(given, x * (1.0 + error))
-        assert residual <= 1e-6, seed
-        assert fewer <= 3 < steps, seed
 
 
 def test_derivatives_are_refused() -> None:

@@ -43,7 +43,12 @@ def solved(start: float, again: float | None, kept: bool = True):
 
 @pytest.mark.parametrize(
     ("start", "again", "kept", "good"),
-    [(6.0, None, False, True), (6.0, None, True, True), (7.0, None, False, False), (7.0, 4.0, True, True)],
+    [
+        (6.0, None, True, True),
+        (7.0, None, False, False),
+        (7.0, 4.0, True, True),
+        pytest.param(6.0, None, False, True, marks=pytest.mark.slow),
+    ],
 )
 def test_another_start_where_updates_grow(
     start: float, again: float | None, kept: bool, good: bool

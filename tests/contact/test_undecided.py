@@ -33,6 +33,7 @@ def answer(data, nt: int):
     return x, free + np.linalg.inv(MASS) @ w.T @ x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nt", [1, 2])
 def test_derivatives_without_load_or_bound(nt: int) -> None:
     """Nothing pushes along the wall's normal: velocities there are rounding, of either sign. The wall is
@@ -63,6 +64,7 @@ def test_derivatives_without_load_or_bound(nt: int) -> None:
         assert abs(dv[1]) < 1e-8, draw
 
 
+@pytest.mark.slow
 def test_a_face_that_slides_and_turns() -> None:
     """Four corners of a box share its weight in more than one way. Where it slides and turns at once, each
     share has another friction torque: two answers fulfil all laws, with different velocities. Where it

@@ -30,6 +30,7 @@ def reward(row, u):
     return row.v[0] - 0.1 * u[0] ** 2
 
 
+@pytest.mark.slow
 def test_steps_are_those_of_the_stepper(crank) -> None:
     env = nsjax.environment(crank, reward, low=-0.2, high=0.2, stop=lambda row: row.t > 7.5e-3, steps=20)
     carry = crank.reset()
@@ -50,6 +51,7 @@ def test_steps_are_those_of_the_stepper(crank) -> None:
     assert info["t"] == pytest.approx(8e-3)
 
 
+@pytest.mark.slow
 def test_the_checks_of_gymnasium_and_seeds(crank) -> None:
     from gymnasium.utils.env_checker import check_env
 

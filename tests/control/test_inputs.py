@@ -45,6 +45,7 @@ def test_a_table_reads_the_piece_in_which_a_step_begins(even: bool) -> None:
         assert float(line.at(t + 0.005)) == pytest.approx(np.interp(t + 0.005, times, VALUES), abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", [schemes.moreau(), schemes.generalized_alpha()], ids=lambda x: x.name)
 def test_linear_inputs_are_laws_of_time(scheme: nsjax.Scheme) -> None:
     """Corners of the law lie on steps."""
@@ -56,6 +57,7 @@ def test_linear_inputs_are_laws_of_time(scheme: nsjax.Scheme) -> None:
     assert np.max(np.abs(given.q - law.q)) < 1e-12
 
 
+@pytest.mark.slow
 def test_a_held_input_is_a_number_from_time_to_time() -> None:
     table = nsjax.table([0.0, 0.05, 0.1], [0.0, 2.0, -1.0])
     whole = nsjax.simulate(*pendulum(0.0), schemes.moreau(), dt=1e-3, steps=150, inputs={"motor": table})
@@ -69,9 +71,9 @@ def test_a_held_input_is_a_number_from_time_to_time() -> None:
     assert whole.load("motor").torque[[49, 50, 99, 100]].tolist() == [0.0, 2.0, 2.0, -1.0]
 
 
-@pytest.mark.parametrize("kind", ["held", "linear"])
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("coordinates", "dimension"), [("joint", 2), pytest.param("absolute", 3, marks=pytest.mark.slow)]
+    ("coordinates", "dimension", "kind"), [("joint", 2, "held"), ("absolute", 3, "linear")]
 )
 def test_every_leaf_of_a_table_is_differentiated(kind: str, coordinates: str, dimension: int) -> None:
     problem = arm(coordinates, dimension)
@@ -91,6 +93,7 @@ def test_every_leaf_of_a_table_is_differentiated(kind: str, coordinates: str, di
     assert np.max(np.abs(reverse - np.array(secants))) < 1e-5 * np.max(np.abs(forward))
 
 
+@pytest.mark.slow
 def test_an_entry_of_an_array_a_friction_and_a_model_by_hand() -> None:
     crank = models.slider_crank()
     table = nsjax.table([0.0, 0.01], [0.0, 0.1], "linear")

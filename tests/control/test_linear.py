@@ -19,7 +19,7 @@ from tests.control.mechanisms import CART, GRAVITY, LENGTH, POLE, cart_pole
 PUSH = "push.value[0]"
 
 
-@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
+@pytest.mark.parametrize("coordinates", ["joint"])
 def test_the_transfer_function_of_a_cart_pole(coordinates: str) -> None:
     J = 0.02
     linear = linearise(
@@ -38,6 +38,7 @@ def test_the_transfer_function_of_a_cart_pole(coordinates: str) -> None:
         assert abs(found[1]) < 1e-12  # the rail holds its height
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", ["joint", "absolute"])
 def test_a_moving_state_against_differences(coordinates: str) -> None:
     problem = cart_pole(coordinates, 1.2, 0.02).replace({"push.value": (0.7, 0.1)})
@@ -72,6 +73,7 @@ def test_a_moving_state_against_differences(coordinates: str) -> None:
         assert B.shape == (4, 1)
 
 
+@pytest.mark.slow
 def test_a_regulator_balances_the_nonlinear_pole() -> None:
     problem = cart_pole(inertia=0.02)
     linear = linearise(problem, inputs=[PUSH])

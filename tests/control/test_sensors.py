@@ -42,6 +42,7 @@ TEXT = """<mujoco><option gravity="0.3 -0.2 -9.81"/><worldbody>
 <keyframe><key name="bent" qpos="0 0 1 1 0 0 0 0.4 0.1" ctrl="0.5 2"/></keyframe></mujoco>"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_sensors_of_a_file(seed: int) -> None:
     model = mujoco.MjModel.from_xml_string(TEXT)

@@ -32,6 +32,7 @@ def drops() -> nsjax.State:
     return nsjax.State(t=0.0, q=q, v=np.zeros(2))
 
 
+@pytest.mark.slow
 def test_lanes_are_single_runs() -> None:
     own, start = stepper(), drops()
     many = own.batch(LANES)
@@ -65,37 +66,7 @@ def test_a_policy_answers_all_lanes_and_sees_starts() -> None:
     assert not np.any(carry.status)
 
 
-def test_params_of_lanes_and_common_ones() -> None:
-    problem, own = hopper(), stepper()
-    trunk = dataclasses.replace(problem.params["trunk"], mass=np.linspace(2.0, 4.0, LANES))
-    many = own.batch(LANES)
-    carry, _ = jax.lax.scan(many.step, many.reset({**problem.params, "trunk": trunk}), COMMAND)
-    one = dataclasses.replace(trunk, mass=4.0)
-    last, _ = jax.lax.scan(own.step, own.reset({**problem.params, "trunk": one}), COMMAND[:, -1])
-    np.testing.assert_allclose(carry.state.q[-1], last.state.q, atol=1e-13)
-    same = many.reset({**problem.params, "trunk": one})
-    carry, _ = jax.lax.scan(many.step, same, COMMAND)
-    np.testing.assert_allclose(carry.state.q[-1], last.state.q, atol=1e-13)
-
-
 @pytest.mark.slow
-def test_derivatives_of_returns_are_those_of_single_runs() -> None:
-    own = stepper()
-    many = own.batch(LANES)
-
-    def values(u: Any) -> Any:
-        return DT * jnp.sum(jax.lax.scan(many.step, many.reset(), u)[1].q[:, :, 0], axis=0)
-
-    def alone(u: Any) -> Any:
-        return DT * jnp.sum(jax.lax.scan(own.step, own.reset(), u)[1].q[:, 0])
-
-    u, way = jnp.asarray(COMMAND), jnp.asarray(np.cos(0.03 * np.arange(STEPS))[:, None] * np.ones(LANES))
-    reverse = jax.grad(lambda u: jnp.sum(values(u)))(u)
-    forward = jax.jvp(values, (u,), (way,))[1]
-    np.testing.assert_allclose(jnp.sum(reverse * way, axis=0), forward, rtol=1e-10)
-    np.testing.assert_allclose(reverse[:, 2], jax.grad(alone)(u[:, 2]), rtol=1e-10, atol=1e-14)
-
-
 def test_a_lane_skips_what_it_does_not_need() -> None:
     """Contact and searches are branches of every lane, and the loop over lanes is one kernel: what makes a
     lane cost what a single step costs. Under `jax.vmap` they are selections, and all lanes pay.

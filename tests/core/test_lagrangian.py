@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from nsjax import from_lagrangian, models
 from nsjax.core.lagrangian import Lagrangian
@@ -31,6 +32,7 @@ def torque(t, q, v, p):
     return p.torque * jnp.array([1.0, 0.0, 0.0])
 
 
+@pytest.mark.slow
 def test_slider_crank_from_energies() -> None:
     derived = from_lagrangian(kinetic, potential, torque)
     system, params, _ = models.slider_crank(torque=0.7)

@@ -16,6 +16,7 @@ from nsjax.core.operators import prepared, refreshed, row_rates
 from nsjax.core.overshoot import overshoot
 from tests.common.boxes import boxes
 from tests.common.chain import chain
+from tests.design import slow_but
 
 DT = 1e-3
 BALL = models.bouncing_ball(restitution=0.0, gravity=9.81, radius=0.05)
@@ -58,7 +59,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("model", sorted(BAD))
+@pytest.mark.parametrize("model", slow_but(sorted(BAD), "bouncing_ball"))
 def test_a_centimetre_inside_is_no_start(model: str) -> None:
     problem = BAD[model]
     deepest = float(
@@ -81,7 +82,7 @@ MADE = {
 }
 
 
-@pytest.mark.parametrize("kind", sorted(MADE))
+@pytest.mark.parametrize("kind", slow_but(sorted(MADE), "contacts of nodes"))
 def test_rows_of_any_kind(kind: str) -> None:
     """Of a start moving at 2 m/s along everything: no faster than the fastest rate, and at least as fast as
     the rows are.
@@ -112,14 +113,3 @@ def test_long_drift_of_constraints_is_a_start() -> None:
     far = dataclasses.replace(crank.state, q=np.array([0.3, 0.1]))
     with pytest.raises(InputError, match=r"residual of constraint 0 .* the start violates it"):
         nsjax.simulate(crank.system, crank.params, far, scheme, dt=2e-5, steps=1)
-
-
-def test_lanes_of_a_sweep_are_looked_at_as_single_runs() -> None:
-    scheme, bodies = schemes.moreau(), [[0.0505], [0.0485], [0.0475], [0.06]]
-    found = nsjax.sweep(
-        BALL.replace(initial_v=[-2.0]), scheme, {"state.q": np.array(bodies)}, dt=DT, steps=4, every=4
-    )
-    assert found.ok.tolist() == [True, True, False, True]
-    with pytest.raises(InputError, match="the start penetrates"):
-        starts(BALL, [0.0475], [-2.0])
-    starts(BALL, [0.0485], [-2.0])

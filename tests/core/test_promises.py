@@ -67,12 +67,6 @@ def test_broken_promises(functions, structure, sentence) -> None:
         run(structure, **functions)
 
 
-def test_kept_promises() -> None:
-    run(BlockTridiagonal(1, constant=True))
-    run(BlockTridiagonal(2), force=drag)
-    run(Dense(constant=True))
-
-
 def spinning_apart(t, q, v, p):
     """Gyroscopic moments of two bodies of equal inertias 1e4, which cancel but for rounding, and a drag
     between the bodies, a hundred million times smaller than what cancels.

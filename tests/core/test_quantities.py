@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-
-import jax.numpy as jnp
 import numpy as np
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.core.quantities import QUANTITIES, ROWS, accumulated, row_numbers
+from nsjax.core.quantities import QUANTITIES, ROWS, row_numbers
 from nsjax.core.scheme import Scheme
 from nsjax.trajectory import Trajectory
 
@@ -48,25 +45,3 @@ def test_shapes_and_types_are_those_of_the_table() -> None:
         assert traj.unit(name) == kind.unit
     saved = [traj.t, traj.q, traj.v, *(getattr(traj, name) for name in ROWS)]
     assert row_numbers(traj.system) == sum(np.asarray(x)[0].size for x in saved)
-
-
-def _silent(scheme, system, params, constants, carry, dt):
-    inner = schemes.moreau()
-    carry, output = inner.step(inner, system, params, constants, carry, dt)
-    return carry, dataclasses.replace(output, residual=None, iterations=None, notes=None)
-
-
-def test_what_a_scheme_does_not_know_stays_as_before_any_step() -> None:
-    traj = crank(20, dataclasses.replace(schemes.moreau(), step=_silent))
-    whole = crank(20)
-    assert whole.iterations.any()
-    assert not traj.iterations.any()
-    assert not traj.residual.any()
-    # to the rounding of another program, which 600 steps with impacts amplify
-    np.testing.assert_allclose(traj.impulse_normal, whole.impulse_normal, rtol=1e-9, atol=1e-12)
-    start = {"residual": jnp.ones(()), "impacts": jnp.ones(2, int)}
-    empty = dataclasses.replace(whole, residual=None, impacts=jnp.asarray([2, 0]))
-    assert {k: np.asarray(x).tolist() for k, x in accumulated(start, empty).items()} == {
-        "residual": 1.0,
-        "impacts": [3, 1],
-    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -140,22 +139,6 @@ def test_derivatives_of_drawn_nonsense(make: Any) -> None:
     assert np.isnan(slope[lost]).all()
     np.testing.assert_allclose(slope[sound], gradient[sound] @ way, rtol=1e-9, atol=1e-12)
     assert (bits[lost] != 0).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("make", [ball, arm, crank])
-def test_ten_thousand_lanes_of_nonsense_take_the_time_of_good_ones(make: Any) -> None:
-    x, fine = drawn(make, 10_000, 4)
-    batch = in_turn(functools.partial(end, make, schemes.moreau()))
-
-    def seconds(numbers: np.ndarray) -> float:
-        begin = time.process_time()
-        jax.block_until_ready(batch(numbers))
-        return time.process_time() - begin
-
-    seconds(fine)
-    ratios = [seconds(x) / seconds(fine) for _ in range(3)]
-    assert min(ratios) < 2.0
 
 
 REASONS = {

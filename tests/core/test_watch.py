@@ -51,8 +51,8 @@ def margins(gaps: np.ndarray, impact: bool, bits: int = 0) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("step", "change"),
-    [(-1, 0.0), (-1, 0.02), (-1, -0.02), (-3, 0.02)],
-    ids=["as it is", "corrected", "behind the jump", "corrected three steps before"],
+    [(-1, -0.02), (-3, 0.02)],
+    ids=["behind the jump", "corrected three steps before"],
 )
 def test_the_margin_of_a_hit_is_that_of_its_flight(step: int, change: float) -> None:
     """Whatever the gap tested last or first of four: moved by four times the acceleration of a step."""
@@ -118,6 +118,7 @@ def test_what_turns_inside_has_grazed() -> None:
         assert int(watch_gaps(watch, last, jnp.asarray(DT), WatchLimits(**LIMITS))[2][0]) == expected
 
 
+@pytest.mark.slow
 def test_a_hit_with_a_small_margin_is_noted() -> None:
     """Six steps of margin; not where fewer are asked for, nor with a time found inside the step."""
     assert last_notes(FREE) == notes.NEAR
@@ -128,7 +129,7 @@ def test_a_hit_with_a_small_margin_is_noted() -> None:
     assert last_notes(FALL) == 0  # a bounce of its own flight
 
 
-@pytest.mark.parametrize("since", [0, 1, 2, 50])
+@pytest.mark.parametrize("since", [50, 0, 1, 2])
 def test_a_hit_without_acceleration_is_not_near(since: int) -> None:
     """Nor where another impact has set the contact in motion a moment ago, or the gap was corrected."""
     gaps = -RATE * DT * STEPS

@@ -73,6 +73,7 @@ def test_cost_of_short_beams(tmp_path: pathlib.Path) -> None:
     assert [row for row in common.compare(numbers, expected) if not row.passed] == []
 
 
+@pytest.mark.slow
 def test_multipliers_need_no_scaling(tmp_path: pathlib.Path) -> None:
     """The quick form: conditions and iterations of the dense step, without runs."""
     numbers = table_scaling.main(quick=True, folder=tmp_path)

@@ -25,6 +25,7 @@ def folder(reference_data):
     return path
 
 
+@pytest.mark.slow
 def test_fclib_writes_its_comparison(folder, tmp_path) -> None:
     methods = ("auto", "newton")
     outcomes = fclib.run(folder, NAMES, methods, budget=0.05)
@@ -70,6 +71,7 @@ def test_index_and_data(folder) -> None:
     assert 0.0 < fclib.readme_residual(problem, np.zeros(12)) <= 1.0
 
 
+@pytest.mark.slow
 def test_iteration_counts(tmp_path) -> None:
     numbers = iterations.main(quick=True, folder=tmp_path)
     assert numbers["exact_most"] <= 3
@@ -79,10 +81,6 @@ def test_iteration_counts(tmp_path) -> None:
     assert numbers["simplified_solved_from_1"] < numbers["rows"] / 7 * 2
     assert (tmp_path / "iterations.png").read_bytes().startswith(PNG)
     assert (tmp_path / "iterations.csv").read_text(encoding="utf-8").count("\n") == numbers["rows"] + 1
-
-
-def test_small_box_of_spheres(tmp_path) -> None:
-    check_spheres(tmp_path, quick=True)
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ COMPILED_LONG = ["fig_flexible_cam", "fig_flexible_stem"]
 SIZES = {".png": 8_000, ".npz": 400}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_quick(name: str, tmp_path: pathlib.Path) -> None:
     check(f"contact.{name}", tmp_path, True, some=True, sizes=SIZES)

@@ -29,6 +29,7 @@ def test_newton_brings_the_motion_itself_into_the_cup():
     np.testing.assert_allclose(ends[0][1] - ends[1][1], 2 * hessian @ along, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_an_arm_throws_a_ball_into_a_cup(tmp_path):
     numbers = fig_throw.main(quick=True, folder=tmp_path)
     assert len(numbers) == 5

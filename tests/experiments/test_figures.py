@@ -12,6 +12,7 @@ from tests.experiments.results import check
 FIGURES = ["gear_gupta_leimkuhler.fig03_moreau_path", "gear_gupta_leimkuhler.fig04_moreau_gaps"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_figure(name: str, tmp_path: pathlib.Path) -> None:
     check(name, tmp_path, True, sizes={".png": 10_000, ".npz": 10_000})

@@ -12,6 +12,7 @@ from experiments import common
 from experiments.mixed_timestepping import fig30_modes_path, fig38_total_mass, flexible
 from experiments.references.slider_crank import AT_REST, TABLE_2, event_driven
 from nsjax import models
+from tests.design import slow_but
 from tests.experiments.results import check
 
 DRAWN = [
@@ -44,7 +45,7 @@ def check_full(name: str, folder: pathlib.Path) -> None:
     check(f"mixed_timestepping.{name}", folder, False, **full)
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", slow_but(DRAWN, "fig36_gauss_points", "fig45_articulated_free"))
 def test_drawing(name, tmp_path):
     check_full(name, tmp_path)
 

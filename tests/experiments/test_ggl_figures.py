@@ -24,10 +24,10 @@ FIGURES = [
     "fig06_drift",
     "fig08_unified_path",
     "fig09_unified_gaps",
-    pytest.param("fig10_energy", marks=pytest.mark.slow),
+    "fig10_energy",
     "fig_stiff_spring",
-    pytest.param("table_drift", marks=pytest.mark.slow),
-    pytest.param("table_dependent_contacts", marks=pytest.mark.slow),
+    "table_drift",
+    "table_dependent_contacts",
 ]
 QUICK = {"fig10_energy": 24, "table_drift": 20}
 """Experiments whose quick form computes fewer numbers, and how many at least."""
@@ -42,6 +42,7 @@ def check_figure(name: str, folder: pathlib.Path, quick: bool) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_figure(name: str, tmp_path: pathlib.Path) -> None:
     check_figure(name, tmp_path, quick=True)
@@ -53,6 +54,7 @@ def test_full_size(name: str, tmp_path: pathlib.Path) -> None:
     check_figure(name, tmp_path, quick=False)
 
 
+@pytest.mark.slow
 def test_runge_kutta_of_figure_6() -> None:
     """Drift of fourth order on both levels; accelerations of another program, held in the guide."""
     for level in fig06_drift.LEVELS:
@@ -85,6 +87,7 @@ def test_shapes_of_drift() -> None:
     assert fig06_drift.curvature(t, t**2 + np.sin(20 * t))[1] > 0.1
 
 
+@pytest.mark.slow
 def test_cost_of_the_unified_scheme(tmp_path: pathlib.Path) -> None:
     """Timings are never tests: the table is complete, and says what the paper has."""
     numbers = table_cost_unified.main(quick=True, folder=tmp_path)

@@ -15,6 +15,7 @@ def missed(module, name, numbers):
     return rows, [row for row in rows if not row.passed]
 
 
+@pytest.mark.slow
 def test_slider_crank(tmp_path, capsys):
     numbers = fig_slider_crank.main(quick=True, folder=tmp_path)
     exact = {k: x for k, x in numbers.items() if not k.startswith("saltation")}

@@ -41,6 +41,7 @@ SIZES = {".png": 10_000, ".npz": 400}
 """Some data are a table of three rows."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

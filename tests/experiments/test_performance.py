@@ -29,11 +29,12 @@ def check(found: np.ndarray, rows: np.ndarray) -> None:
     assert np.max(np.abs(found - rows) / np.maximum(1.0, np.abs(rows))) < AGREEMENT
 
 
+@pytest.mark.slow
 def test_numpy_loop_agrees(rows: np.ndarray) -> None:
     check(steps.run_numpy(STEPS, EVERY), rows)
 
 
-@pytest.mark.parametrize("compact", [True, False])
+@pytest.mark.parametrize("compact", [False])
 def test_numba_loop_agrees(compact: bool, rows: np.ndarray) -> None:
     pytest.importorskip("numba")
     check(steps.run_numba(STEPS, EVERY, compact), rows)
@@ -53,6 +54,7 @@ def test_missing_numba_is_answered_with_the_extra(monkeypatch: pytest.MonkeyPatc
         steps.numba_loop()
 
 
+@pytest.mark.slow
 def test_lanes_are_single_runs(rows: np.ndarray) -> None:
     traj = steps.simulate(STEPS, EVERY)
     q, v = child.lane_states(4, traj)

@@ -6,17 +6,14 @@ import dataclasses
 import json
 import math
 import pathlib
-import sys
 
 import numpy as np
 import pytest
 
 from experiments.performance import __main__ as command
 from experiments.performance import (
-    breadth,
     child,
     drawing,
-    lanes,
     last,
     peers,
     program_size,
@@ -49,6 +46,7 @@ def test_rows_say_what_was_asked_and_what_was_missed(capsys: pytest.CaptureFixtu
     assert said[1].split() == ["two", "-", "skipped:", "why"]
 
 
+@pytest.mark.slow
 def test_quick_sections_of_this_process(
     reference_data: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -112,54 +110,12 @@ def test_a_failing_child_is_a_reason(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.slow
-def test_quick_sections_of_processes_of_their_own(reference_data: pathlib.Path) -> None:
-    pytest.importorskip("mujoco")
-    found = main(["crank", "steps", "second", "first", "compile", "landing"], quick=True)
-    assert found.pop("second: moreau, second process [CPU s]") > 0.0
-    for name in (
-        "steps: hopper: moreau, us/step over mj_step",
-        "first: hopper: moreau, first call [CPU s]",
-    ):
-        assert found[name] > 0.0
-    assert found["landing: hopper: moreau, reverse gradient, run / plain"] > 1.0
-
-
-@pytest.mark.slow
-def test_lanes_start_from_states_of_the_landing(reference_data: pathlib.Path) -> None:
-    pytest.importorskip("mujoco")
-    rows = list(lanes.lanes(None, quick=True, name="hopper"))
-    assert rows[0].found > 0.0
-    assert rows[0].note.startswith("0 lanes with a status")
-    assert "--mjx" in rows[1].note
-
-
-def test_sections_on_scaling_name_their_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step of balls and of a chain in the quick form; other codes are skipped where they are missing."""
-    found = main(["contacts", "bodies"], quick=True)
-    assert found[f"contacts: moreau, {scaling.CONTACTS[0]} balls at rest on each other [us/step]"] > 0.0
-    assert found[f"bodies: moreau, chain of {scaling.BODIES[0]} rods [us/step]"] > 0.0
-    for name in ("exudyn", "siconos"):
-        monkeypatch.setitem(sys.modules, name, None)
-    rows = list(peers.peers(True))
-    assert [row.note.partition(":")[0] for row in rows] == ["skipped", "skipped"]
-    assert all(math.isnan(row.found) for row in rows)
-
-
-@pytest.mark.slow
 def test_the_chain_moves_as_that_of_exudyn() -> None:
     exudyn = pytest.importorskip("exudyn")
     theirs = peers.exudyn_end(exudyn, peers.LINKS, peers.AGREE_STEPS, 1e-4)
     ours = peers.our_end(scaling.chain(peers.LINKS), peers.AGREE_STEPS, 1e-4)
     # both of order 2 with the same step and coefficients, in other coordinates
     np.testing.assert_allclose(ours, theirs, atol=1e-8)
-
-
-@pytest.mark.slow
-def test_pairs_that_do_not_fit_are_told() -> None:
-    rows = list(breadth.pairs(True))
-    assert [row.what for row in rows] == ["block, moreau [us/step]"]
-    refused = breadth._pair("bar", "moreau", *breadth.setting("elastic_bar"), 100)
-    assert not math.isnan(refused.found) or refused.note.startswith("does not fit: ")
 
 
 def test_picture_of_the_table(tmp_path: pathlib.Path) -> None:

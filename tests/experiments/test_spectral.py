@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from experiments.mixed_timestepping import spectral
+from tests.design import slow_but
 from tests.experiments.results import check
 
 FIGURES = [
@@ -22,7 +23,7 @@ FIGURES = [
 ]
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", slow_but(FIGURES, "fig06_parameters"))
 def test_figure(name: str, tmp_path: pathlib.Path) -> None:
     check(f"mixed_timestepping.{name}", tmp_path, True, sizes={".png": 4_000, ".npz": 4_000})
     with np.load(tmp_path / f"{name}.npz") as data:

@@ -25,6 +25,7 @@ def check_sweep(name: str, quick: bool, folder: pathlib.Path) -> common.Numbers:
     return check(f"sweeps.{name}", folder, quick, without=without, sizes=sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(LEFT_OUT))
 def test_quick(name: str, tmp_path: pathlib.Path) -> None:
     check_sweep(name, True, tmp_path)

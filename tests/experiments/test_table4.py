@@ -28,6 +28,7 @@ def test_table4_with_the_smallest_step(tmp_path):
     assert missed(numbers, common.load_expected(table4_bilateral.__file__)) == []
 
 
+@pytest.mark.slow
 def test_fig22(tmp_path):
     numbers = fig22_convergence.main(quick=True, folder=tmp_path)
     expected = common.load_expected(fig22_convergence.__file__)

@@ -10,7 +10,6 @@ from scipy.integrate import solve_bvp
 
 from nsjax import analysis, models
 from nsjax.fem import SolidMesh
-from nsjax.fem.assumed_stress import element_forces, mesh_tables
 from nsjax.fem.hexahedron import MATERIALS, lame
 from tests.fem.bricks import KINDS, box, corners, drawn, looked, stiffness, tables, tip
 
@@ -102,9 +101,7 @@ def test_no_hourglass_modes_under_compression() -> None:
         assert np.linalg.eigvalsh(still @ matrix @ still.T).min() > 1e-3
 
 
-@pytest.mark.parametrize(
-    ("poisson", "length"), [(0.0, 10.0), (0.3, 10.0), (0.45, 10.0), (0.4999, 10.0), (0.0, 1e3), (0.45, 1e3)]
-)
+@pytest.mark.parametrize(("poisson", "length"), [(0.45, 10.0), (0.4999, 10.0), (0.0, 1e3), (0.45, 1e3)])
 def test_one_element_through_the_thickness_bends(poisson: float, length: float) -> None:
     """A cantilever of ten elements; those of displacement reach 0.67 to 0.08, and 2e-4 of thin ones."""
     mesh = box((10, 1, 1), (length, 1.0, 1.0))
@@ -152,6 +149,7 @@ def test_bars_of_elements_drawn_at_random(seed: int) -> None:
     assert 0.95 < tip(mesh, KINDS[0], 0.3, axis=1) < 1.0
 
 
+@pytest.mark.slow
 def test_derivatives_by_moduli_and_by_the_edges_of_a_brick() -> None:
     """Forward, reverse, and secants, of the force on bent elements."""
     weights = RNG.normal(size=36)
@@ -200,14 +198,3 @@ def test_modes_and_equilibrium_of_a_slender_bar() -> None:
     rows = analysis.equilibrium(problem, to={"gravity": k * bending / (mass * 1.6**2)}, steps=2).positions
     tip_z = np.asarray(rows)[-1].reshape(-1, 3)[-4:, 2].mean() - 0.02
     assert tip_z / 1.6 == pytest.approx(-sunk(k), rel=0.02)
-
-
-def test_tables_of_a_brick_are_those_of_its_mesh() -> None:
-    mesh = box((1, 1, 1), (0.1, 0.2, 0.3))
-    solid = models.solid_of(models.flexible_cube(elements=1, size=np.array([0.1, 0.2, 0.3])).system)
-    own = solid.tables(models.flexible_cube(elements=1, size=np.array([0.1, 0.2, 0.3])).params)
-    other = mesh_tables(corners(mesh), mesh.gradients, mesh.volumes)
-    places = jnp.asarray(corners(mesh) + 0.02 * RNG.normal(size=(8, 3, 1)))
-    law = MATERIALS["neo_hooke"]
-    found, wanted = (element_forces(places, t, law, *moduli(0.3)) for t in (own, other))
-    np.testing.assert_allclose(found, wanted, atol=1e-14)

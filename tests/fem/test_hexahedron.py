@@ -9,6 +9,7 @@ import pytest
 
 from nsjax import models
 from nsjax.fem.hexahedron import MATERIALS, box_inertia, energy_density, lame, piola, von_mises
+from tests.design import slow_but
 
 RNG = np.random.default_rng(11)
 MODULI = tuple(jnp.asarray(x) for x in lame(90.0, 0.3))
@@ -47,7 +48,7 @@ def first_stress(material: str, f: np.ndarray) -> np.ndarray:
     return shear * (f - back) + first * np.log(np.linalg.det(f)) * back
 
 
-@pytest.mark.parametrize("material", sorted(MATERIALS))
+@pytest.mark.parametrize("material", slow_but(sorted(MATERIALS), "st_venant_kirchhoff"))
 def test_patch(material: str) -> None:
     """Of an affine displacement: the energy of the stretch, and forces that vanish inside and are those of
     the uniform stress on the faces.
@@ -72,7 +73,7 @@ def test_patch(material: str) -> None:
     assert float(system.potential(0.0, jnp.asarray(q.reshape(-1)), p)) == pytest.approx(energy, rel=1e-13)
 
 
-@pytest.mark.parametrize("material", sorted(MATERIALS))
+@pytest.mark.parametrize("material", slow_but(sorted(MATERIALS), "st_venant_kirchhoff"))
 def test_forces_turn_with_the_body(material: str) -> None:
     system, p, x = brick(material)
     bent = x @ STRETCH.T + 0.005 * RNG.normal(size=x.shape)
@@ -83,7 +84,7 @@ def test_forces_turn_with_the_body(material: str) -> None:
     np.testing.assert_allclose(found, wanted, atol=1e-13 * np.abs(wanted).max() * 40)
 
 
-@pytest.mark.parametrize("material", sorted(MATERIALS))
+@pytest.mark.parametrize("material", slow_but(sorted(MATERIALS), "st_venant_kirchhoff"))
 def test_six_motions_without_stiffness(material: str) -> None:
     system, p, x = brick(material)
     k = np.asarray(jax.jacfwd(force(system, p))(jnp.asarray(x))).reshape(x.size, x.size)
@@ -93,6 +94,7 @@ def test_six_motions_without_stiffness(material: str) -> None:
     assert values[6] > 1e-3 * values[-1]  # no hourglass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("material", sorted(MATERIALS))
 def test_derivatives_of_the_stress(material: str) -> None:
     """Of the rules by hand: with respect to deformation and moduli, forward and reverse."""

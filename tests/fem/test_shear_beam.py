@@ -32,6 +32,7 @@ def turned(nodes: np.ndarray, angle: float, shift: tuple[float, float]) -> np.nd
     return np.concatenate([xy, nodes[:, 2:] + angle], axis=1)
 
 
+@pytest.mark.slow
 def test_cantilever_bends_as_the_discrete_closed_form() -> None:
     """Linear element, one point: ``P L^3 / (3 E I) (1 - 1 / (4 n^2)) + P L / (G A_s)``, exactly."""
     k = np.asarray(jax.hessian(energy)(jnp.asarray(straight().reshape(-1))))
@@ -77,6 +78,7 @@ def test_uniform_strains_are_uniform_resultants() -> None:
     assert float(energy(jnp.asarray(nodes))) == pytest.approx(bending, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_frequencies_of_the_pinned_beam() -> None:
     """Pinned and free: 37.57, 129.4, 298.9 Hz with eight elements, continuum (Timoshenko) 36.75, 119.1."""
     system, p, state = models.flexible_pendulum(gravity=0.0)

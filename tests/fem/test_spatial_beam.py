@@ -69,6 +69,7 @@ def test_damping_takes_the_energy_of_strain_rates() -> None:
     np.testing.assert_allclose(power, -1.3 * 0.2 * jnp.sum(stiffness * rate**2), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_many_turns_leave_no_strain() -> None:
     """V7 for the element: ten turns in steps of 60 degrees about a skew axis."""
     place, step = jnp.asarray([0.3, -0.2, 1.0]), jnp.asarray([1.0, 2.0, 2.0]) / 3.0 * jnp.pi / 3.0
@@ -96,7 +97,7 @@ def test_the_logarithm_is_smooth_at_its_branch() -> None:
         )  # 1 / sine in the derivative of the quotient
 
 
-@pytest.mark.parametrize("nodes", [2, 3])
+@pytest.mark.parametrize("nodes", [2])
 def test_incremental_curvature_of_a_pure_twist(nodes: int) -> None:
     """Increments that turn every section about the axis: twist grows by ``Xi' alpha'``, and adds up."""
     places = jnp.asarray(np.linspace(0.0, 2.0, nodes)[:, None] * np.array([0.0, 0.0, 1.0]))
@@ -113,6 +114,7 @@ def test_incremental_curvature_of_a_pure_twist(nodes: int) -> None:
     np.testing.assert_allclose(found[:, :5], 0.0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_incremental_strains_after_a_rigid_rotation() -> None:
     places = jnp.asarray(arc(2))
     history = started(places, jnp.asarray([0.0, 0.0, 1.0]))

@@ -9,7 +9,6 @@ from scipy.integrate import solve_ivp
 from nsjax import models
 
 NAMES = ("height", "angle", "spin", "gravity", "width", "length", "time")
-START = np.array([0.02, 0.25, 0.5, 9.81, 0.2, 0.1])
 SYSTEM = models.block(dimension=2, rough=False).system
 
 

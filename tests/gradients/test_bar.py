@@ -13,6 +13,7 @@ import pytest
 
 import nsjax
 from nsjax import models, schemes
+from tests.design import each_family
 from tests.references.bar import Bar
 
 ELEMENTS, TIME = 4, 1.5
@@ -46,10 +47,7 @@ def measured(scheme, steps: int) -> np.ndarray:
     return np.asarray(jax.jit(jax.jacfwd(momenta))(jnp.asarray(NUMBERS))) * NUMBERS
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=() if n == "generalized_alpha" else pytest.mark.slow) for n in schemes.REGISTRY],
-)
+@each_family("name")
 def test_derivatives_of_the_impulses_are_those_of_the_momentum(name: str) -> None:
     """Impulses of the wall, and the weight's, change the momentum of a bar that hits, rests and leaves."""
     scheme = schemes.REGISTRY[name].factory()

@@ -3,19 +3,14 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import nsjax
 from nsjax import System, models, schemes
 from nsjax.contact import ContactLaw
+from tests.design import each_family
 
-QUICK = ("moreau",)
 
-
-@pytest.mark.parametrize(
-    "name",
-    [x if x in QUICK else pytest.param(x, marks=pytest.mark.slow) for x in schemes.REGISTRY],
-)
+@each_family("name")
 def test_gradient_of_a_batch_through_impacts(name):
     problem, scheme = models.bouncing_ball(), schemes.REGISTRY[name].factory()
 
@@ -44,10 +39,7 @@ HEIGHTS = (0.0, 0.05, 9.0)
 """Lanes that lie, that bounce and slide, and that fly to the end: each takes branches of its own."""
 
 
-@pytest.mark.parametrize(
-    "name",
-    [x if x in QUICK else pytest.param(x, marks=pytest.mark.slow) for x in schemes.REGISTRY],
-)
+@each_family("name")
 def test_lanes_that_take_different_branches(name):
     scheme = schemes.REGISTRY[name].factory()
     weights = jnp.array([1.0, 2.0])

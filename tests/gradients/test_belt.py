@@ -7,6 +7,7 @@ import pytest
 
 from nsjax import notes, schemes
 from nsjax.core.scheme import Scheme
+from tests.design import each_family
 from tests.gradients import belt
 from tests.gradients.program import off, primes_near, sensitivity
 
@@ -47,6 +48,7 @@ def test_the_reference_does_not_depend_on_its_width() -> None:
 
 
 # turns at which a step slides through to the other side (5), and holds before it turns back (7)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [5, 7])
 def test_a_swinging_belt(seed: int) -> None:
     check(SCHEMES["moreau"], seed)
@@ -63,8 +65,7 @@ def test_sliding_that_begins_does_not_turn() -> None:
         assert n * off(found, exact) < 20.0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", list(SCHEMES))
+@each_family("name")
 def test_a_swinging_belt_in_all_schemes(name: str) -> None:
     for seed in range(12):
         check(SCHEMES[name], seed)
@@ -75,14 +76,3 @@ def test_a_swinging_belt_in_all_schemes(name: str) -> None:
 def test_a_swinging_belt_beside_another_contact(name: str) -> None:
     for seed in (5, 7, 10):
         check(SCHEMES[name], seed, belt.BESIDE)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["moreau", "nsga_decoupled", "generalized_alpha"])
-def test_forward_equals_reverse_on_a_belt(name: str) -> None:
-    p, end, _ = belt.draw(7)
-    one, other = (
-        sensitivity(belt.SYSTEM, belt.build, SCHEMES[name], p, end, 211, mode=mode).jacobian
-        for mode in ("forward", "reverse")
-    )
-    assert off(one, other) < 1e-10

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nsjax import notes, schemes
+from tests.design import each_family
 from tests.gradients import particle
 from tests.gradients.cases import case
 from tests.gradients.program import primes_near, sensitivity
@@ -33,13 +34,7 @@ OFFSETS = (1e-3, 7e-3, 3e-2, 0.1, 0.5)
 LOCATED = "localized"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(n, marks=() if n == "moreau" else pytest.mark.slow)
-        for n in [*schemes.REGISTRY, LOCATED]
-    ],
-)
+@each_family("name", beside=("localized",))
 def test_an_impact_at_the_border_is_noted(name: str) -> None:
     """Notes wherever the derivative is wrong, none where two steps resolve the impact.
 
@@ -98,13 +93,7 @@ AFTER = range(15, 23)
 """Motions of `bounced`; some are wrong without a note if only one step of the instant is unsure."""
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(n, marks=() if n == "moreau" else pytest.mark.slow)
-        for n in [*schemes.REGISTRY, LOCATED]
-    ],
-)
+@each_family("name", beside=("localized",))
 def test_a_border_after_bounces_is_noted(name: str) -> None:
     """The instants of bounces add up: what is wrong by more than a trend of first order is noted.
 
@@ -135,7 +124,7 @@ def test_a_border_after_bounces_is_noted(name: str) -> None:
     assert missed <= 8, missed  # of 160
 
 
-@pytest.mark.parametrize("name", ["moreau", pytest.param(LOCATED, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", [pytest.param(LOCATED, marks=pytest.mark.slow)])
 def test_a_border_after_bounces_that_lose_much_is_noted(name: str) -> None:
     """As an accumulation of impacts, where not as the border.
 

@@ -7,10 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import nsjax
 from nsjax import State, System, schemes
+from tests.design import each_family
 from tests.points import bouncing, position, unit_mass
 
 TIME = 0.459
@@ -39,13 +39,7 @@ def exact(x: Any) -> Any:
     return jnp.stack([v * s - g * s * s / 2.0, v - g * s])
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(x, marks=() if x in ("moreau", "nsga_decoupled") else pytest.mark.slow)
-        for x in schemes.REGISTRY
-    ],
-)
+@each_family("name")
 def test_after_four_bounces(name: str) -> None:
     """Times of impacts follow from gaps and rates at the impact, not at the state where it is seen. With
     rates from half a step (impulsive schemes) and a step before (nsga), errors times ``n`` by the height

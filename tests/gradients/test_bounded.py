@@ -12,6 +12,7 @@ from nsjax import State, System
 from nsjax.contact import ContactLaw
 from nsjax.notes import ACCUMULATION, COUPLED, GRAZING
 from nsjax.types import Array, record
+from tests.design import each_family
 from tests.gradients import particle
 from tests.gradients.cases import DEG, case
 from tests.gradients.convergence import SCHEMES, answer
@@ -20,9 +21,6 @@ from tests.points import no_force, unit_mass
 
 STEPS = np.unique(np.round(np.geomspace(60, 6000, 50)).astype(int))
 QUICK = ["moreau", "generalized_alpha(1)"]
-EVERY = pytest.mark.parametrize(
-    "scheme", [pytest.param(s, marks=() if s in QUICK else pytest.mark.slow) for s in SCHEMES]
-)
 
 
 def runs(motion: particle.Case, scheme: str) -> list[Answer]:
@@ -32,7 +30,7 @@ def runs(motion: particle.Case, scheme: str) -> list[Answer]:
     return found
 
 
-@EVERY
+@each_family("scheme")
 def test_a_resting_block_stays_where_it_is(scheme: str) -> None:
     """It sticks: only its place moves with its place at the start. A velocity at the start is stopped
     within the first step, which it moves by at most one step.
@@ -51,7 +49,7 @@ def test_a_resting_block_stays_where_it_is(scheme: str) -> None:
         assert found.notes == 0
 
 
-@EVERY
+@each_family("scheme", "moreau")
 @pytest.mark.parametrize("slope", [0.0, 30 * DEG])
 def test_at_the_end_of_a_bounce_sequence(scheme: str, slope: float) -> None:
     """The rest after infinitely many bounces: on the floor, whatever the data."""
@@ -73,7 +71,7 @@ def test_at_the_end_of_a_bounce_sequence(scheme: str, slope: float) -> None:
     assert not seen & (COUPLED | GRAZING)
 
 
-@EVERY
+@each_family("scheme", "moreau")
 def test_grazing(scheme: str) -> None:
     """Thrown up against a ceiling at 1 m, reached at a speed down to zero, exactly zero, or not at all.
 
@@ -118,7 +116,7 @@ def law(p):
 CRADLE = System(nq=2, nv=2, nc=2, nt=0, mass=unit_mass, force=no_force, gap=gap, law=law)
 
 
-@pytest.mark.parametrize("scheme", [QUICK[0], pytest.param(QUICK[1], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scheme", [pytest.param(QUICK[1], marks=pytest.mark.slow)])
 def test_coupled_simultaneous_impacts_are_noted(scheme: str) -> None:
     """One ball reaches another, which touches a wall: the outcome depends on the order."""
 

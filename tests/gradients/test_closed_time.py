@@ -5,22 +5,12 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import nsjax
 from nsjax import State, System, models, schemes
+from tests.design import each_family
 from tests.points import bouncing, position, unit_mass
 from tests.references.bar import Bar
-
-SLOW = pytest.mark.slow
-
-
-def marked(*quick: str):
-    names = schemes.REGISTRY
-    return pytest.mark.parametrize(
-        "name", [pytest.param(n, marks=() if n in quick else SLOW) for n in names]
-    )
-
 
 COUNTS = (159, 639, 2499)
 
@@ -48,7 +38,7 @@ def trend(run, exact, x, counts=COUNTS) -> list[float]:
     return [n * np.max(np.abs(y - wanted)) for n, y in zip(counts, found, strict=True)]
 
 
-@marked("moreau", "generalized_alpha", "nsga_decoupled")
+@each_family("name")
 def test_from_a_landing_to_a_release(name: str) -> None:
     """A mass lands without rebound and is let go when the force on it changes its sign, at ``a / b``."""
     scheme = schemes.REGISTRY[name].factory()
@@ -69,7 +59,7 @@ def test_from_a_landing_to_a_release(name: str) -> None:
     assert np.max(found) < 3.0, found
 
 
-@marked("moreau")
+@each_family("name")
 def test_from_the_end_of_bounces_on(name: str) -> None:
     """A ball lies at the wall from ``sqrt(2 h / g) (1 + e) / (1 - e)`` to the end."""
     scheme = schemes.REGISTRY[name].factory()
@@ -88,7 +78,7 @@ def test_from_the_end_of_bounces_on(name: str) -> None:
     assert np.all(np.array(found[1:]) / COUNTS[1:] < 0.25 * size), found
 
 
-@marked("moreau")
+@each_family("name")
 def test_what_leaves_at_once_is_not_closed(name: str) -> None:
     """Neither after a rebound, nor after an impact without one where the wall repels."""
     scheme = schemes.REGISTRY[name].factory()
@@ -118,7 +108,7 @@ def bar_closed(x) -> float:
     return total
 
 
-@marked("moreau")
+@each_family("name")
 def test_of_an_elastic_bar(name: str) -> None:
     """It strikes, bounces, rests while a wave runs through it, and leaves."""
     scheme = schemes.REGISTRY[name].factory()
@@ -136,13 +126,3 @@ def test_of_an_elastic_bar(name: str) -> None:
         found.append(n * np.max(np.abs(one - wanted)))
     # measured 40 to 100, most of it in the restitution, by which the last bounces are told
     assert np.max(found) < 150.0, found
-
-
-def test_forward_and_reverse_agree() -> None:
-    def run(x):
-        return closed(schemes.moreau(), 639, x[3], x[2], rows=3, push=x[0], slope=x[1])
-
-    forward, reverse = jax.jit(lambda x: (jax.jacfwd(run)(x), jax.grad(run)(x)))(
-        jnp.array([4.0, 5.0, 0.3, 1.2])
-    )
-    np.testing.assert_allclose(forward, reverse, rtol=1e-12, atol=1e-12)

@@ -37,6 +37,7 @@ def exact(given: jax.Array, reach: float) -> jax.Array:
     return CENTRE + reach * normal + rest * v - jnp.array([0.0, GRAVITY / 2.0]) * rest**2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_where_a_disc_ends(shape: str) -> None:
     """After an elastic and after a plastic impact: by its place at the start and by the restitution."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import nsjax
 from nsjax import State, System, schemes
 from nsjax.contact import ContactLaw
+from tests.design import each_family
 
 
 def mass(q, p):
@@ -38,7 +38,7 @@ NUMBERS = {"m": 2.0, "f": 3.0, "g": 9.81, "mu": 0.1}
 DT, STEPS = 1e-2, 20
 
 
-@pytest.mark.parametrize("name", schemes.REGISTRY)
+@each_family("name", "moreau")
 def test_a_sledge_that_slides_all_the_time(name: str) -> None:
     """``v = v0 + T (f / m - mu g)``: loads, mass and friction act through the closed contact."""
 

@@ -12,6 +12,7 @@ import pytest
 
 from nsjax import Problem, schemes
 from nsjax.multibody import actuator, assemble, body, contact, hinge, joint_spring, plane, sphere
+from tests.design import drawn, pairwise
 from tests.gradients.products import products
 
 
@@ -51,9 +52,9 @@ draws). That of the motion is not."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", schemes.REGISTRY)
-@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
-@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize(
+    ("dimension", "coordinates", "scheme"), pairwise([2, 3], ["joint", "absolute"], drawn("a dry arm"))
+)
 def test_forward_and_reverse_agree(dimension: int, coordinates: str, scheme: str) -> None:
     made, impacts = schemes.REGISTRY[scheme].factory(), 0
     for seed in range(12):

@@ -10,6 +10,7 @@ import pytest
 import nsjax
 from nsjax import State, System, models, notes, schemes
 from nsjax.contact import ContactLaw
+from tests.design import each_family, slow_but
 from tests.gradients import cases, mechanism, particle, spatial
 from tests.gradients.program import primes_near, sensitivity, slope
 from tests.points import no_force, unit_mass
@@ -17,13 +18,6 @@ from tests.points import no_force, unit_mass
 GRID = primes_near(709, 5, 10)
 """Step counts from 700 to 22 000, ten primes per octave: dt below 1e-3 s."""
 SLOW = pytest.mark.slow
-
-
-def marked(quick: tuple[str, ...]):
-    names = list(schemes.REGISTRY)
-    return pytest.mark.parametrize(
-        "name", [pytest.param(n, marks=() if n in quick else SLOW) for n in names]
-    )
 
 
 def turning(name: str, vy: float) -> tuple[np.ndarray, np.ndarray]:
@@ -40,7 +34,7 @@ def turning(name: str, vy: float) -> tuple[np.ndarray, np.ndarray]:
     return np.reshape(found, GRID.shape), np.reshape(bits, GRID.shape)
 
 
-@marked(("moreau",))
+@each_family("name")
 @pytest.mark.parametrize("vy", [0.0, 0.3])
 def test_a_slide_that_turns_in_space(name: str, vy: float) -> None:
     """Straight up a slope and back, and past the turn at a distance that steps resolve."""
@@ -50,8 +44,7 @@ def test_a_slide_that_turns_in_space(name: str, vy: float) -> None:
     assert not np.any(bits & notes.SERIOUS)
 
 
-@SLOW
-@pytest.mark.parametrize("name", list(schemes.REGISTRY))
+@each_family("name")
 @pytest.mark.parametrize("vy", [1e-3, 0.02])
 def test_a_turn_that_a_step_does_not_resolve_is_noted(name: str, vy: float) -> None:
     """Without a note, the derivative is that of the motion to first order; elsewhere it is bounded."""
@@ -113,7 +106,7 @@ ROW = System(nq=3, nv=3, nc=2, nt=0, mass=unit_mass, force=no_force, gap=between
 OSCILLATOR = System(nq=1, nv=1, nc=1, nt=0, mass=unit_mass, force=spring, gap=before_wall, law=bounce)
 
 
-@marked(("moreau", "generalized_alpha"))
+@each_family("name")
 def test_a_touching_ball_without_load_is_noted(name: str) -> None:
     """The motion is discontinuous in the second gap: the impulse is shared, or passed on."""
     scheme = schemes.REGISTRY[name].factory()
@@ -123,7 +116,7 @@ def test_a_touching_ball_without_load_is_noted(name: str) -> None:
         assert bool(np.any(np.asarray(traj.notes) & notes.COUPLED)) == noted
 
 
-@marked(("generalized_alpha", "bathe"))
+@each_family("name")
 def test_an_oscillator_that_grazes_is_noted(name: str) -> None:
     """A wall at its amplitude, just before it and just behind it; not where it is hit or missed clearly."""
     scheme = schemes.REGISTRY[name].factory()
@@ -145,7 +138,7 @@ TIMED = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == "moreau" else SLOW) for n in TIMED])
+@pytest.mark.parametrize("name", slow_but(TIMED, "moreau"))
 def test_times_of_impacts_have_derivatives(name: str) -> None:
     """Of a ball dropped from a height, with a second impact: t1 = sqrt(2 h / g), t2 = t1 (1 + 2 e)."""
 
@@ -164,7 +157,7 @@ def test_times_of_impacts_have_derivatives(name: str) -> None:
     assert np.all(np.isfinite(found))
 
 
-@marked(("moreau",))
+@each_family("name")
 def test_derivatives_of_impulses_are_those_of_momentum(name: str) -> None:
     """A ball that falls, bounces and lands: the impulses are the change of momentum plus the weight's."""
     scheme = schemes.REGISTRY[name].factory()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from nsjax import State, System, schemes
 from nsjax.contact import ContactLaw
+from tests.design import each_family
 from tests.gradients.program import sensitivity
 
 PUSH = 3.0
-SCHEMES = ["moreau", *(pytest.param(n, marks=pytest.mark.slow) for n in schemes.REGISTRY if n != "moreau")]
 
 
 def _geared(p):
@@ -27,7 +26,7 @@ GEARED = System(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SCHEMES)
+@each_family("name")
 def test_a_landing_keeps_the_joints(name: str) -> None:
     """Pressed against its stop the slide stands there, ``q = (stop, gear stop)`` whatever else changes."""
     scheme, rng = schemes.REGISTRY[name].factory(), np.random.default_rng(0)

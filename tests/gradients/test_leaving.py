@@ -5,14 +5,13 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import nsjax
 from nsjax import ContactLaw, State, System, schemes
+from tests.design import each_family
 from tests.points import position, unit_mass
 
 COUNTS = (131, 499, 2003)
-QUICK = ("ed_alpha",)
 X = np.array([3.0, 0.5, 0.4, 3.0, 0.5])  # rate, offset, height and approach at the start, end
 
 
@@ -36,9 +35,7 @@ def exact(x):
     return jnp.stack([d * jnp.cosh(since) - d, d * k * jnp.sinh(since)])
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in schemes.REGISTRY]
-)
+@each_family("name")
 def test_derivatives_after_a_landing_that_does_not_last(name: str) -> None:
     """A contact that is at rest for an instant and leaves at once is not held by the next step."""
     scheme = schemes.REGISTRY[name].factory()

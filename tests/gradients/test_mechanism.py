@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nsjax.schemes.mixed.framework import MixedOptions
+from tests.design import each_family
 from tests.gradients import mechanism
 from tests.gradients.convergence import SCHEMES
 from tests.gradients.program import Answer, primes_near, sensitivity, slope
@@ -39,6 +40,7 @@ def errors(scheme: str, time: float, steps, straight: bool = True) -> np.ndarray
     return np.reshape(found, (*np.shape(steps), len(mechanism.NAMES)))
 
 
+@pytest.mark.slow
 def test_the_reference_has_converged() -> None:
     """Differences of two widths, 1e-4 and 4e-4 of the parameters: two per cent are asked below."""
     for time in (EARLY, LATE):
@@ -54,8 +56,7 @@ def test_after_the_first_impact() -> None:
         assert order >= 0.9, f"{name}: order {order:.2f}"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("scheme", SCHEMES)
+@each_family("scheme")
 def test_through_accumulations(scheme: str) -> None:
     """The orders, and the errors at 1e-6 s.
 

@@ -9,6 +9,7 @@ import pytest
 
 from nsjax import State, System, notes, schemes
 from nsjax.contact import ContactLaw
+from tests.design import each_family
 from tests.gradients.program import off, primes_near, sensitivity
 from tests.points import unit_mass
 
@@ -93,11 +94,7 @@ def check(name: str, system: System, seeds) -> None:
     assert noted > 0
 
 
-MARKS = [pytest.param(n, marks=() if n == "moreau" else pytest.mark.slow)
-         for n in [*schemes.REGISTRY, LOCATED]]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", MARKS)
+@each_family("name")
 def test_near_grazes_are_noted(name: str) -> None:
     check(name, ALONE, range(6))
 

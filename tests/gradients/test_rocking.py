@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from nsjax import models, notes, schemes
+from tests.design import each_family
 from tests.gradients import rocking
 from tests.gradients.program import sensitivity
 
@@ -22,16 +23,13 @@ STARTS = {
     "its mirror image": ((0.01, -0.1, 1.0, 9.81, 0.12, 0.3), 0.1),
 }
 LENGTH = STARTS["falls flat"][0][5]
-QUICK = ("moreau",)
 CHATTERS = "ggl_decoupled", "ggl_unified"
 """After a flat fall these hop from corner to corner for good, at speeds of the order of the step, as each
 correction of one corner lifts the other."""
 
 
 @pytest.mark.parametrize("start", STARTS)
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in schemes.REGISTRY]
-)
+@each_family("name")
 def test_no_step_count_stands_out(name: str, start: str) -> None:
     """Errors over step size within five times their median, without a note; what chatters is noted, and
     right where it is not.

@@ -15,12 +15,11 @@ import pytest
 from nsjax import System, schemes
 from nsjax.core.scheme import Scheme
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
+from tests.design import each_family
 from tests.gradients.dry import bounces_at_start, carriage, drawn
 from tests.gradients.program import floats
 
 DT = 0.01
-QUICK = ("nsga_decoupled",)
-"""The scheme that looks furthest ahead, for its contacts; one, for time."""
 
 SEEDS = (1, 10, 16, 33, 47)
 """Draws of the quick test; with the last but two a body slides over a hill."""
@@ -89,18 +88,9 @@ def undecided(scheme: Scheme, system: System, seeds, hanging: int = 0) -> tuple[
     return compared - left, left
 
 
-@pytest.mark.parametrize(
-    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in schemes.REGISTRY]
-)
+@each_family("name")
 def test_derivatives_do_not_hang_on_rounding(name: str) -> None:
     compared, _ = undecided(schemes.REGISTRY[name].factory(), carriage(1), SEEDS)
-    assert compared == len(SEEDS)
-
-
-def test_derivatives_of_contacts_alone_do_not_hang_on_rounding() -> None:
-    """Without friction and without the gear, whose programs are long to compile."""
-    contacts = dataclasses.replace(carriage(0), nb=0, constraint=None, nd=0, drag=None, drag_bound=None)
-    compared, _ = undecided(schemes.nsga_decoupled(), contacts, SEEDS)
     assert compared == len(SEEDS)
 
 
@@ -120,9 +110,8 @@ def test_a_stop_in_dry_friction_beside_chatter() -> None:
     np.testing.assert_allclose((still[3], later[3]), 0.0, atol=1e-12)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("nt", [0, 1, 2])
-@pytest.mark.parametrize("name", schemes.REGISTRY)
+@each_family("name")
 def test_derivatives_of_many_runs_do_not_hang_on_rounding(name: str, nt: int) -> None:
     hanging = HANGING.get((name, nt), 0)
     compared, left = undecided(schemes.REGISTRY[name].factory(), carriage(nt), range(60), hanging)

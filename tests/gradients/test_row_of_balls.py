@@ -9,6 +9,7 @@ import pytest
 
 from nsjax import State, System, notes, schemes
 from nsjax.contact import ContactLaw
+from tests.design import each_family
 from tests.gradients.program import off, primes_near, sensitivity
 from tests.points import no_force
 
@@ -96,10 +97,7 @@ def check(name: str, system: System, seeds) -> None:
                 assert noted or not run.notes & (notes.NEAR | notes.GRAZING), (seed, wide, n)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=() if n == "nsga_decoupled" else pytest.mark.slow) for n in schemes.REGISTRY],
-)
+@each_family("name")
 def test_two_contacts_that_close_in_one_step(name: str) -> None:
     check(name, ALONE, range(4))
 

@@ -23,6 +23,7 @@ def noisy() -> nsjax.Estimate:
     return nsjax.identify(PROBLEM, SCHEME, recording(seed=3), TRAIN, dt=DT)
 
 
+@pytest.mark.slow
 def test_closed_form_is_recovered() -> None:
     start = PROBLEM.replace(gravity=9.0)
     found = nsjax.identify(start, SCHEME, recording(noise=1e-6), TRAIN, dt=DT)

@@ -16,8 +16,6 @@ from tests.identify.test_linear import DT, SCHEME, TIMES, exact, problem
 
 TRAIN = {"mass": transforms.positive()}
 COUNT, SIGMA, SPREAD = 12, 0.05, 0.03
-REST = 100.0 * 9.81 / 20.0
-"""Stretch per mass [cm/kg]: at rest in its mean, the cart swings by (1 - cos w t) of it."""
 
 
 def recordings(seed: int, count: int = COUNT, spread: float = SPREAD) -> list[Recording]:
@@ -33,6 +31,7 @@ def recordings(seed: int, count: int = COUNT, spread: float = SPREAD) -> list[Re
     return found
 
 
+@pytest.mark.slow
 def test_the_scatter_of_recordings_is_that_of_their_means() -> None:
     """The model is linear in the weight: each recording alone gives a mean ``m_k`` with the deviation
     ``sigma / |s|``, and leaving one out of K moves the mean by ``(m_k - m) / (K - 1)``.

@@ -3,10 +3,6 @@ data cannot tell."""
 
 from __future__ import annotations
 
-import pathlib
-import subprocess
-import sys
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -15,7 +11,6 @@ import nsjax
 from nsjax import Labels, Problem, Recording, State, System, reductions, schemes, transforms
 from nsjax.types import record
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 DT = 2e-3
 TIMES = 0.05 * np.arange(1, 41)
 SCHEME = schemes.moreau_theta(0.5)
@@ -142,24 +137,6 @@ def test_every_recording_has_a_start_of_its_own() -> None:
     np.testing.assert_allclose(found.covariance, expected, rtol=2e-3, atol=1e-12)
 
 
-def test_starts_at_rest_are_no_numbers_that_are_hardly_known() -> None:
-    data = [recording(x, 0.0, f"from {x}", False) for x in (0.3, -0.2, 0.1)]
-    train = {
-        "state.v": transforms.free(),
-        "state.xi": transforms.free(),
-        "stiffness": transforms.positive(),
-    }
-    found = nsjax.identify(problem(stiffness=15.0), SCHEME, data, train, dt=DT)
-    assert found.success
-    assert found.singular_values.shape == (1,)
-    assert found.directions.shape == (1, 1)
-    assert not [m for m in found.messages if "identifiable" in m]
-    # what starts leave of the stiffness: the inverse of its entry of the covariance of all numbers
-    relative = found.deviation[0] / found["stiffness"]
-    noise = nsjax.identify(problem(stiffness=15.0), SCHEME, data, train, dt=DT, intervals="noise")
-    assert relative == pytest.approx(1.0 / noise.singular_values[0], rel=1e-6)
-
-
 def test_a_number_that_starts_can_stand_for_is_not_identifiable() -> None:
     def two(x0: float, name: str) -> Recording:
         stretch = exact(x0, 0.0)[:2]
@@ -251,22 +228,3 @@ def test_the_attitude_of_a_tossed_block() -> None:
     # increments are rotation vectors of the body frame; steady turning is exact for the scheme
     np.testing.assert_allclose(found.values, turn, atol=1e-7)
     np.testing.assert_allclose(found.problem.state.q[3:], attitude(turn), atol=1e-7)
-
-
-@pytest.mark.slow
-def test_devices_change_nothing() -> None:
-    code = (
-        "import sys, nsjax; nsjax.configure(host_devices=int(sys.argv[1]))\n"
-        "from tests.identify.test_linear import *\n"
-        "starts = [(0.1, 0.7, 'a'), (-0.2, -0.3, 'b'), (0.3, 0.1, 'c')]\n"
-        "data = [recording(*x, False) for x in starts]\n"
-        "train = {'state.v': transforms.free(), 'stiffness': transforms.interval(5.0, 40.0)}\n"
-        "print(repr(nsjax.identify(problem(), SCHEME, data, train, dt=DT, starts=3).values.tolist()))\n"
-    )
-    found = [
-        subprocess.run(
-            [sys.executable, "-c", code, n], capture_output=True, text=True, check=True, cwd=ROOT
-        ).stdout
-        for n in ("1", "2")
-    ]
-    assert found[0] == found[1]

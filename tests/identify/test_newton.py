@@ -10,7 +10,7 @@ from scipy.stats import vonmises
 
 import nsjax
 from nsjax import models, schemes, transforms
-from nsjax.identify import curvature, losses, solve
+from nsjax.identify import losses, solve
 from nsjax.identify.newton import trusted_step
 from nsjax.identify.objective import Objective
 from nsjax.identify.plan import make_plan
@@ -49,6 +49,7 @@ def start_of(data: nsjax.Recording, loss: str = "squares") -> Objective:
     return Objective(plan, losses.read(loss), 1)
 
 
+@pytest.mark.slow
 def test_hessian_is_that_of_the_closed_form_far_from_the_data() -> None:
     """Residuals of hundreds of noise levels: Gauss and Newton's matrix is another one."""
     objective, at = start_of(recording(seed=3)), np.array([0.75, 9.5, 1.1])
@@ -66,20 +67,6 @@ def test_hessian_is_that_of_the_closed_form_far_from_the_data() -> None:
     assert np.max(np.abs((linear - in_z) / np.outer(size, size))) > 0.02
 
 
-def test_hessian_of_a_robust_loss() -> None:
-    data, at = recording(seed=3), np.array([0.79, 9.7, 1.06])
-    (point,) = start_of(data, "cauchy").points([start_of(data).to_z(at)], curved=True)
-    y, c = data.values["y"], losses.SCALES["cauchy"]
-
-    def robust(x: jax.Array) -> jax.Array:
-        return 0.5 * jnp.sum(c**2 * jnp.log1p(((height(x) - y) / (1e-3 * c)) ** 2))
-
-    exact = np.asarray(jax.hessian(robust)(jnp.asarray(at)))
-    found = curvature.hessian(start_of(data), point)
-    size = np.sqrt(np.abs(np.diag(exact)))
-    np.testing.assert_allclose(found / np.outer(size, size), exact / np.outer(size, size), atol=1e-7)
-
-
 @pytest.fixture(scope="module")
 def wrong() -> nsjax.Recording:
     """A model error of thirty noise levels."""
@@ -88,6 +75,7 @@ def wrong() -> nsjax.Recording:
     return nsjax.Recording(times=TIMES, values={"y": y}, noise=1e-3)
 
 
+@pytest.mark.slow
 def test_newton_ends_quadratically_where_the_residuals_are_large(wrong, monkeypatch) -> None:
     monkeypatch.setattr(solve.Levenberg, "curved", True)  # both by one program
     run = {"dt": DT, "tolerance": 1e-14}
@@ -106,6 +94,7 @@ def test_newton_ends_quadratically_where_the_residuals_are_large(wrong, monkeypa
     assert slow[2] > 5e-3 * slow[1]
 
 
+@pytest.mark.slow
 def test_newton_respects_ranges(wrong) -> None:
     """At a wall, at the end of an interval, and at the same numbers inside by either coordinate."""
     ends = []
@@ -174,6 +163,7 @@ def of_angles(data: list[nsjax.Recording], **options: object) -> nsjax.Estimate:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_observed_information_covers_where_the_linearised_does_not() -> None:
     """1,200 fits. Of data whose sum is short, the angle is known less well; the exact curvature sees it
     (Fisher's problem of the normal mean on a circle).
@@ -237,24 +227,6 @@ def test_a_profile_of_two_numbers() -> None:
     wide = np.array([np.arcsin(half / np.abs(mean)), half])
     np.testing.assert_allclose(found.interval - found.values[:, None], np.outer(wide, [-1, 1]), rtol=3e-3)
     assert wide[0] > 1.02 * half / np.abs(mean)  # that of the linearised model
-
-
-def test_hessian_of_angle_and_radius_far_from_the_data() -> None:
-    """With the data turned back, ``S = sum y exp(-i w t)``, the cost is ``(n r^2 / 2 - r Re(S exp(-i a)))
-    / noise^2`` and a constant; residuals of some noise levels make it another one than Gauss and Newton's.
-    """
-    data, (total,) = seen(1, seed=6)
-    train = {"angle": transforms.free(), "length": transforms.positive()}
-    plan = make_plan(table(), schemes.moreau_theta(0.5), data, train, 0.01, None, None)
-    objective, (angle, length) = Objective(plan, losses.read("squares"), 1), (0.9, 0.5)
-    (point,) = objective.points([objective.to_z(np.array([angle, length]))], curved=True)
-    turned = total * np.exp(-1j * angle)
-    slopes = np.array([-length * turned.imag, len(TURNED) * length - turned.real])
-    exact = np.array([[length * turned.real, -turned.imag], [-turned.imag, len(TURNED)]])
-    slope, bend = objective.slope(point.z), objective.bend(point.z)
-    in_z = (exact * np.outer(slope, slope) + np.diag(slopes * bend)) / NOISE**2
-    np.testing.assert_allclose(point.hessian, in_z, rtol=1e-9)  # rounding of uniform motion
-    assert np.max(np.abs(point.matrix.T @ point.matrix / in_z - 1.0)) > 0.1
 
 
 def test_newton_leaves_a_maximum() -> None:

@@ -26,6 +26,7 @@ from nsjax.loop import LoopProgram, begin_run
 from nsjax.multibody import numbers
 from nsjax.multibody.flexible.tubes import Curve
 from nsjax.trajectory import Continuation
+from tests.design import slow_but
 from tests.io import keep
 
 FILES = pathlib.Path(__file__).parent / "files"
@@ -47,7 +48,7 @@ def by_hand(path: pathlib.Path, like: Continuation) -> Continuation:
         )
 
 
-@pytest.mark.parametrize("name", OLD)
+@pytest.mark.parametrize("name", slow_but(OLD, "moreau"))
 def test_a_file_of_version_0_1_continues_bit_for_bit(name: str) -> None:
     path = FILES / f"version_0_1_{name}.npz"
     with warnings.catch_warnings(record=True) as caught:
@@ -81,7 +82,7 @@ def test_every_version_keeps_its_files() -> None:
 LATER = sorted(x.name for x in FILES.glob("version_*.npz") if not x.name.startswith("version_0_1"))
 
 
-@pytest.mark.parametrize("name", LATER)
+@pytest.mark.parametrize("name", slow_but(LATER, "version_0_2_moreau.npz"))
 def test_a_file_of_a_version_continues(name: str) -> None:
     """To rounding; where the scheme remembers more by now it starts anew, to its order, and says so."""
     with warnings.catch_warnings(record=True) as caught:
@@ -134,12 +135,6 @@ def test_every_name_is_found_and_the_history_is_complete() -> None:
     for path in FILES.glob("version_0_1_*.npz"):
         header = str(np.load(path)["nsjax_header"])
         assert set(part.split('"')[0] for part in header.split('"record": "')[1:]) <= set(names.VERSION_0_1)
-
-
-def test_a_file_holds_no_class_path(tmp_path: pathlib.Path) -> None:
-    traj = nsjax.simulate(*BALL, schemes.moreau(), dt=1e-3, steps=20, events=2)
-    io.save(tmp_path / "run.npz", BALL, traj, scheme=schemes.moreau())
-    assert "nsjax." not in str(np.load(tmp_path / "run.npz")["nsjax_header"])
 
 
 CHOSEN = {
@@ -282,7 +277,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize("kind", slow_but(OTHERS, "servo"))
 def test_runs_with_inputs_of_files_and_of_spheres_are_loaded_again(kind: str, tmp_path: Any) -> None:
     problem, scheme = OTHERS[kind](), schemes.moreau()
     first = nsjax.simulate(*problem, scheme, dt=1e-3, steps=5)

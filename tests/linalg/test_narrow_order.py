@@ -28,6 +28,7 @@ def lattice(*sides: int) -> np.ndarray:
     return np.concatenate([np.stack([x[:-1].ravel(), x[1:].ravel()], axis=1) for x in axes])
 
 
+@pytest.mark.slow
 def test_chains_and_rings() -> None:
     """A chain, and two chains: one. A ring: two."""
     chain = lattice(40)

@@ -71,7 +71,7 @@ DENSE = System(nq=4, nv=4, nc=4, mass=mass, inertia=inertia, force=force, gap=ga
 START = State(t=0.0, q=np.linspace(0.0, 0.3, 4), v=np.zeros(4))
 
 
-@pytest.mark.parametrize("name", ["moreau", pytest.param("half_explicit", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", [pytest.param("half_explicit", marks=pytest.mark.slow)])
 def test_it_serves_like_those_of_the_package(name: str) -> None:
     """The same motion and derivative as with dense matrices."""
     scheme = schemes.REGISTRY[name].factory()

@@ -184,6 +184,7 @@ def derivatives_of_exponential(x):
     return f(x), once(x), jax.jacfwd(f)(x), jax.jacfwd(once)(x), third_of(f)(x)
 
 
+@pytest.mark.slow
 def test_r6_three_derivatives_at_no_increment():
     # exp(xi) = (1 - |xi|^2 / 8, xi / 2 - xi |xi|^2 / 48) + O(xi^4)
     d = np.eye(3)

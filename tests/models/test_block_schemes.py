@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import nsjax
 from nsjax import models, schemes
+from tests.design import each_family
 
 G, MASS, SLOPE, DROP, TIME = 9.81, 2.5, 0.2, 5e-3, 0.2
 
-NAMES = [
-    pytest.param(name, marks=() if name == "moreau" else pytest.mark.slow)
-    for name in sorted(schemes.REGISTRY)
-]
 
-
-@pytest.mark.parametrize("name", NAMES)
+@each_family("name", "moreau")
 def test_impulses_of_a_block_that_falls_and_sticks_are_those_of_its_weight(name):
     """At rest at both ends: normal and tangential impulses are the weight's, whatever the scheme, and the
     block has slid by what it fell along the slope, and little more.

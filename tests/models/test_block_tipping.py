@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from scipy.spatial.transform import Rotation
 
 from nsjax import models
-from tests.models.block_runs import cuboid, run
+from tests.models.block_runs import run
 from tests.references import slope
 from tests.references.rigid_box import G, Reference, angle_between, standing
 
@@ -41,6 +40,7 @@ def convergence(ref: Reference, q, stuck, time: float):
 LATE = 9.2 * 1.5
 
 
+@pytest.mark.slow
 def test_tall_box_tips_about_its_lower_corner():
     # Steeper than width / height = 1 / 3, and rough. Up to 33 degrees past the start it is a pendulum.
     size, angle, time = np.array([0.2, 0.6]), 0.45, 0.5
@@ -87,6 +87,7 @@ def test_box_lands_flat_and_stays():
     assert np.all(poses <= 1.5 * far * steps)
 
 
+@pytest.mark.slow
 def test_rocking_box_loses_what_housner_says():
     # A slender box rocks from corner to corner: the corner left gets no impulse, and the angular
     # velocity shrinks by (H^2 / 3 - L^2 / 6) / (H^2 / 3 + L^2 / 3) = 0.7.
@@ -108,6 +109,7 @@ def test_rocking_box_loses_what_housner_says():
     assert np.abs(traj.q[-1, 2]) < 3e-4  # upright: nothing of the 0.2 rad is left but a few steps' drift
 
 
+@pytest.mark.slow
 def test_box_rolls_over_its_corners_in_space():
     # Released on one corner it falls onto a second, a third and a fourth; each sticks, the one before
     # lifts off, and between the impacts the box is a heavy top about the corner.
@@ -119,19 +121,3 @@ def test_box_rolls_over_its_corners_in_space():
     assert ref.margin > 0.3
     assert 0.85 <= slope(steps, poses) <= 1.15
     assert np.all(rates <= LATE * acceleration * steps)
-
-
-def test_planar_motion_in_space_is_that_of_the_plane():
-    # The rocking box extended in y: four corners of two edges, whose forces depend on each other.
-    flat = Reference([0.2, 0.4], 1.0)
-    q = standing(flat, -0.2)
-    plane = run(models.block(dimension=2, size=flat.size, friction=1.0, initial_q=q), 1e-3, 600)
-    turned = Rotation.from_rotvec([0, 0.2, 0]).as_quat()[[3, 0, 1, 2]]  # +phi turns x to z, which is -y
-    space = run(
-        cuboid(size=np.array([0.2, 0.5, 0.4]), friction=1.0, initial_q=[q[0], 0, q[1], *turned]), 1e-3, 600
-    )
-    assert plane.impacts.sum() == 3
-    np.testing.assert_allclose(space.q[:, [0, 2]], plane.q[:, :2], rtol=0, atol=1e-9)
-    np.testing.assert_allclose(space.v[:, [0, 2]], plane.v[:, :2], rtol=0, atol=1e-8)
-    np.testing.assert_allclose(-space.v[:, 4], plane.v[:, 2], rtol=0, atol=1e-8)
-    assert np.abs(space.v[:, [1, 3, 5]]).max() < 1e-8

@@ -68,7 +68,7 @@ def test_state_at_one_second_converges_with_order_one(e, height, impacts):
     assert np.all(errors[:, 1] <= 1.5 * impacts * (1 + e) * G * steps)
 
 
-@pytest.mark.parametrize(("e", "height"), [(0.5, 0.4), (0.8, 0.04)])
+@pytest.mark.parametrize(("e", "height"), [(0.8, 0.04), pytest.param(0.5, 0.4, marks=pytest.mark.slow)])
 def test_rest_after_the_accumulation_point(e, height):
     accumulation = bounce_times(height, e, 300)[-1]
     assert 0.8 < accumulation < 0.9
@@ -119,6 +119,7 @@ def test_elastic_ball_keeps_its_energy_over_a_thousand_bounces(dt):
     assert abs(bounces - 950 / period) <= 1 + dt / period * 950 / period
 
 
+@pytest.mark.slow
 def test_energy_rises_at_most_where_a_ball_leaves_from_inside_the_table():
     # A step in constant gravity changes the energy by (1 - e)/2 Lambda' dg_i, and dg_i > 0 (penetrated
     # and already separating) is possible while gravity would turn it within the step. Maximised over
@@ -138,20 +139,6 @@ def test_energy_rises_at_most_where_a_ball_leaves_from_inside_the_table():
                 assert np.diff(energy).max() <= bound + 1e-13
                 if e < 1:
                     assert energy[-1] < 0.9 * energy[0]
-
-
-def test_energy_never_rises_without_gravity():
-    # Nothing but impacts with one restitution: notation.md section 3.
-    rng = np.random.default_rng(4)
-    for e in (0.0, 0.5, 0.9, 1.0):
-        for _ in range(5):
-            problem = models.bouncing_ball(
-                balls=3, mass=rng.uniform(0.2, 3, 3), gravity=0.0, restitution=e,
-                height=rng.uniform(0.01, 0.2, 3), speed=rng.uniform(-4, -0.5, 3),
-            )  # fmt: skip
-            traj = run(problem, 1e-3, 1000)
-            assert traj.impacts[:, 0].sum() > 0
-            assert np.diff(traj["energy"]).max() < 1e-13 * traj["energy"][0]
 
 
 # ------------------------------------------------------------------------------ moving table
@@ -177,6 +164,7 @@ def on_table(lift: float = 0.0):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_period_one_bounce_on_a_shaken_table():
     errors = []
     for n in PRIMES[:20]:
@@ -210,6 +198,7 @@ def test_table_observables():
 # ---------------------------------------------------------------------------- two dimensions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("friction", "after", "tangential"),
     [(0.05, (1.925, 0.5, 6.25), -0.1125), (0.8, (9 / 7, 0.5, -180 / 7), -7.5 / 7)],
@@ -253,6 +242,7 @@ def test_any_impact_of_a_sphere(mass, radius, v, friction, e, e_t):
     np.testing.assert_allclose(traj.v[-1], after, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     masses=st.tuples(st.floats(0.1, 5), st.floats(0.1, 5)),
@@ -334,8 +324,7 @@ def test_sliding_sphere_begins_to_roll_at_five_sevenths():
 # ---------------------------------------------------------------------------------- columns
 
 
-@pytest.mark.parametrize("e", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("masses", [(1.0, 1.0), (1.0, 3.0), (0.7, 0.2)])
+@pytest.mark.parametrize(("masses", "e"), [((1.0, 1.0), 0.3), ((1.0, 3.0), 1.0), ((0.7, 0.2), 0.0)])
 def test_two_balls_exchange_momentum(e, masses):
     m1, m2 = masses
     v1, v2 = 2.0, -0.5
@@ -351,6 +340,7 @@ def test_two_balls_exchange_momentum(e, masses):
     assert traj.impulse_normal[:, 1].sum() == pytest.approx(m2 * (expected[1] - v2), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_cradle_hands_the_momentum_on():
     # Equal elastic balls with gaps: one impact after the other, and only the last ball leaves.
     problem = models.bouncing_ball(

@@ -66,7 +66,6 @@ def check(traj, touch: float, elements: int, lag: float) -> float:
     "scheme",
     [
         pytest.param(schemes.half_explicit(), marks=pytest.mark.slow, id="half_explicit"),
-        pytest.param(schemes.generalized_alpha(0.8), id="generalized_alpha"),
     ],
 )
 def test_waves_of_the_continuum(scheme) -> None:
@@ -164,6 +163,7 @@ def test_frequencies_of_both_masses(kind, square) -> None:
     assert np.sum(inertia) == pytest.approx(LENGTH)
 
 
+@pytest.mark.slow
 def test_a_bounce_with_lumped_mass() -> None:
     """Moreau's explicit forces at nine tenths of the passage of an element, where the consistent mass is
     unstable: contact for two passages of the bar, twice its momentum, and the whole bar flies back.

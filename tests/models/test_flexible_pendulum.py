@@ -20,6 +20,7 @@ def rigid_arrival(length: float, gravity: float, spread: float) -> tuple[float, 
     return float(found.t[-1]), float(found.y[1, -1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pin", ["eliminated", "constraint"])
 def test_the_paper_s_impact(pin: str) -> None:
     """First contact one step at most after 0.330221 s, at the speed of a rigid rod."""
@@ -40,6 +41,7 @@ def test_the_paper_s_impact(pin: str) -> None:
     assert int(traj.iterations.max()) <= 10
 
 
+@pytest.mark.slow
 def test_base_motion_is_gravity_of_an_accelerated_frame() -> None:
     """Far from its wall, with a base that moves by ``A sin(w t)``: a rigid rod has the same equation."""
     amplitude, omega, time = 0.05, 20.0, 0.2
@@ -77,6 +79,7 @@ def test_refusals() -> None:
         models.flexible_pendulum(pin="glued")
 
 
+@pytest.mark.slow
 def test_many_stiff_elements_are_solved_to_rounding() -> None:
     """400 elements, 1201 unknowns: rounding of their forces lies far above the tolerance of the criterion,
     with which every step ran into the bound of 30 solves. Newton needs few.

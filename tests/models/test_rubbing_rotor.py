@@ -17,6 +17,7 @@ from nsjax import models, schemes
 from nsjax.analysis import impulse_steps
 from nsjax.core.operators import contact_rows
 from nsjax.models.rubbing_rotor import RubbingRotor
+from tests.design import slow_but
 from tests.references import slope
 
 
@@ -143,19 +144,12 @@ def test_equations_are_those_of_a_free_body():
         assert gap == pytest.approx(p.clearance - math.hypot(q[0], q[1]))
 
 
-def test_start_turns_at_the_speed_of_the_motor():
-    assert models.rubbing_rotor(speed=77.0).state.v.tolist() == [0.0, 0.0, 77.0]
-    traj = run(models.rubbing_rotor(gravity=0.0, eccentricity=0.0), 1e-4, 5)
-    assert traj["whirl"][0] == 0.0  # finite in the centre
-    assert traj["deflection"][0] == 0.0
-    np.testing.assert_allclose(traj["rubbing_speed"], 0.05 * 180.0)
-
-
 # ----------------------------------------------------------------------------------- without contact
 
 M, K, D, E = 1.0, 4e4, 20.0, 1e-4  # defaults: critical speed 200 rad/s, 5 % damping
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", [0.5, 0.8, 0.95, 1.05, 1.2, 2.0])
 def test_forward_whirl_of_the_jeffcott_rotor(ratio):
     """From rest into the circle of the closed form, with its amplitude and its lag, at second order."""
@@ -190,7 +184,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", slow_but(CASES, "frictionless"))
 def test_impacts_converge_to_the_event_driven_motion(case):
     problem = models.rubbing_rotor(**{**START, **CASES[case]})
     times = 2e-3 * np.arange(1, 8)
@@ -267,6 +261,7 @@ def energy_defect(problem, dt, duration) -> tuple[float, float]:
     return abs(traj["energy"][-1] - traj["energy"][0] - other - contact), abs(contact)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("numbers", "duration"),
     [(START, 0.1), ({**RUB, "speed": 300.0, "initial_v": (3.0, 0.0, 300.0)}, 0.02)],
@@ -284,7 +279,9 @@ def test_energy_balance_closes(numbers, duration):
 # --------------------------------------------------------------------------------- dry-friction whirl
 
 
-@pytest.mark.parametrize(("factor", "stays"), [(0.97, False), (1.03, True), (1.5, True)])
+@pytest.mark.parametrize(
+    ("factor", "stays"), [(0.97, False), (1.5, True), pytest.param(1.03, True, marks=pytest.mark.slow)]
+)
 def test_a_hard_rub_drives_backward_whirl(factor, stays):
     """A radial knock without rebound leaves the disc on the ring with the tangential velocity ``-mu v_N``
     of the friction impulse. It stays there if the ring must hold it, ``v_T^2 / delta > k delta / m``;

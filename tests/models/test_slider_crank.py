@@ -9,7 +9,7 @@ import pytest
 
 import nsjax
 from nsjax import models, schemes
-from tests.models.slider_crank_cases import FRICTION, INSTANTS, reference
+from tests.models.slider_crank_cases import FRICTION, reference
 from tests.references import slope
 from tests.references.slider_crank import Data, bilateral, event_driven, wall_force
 
@@ -70,7 +70,7 @@ def from_energies(q, v, p):
     return jax.hessian(kinetic, argnums=1)(q, v), force, potential(q)
 
 
-@pytest.mark.parametrize("factory", [models.slider_crank, models.slider_crank_bilateral])
+@pytest.mark.parametrize("factory", [models.slider_crank_bilateral])
 def test_mass_force_and_potential_follow_from_energies(factory):
     rng = np.random.default_rng(1)
     for _ in range(5):
@@ -164,21 +164,8 @@ def test_moreau_error_at_1e_5(friction):
     assert error[-1] <= 2.4e-3
 
 
-def test_slider_stays_parallel():
-    # Nothing turns the slider but the contact solver's own error: rounding without friction, its
-    # tolerance with friction, where the normal forces of a pair must balance the friction moment.
-    for grid in GRIDS:
-        assert np.abs(moreau_run(grid, friction=0.0).q[:, 2]).max() < 1e-14
-        assert np.abs(moreau_run(grid, friction=0.01).q[:, 2]).max() < 2e-12
-        problem = models.slider_crank()
-        exact = schemes.moreau(tolerance=1e-13)
-        run = nsjax.simulate(*problem, exact, dt=0.005 / grid, steps=10 * grid, every=grid, save=[])
-        assert int(run.status) == 0
-        assert np.abs(run.q[:, 2]).max() < 2e-14
-
-
 @FRICTION
-@pytest.mark.parametrize("dt", [1e-4, 3e-5, 1e-5, 3e-6, 1e-6])
+@pytest.mark.parametrize("dt", [1e-4, 1e-5, 1e-6])
 def test_first_impact_step(friction, dt):
     # The contact acts in the first step whose midpoint penetrates: that midpoint is at most one step
     # away from the impact (the list gives the end of the step).
@@ -287,41 +274,7 @@ def test_penetration_for_each_restitution(restitution, least):
         assert traj["y"].min() == pytest.approx(-1.0286e-3, abs=6e-8)
 
 
-def test_energy_over_four_seconds():
-    problem = models.slider_crank(friction=0.0, restitution=0.1)
-    traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-5, steps=400_000, every=10)
-    energy = traj["energy"]
-    table = {0.1: 7.262, 0.5: 6.375, 1.0: 5.545, 2.0: 4.325, 4.0: 2.880}
-    for time, value in table.items():
-        assert energy[round(time * 1e4)] == pytest.approx(value, rel=0.01 if time <= 1 else 0.03)
-    assert energy.max() == energy[0]
-    # Largest rise between samples 1e-4 s apart: 4e-7 J (explicit forces, penetrated contacts).
-    assert np.diff(energy).max() < 6e-7
-
-
 # ------------------------------------------------------------------------ the bilateral model
-
-
-def bilateral_runs():
-    x, force = bilateral(Data(), INSTANTS)
-    errors = []
-    for grid in GRIDS:
-        problem = models.slider_crank_bilateral()
-        traj = nsjax.simulate(*problem, schemes.moreau(), dt=0.005 / grid, steps=10 * grid, every=grid)
-        traj.raise_for_status()
-        found = np.concatenate([traj.q, traj.v, traj.constraint_force], axis=1)[1:]
-        errors.append(np.abs(found - np.concatenate([x, force[:, None]], axis=1)))
-    return [0.005 / grid for grid in GRIDS], np.array(errors)
-
-
-def test_bilateral_order():
-    steps, errors = bilateral_runs()
-    # Positions, velocities and force; the largest of ten instants, because the signed error of theta2
-    # changes sign near 0.05 s.
-    for column in range(5):
-        assert 0.95 <= slope(steps, errors[:, :, column].max(axis=1)) <= 1.05
-    assert 0.95 <= slope(steps, errors[:, -1, 0]) <= 1.05
-    assert errors[-1, -1, 1] < 1e-5
 
 
 def test_bilateral_row_of_moreau():
@@ -346,6 +299,7 @@ def test_bilateral_row_of_moreau():
         np.testing.assert_allclose(found, row, rtol=0.05)
 
 
+@pytest.mark.slow
 def test_mean_forces_of_the_saved_rows():
     """On a curved guide the impulses of a midpoint scheme come in every tenth step; their means are the
     force of the closed contact, from row to row.

@@ -35,6 +35,7 @@ def test_in_the_plane() -> None:
     assert np.allclose(system.force(jnp.zeros(()), jnp.asarray(q), jnp.asarray(v), p), force, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_in_space() -> None:
     """The origin and the spin about each axis of the body are held back, with no weight and no gyration."""
     moments = np.array([0.1, 0.2, 0.25])

@@ -41,6 +41,7 @@ def test_moment_and_energy() -> None:
         np.testing.assert_allclose(change, [0, 0, 0, *(-0.5 * v[3:])], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_derivatives_of_aligned_bodies() -> None:
     problem = gyroscope(stiffness=3.0)
     s, p = problem.system, problem.system.prepare(problem.params)
@@ -49,6 +50,7 @@ def test_derivatives_of_aligned_bodies() -> None:
     np.testing.assert_allclose(jax.jacfwd(force)(np.zeros(6))[3:, 3:], -3.0 * np.eye(3), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_energy_is_kept() -> None:
     """To the square of the step."""
     problem = gyroscope(stiffness=3.0)

@@ -28,28 +28,6 @@ from tests.multibody.benchmark_runs import halved, run
 ALPHA = schemes.generalized_alpha(rho_inf=1.0)
 
 
-# M1: torsion over many turns, J a'' = -k a - c a' - c2 |a'| a'
-M1 = assemble(
-    body("rotor", mass=1.0, inertia=(0.5, 0.5, 0.5)),
-    hinge("axle", "ground", "rotor", axis=np.array([1.0, 2.0, 2.0]) / 3.0),
-    joint_spring("torsion", "axle", stiffness=2.0, damping=0.05, quadratic_damping=0.02),
-    start={"rotor": (0.0, 60.0)},
-)
-M1_ANGLES = {0.5: 16.63042765, 1.0: 14.11130267, 2.0: -6.64642136, 5.0: -2.02531731, 10.0: 1.76143169}
-
-
-def test_torsion_over_many_turns() -> None:
-    """Of order 2, the error that was published for this scheme: 6.5e-3 at t = 2 for 2.5 ms."""
-
-    def error(dt):
-        traj = run(M1, ALPHA, dt, 10.0, 20)
-        return max(abs(float(traj["axle.angle"][round(2 * t)]) - x) for t, x in M1_ANGLES.items())
-
-    coarse, fine = halved(error, 2.5e-3)
-    assert coarse <= 1e-2
-    assert 3.6 <= coarse / fine <= 4.4
-
-
 # M2: two uniform rods, released along +x
 def double_pendulum():
     return assemble(
@@ -321,6 +299,7 @@ def turning_points(friction, start, weight):
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_dry_friction_stops_a_pendulum() -> None:
     """It turns back where the energy says, and once its weight is too small it stays."""
     weight, friction = 9.81 * 0.5, 0.5

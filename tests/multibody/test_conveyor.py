@@ -12,6 +12,7 @@ from nsjax import schemes
 SPEED, MU, G = 0.8, 0.3, 9.81
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", [schemes.moreau(), schemes.ggl_unified()])
 def test_a_puck_is_taken_along(scheme) -> None:
     """It slides with ``mu g`` until it is as fast as the belt, then sticks."""

@@ -16,15 +16,12 @@ from nsjax.multibody import (
     actuator,
     assemble,
     body,
-    contact,
     coupling,
     distance,
     force,
     gear,
     hinge,
     joint_spring,
-    plane,
-    point,
     rack_pinion,
     screw,
     slide,
@@ -32,10 +29,13 @@ from nsjax.multibody import (
 
 BOTH = ("joint", "absolute")
 SLOW = pytest.mark.slow
-SCHEMES = (
-    schemes.generalized_alpha, pytest.param(schemes.moreau, marks=SLOW),
-    pytest.param(schemes.ggl_decoupled, marks=SLOW),
-)  # fmt: skip
+MIXED = [
+    (True, "joint", schemes.generalized_alpha),
+    *(
+        pytest.param(*x, marks=SLOW)
+        for x in ((False, "absolute", schemes.moreau), (True, "absolute", schemes.ggl_decoupled))
+    ),
+]
 MOSTLY = ("joint", pytest.param("absolute", marks=SLOW))
 RATIO, TORQUE, INERTIAS = -0.4, 0.7, (0.1, 0.5)
 
@@ -59,9 +59,7 @@ def run(problem, scheme=schemes.generalized_alpha, dt=1e-3, steps=200, **more):
     return traj
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("coordinates", BOTH)
-@pytest.mark.parametrize("spatial", [False, True])
+@pytest.mark.parametrize(("spatial", "coordinates", "scheme"), MIXED)
 def test_gear(coordinates, spatial, scheme) -> None:
     """``(J1 + i^2 J2) a = M``; the row carries what accelerates the second wheel."""
     problem = wheels(coordinates, spatial, start={"a": (0.0, 1.0)})
@@ -73,18 +71,6 @@ def test_gear(coordinates, spatial, scheme) -> None:
     if scheme is not schemes.moreau:
         force = traj.constraint_force[-1, problem.system.labels.constraints.index("mesh")]
         assert abs(float(force) - INERTIAS[1] * RATIO * acceleration) < 1e-9
-
-
-@pytest.mark.parametrize("coordinates", MOSTLY)
-@pytest.mark.parametrize("spatial", [False, True])
-def test_gear_over_many_turns(coordinates, spatial) -> None:
-    """Angles are not cut at half a turn."""
-    problem = wheels(coordinates, spatial, start={"a": (0.0, 40.0)})
-    traj = run(problem, schemes.moreau, steps=1000, every=100)
-    found = traj.joint("B").coordinate
-    assert abs(float(found[-1])) > 4.0 * np.pi
-    # the row is held on velocities: angles drift by rounding and the scheme's order alone
-    np.testing.assert_allclose(found, 0.1 + RATIO * traj.joint("A").coordinate, rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("coordinates", MOSTLY)
@@ -122,6 +108,7 @@ def test_rack_and_pinion(coordinates) -> None:
     np.testing.assert_allclose(traj.joint("guide").coordinate, 0.1 * np.cos(omega * traj.t), atol=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", MOSTLY)
 def test_polynomial(coordinates) -> None:
     """A slide follows an even turn: its force is the mass times the second derivative of the law."""
@@ -140,6 +127,7 @@ def test_polynomial(coordinates) -> None:
     assert abs(float(found) - m * rate**2 * (2.0 * c[2] + 6.0 * c[3] * x[-1])) < 1e-2  # order 2 in 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", MOSTLY)
 def test_a_joint_held_by_a_constant(coordinates) -> None:
     arm = body("a", mass=2.0, inertia=0.1, com=0.5), hinge("A", "ground", "a")
@@ -164,9 +152,7 @@ def nut(coordinates="joint", back=False, **more):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("coordinates", BOTH)
-@pytest.mark.parametrize("back", [True, pytest.param(False, marks=SLOW)])
+@pytest.mark.parametrize(("back", "coordinates", "scheme"), MIXED)
 def test_screw_under_load(coordinates, back, scheme) -> None:
     """``(J + m k^2) a = F k`` with ``k = pitch / (2 pi)``, the same from either body."""
     traj = run(nut(coordinates, back), scheme)
@@ -178,6 +164,7 @@ def test_screw_under_load(coordinates, back, scheme) -> None:
     np.testing.assert_allclose(along, sign * k * traj.joint("thread").coordinate, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", BOTH)
 def test_screw_over_many_turns(coordinates) -> None:
     """It advances by the pitch in each."""
@@ -186,34 +173,6 @@ def test_screw_over_many_turns(coordinates) -> None:
     along = np.asarray(traj.body("nut").position) @ (np.array([1.0, 2.0, 2.0]) / 3.0)
     advance = THREAD / (2.0 * np.pi) * traj.joint("thread").coordinate
     np.testing.assert_allclose(along, advance, rtol=0, atol=1e-8)
-
-
-@pytest.mark.parametrize("coordinates", MOSTLY)
-def test_derivative_of_a_screw(coordinates) -> None:
-    def place(pitch):
-        problem = nut(coordinates).replace(**{"thread.own.pitch": pitch})
-        return nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=50).v[
-            -1, 0 if coordinates == "joint" else 5
-        ]
-
-    def wanted(pitch):
-        k = pitch / (2.0 * jnp.pi)
-        scale = 1.0 if coordinates == "joint" else 2.0 / 3.0  # of the spin about the z axis
-        return 0.05 * PUSH * k / (0.02 + 2.0 * k * k) * scale
-
-    x = jnp.asarray(THREAD)
-    forward = jax.jit(lambda x: jax.jvp(place, (x,), (jnp.ones(()),))[1])(x)
-    reverse, exact = jax.jit(jax.grad(place))(x), jax.grad(wanted)(x)
-    assert abs(float(forward - exact)) < 1e-9 * (1.0 + abs(float(exact)))
-    assert abs(float(reverse - exact)) < 1e-9 * (1.0 + abs(float(exact)))
-
-
-@pytest.mark.slow
-def test_reaction_of_a_geared_joint() -> None:
-    """A joint carries the effort of its coupling as it would a motor's: the same in both coordinates."""
-    found = [run(wheels(c), steps=5).joint("B").torque[-1] for c in BOTH]
-    wanted = INERTIAS[1] * RATIO * TORQUE / (INERTIAS[0] + RATIO**2 * INERTIAS[1])
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9)
 
 
 def test_sentences() -> None:
@@ -238,32 +197,3 @@ def test_sentences() -> None:
     for make, words in cases:
         with pytest.raises(InputError, match=words):
             make()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("spatial", [False, True])
-def test_coupled_arm_that_hits(spatial) -> None:
-    """In a chain, whose joints are eliminated with the velocities, beside a contact: both coordinates meet
-    as the steps get shorter, and impulses are the same.
-    """
-    turn = {"axis": (0.0, 1.0, 0.0)} if spatial else {}
-    wide = (lambda x, y: (x, 0.0, y)) if spatial else (lambda x, y: (x, y))
-    inertia = (0.05, 0.1, 0.1) if spatial else 0.1
-    names, parts = ("ground", "a", "b", "c"), []
-    for k, name in enumerate(names[1:]):
-        parts += [
-            body(name, mass=1.0, inertia=inertia, com=0.25),
-            hinge(name.upper(), names[k], name, at=0.5 if k else None, **turn),
-        ]
-    parts += [
-        gear("g", "B", "A", ratio=-0.5), coupling("h", "C", "B", polynomial=(0.1, 0.4, 0.2)),
-        contact("floor", point("c", at=0.5), plane("ground", at=wide(0.0, -0.4)), restitution=0.5),
-    ]  # fmt: skip
-    found = []
-    for coordinates in BOTH:
-        problem = assemble(*parts, gravity=9.81, coordinates=coordinates)
-        traj = run(problem, schemes.ggl_decoupled, dt=2e-4, steps=2000, every=100)
-        place = traj.body("c").position[-1]
-        found.append(np.array([*wide(0.0, 0.0), *place, float(jnp.sum(traj.contact("floor").impulse))]))
-        assert int(jnp.sum(traj.contact("floor").impacts)) > 0
-    assert np.max(np.abs(found[0] - found[1])) < 5e-3  # first order beyond an impact

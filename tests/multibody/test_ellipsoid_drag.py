@@ -30,6 +30,7 @@ def forces(velocity: Any, coordinates: str = "joint", **given: Any) -> jax.Array
     return system.force(jnp.zeros(()), jnp.asarray(problem.state.q), jnp.asarray(velocity), p)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", ["joint", "absolute"])
 def test_a_sphere(coordinates: str) -> None:
     """Stokes' drag, ``C rho A |u| u``, Magnus' force, and no lift of Kutta: the normal is along ``u``."""
@@ -61,6 +62,7 @@ def test_wind_and_added_mass() -> None:
     assert np.allclose(more[3:], np.cross(p, U) + np.cross(l, W), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_derivatives_at_rest() -> None:
     """They are those of the viscous drag, forward and reverse."""
     for derivative in (jax.jacfwd, jax.jacrev):

@@ -30,13 +30,12 @@ def fallen(density, dimension, coordinates):
     return -run.body("plate").position[-1, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dimension", "coordinates"),
     [
         (2, "joint"),
         (3, "absolute"),
-        pytest.param(2, "absolute", marks=SLOW),
-        pytest.param(3, "joint", marks=SLOW),
     ],
 )
 def test_a_falling_plate(dimension, coordinates) -> None:
@@ -55,7 +54,7 @@ def test_a_falling_plate(dimension, coordinates) -> None:
     assert abs(forward - slope) < 1e-10 * abs(slope)
 
 
-@pytest.mark.parametrize("coordinates", ["joint", pytest.param("absolute", marks=SLOW)])
+@pytest.mark.parametrize("coordinates", [pytest.param("absolute", marks=SLOW)])
 def test_spins_and_glides(coordinates) -> None:
     """Viscous resistance leaves an exponential, quadratic one ``w / (1 + k w t)``, each about a principal
     axis; a box turned about that axis by a quarter has its edges exchanged.

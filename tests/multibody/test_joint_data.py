@@ -9,13 +9,13 @@ import pytest
 
 import nsjax
 from nsjax import schemes
+from tests.design import slow_but
 from tests.multibody.joint_cases import ARM, CASES, POINT
 
 STEP = 1e-3
 FINER = {"Distance_Case02": 1e-4, "RevSpherical_Case02": 1e-4}
 """Blows of 2700 N between calm ways: the step is a tenth."""
 
-QUICK = ("Cylindrical_Case03", "Prismatic_Case03")
 
 Point = tuple[float, float, float]
 
@@ -39,9 +39,7 @@ def folder(reference_data: pathlib.Path) -> pathlib.Path:
     return reference_data / "joints"
 
 
-@pytest.mark.parametrize(
-    "name", [x if x in QUICK else pytest.param(x, marks=pytest.mark.slow) for x in CASES]
-)
+@pytest.mark.parametrize("name", slow_but(CASES, "Prismatic_Case03"))
 def test_motion(name: str, folder: pathlib.Path) -> None:
     """Positions, velocities, attitudes and angular velocities at all 501 instants, within 1e-3 of their
     range, or of 1 where nothing moves.

@@ -211,15 +211,6 @@ def test_replaced_starts_are_assembled_ones(case: str, coordinates: str) -> None
     compare(case, coordinates)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("case", "coordinates"),
-    [(k, c) for k in CASES for c in ("joint", "absolute") if (k, c) not in QUICK],
-)
-def test_all_replaced_starts_are_assembled_ones(case: str, coordinates: str) -> None:
-    compare(case, coordinates)
-
-
 PROBLEM = four_bar(BARS)
 SCHEME = schemes.generalized_alpha()
 RUN: dict[str, Any] = {"dt": 1e-3, "steps": 20, "every": 20}

@@ -34,13 +34,6 @@ def run():
     return nsjax.simulate(*problem, schemes.half_explicit(), dt=1e-3, steps=400)
 
 
-def test_energies_add_up(run) -> None:
-    bodies = [run.body(x) for x in ("cart", "rod")]
-    np.testing.assert_allclose(sum(x.kinetic for x in bodies), run["kinetic"], rtol=1e-12)
-    stored = sum(x.potential for x in bodies) + run.load("coil").energy + run.load("torsion").energy
-    np.testing.assert_allclose(stored, run["potential"], rtol=1e-12, atol=1e-12)
-
-
 def test_powers_are_the_change_of_energies(run) -> None:
     """Kinetic energy changes by the work of loads and weight: to the square of the step."""
     power = sum(run.load(x).power for x in ("coil", "torsion", "motor", "push", "twist"))

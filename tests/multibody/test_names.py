@@ -35,6 +35,7 @@ def pulled(name: str, **start):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_ends_and_stations_of_a_beam_are_bodies() -> None:
     """In `Trajectory.body`, in laws and in starts: the same numbers as of the node."""
     problem = pulled("b.mid")
@@ -54,6 +55,7 @@ def test_a_node_by_two_names_is_refused() -> None:
         pulled("b.mid", **{"b.1": (0.0, 0.0, 0.0)})
 
 
+@pytest.mark.slow
 def test_contacts_of_a_group_with_a_capacity() -> None:
     """Are those of all pairs, by the names of their bodies."""
     names = ("a", "b", "c")

@@ -25,6 +25,7 @@ def linkage(**given: Any) -> Any:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_nearest_position_of_a_loop() -> None:
     """Against a search by scipy over all angles."""
     wanted, rates = np.array([0.9, 0.3, 1.9]), np.array([1.0, -0.5, 0.8])
@@ -50,6 +51,7 @@ def test_the_nearest_position_of_a_loop() -> None:
     np.testing.assert_allclose(problem.state.v, rates - np.linalg.pinv(J) @ (J @ rates), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", BOTH)
 def test_couplings_and_limits(coordinates: str) -> None:
     """``x = 2 y`` with x at most 0.5: from (1, 0.1) the limit acts, from (0.4, 0.1) it does not."""

@@ -77,6 +77,7 @@ def shape(seen: Motion, name: str, kind: str = "mesh"):
     return found[0]
 
 
+@pytest.mark.slow
 def test_shapes_lie_on_their_surfaces(zoo, seen) -> None:
     """By the distance of every drawn point from what the shape is, in the axes of the body."""
     q = coasting(zoo, rows=4, step=0.1).q[-1]
@@ -107,6 +108,7 @@ def test_shapes_lie_on_their_surfaces(zoo, seen) -> None:
     np.testing.assert_allclose(edges, np.linalg.norm([0.15, 0.1, 0.05]), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_heights_over_the_plane_are_gaps(zoo, seen) -> None:
     """The lowest drawn point of brick and can; those of round shapes lie above by their facets."""
     s = zoo.system
@@ -117,6 +119,7 @@ def test_heights_over_the_plane_are_gaps(zoo, seen) -> None:
     assert 0.0 <= lowest("pill") + 0.5 - min(gaps["f2.0"], gaps["f2.1"]) < 0.005
 
 
+@pytest.mark.slow
 def test_every_shape_is_drawn_once_and_levels_reach_below_everything(seen) -> None:
     names = [(x.name, x.kind) for x in seen.shapes if x.kind == "mesh"]
     assert len(set(names)) == len(names)
@@ -129,6 +132,7 @@ def test_every_shape_is_drawn_once_and_levels_reach_below_everything(seen) -> No
     assert (high[:2] >= seen.high[:2]).all()
 
 
+@pytest.mark.slow
 def test_an_inertia_is_drawn_as_the_box_that_has_it(seen) -> None:
     """2 kg with moments 0.01, 0.06, 0.06 kg m^2: edges from J1 = m (b^2 + c^2) / 12 and so on."""
     points = shape(seen, "upper").points[0]
@@ -186,6 +190,7 @@ def test_the_plane_knows_outlines_walls_and_lines() -> None:
     np.testing.assert_allclose(sizes, 1.0, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_beam_is_a_tube_of_its_section() -> None:
     arm = beam("arm", (0, 0, 0), (1, 0, 0), elements=4, section=circular(0.02, E=2.1e8, rho=7850.0))
     problem = assemble(arm, fixed("clamp", "ground", "arm.start"), gravity=9.81)

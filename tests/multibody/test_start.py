@@ -46,10 +46,12 @@ def exact(coupler, angle):
     return jnp.concatenate([place, rates])
 
 
+@pytest.mark.slow
 def test_a_loop_closes() -> None:
     np.testing.assert_allclose(four_bar(0.4, 0.3), exact(0.4, 0.3), rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_derivatives_of_a_closed_loop() -> None:
     """By a length and by the given angle, forward and reverse, against the law of cosines."""
     wanted = jax.jacfwd(exact, argnums=(0, 1))(0.4, 0.3)
@@ -58,6 +60,7 @@ def test_derivatives_of_a_closed_loop() -> None:
             np.testing.assert_allclose(found, there, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_rigid_bodies_follow_beams() -> None:
     """A beam as the coupler of a four-bar, drawn where it belongs: crank and rocker stand in their joints,
     and a prescribed angle moves all of them, the beam as a rigid body.
@@ -82,6 +85,7 @@ def test_rigid_bodies_follow_beams() -> None:
     np.testing.assert_allclose(v[0, :2], 0.25 * np.array([-np.sin(0.3), np.cos(0.3)]), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_start_in_absolute_coordinates_has_derivatives() -> None:
     """A body at ``(0, c)``, turned by an angle, with its mass centre at ``c`` along its axis."""
     angle = 0.3
@@ -102,8 +106,7 @@ def test_a_start_in_absolute_coordinates_has_derivatives() -> None:
     )
 
 
-@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
-@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize(("dimension", "coordinates"), [(2, "absolute"), (3, "joint")])
 def test_plain_numbers_inside_jit(coordinates: str, dimension: int) -> None:
     """Nothing is traced of the parts, yet there are no values: checks that need some are left out."""
 

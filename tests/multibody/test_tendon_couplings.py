@@ -62,6 +62,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("spatial", "coordinates", "scheme"), CASES)
 def test_a_rope_of_fixed_length(spatial: bool, coordinates: str, scheme: Any) -> None:
     problem = hoist(spatial, coordinates)

@@ -11,9 +11,7 @@ from scipy.integrate import solve_ivp
 import nsjax
 from nsjax import schemes
 from nsjax.core import InputError
-from nsjax.core.operators import prepared
 from nsjax.multibody import (
-    actuator,
     assemble,
     ball,
     body,
@@ -21,13 +19,11 @@ from nsjax.multibody import (
     joint_spring,
     joint_tendon,
     sensor,
-    servo,
     slide,
     tendon,
 )
 
 G, A, B = 9.81, 2.0, 1.5
-COORDINATES = ("joint", "absolute")
 SLOW = pytest.mark.slow
 
 
@@ -50,6 +46,7 @@ def tackle(coordinates="joint", spatial=False, **given):
 LENGTH = 2.0 + 1.0 + 2.0 + 3.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "coordinates", "spatial"),
     [
@@ -77,8 +74,8 @@ def test_a_rope_over_two_pulleys(scheme, coordinates, spatial) -> None:
     assert abs(float(jnp.ravel(pull)[0]) - A * (G - 2.0 * rise)) < 1e-8
 
 
-@pytest.mark.parametrize("coordinates", COORDINATES)
-@pytest.mark.parametrize("spatial", [False, True])
+@pytest.mark.slow
+@pytest.mark.parametrize(("spatial", "coordinates"), [(False, "joint"), (True, "absolute")])
 def test_an_elastic_tendon(coordinates, spatial) -> None:
     """A pendulum in an oblique cable with damping that goes slack, by another integrator; forward against
     reverse, and against a wide secant of the other integrator.
@@ -142,33 +139,6 @@ def hand(coordinates="joint", **given):
         *parts, joint_tendon("curl", {"P": 0.5, "D": -0.8}, **given), *more, gravity=G, start=start,
         coordinates=coordinates,
     )  # fmt: skip
-
-
-@SLOW
-def test_a_joint_tendon() -> None:
-    """Stiffness, damping, a motor and a servo in the tendon: forces on both joints, in both coordinates."""
-    k, c, rest = 30.0, 0.4, 0.1
-    more = actuator("m", "curl", 0.7), servo("s", "curl", position=0.4, stiffness=3.0, damping=0.1)
-    made = [hand(x, stiffness=k, damping=c, length=rest, more=more) for x in COORDINATES]
-    runs = [nsjax.simulate(*x, schemes.generalized_alpha(), dt=2e-3, steps=100) for x in made]
-    for run in runs:
-        run.raise_for_status()
-    ends = [np.asarray(x.body("d").position[-1]) for x in runs]
-    assert np.max(np.abs(ends[0] - ends[1])) < 2e-5  # order two in steps of 2 ms, other coordinates
-    length = np.asarray(runs[0].sensor(sensor("l", "coordinate", "curl")))
-    x, y = np.asarray(runs[0].q).T
-    assert np.max(np.abs(length - 0.5 * x + 0.8 * y)) < 1e-14
-    system, p, state = made[0]
-    none = ("curl.stiffness", "curl.damping", "m.value", "s.own.stiffness", "s.own.damping")
-    free = made[0].replace(dict.fromkeys(none, 0.0)).params
-    q, v = jnp.asarray(state.q), jnp.asarray(state.v)
-    pushed = system.force(jnp.zeros(()), q, v, prepared(system, p))
-    pushed = pushed - system.force(jnp.zeros(()), q, v, prepared(system, free))
-    at, rate = 0.5 * 0.2 + 0.8 * 0.3, 0.5 * 1.0 - 0.8 * 0.5
-    own = -k * (at - rest) - c * rate
-    effort = own + 0.7 + 3.0 * (0.4 - at) - 0.1 * rate
-    assert np.max(np.abs(np.asarray(pushed) - effort * np.array([0.5, -0.8]))) < 1e-13
-    assert float(runs[0].sensor(sensor("e", "effort", "curl"))[0]) == pytest.approx(own, rel=1e-12)
 
 
 @pytest.mark.parametrize(

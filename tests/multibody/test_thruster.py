@@ -27,8 +27,7 @@ def force_of(problem: Any) -> np.ndarray:
     )
 
 
-@pytest.mark.parametrize("follower", [True, False])
-@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
+@pytest.mark.parametrize(("coordinates", "follower"), [("joint", True), ("absolute", False)])
 def test_in_the_plane(follower: bool, coordinates: str) -> None:
     """Force and moment about the centre, in turned axes or those of the ground."""
     angle = 0.7
@@ -63,6 +62,7 @@ def test_a_law_of_the_rate() -> None:
     assert abs(slope + wanted / MASS) < 1e-5
 
 
+@pytest.mark.slow
 def test_a_moment_and_its_reaction() -> None:
     """In a ball joint it acts on both bodies: the spin of the pair is not changed by it."""
     twin = {"mass": MASS, "inertia": (OWN, 0.3, 0.4)}

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import importlib
 
 import jax
 import jax.numpy as jnp
@@ -14,46 +13,9 @@ from nsjax import models, schemes
 from nsjax.nonlinear import piecewise_loops
 from tests.common.kernel import USERS, is_one_kernel
 
-LEAN = importlib.import_module("nsjax.nonlinear.lean")
-
-
 MODELS = {"ball": functools.partial(models.bouncing_ball, dimension=2), "crank": models.slider_crank}
 
 STEP = {"ball": 5e-3, "crank": 1e-4}
-
-
-def _end(restitution, notes=False, model="crank"):
-    problem = MODELS[model]()
-    params = dataclasses.replace(problem.params, restitution=restitution)
-    run = nsjax.simulate(
-        problem.system, params, problem.state, schemes.moreau(), dt=STEP[model], steps=200, every=200,
-        save=(), notes=notes,
-    )  # fmt: skip
-    return run.q[-1]
-
-
-@pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
-@pytest.mark.parametrize("model", ["ball", pytest.param("crank", marks=pytest.mark.slow)])
-def test_the_derivative_is_the_same_in_pieces(monkeypatch, mode, model) -> None:
-    """Through some impacts; rounding differs, as of any two programs."""
-    end = functools.partial(_end, model=model)
-    whole = jax.jit(mode(end)).lower(0.4).compile(USERS)
-    monkeypatch.setattr(LEAN, "LARGE_WITH_TANGENTS", 0)
-    jax.clear_caches()  # else what has been traced is taken
-    pieces = jax.jit(mode(end)).lower(0.4).compile(USERS)
-    found = np.asarray(whole(0.4))
-    assert np.any(np.abs(found) > 1e-6)
-    np.testing.assert_allclose(pieces(0.4), found, rtol=1e-9, atol=1e-12 * np.max(np.abs(found)))
-    assert is_one_kernel(whole.as_text())
-    assert not is_one_kernel(pieces.as_text())
-
-
-def test_large_runs_with_notes_are_in_pieces_too(monkeypatch) -> None:
-    """Such as those of `nsjax.check_gradient` and `nsjax.identify`; looked at before compilation."""
-    monkeypatch.setattr(LEAN, "LARGE_WITH_TANGENTS", 0)
-    jax.clear_caches()  # else what has been traced is taken
-    lines = str(jax.make_jaxpr(jax.jacfwd(functools.partial(_end, notes=True)))(0.4))
-    assert "scatter-add" in lines
 
 
 def _last(restitution, gradient=None):

@@ -12,6 +12,7 @@ from jax.interpreters import ad
 import nsjax
 from nsjax import models, schemes
 from nsjax.nonlinear import make_live, only_tangent, with_retract_tangent, with_tangent
+from tests.design import slow_but
 
 TWICE = {
     "forward over forward": lambda f: jax.jacfwd(jax.jacfwd(f)),
@@ -80,7 +81,7 @@ def loop(x: jax.Array) -> jax.Array:
     return jax.lax.scan(jax.checkpoint(step), x, None, length=3)[0]
 
 
-@pytest.mark.parametrize("order", TWICE)
+@pytest.mark.parametrize("order", slow_but(TWICE, *(x for x in TWICE if x != "forward over forward")))
 def test_a_second_differentiation_raises_a_sentence(order: str) -> None:
     x = jnp.asarray(0.3)
     for once in (jax.grad, jax.jacfwd):
@@ -101,17 +102,10 @@ def final(e: jax.Array, scheme: str) -> jax.Array:
 
 
 # the other schemes share these two places of the shift; tracing them twice takes half a minute
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "order"),
-    [
-        ("moreau", "forward over reverse"),
-        *[
-            pytest.param(scheme, order, marks=pytest.mark.slow)
-            for scheme in ("moreau", "generalized_alpha", "ggl_unified")
-            for order in TWICE
-            if (scheme, order) != ("moreau", "forward over reverse")
-        ],
-    ],
+    list(zip(("moreau", "generalized_alpha", "ggl_unified", "moreau"), TWICE, strict=False)),
 )
 def test_a_run_differentiated_twice_raises_a_sentence(scheme: str, order: str) -> None:
     with pytest.raises(NotImplementedError, match=SENTENCE):

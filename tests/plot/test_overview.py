@@ -51,6 +51,7 @@ def legend(axes) -> list[str]:
     return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
+@pytest.mark.slow
 def test_panels_of_the_slider_crank(figure) -> None:
     assert titles(figure) == [
         "(a) path within its limits", "(b) $y$ over time", "(c) angular velocities",
@@ -62,6 +63,7 @@ def test_panels_of_the_slider_crank(figure) -> None:
     assert panel(figure, "(f)").get_xlabel() == "time (ms)"
 
 
+@pytest.mark.slow
 def test_path_and_its_limits_are_in_millimetres(figure, crank) -> None:
     axes = panel(figure, "(a)")
     drawn = axes.lines[0].get_xydata()

@@ -21,6 +21,7 @@ from nsjax.analysis import (
     relative_period_error,
     spectral_radius,
 )
+from tests.design import slow_but
 
 OMEGAS = np.array([1e-3, 0.1, 0.7, 2.0 * np.pi * 0.1, 3.0, 10.0, 500.0, 2e4 * np.pi])
 # eight everywhere, so that every scheme is compiled once
@@ -295,7 +296,7 @@ def exact_and_found(rho: float, omegas: np.ndarray, zeta: float) -> tuple[np.nda
     return generator, np.stack([scipy.linalg.expm(a) for a in generator]), found
 
 
-@pytest.mark.parametrize("rho", [0.0, 1e-6, *np.random.default_rng(38).uniform(0.0, 1.0, 8), 1.0])
+@pytest.mark.parametrize("rho", [0.0, 1e-6, *np.random.default_rng(38).uniform(0.0, 1.0, 2), 1.0])
 @pytest.mark.parametrize("zeta", [0.0, 0.4])
 def test_ed_alpha_has_order_three_on_linear_problems_for_every_damping(rho: float, zeta: float) -> None:
     """[R&S] section 2.6. By hand, with ``e^z D(z) - N(z)`` of the stability function ``N / D`` for 1/6: the
@@ -381,14 +382,9 @@ def test_memory_is_checked() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "nsga_decoupled",
-        pytest.param("nsga_neglected", marks=pytest.mark.slow),
-        pytest.param("nsga_coupled", marks=pytest.mark.slow),
-    ],
+    "name", slow_but(["nsga_decoupled", "nsga_neglected", "nsga_coupled"], "nsga_decoupled")
 )
-@pytest.mark.parametrize("rho", [0.0, 0.8])
+@pytest.mark.parametrize("rho", [0.8])
 def test_nonsmooth_generalized_alpha_is_generalized_alpha_on_smooth_motion(name: str, rho: float) -> None:
     omegas = OMEGAS[:6]
     ours = amplification_matrix(getattr(schemes, name)(rho), omegas, 0.1)

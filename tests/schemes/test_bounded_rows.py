@@ -14,12 +14,7 @@ import nsjax
 from nsjax import ContactLaw, InputError, State, System, schemes
 from nsjax.analysis import energy_books
 from nsjax.core import Scheme
-
-ALL = [*schemes.REGISTRY, "localized"]
-QUICK = ("moreau", "generalized_alpha", "nsga_decoupled", "localized")
-"""One of every family; the others are slow cases, but for the first test."""
-FIRST = [n if n == "moreau" else pytest.param(n, marks=pytest.mark.slow) for n in ALL]
-SLOWLY = [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in ALL]
+from tests.design import each_family
 
 
 def scheme_of(name: str) -> Scheme:
@@ -88,7 +83,7 @@ def runner(name: str):
     return run
 
 
-@pytest.mark.parametrize("name", ALL)
+@each_family("name", "generalized_alpha", beside=("localized",))
 def test_spring_with_dry_friction(name: str) -> None:
     """Two reversals, and, later, rest: the error is of first order, since a step in which the velocity
     changes its sign keeps the friction of one side. A reversal moved by a step moves the state by
@@ -136,25 +131,13 @@ def run_end(run, numbers: dict, n: int) -> jax.Array:
     return jnp.concatenate([traj.q[-1], traj.v[-1]])
 
 
-@pytest.mark.parametrize("name", FIRST)
+@each_family("name", beside=("localized",))
 def test_derivatives_through_reversals(name: str) -> None:
     """Of first order: d/d(k, f, m, x) of the state after two reversals against the closed form."""
     assert max(derivatives(name, (331, 1201))) < 25.0
 
 
-@pytest.mark.parametrize("name", ["moreau", *(pytest.param(n, marks=pytest.mark.slow) for n in ALL[1:])])
-def test_reverse_mode(name: str) -> None:
-    """The same derivatives in reverse mode."""
-    end = functools.partial(run_end, runner(name), n=60)
-    forward, reverse = jax.jacfwd(end)(NUMBERS), jax.jacrev(end)(NUMBERS)
-    for k in NUMBERS:
-        size = np.max(np.abs(forward[k]))
-        np.testing.assert_allclose(reverse[k], forward[k], atol=1e-10 * size)
-
-
-@pytest.mark.parametrize(
-    "name", ["moreau_theta", "newmark", "ggl_unified", "generalized_alpha", "nsga_decoupled"]
-)
+@pytest.mark.parametrize("name", ["ggl_unified", "generalized_alpha", "nsga_decoupled"])
 def test_energy_books(name: str) -> None:
     """The first three keep linear systems' energy exactly: the books close to rounding. The others' forces
     differ from their means by the order of the step.
@@ -169,7 +152,7 @@ def test_energy_books(name: str) -> None:
     assert books.friction.shape == (n + 1, 0)
 
 
-@pytest.mark.parametrize("name", SLOWLY)
+@each_family("name", "moreau", "generalized_alpha", "nsga_decoupled", beside=("localized",))
 def test_motor_that_stalls(name: str) -> None:
     """It holds its speed against a load below its bound; above it, it is turned back."""
     scheme = scheme_of(name)
@@ -230,7 +213,7 @@ class Carriage:
 CARRIAGE = {"m": 2.0, "e": 0.5, "mu": 0.2, "f": 1.2, "push": 0.0}
 
 
-@pytest.mark.parametrize("name", SLOWLY)
+@each_family("name")
 @pytest.mark.parametrize(
     "nt", [1, pytest.param(0, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
 )
@@ -256,7 +239,7 @@ def test_beside_contacts(name: str, nt: int) -> None:
         np.testing.assert_allclose(traj.mean_force_tangential[1:, 0, 0], -0.2 * 9.81 * 2.0, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", SLOWLY)
+@each_family("name", beside=("localized",))
 def test_an_impact_is_not_answered_by_a_brake(name: str) -> None:
     """The ball bounces once: along x the brake takes its bound over the time, the impact mu times its
     normal impulse, and nothing else.
@@ -275,6 +258,7 @@ def test_an_impact_is_not_answered_by_a_brake(name: str) -> None:
     assert traj.v[-1, 0] == pytest.approx(3.0 - lost, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_lanes_and_files(tmp_path) -> None:
     """Batches and saved runs know bounded rows."""
     run = runner("moreau")

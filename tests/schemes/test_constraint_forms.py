@@ -31,16 +31,20 @@ MAKE = {
     "unified": lambda **form: schemes.ggl_unified(),
     "decoupled": lambda **form: schemes.ggl_decoupled(),
 }
-QUICK = ("moreau", "gen-alpha 0.8", "unified", "decoupled")
-CASES = [(name, form) for name in list(MAKE)[:5] for form in FORMS]
-CASES.remove(("ed-alpha 0", "index_3"))
+HELD = ("moreau", "gen-alpha 0.8")
+QUICK = (
+    ("moreau", "index_3"),
+    ("gen-alpha 0.8", "index_1"),
+    ("gen-alpha 0.8", "index_3"),
+    ("decoupled", "ggl"),
+)
+CASES = [(name, form) for name in HELD for form in FORMS]
 CASES += [("unified", "ggl"), ("decoupled", "ggl")]
+CASES += [("gen-alpha 0", "index_2"), ("bathe", "index_3"), ("ed-alpha 0", "ggl")]
 
 
 def cases(quick=QUICK):
-    return [
-        pytest.param(*c, marks=() if c[0] in quick else pytest.mark.slow, id="-".join(c)) for c in CASES
-    ]
+    return [pytest.param(*c, marks=() if c in quick else pytest.mark.slow, id="-".join(c)) for c in CASES]
 
 
 # ------------------------------------------------------------------ bilateral slider-crank, orders
@@ -55,7 +59,6 @@ EXPECTED = {
     **dict.fromkeys(CASES, (2, 2, 2)),
     **{case: (1, 1, 1) for case in CASES if case[0] in ("moreau", "unified", "decoupled")},
     ("bathe", "index_3"): (2, 2, 1),
-    ("ed-alpha 0", "index_2"): (2, 2, 1),
     ("ed-alpha 0", "ggl"): (2, 2, 1),
 }
 
@@ -119,26 +122,6 @@ def lifted(name: str, form: str, dt: float, steps: int) -> nsjax.Trajectory:
     return run(LIFT, P, [0.0], [A * W], dt, steps, scheme=scheme)
 
 
-def test_moreau_on_a_lift():
-    dt, n = 1e-2, 200
-    t = dt * np.arange(n + 1)
-    speed = A * W * np.cos(W * (t[1:] - dt / 2))
-    for form in FORMS:
-        traj = lifted("moreau", form, dt, n)
-        q, v = np.asarray(traj.q)[:, 0], np.asarray(traj.v)[:, 0]
-        if form in ("index_3", "ggl"):
-            np.testing.assert_allclose(q, A * np.sin(W * t), rtol=0, atol=1e-13)
-        if form in ("index_2", "ggl"):
-            np.testing.assert_allclose(v[1:], speed, rtol=0, atol=1e-11)
-        if form == "index_1":  # the acceleration at the middle of the step
-            np.testing.assert_allclose(
-                np.diff(v) / dt, -A * W**2 * np.sin(W * (t[1:] - dt / 2)), rtol=0, atol=1e-9
-            )
-        np.testing.assert_allclose(
-            traj.constraint_force[1:, 0], M * (G + np.diff(v) / dt), rtol=0, atol=1e-9
-        )
-
-
 def test_baumgarte_on_a_lift():
     """``d2g/dt2 + 2 alpha dg/dt + alpha^2 g = 0`` at the middle of every step, written out."""
     dt, n, decay = 1e-2, 200, 0.2
@@ -160,7 +143,7 @@ def test_baumgarte_on_a_lift():
     assert jax.jvp(end, (A,), (1.0,))[1] == pytest.approx(path[-1] / A, rel=1e-10)
 
 
-@pytest.mark.parametrize("form", ["index_1", pytest.param("index_3", marks=pytest.mark.slow), "ggl"])
+@pytest.mark.parametrize("form", [pytest.param("index_3", marks=pytest.mark.slow), "ggl"])
 def test_generalized_alpha_on_a_lift(form):
     dt, n = 1e-2, 200
     traj = lifted("gen-alpha 0.8", form, dt, n)
@@ -282,38 +265,6 @@ def test_reference_of_the_top():
         attitude.apply(ARM)[0], [0.17334396, 0.64008859, -0.74849079], rtol=0, atol=1e-8
     )
     np.testing.assert_allclose(force[0], [-517.60073948, -396.84310149, 404.57492516], rtol=0, atol=1e-5)
-
-
-# rotations.md section 5.3: attitude error; force error in the second half and in the first 20 steps,
-# largest |g|, for the steps 1e-3 and 2.5e-4 s. GGL's attitude error is printed as 5.5e-4.
-LEVELS = {
-    "index_2": ((4.2e-3, 2.6e-4), (1.8, 0.12), (2.2, 0.15), 2.7e-3),
-    "ggl": ((5.4e-4, 3.4e-5), (0.43, 0.026), (0.65, 0.15), 0.0),
-    "index_3": ((2.8e-3, 1.7e-4), (2.3, 0.14), (54.0, 14.0), 0.0),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", LEVELS)
-def test_levels_on_the_constrained_top(form):
-    attitude, late, early, violation = LEVELS[form]
-    scheme = schemes.generalized_alpha(0.8, constraint_form=form)
-    times = tuple(1e-3 * np.arange(1, 251))
-    exact, _, force = top_reference(times)
-    for k, dt in enumerate((1e-3, 2.5e-4)):
-        every = round(1e-3 / dt)
-        traj = top_run(scheme, dt, 250 * every, 1)
-        rows = slice(every, None, every)
-        angle = (scipy_rotation(traj.q[rows, 3:]).inv() * exact).magnitude().max()
-        error = np.abs(traj.constraint_force[rows] - force).max(axis=1)
-        first = top_reference(tuple(dt * np.arange(1, 21)))[2]
-        begin = np.abs(traj.constraint_force[1:21] - first).max()
-        # two printed digits
-        np.testing.assert_allclose(
-            [angle, error[125:].max(), begin], [attitude[k], late[k], early[k]], rtol=0.04
-        )
-        g = np.abs(traj.q[:, :3] - scipy_rotation(traj.q[:, 3:]).apply(ARM)).max()
-        assert g == pytest.approx(violation / 16**k, rel=0.05, abs=1e-12)
 
 
 # Section 7, at 1.25e-4 s: error of q, orders of (q, v, force), largest |g|.

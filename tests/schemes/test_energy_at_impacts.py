@@ -22,13 +22,11 @@ from nsjax.multibody import (
     point,
     rectangular,
 )
+from tests.design import slow_but
 
 MAKERS: dict[str, Callable[[], Any]] = {
-    "generalized_alpha(0)": lambda: schemes.generalized_alpha(0.0),
     "generalized_alpha(0.5)": lambda: schemes.generalized_alpha(0.5),
-    "generalized_alpha(0.8)": lambda: schemes.generalized_alpha(0.8),
     "newmark": schemes.newmark,
-    "hht": schemes.hht,
     "bathe": schemes.bathe,
     "ed_alpha": schemes.ed_alpha,
 }
@@ -127,9 +125,7 @@ def chain(e: float, damping: float) -> nsjax.Problem:
     return assemble(*parts, stop).replace(initial_v=(-1.0, -1.0, -1.0))
 
 
-@pytest.mark.parametrize(
-    "name", [name if name == QUICK[0] else pytest.param(name, marks=pytest.mark.slow) for name in MAKERS]
-)
+@pytest.mark.parametrize("name", slow_but(MAKERS, QUICK[0]))
 def test_a_chain_with_dampers_gains_nothing(name: str) -> None:
     """Dampers that stop their joints within a hundredth of a step to a hundred steps."""
     scheme, rng, problem = MAKERS[name](), np.random.default_rng(3), chain(0.0, 1.0)

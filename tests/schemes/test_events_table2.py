@@ -32,20 +32,13 @@ import pytest
 
 from experiments.mixed_timestepping import rigid
 from nsjax import schemes
+from tests.design import each_family
 from tests.references.slider_crank import AT_REST, TABLE_2, Event, _Mechanism, event_driven, wall_force
 
 # Not nested, so that the events fall on other fractions of a step in each.
 STEPS = (7.3e-5, 3.1e-5, 1.7e-5, 7.9e-6, 4.3e-6, 2.1e-6, 1e-6)
 DURATION = 0.0335
 MIDPOINT = ("moreau", "moreau_theta", "ggl_decoupled", "ggl_unified")
-BOTH_ENDS = ("half_explicit", "generalized_alpha", "hht", "newmark", "bathe", "ed_alpha")
-# One program per scheme is compiled; these serve other tests of the same mechanism as well.
-QUICK = ("moreau", "half_explicit", "generalized_alpha")
-SCHEMES = [
-    pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
-    for name, entry in schemes.REGISTRY.items()
-    if entry.friction
-]
 
 
 @functools.cache
@@ -102,7 +95,7 @@ def test_force_in_the_closed_contact():
 # --------------------------------------------------------------------------------- the schemes
 
 
-@pytest.mark.parametrize("name", SCHEMES)
+@each_family("name")
 def test_impacts(name):
     lead = 0.5 if name in MIDPOINT else 0.0
     for dt in STEPS:
@@ -112,14 +105,7 @@ def test_impacts(name):
         assert lead - 0.5 < steps["upper"] <= lead + 1.7
 
 
-@pytest.mark.parametrize("name", SCHEMES)
-def test_release(name):
-    more = 1.0 if name in BOTH_ENDS else 0.0
-    for dt in STEPS:
-        assert -1.5 <= late(name, dt)[0]["release"] - more <= 0.5
-
-
-@pytest.mark.parametrize("name", SCHEMES)
+@each_family("name", "moreau", "half_explicit", "generalized_alpha")
 def test_closure(name):
     e = TABLE_2.restitution
     per_impact, last = 1 / e + 2 / (1 - e) - 1, 2 / e * (1 + e) / (1 - e)

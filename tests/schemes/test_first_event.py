@@ -53,6 +53,7 @@ def exact(data: tuple[jax.Array, jax.Array]) -> jax.Array:
     return jnp.concatenate([s[None], h + v * s - 0.5 * GRAVITY * s**2, v - GRAVITY * s])
 
 
+@pytest.mark.slow
 def test_the_first_event_and_its_derivatives() -> None:
     data = HEIGHTS, SPEEDS
     found = fall(jnp.asarray(0.4), data)
@@ -69,16 +70,6 @@ def test_the_first_event_and_its_derivatives() -> None:
         )  # fmt: skip
     seconds = [jax.jacfwd(jax.jacrev(f))(data) for f in (state, exact)]
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10), *seconds)
-
-
-def test_without_an_event_the_motion_takes_the_whole_time() -> None:
-    data, length = (HEIGHTS, SPEEDS), jnp.asarray(0.1)
-    found = fall(length, data)
-    assert found.time == length
-    assert not jnp.any(found.flight.hit)
-    rates = jax.jacfwd(lambda s: (fall(s, data).time, fall(s, data).flight.end[0]))(length)
-    np.testing.assert_allclose(rates[0], 1.0)
-    np.testing.assert_allclose(rates[1], SPEEDS - GRAVITY * length, rtol=1e-14)
 
 
 @pytest.mark.parametrize("edge", ["start", "end"])
@@ -115,6 +106,7 @@ def size(contacts: list[Any], scheme: Scheme) -> int:
     return equations(jax.make_jaxpr(run)(problem.params))
 
 
+@pytest.mark.slow
 def test_programs_are_at_most_two_and_a_half_times_those_of_the_scheme_inside() -> None:
     """A ball among three planes with friction: the program holds two trial steps, one of them in the loop
     that locates impacts.

@@ -20,7 +20,7 @@ from tests.schemes.mixed_runs import run
 G = 9.81
 
 
-@pytest.mark.parametrize(("damping", "limit"), [(0.0, 2.0), (0.05, 1.91), (0.2, 1.76), (0.5, 2.0)])
+@pytest.mark.parametrize(("damping", "limit"), [(0.05, 1.91), (0.2, 1.76), (0.5, 2.0), (0.0, 2.0)])
 def test_stability_limit_of_the_half_explicit_scheme(damping, limit):
     for factor in (0.99, 1.01):
         start = State(t=0.0, q=np.array([1.0]), v=np.array([0.3]))
@@ -52,6 +52,7 @@ def test_half_explicit_is_velocity_verlet():
     assert np.linalg.det(matrix) == pytest.approx(1, abs=1e-14)
 
 
+@pytest.mark.slow
 def test_half_explicit_fulfils_the_constraint_on_velocity_level():
     traj = run(models.slider_crank_bilateral(), schemes.half_explicit(), 1e-4, 10_000, save=[])
     q, v = traj.q, traj.v
@@ -73,10 +74,10 @@ def ball_height(t: float) -> float:
 @pytest.mark.parametrize(
     ("dt", "error", "depth", "first", "jumps", "last"),
     [
-        (1e-2, 2.0e-2, 6e-4, 0.46, 5, 1.250),
-        (1e-3, 2.2e-3, 1.5e-6, 0.452, 10, 1.340),
         (1e-4, 1.5e-4, 2.4e-8, 0.4516, 12, 1.353),
         (1e-5, 9.7e-6, 7e-10, 0.45153, 14, 1.35431),
+        pytest.param(1e-2, 2.0e-2, 6e-4, 0.46, 5, 1.250, marks=pytest.mark.slow),
+        pytest.param(1e-3, 2.2e-3, 1.5e-6, 0.452, 10, 1.340, marks=pytest.mark.slow),
     ],
 )
 def test_bouncing_ball_of_the_half_explicit_scheme(dt, error, depth, first, jumps, last):
@@ -141,6 +142,7 @@ def test_acceleration_level_is_the_forecasting_trapezoidal_rule():
     assert np.polyfit(np.arange(2001) * 1e-4, heun, 1)[0] == pytest.approx(-3.6e-4, rel=0.05)
 
 
+@pytest.mark.slow
 def test_acceleration_level_holds_a_ball_and_refuses_friction():
     scheme = schemes.half_explicit(level="acceleration")
     ball = models.bouncing_ball(restitution=0.5, height=0.0)
@@ -187,39 +189,7 @@ def test_averaged_force_is_of_second_order():
     assert force_error(5000, False) == pytest.approx(4.7e-3, rel=0.1)
 
 
-def test_averaging_changes_the_reported_force_only():
-    problem = models.slider_crank()
-    plain, averaged = (
-        run(
-            problem,
-            schemes.half_explicit(averaged_force=on),
-            1e-5,
-            1600,
-            save=["force_normal", "impulse_normal", "closed_time"],
-        )
-        for on in (False, True)
-    )
-    np.testing.assert_array_equal(plain.q, averaged.q)
-    assert np.abs(plain.force_normal - averaged.force_normal).max() > 0
-    # an impulse separates the two forces in its step: nothing is averaged over it
-    np.testing.assert_array_equal(plain.impulse_normal, averaged.impulse_normal)
-    jump = impulse_steps(plain)
-    assert jump.sum() > 5
-    np.testing.assert_array_equal(plain.force_normal[jump], averaged.force_normal[jump])
-
-
 @pytest.mark.slow
-def test_dropped_and_kept_forces_agree_on_the_slider_crank():
-    problem = models.slider_crank()
-    kept, dropped = (
-        run(problem, schemes.half_explicit(impact_step=choice), 1e-5, 10_000, every=100)
-        for choice in ("keep", "drop")
-    )
-    # where an impact occurs no other contact is closed, save in chattering: equal to printed digits
-    np.testing.assert_allclose(kept.q[:, :2], dropped.q[:, :2], atol=2e-5)
-    assert kept.q[-1, 1] == pytest.approx(-0.210629, abs=5e-6)
-
-
 def test_dropped_forces_let_an_unrelated_impact_lift_a_resting_ball():
     """Ball 0 rests on the table, ball 1 falls beside it, both with restitution 1/2."""
     problem = models.bouncing_ball(balls=2, dimension=2, restitution=0.5, radius=0.1, friction=0.0)

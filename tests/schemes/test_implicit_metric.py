@@ -80,6 +80,7 @@ def test_the_implicit_metric_is_that_of_the_linear_equations() -> None:
     np.testing.assert_allclose(found, wanted, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_corrections_of_stiff_bodies_take_no_energy_from_nowhere() -> None:
     """The correction of the first penetration presses the touching mass against its neighbour: with its own
     inertia alone it gains a quarter of the kinetic energy, against that of the step nothing.

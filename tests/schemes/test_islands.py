@@ -37,16 +37,9 @@ def compare(name: str, dimension: int) -> None:
     np.testing.assert_allclose(*both, atol=1e-9 * np.max(both[1]))
 
 
+@pytest.mark.slow
 def test_same_motion_as_one_problem() -> None:
     compare("moreau", 2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["generalized_alpha", "moreau_theta", "bathe", "ed_alpha", "half_explicit", "ggl_decoupled"]
-)
-def test_same_motion_in_other_schemes(name: str) -> None:
-    compare(name, 2)
 
 
 @pytest.mark.slow
@@ -55,6 +48,7 @@ def test_same_motion_in_space(name: str) -> None:
     compare(name, 3)
 
 
+@pytest.mark.slow
 def test_same_motion_as_box_by_box() -> None:
     """Each box as the registered model, whose functions know of one alone."""
     q, v = starts(3, 2)

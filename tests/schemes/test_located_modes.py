@@ -15,7 +15,6 @@ from nsjax.core.step import SystemState
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
 from nsjax.schemes.locating.modes import modes_at
 from tests.gradients import arm, belt, bowl, mechanism, particle, table
-from tests.gradients import test_row_of_balls as row
 from tests.gradients.cases import BY_NAME, REVERSAL
 from tests.gradients.program import floats, off, primes_near, sensitivity
 
@@ -105,15 +104,6 @@ def test_bounces_that_end_in_sliding(drag: float) -> None:
 
 
 @pytest.mark.slow
-def test_twenty_four_changes_of_a_belt() -> None:
-    p, end, _ = belt.draw(32)
-    end = 2.0 * end
-    assert len(belt.motion(p, end)[1]) == 24
-    (run,) = derivatives(belt, p, end, [8000])
-    assert off(run.jacobian[belt.ROWS], belt.reference(p, end)) < 1e-4  # asked for: 1e-3
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_a_two_link_arm_with_a_stop_and_a_rough_floor(seed: int) -> None:
     """Landing, turning, release and impacts at the stop, at random: states and derivatives."""
@@ -155,17 +145,6 @@ def test_no_slider_is_held_in_its_dead_centre(turned: float) -> None:
 
 
 @pytest.mark.slow
-def test_three_balls_in_sequence_within_one_step() -> None:
-    p = np.array([1.0, 0.7, 1.3, 0.1, 1e-3, 1.0, 0.0, -0.1, 0.8])
-    exact, slopes = row.final(jnp.asarray(p)), jax.jacfwd(row.final)(jnp.asarray(p))
-    for steps in (11, 101, 401):
-        run = sensitivity(row.ALONE, row.build, SCHEME, p, row.END, steps)
-        assert run.notes == 0
-        assert off(run.x, np.asarray(exact)) < 1e-10
-        assert off(run.jacobian, np.asarray(slopes)) < 1e-10
-
-
-@pytest.mark.slow
 def test_second_derivatives_of_bounces_in_a_bowl() -> None:
     """Forward over forward, against second differences of the event-driven motion."""
     along, keep = jnp.asarray(bowl.ALONG), LoopProgram(system=bowl.SYSTEM, keep=(), events=0)
@@ -182,17 +161,6 @@ def test_second_derivatives_of_bounces_in_a_bowl() -> None:
 
     found = jax.jit(curvature)(jnp.asarray(bowl.VALUES), bowl.TIME / 101, 101)
     assert off(np.asarray(found), bowl.second(bowl.VALUES, bowl.TIME)) < 1e-7
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("motion", [table, belt])
-def test_forward_equals_reverse(motion) -> None:
-    p, end = (table.VALUES, table.TIME) if motion is table else belt.draw(5)[:2]
-    one, other = (
-        sensitivity(motion.SYSTEM, motion.build, SCHEME, p, end, 211, mode=mode).jacobian
-        for mode in ("forward", "reverse")
-    )
-    assert off(one, other) < 1e-13
 
 
 @pytest.mark.slow

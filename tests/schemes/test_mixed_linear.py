@@ -33,9 +33,13 @@ def chain(name: str) -> nsjax.Trajectory:
 
 @pytest.mark.parametrize(
     ("name", "error"),
-    [("ed_alpha 0", 1.3e-9), ("bathe", 3.3e-6), ("generalized_alpha 0.8", 6.8e-6),
-     ("generalized_alpha 0", 3.6e-5)],
-)  # fmt: skip
+    [
+        ("generalized_alpha 0", 3.6e-5),
+        pytest.param("ed_alpha 0", 1.3e-9, marks=pytest.mark.slow),
+        pytest.param("bathe", 3.3e-6, marks=pytest.mark.slow),
+        pytest.param("generalized_alpha 0.8", 6.8e-6, marks=pytest.mark.slow),
+    ],
+)
 def test_figure_15_soft_masses(name, error):
     traj = chain(name)
     exact = from_rest(traj.t, *STIFF)
@@ -75,9 +79,15 @@ def held(name, *, consistent=True, stiffness=10.0) -> nsjax.Trajectory:
 
 @pytest.mark.parametrize(
     ("name", "error"),
-    [("generalized_alpha 1", 0.61), ("generalized_alpha 0.8", 0.64), ("generalized_alpha 0.5", 0.91),
-     ("generalized_alpha 0", 3.1), ("bathe", 0.30), ("ed_alpha 0", 0.017)],
-)  # fmt: skip
+    [
+        ("generalized_alpha 0.8", 0.64),
+        ("generalized_alpha 0.5", 0.91),
+        ("generalized_alpha 0", 3.1),
+        pytest.param("generalized_alpha 1", 0.61, marks=pytest.mark.slow),
+        pytest.param("bathe", 0.30, marks=pytest.mark.slow),
+        pytest.param("ed_alpha 0", 0.017, marks=pytest.mark.slow),
+    ],
+)
 def test_force_of_the_constraint(name, error):
     # Consistent start: no transient; errors over 10 s as slider_crank.md section 7, by accuracy alone.
     traj = held(name)
@@ -88,7 +98,7 @@ def test_force_of_the_constraint(name, error):
     assert np.abs(traj.v[:, 2]).max() < 1e-11
 
 
-@pytest.mark.parametrize("rho", [1.0, 0.8, 0.5, 0.0])
+@pytest.mark.parametrize("rho", [0.8, 0.5, 0.0])
 def test_inconsistent_start_leaves_a_sawtooth(rho):
     # schemes.md section 6.1: eigenvalues -rho and (1 - 3 rho)/(3 - rho) of the error of the force. The
     # springs are switched off, so that the error shows alone.
@@ -103,13 +113,3 @@ def test_inconsistent_start_leaves_a_sawtooth(rho):
     else:
         assert np.abs(e[60:]).max() < 1e-3
     assert np.abs(traj.v[:, 2]).max() < 1e-11
-
-
-def test_inconsistent_start_with_springs():
-    offset = {"generalized_alpha 0": -6.1e-3, "bathe": 0.0, "ed_alpha 0": 0.0}
-    for name, expected in offset.items():
-        traj = held(name, consistent=False)
-        assert traj.q[-1, 2] == pytest.approx(expected, rel=0.01, abs=1e-10)
-        # clean on velocity level: Bathe, and ED-alpha that reads no stored acceleration
-        same = np.abs(traj.constraint_force - held(name).constraint_force).max() < 1e-9
-        assert same == (expected == 0.0)

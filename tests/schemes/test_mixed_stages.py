@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
 from nsjax import State, models, schemes
 from tests.references.slider_crank import START, Data, _Mechanism, event_driven
@@ -83,6 +84,7 @@ def test_stage_solver_meets_the_nested_fixed_point_on_the_guide():
         np.testing.assert_allclose(traj.v, expected[:, 3:5], rtol=0, atol=100 * apart)
 
 
+@pytest.mark.slow
 def test_stage_solver_meets_the_nested_fixed_point_on_a_wall():
     # Closed phase between 9.15 and 15.0 ms at a wall: two corners with friction.
     x = event_driven(Data(), (0.012,)).x[0]

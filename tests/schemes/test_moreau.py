@@ -62,6 +62,7 @@ def test_order_on_a_pendulum(damping, choice, order):
     assert slope(1 / np.array(DIVISIONS), errors) == pytest.approx(order, abs=0.1)
 
 
+@pytest.mark.slow
 def test_order_on_a_double_pendulum_with_gyroscopic_forces():
     # The slider-crank in a guide so wide that it never touches: mass matrix and gyroscopic forces.
     wide = 10.0

@@ -16,6 +16,7 @@ CYCLES = 42
 bound: thirty corrections go round in step 25."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILY)
 def test_what_newton_does_not_find_the_contact_solver_does(name: str) -> None:
     scheme, (params, state) = schemes.REGISTRY[name].factory(), drawn(CYCLES)

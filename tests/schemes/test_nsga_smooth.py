@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -92,6 +91,7 @@ def test_order_of_the_motion(system, start, exact, scheme, order):
     np.testing.assert_allclose(found, order, atol=0.15)  # three step sizes, the next power of the step
 
 
+@pytest.mark.slow
 def test_contact_carries_its_whole_force_and_lets_go():
     """In the bowl the mean of the force is the change of momentum; thrown off, an open contact carries
     nothing, whatever accelerations remember.
@@ -119,29 +119,6 @@ def test_contact_carries_its_whole_force_and_lets_go():
     assert np.all(impulse[open_] == 0.0)
 
 
-@pytest.mark.slow
-def test_derivative_of_a_closed_contact():
-    def end(gravity):
-        traj = nsjax.simulate(BEAD, gravity, BOWL, coupled("full"), dt=TIME / 40, steps=40)
-        return traj.q[-1, 0]
-
-    h = 1e-5
-    difference = (end(G + h) - end(G - h)) / (2 * h)
-    assert abs(difference) > 0.05
-    # the difference: rounding over 2 h and its third derivative
-    assert jax.jacfwd(end)(G) == pytest.approx(difference, rel=1e-6)
-
-
-def test_without_constraints_free_is_constrained():
-    problem = models.bouncing_ball()
-    runs = [
-        nsjax.simulate(*problem, schemes.nsga_decoupled(smooth=x), dt=1e-2, steps=100)
-        for x in ("constrained", "free")
-    ]
-    assert runs[0].impacts.sum() > 0
-    np.testing.assert_array_equal(runs[0].q, runs[1].q)
-
-
 def test_refusals():
     with pytest.raises(InputError, match="needs the contacts that the later problems of the step find"):
         schemes.nsga_decoupled(smooth="full")
@@ -154,6 +131,7 @@ def test_refusals():
         nsjax.simulate(*nodes, schemes.nsga_decoupled(smooth="free"), dt=1e-3, steps=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", [schemes.nsga_decoupled, schemes.nsga_coupled])
 def test_light_point_on_a_curved_surface_beside_a_heavy_body(scheme) -> None:
     """A point lands on a hill. The characteristic mass is that of a model with a drum a thousand times as

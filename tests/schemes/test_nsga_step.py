@@ -148,20 +148,23 @@ SLOW = pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "smooth", "kind"),
     [
-        pytest.param(coupled("constrained"), "constrained", COUPLED, id="coupled"),
+
         pytest.param(
             schemes.nsga_coupled(RHO, iteration="block"), "constrained", COUPLED, marks=SLOW,
             id="coupled, block",
         ),
         pytest.param(schemes.nsga_decoupled(RHO), "constrained", DECOUPLED, id="decoupled"),
         pytest.param(schemes.nsga_neglected(RHO), "constrained", NEGLECTED, marks=SLOW, id="neglected"),
-        pytest.param(coupled("full"), "full", COUPLED, id="coupled, full"),
+
         pytest.param(coupled("zero"), "zero", COUPLED, marks=SLOW, id="coupled, zero"),
-        pytest.param(
-            schemes.nsga_decoupled(RHO, smooth="zero"), "zero", DECOUPLED, id="decoupled, zero"
-        ),
+
         # without constraints that of `constrained`
         pytest.param(coupled("free"), "constrained", COUPLED, marks=SLOW, id="coupled, free"),
+        pytest.param(coupled("constrained"), "constrained", COUPLED, marks=SLOW, id="coupled"),
+        pytest.param(coupled("full"), "full", COUPLED, marks=SLOW, id="coupled, full"),
+        pytest.param(
+            schemes.nsga_decoupled(RHO, smooth="zero"), "zero", DECOUPLED, marks=SLOW, id="decoupled, zero"
+        ),
     ],
 )  # fmt: skip
 def test_steps_are_those_of_linear_algebra(scheme, smooth, kind) -> None:

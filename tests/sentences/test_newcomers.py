@@ -48,6 +48,7 @@ def test_columns_of_parts_are_sensors() -> None:
         RUN["pin.forec"]
 
 
+@pytest.mark.slow
 def test_plots_of_vectors_have_their_components() -> None:
     pytest.importorskip("matplotlib")
     (axes,) = RUN.plot("pin.force", "floor.force").axes

@@ -36,10 +36,6 @@ def few(t, q):
     return q
 
 
-def rate(t, q, v, p):
-    return v[:1]
-
-
 def no_law(p):
     return ContactLaw(restitution=None, friction=0.0)  # type: ignore[arg-type]
 
@@ -50,10 +46,6 @@ def endless(q, p):
 
 def two_by_two(t, q, p):
     return jnp.zeros((2, 2), int)
-
-
-def ready(t, q, p):
-    return p
 
 
 def elastic(p):

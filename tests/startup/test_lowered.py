@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import pathlib
 import shutil
@@ -15,7 +14,6 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import models, schemes
 from nsjax.startup import lowered
 from nsjax.startup.cache import CONFIG
 
@@ -61,6 +59,7 @@ def kept(folder: pathlib.Path) -> list[pathlib.Path]:
     return sorted((folder / "lowered").glob("*")) if (folder / "lowered").exists() else []
 
 
+@pytest.mark.slow
 def test_a_second_process_traces_no_step_and_damaged_files_are_made_anew(tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "kept"
     folder.mkdir()
@@ -84,6 +83,7 @@ def test_a_second_process_traces_no_step_and_damaged_files_are_made_anew(tmp_pat
     assert all(lowered._read(file) is not None for file in files)
 
 
+@pytest.mark.slow
 def test_functions_of_users_are_always_traced(tmp_path: pathlib.Path) -> None:
     """Numbers in what a function has closed over, its source: nothing of it can go stale."""
     folder = tmp_path / "kept"
@@ -94,6 +94,7 @@ def test_functions_of_users_are_always_traced(tmp_path: pathlib.Path) -> None:
     assert not kept(folder)
 
 
+@pytest.mark.slow
 def test_a_changed_package_is_traced_anew(tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "kept"
     folder.mkdir()
@@ -187,21 +188,6 @@ def test_nothing_is_kept_where_nothing_compiled_is(monkeypatch: pytest.MonkeyPat
     finally:
         CONFIG.update("jax_compilation_cache_dir", before[0])
         CONFIG.update("jax_enable_compilation_cache", before[1])
-
-
-def test_derivatives_are_traced_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr(importlib.import_module("nsjax.simulate"), "kept_call", refuse)
-    system, params, state = models.bouncing_ball()
-
-    def end(params):
-        return nsjax.simulate(system, params, state, schemes.moreau(), dt=1e-3, steps=2).q[-1, 0]
-
-    jax.eval_shape(jax.grad(end), jax.tree.map(jnp.asarray, params))
-    with pytest.raises(AssertionError):
-        nsjax.simulate(system, params, state, schemes.moreau(), dt=1e-3, steps=2, save=["gap"])
 
 
 def turned(static, angle, size):

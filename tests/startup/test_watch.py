@@ -65,6 +65,7 @@ def test_a_chosen_level_stays(levels: list[int], monkeypatch: pytest.MonkeyPatch
     assert levels == []
 
 
+@pytest.mark.slow
 def test_model_and_scheme_are_named() -> None:
     code = """
 import importlib, jax, nsjax

@@ -21,6 +21,7 @@ def tip(found) -> np.ndarray:
     return found.positions[-1].reshape(-1, 7)[-1]
 
 
+@pytest.mark.slow
 def test_small_deflection_of_the_discrete_cantilever(problem) -> None:
     """``P L^3 / (3 EI) (1 - 1 / (4 n^2)) + P L / GA``, exactly for linear elements of one point."""
     P = 1e-4
@@ -30,6 +31,7 @@ def test_small_deflection_of_the_discrete_cantilever(problem) -> None:
     assert tip(found)[1] == pytest.approx(wanted, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_roll_up_by_load_steps(problem) -> None:
     """V1: a closed square, exactly; the reactions of the clamp are the moment."""
     moment = 2.0 * np.pi / LENGTH
@@ -45,6 +47,7 @@ def test_steps_that_end_are_refused(problem) -> None:
         equilibrium(problem, {"tip.value": (0.0, 0.0, 1e12)})
 
 
+@pytest.mark.slow
 def test_modes_of_the_unloaded_beam(problem) -> None:
     """First mode about ``1.8751^2 sqrt(EI / rho A) / L^2``, linear elements stiffer by a few percent; the
     other plane is ``sqrt(10)`` as stiff.
@@ -55,6 +58,7 @@ def test_modes_of_the_unloaded_beam(problem) -> None:
     assert found.values[1].imag / found.values[0].imag == pytest.approx(np.sqrt(10.0), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_mechanism_is_refused() -> None:
     loose = assemble(
         beam("arm", (0, 0, 0), (1, 0, 0), elements=1, section=section(**COLUMN)),

@@ -48,6 +48,7 @@ def test_a_pendulum_hangs(coordinates: str, angle: float) -> None:
     assert not np.any(problem.state.v)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", BOTH)
 def test_a_loaded_spring_in_space(coordinates: str) -> None:
     """``x = m g / k`` of a slide, and a ball that hangs below its point."""
@@ -65,6 +66,7 @@ def test_a_loaded_spring_in_space(coordinates: str) -> None:
     np.testing.assert_allclose(below, (0.0, 0.0, -np.sqrt(0.14)), atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", BOTH)
 def test_a_loop_and_a_coupling(coordinates: str) -> None:
     """A four-bar linkage: the lowest of its energies, by a search over the crank; and a coupled slide."""

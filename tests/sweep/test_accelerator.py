@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
-import functools
 import pathlib
 import re
 from collections.abc import Callable
@@ -18,8 +16,7 @@ import pytest
 import nsjax
 from experiments.performance import program_size
 from nsjax import State, models, schemes
-from nsjax.contact import solve
-from tests.contact.problems import random_problem
+from tests.design import slow_but
 
 LANES = 1_000
 FOUND = {  # loops, gathers
@@ -51,9 +48,7 @@ def lane(name: str, problem: nsjax.Problem) -> Callable[[Any, Any], Any]:
     return end
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=() if x == "moreau" else pytest.mark.slow) for x in FOUND]
-)
+@pytest.mark.parametrize("name", slow_but(FOUND, "moreau"))
 def test_batches_for_cuda(name: str) -> None:
     """No call of a library, no scatter, no sort: the lanes of a batch are arithmetic in a few loops."""
     start = jax.ShapeDtypeStruct((LANES, 3), float)
@@ -74,26 +69,7 @@ def test_robots_for_cuda(reference_data: pathlib.Path) -> None:
     assert set(found) <= {"while", "gather"}
 
 
-def test_contact_problems_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lanes with no, few and many active contacts, easy ones and ones that plain Newton steps do not solve,
-    all at once as on a GPU: the problems one after the other have the same answers.
-    """
-    count, rng = 296, np.random.default_rng(1)
-    each = [random_problem(k, nc=12, nt=1, mu=1.5) for k in range(count)]
-    lanes = jax.tree.map(lambda *x: jnp.stack(x), *each)
-    few = rng.uniform(size=(count, 12)) < np.linspace(0.0, 2.0, count)[:, None]
-    lanes = dataclasses.replace(lanes, mask=lanes.mask & few)
-    answer = functools.partial(solve, tolerance=1e-11)
-    one = jax.jit(lambda x: jax.lax.map(answer, x))(lanes)
-    assert np.ptp(np.sum(np.asarray(lanes.mask), axis=1)) == 12  # beyond the places for active ones, too
-    assert np.max(one.iterations) > 10 * np.median(one.iterations)
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    found = jax.jit(jax.vmap(lambda x: answer(x)))(lanes)
-    assert np.all(one.residual <= 1e-11)
-    assert np.all(found.residual <= 1e-11)
-    np.testing.assert_allclose(found.x, one.x, rtol=1e-7, atol=1e-7)
-
-
+@pytest.mark.slow
 def test_derivatives_of_a_batch_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     """Through impacts, forward and in reverse, as on a GPU: those of the lanes one after the other."""
     ball, heights = models.bouncing_ball(), jnp.linspace(0.01, 0.1, 40)[:, None]

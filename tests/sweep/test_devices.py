@@ -25,6 +25,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "of", "devices"), CASES)
 def test_bits(model: str, of: int, devices: int, tmp_path: pathlib.Path, monkeypatch) -> None:
     here = processes.lanes(model)  # first: flags are read with the first computation

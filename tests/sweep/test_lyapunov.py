@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -45,15 +43,6 @@ def test_one_impact(found) -> None:
     np.testing.assert_allclose(found[good], exact, atol=3 * 2e-4 / TIME / TIME)
     np.testing.assert_array_equal(np.isnan(found), ~good)
     assert np.ptp(exact) > 0.1  # 1/s
-
-
-@pytest.mark.slow
-def test_the_saltation_makes_it(found) -> None:
-    """Without the shift of the impact time the tangent is [[-e, e (T - t) ...], [0, -e]]: far away."""
-    ball = models.bouncing_ball(height=HEIGHT, radius=0.0, gravity=GRAVITY)
-    blind = dataclasses.replace(schemes.moreau(), gradient="discrete")
-    discrete = nsjax.sweep_lyapunov(ball, blind, {"params.restitution": RESTITUTION}, dt=2e-4, steps=2000)
-    assert np.all(np.abs(discrete - found)[[0, 1, 3]] > 0.3)
 
 
 def test_step_sizes_of_different_lengths_are_refused() -> None:

@@ -62,9 +62,8 @@ def test_chains_of_different_lengths_in_one_batch_and_other_mechanisms_without_c
     same(chain(3, turned=True), again[1], schemes.moreau(), **times)
 
 
-@pytest.mark.parametrize(
-    "name", ["half_explicit", "generalized_alpha", "bathe", "ggl_decoupled", "moreau_theta"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["generalized_alpha", "ggl_decoupled"])
 def test_lanes_are_runs_alone_with_other_schemes(name: str) -> None:
     scheme, problems = getattr(schemes, name)(), [chain(2), chain(5)]
     for problem, run in zip(
@@ -73,6 +72,7 @@ def test_lanes_are_runs_alone_with_other_schemes(name: str) -> None:
         same(problem, run, scheme, dt=1e-3, steps=800)
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_the_mechanism() -> None:
     """Through the impact of the last link."""
     problem, scheme = chain(3), schemes.moreau()

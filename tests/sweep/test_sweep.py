@@ -205,6 +205,7 @@ def test_a_fold_needs_no_memory_for_rows_and_a_function_is_refused_in_time() -> 
         ball(over, steps=STEPS, every=1, memory_bytes=2000, reduce={"z": reductions.samples("z")})
 
 
+@pytest.mark.slow
 def test_memory_of_a_call_does_not_grow_with_lanes_or_steps() -> None:
     sizes = []
     for lanes, steps in ((2000, 10), (100_000, 10_000)):

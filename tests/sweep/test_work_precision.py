@@ -112,16 +112,6 @@ def test_files(table, tmp_path) -> None:
     assert list(faults(table.figure())) == []  # labels that overlap, a legend over curves
 
 
-def test_a_figure_of_many_schemes_over_a_short_range(table) -> None:
-    """Less than a decade of both, as far as tick labels are concerned, and thirteen names."""
-    rows = {name: np.tile(getattr(table, name)[1:], 13) for name in COLUMNS if name != "scheme"}
-    many = WorkPrecision(
-        scheme=tuple(f"scheme_{k}" for k in range(13) for _ in range(3)), failures=(), **rows
-    )
-    rows["seconds"][:] = np.linspace(3.1e-4, 8.9e-4, 39)
-    assert list(faults(many.figure())) == []
-
-
 @pytest.mark.parametrize(
     ("low", "high"), [(8.75e-4, 1.91e-3), (8.03e-4, 1.77e-3), (7.4e-3, 1.81e-2), (7.35e-5, 1.42e-4)]
 )

@@ -33,6 +33,7 @@ def test_model_in_the_rows_of_the_file(recorded):
     np.testing.assert_allclose(offsets, data[:, 13:19], rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_its_scheme_reproduces_the_file(recorded):
     # A user's scheme in the time loop of the package. Bounds: three times what another program of the
     # scheme reached (README); the set of contacts of a step hangs on the sign of gaps of rounding size.
@@ -51,12 +52,8 @@ def test_its_scheme_reproduces_the_file(recorded):
 @pytest.mark.parametrize(
     "scheme",
     [
-        schemes.moreau_theta(),
-        schemes.half_explicit(),
         schemes.generalized_alpha(0.8),
         schemes.moreau(),
-        schemes.ggl_decoupled(),
-        schemes.ggl_unified(),
     ],
     ids=lambda s: s.name,
 )
@@ -66,15 +63,3 @@ def test_other_schemes(recorded, scheme):
     # README: a1, a2 within 1e-2. Velocity-level contact lets gaps drift in proportion to the step.
     assert errors[0] < 3e-3
     assert errors[1] < 1e-3
-
-
-@pytest.mark.slow
-def test_the_file_and_other_schemes_have_one_limit():
-    # 2.3e-4 between the schemes at the file's step; the difference vanishes with it
-    ours = four_bar(schemes.half_explicit(), 16).q
-    far, near = (np.abs(four_bar(combined_projection(PROJECTION), n).q - ours).max() for n in (1, 16))
-    assert 1e-4 < far < 5e-4
-    assert near < 5e-5
-    theta = [np.abs(four_bar(schemes.moreau_theta(), n).q - ours).max() for n in (1, 4, 16)]
-    assert theta[1] < 0.5 * theta[0]
-    assert theta[2] < 0.5 * theta[1]

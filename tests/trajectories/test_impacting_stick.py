@@ -49,6 +49,7 @@ def exact() -> list[tuple[float, float]]:
     return found
 
 
+@pytest.mark.slow
 def test_flight_and_impacts_of_the_file(recorded):
     data = recorded("impacting_stick")
     traj = run(impacting_stick(), schemes.moreau_theta(), H, 2000)
@@ -68,6 +69,7 @@ def test_flight_and_impacts_of_the_file(recorded):
     assert np.abs(traj.v - data[:, 4:7]).max() < 2e-4
 
 
+@pytest.mark.slow
 def test_only_the_place_of_the_directions_differs_from_the_file(recorded):
     # The file takes W at the start of the step, moreau_theta at the predicted midpoint, phi' h/2 on.
     # From the common state before the first impact each impulse follows from its own place.

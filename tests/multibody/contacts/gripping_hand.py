@@ -104,6 +104,3 @@ def hand(
     )
     start = {"crate": (0.0, 0.003, 0.04)}
     return assemble(*parts, group, gravity=9.81, coordinates=coordinates, start=start)
-
-
-SHAPES, JOINTS = 30, 20

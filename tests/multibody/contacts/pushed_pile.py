@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-
-import nsjax
-from nsjax import Problem, schemes
+from nsjax import Problem
 from nsjax.multibody import assemble, body, box, contact_group, hinge, joint_spring, plane, sphere, torque
 
 HALF = 0.05
@@ -47,32 +41,3 @@ def pile(capacity: int | None, dimension: int = 2, coordinates: str = "joint") -
     }
     start |= {"upper": -1.7, "fore": 0.0 if flat else 1.7}
     return assemble(*parts, group, gravity=9.81, coordinates=coordinates, start=start)
-
-
-def ends(problem: Problem, dt: float, time: float) -> Callable[[Any], Any]:
-    """Where the boxes are at the end, of changes of all coefficients of friction and of the motor's moment
-    in parts of it.
-    """
-    system, state = problem.system, problem.state
-    steps = round(time / dt)
-
-    def end(x: Any) -> Any:
-        p = {
-            name: dataclasses.replace(y, friction=y.friction + x[0]) if hasattr(y, "first") else y
-            for name, y in problem.params.items()
-        }
-        motor = p["motor"]
-        p["motor"] = dataclasses.replace(motor, value=jnp.asarray(motor.value) * (1.0 + x[1]))
-        traj = nsjax.simulate(system, p, state, schemes.moreau(), dt=dt, steps=steps, every=steps)
-        return traj.q[-1], traj.status
-
-    return end
-
-
-def differentiated(problem: Problem, dt: float, time: float) -> tuple[Any, Any, Any]:
-    """Status, Jacobian forward, and the gradient of one sum in reverse mode beside that of the Jacobian."""
-    end, x = ends(problem, dt, time), jnp.zeros(2)
-    (values, status), forward = jax.jit(lambda x: (end(x), jax.jacfwd(lambda y: end(y)[0])(x)))(x)
-    weights = jnp.cos(jnp.arange(float(values.shape[0])))
-    reverse = jax.jit(jax.grad(lambda x: end(x)[0] @ weights))(x)
-    return status, forward, (reverse, weights @ forward)

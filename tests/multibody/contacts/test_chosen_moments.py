@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -43,6 +40,7 @@ def row_of_balls(dimension: int, coordinates: str, capacity: int | None, frictio
     return assemble(*balls, arm, pin, group, gravity=gravity, coordinates=coordinates, start=start)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dimension", "coordinates", "friction"),
     [
@@ -70,31 +68,3 @@ def test_chosen_contacts(dimension, coordinates, friction) -> None:
     for name in names:
         # the same rows, solved together with others in another order
         np.testing.assert_allclose(getattr(few, name), getattr(every, name), atol=1e-9, err_msg=name)
-
-
-@SLOW
-def test_derivatives_of_chosen_contacts() -> None:
-    """By the rolling and torsional coefficients, forward and reverse, as with all contacts."""
-    found = []
-    for capacity in (6, None):
-        problem = row_of_balls(3, "joint", capacity, (0.3, 0.01, 0.002))
-
-        def end(x, problem=problem):
-            p = {
-                name: dataclasses.replace(y, rolling=y.rolling + x[0], torsional=y.torsional + x[1])
-                if getattr(y, "rolling", None) is not None and hasattr(y, "first")
-                else y
-                for name, y in problem.params.items()
-            }
-            traj = nsjax.simulate(
-                problem.system, p, problem.state, schemes.moreau(), dt=1e-3, steps=200, every=200
-            )
-            return jnp.concatenate([traj.q[-1], traj.v[-1]])
-
-        forward = jax.jit(jax.jacfwd(end))(jnp.zeros(2))
-        weights = jnp.cos(jnp.arange(float(forward.shape[0])))
-        reverse = jax.jit(jax.grad(lambda x, end=end, weights=weights: end(x) @ weights))(jnp.zeros(2))
-        assert np.all(np.max(np.abs(forward), axis=0) > 1e-2)
-        np.testing.assert_allclose(weights @ forward, reverse, atol=1e-9)
-        found.append(forward)
-    np.testing.assert_allclose(found[0], found[1], atol=1e-8)

@@ -180,6 +180,7 @@ def bounded(directions: np.ndarray, target: np.ndarray, half: Any) -> float:
     return float(np.linalg.norm(directions @ found.x - target))
 
 
+@pytest.mark.slow
 def test_gaps_in_space(space: Evaluated) -> None:
     """Segments and boxes by bounded least squares, cylinders and rims by fine sampling."""
     first = {name: space.names.index(name) for name in PARTS}
@@ -235,6 +236,7 @@ def pins_against_sampling(q: np.ndarray, gap: np.ndarray) -> None:
             assert -2e-6 <= found - wanted <= 1e-9
 
 
+@pytest.mark.slow
 def test_a_pin_in_a_hole(space: Evaluated) -> None:
     """Upright on the axis too, where all points of a rim are as near."""
     first = space.names.index("pin")
@@ -250,7 +252,16 @@ def test_a_pin_alone_in_a_hole() -> None:
     pins_against_sampling(q, np.asarray(gap))
 
 
-@pytest.mark.parametrize("which", ["space", "flat"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "which",
+    [
+        "space",
+        "flat",
+        pytest.param("space", marks=pytest.mark.slow),
+        pytest.param("flat", marks=pytest.mark.slow),
+    ],
+)
 def test_rates_are_those_of_the_points_that_meet(which: str, request: Any) -> None:
     """The derivative of every gap is the velocity of one point against the other along the normal."""
     found = request.getfixturevalue(which)
@@ -259,7 +270,7 @@ def test_rates_are_those_of_the_points_that_meet(which: str, request: Any) -> No
     assert np.max(np.abs(rate - material)) <= 1e-9 * np.max(np.abs(rate))
 
 
-@pytest.mark.parametrize("which", ["space", "flat"])
+@pytest.mark.parametrize("which", ["flat", pytest.param("space", marks=pytest.mark.slow)])
 def test_numbers_stay_numbers(which: str, request: Any) -> None:
     """Gaps, first and second derivatives and slips, where directions are lost as elsewhere."""
     found = request.getfixturevalue(which)
@@ -267,6 +278,7 @@ def test_numbers_stay_numbers(which: str, request: Any) -> None:
         assert np.all(np.isfinite(x))
 
 
+@pytest.mark.slow
 def test_states_without_direction(space: Evaluated) -> None:
     """Every gap still has a derivative: a row that is zero would leave a contact without force."""
     rows = space.rate[RANDOM + LOST :].reshape(3, LOST, -1)

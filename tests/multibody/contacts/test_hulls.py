@@ -105,6 +105,7 @@ def test_faces_edges_and_vertices(program: Program, centre: Any, asked: float) -
     assert all(np.all(np.isfinite(x)) for x in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", ["joint", "absolute"])
 def test_a_tetrahedron_comes_to_rest(coordinates: str) -> None:
     """On a face: its centre then is at a third of the height of a vertex."""
@@ -197,28 +198,3 @@ def test_the_hull_of_a_mesh() -> None:
 def test_what_is_no_hull(make: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         make()
-
-
-def test_several_alike_are_those_one_by_one() -> None:
-    """Hulls of one number of vertices, evaluated at once."""
-    names = [f"b{k}" for k in range(4)]
-    floors = [contact(f"f{x}", hull(x, CLOUD), plane(), friction=0.2) for x in names]
-    balls = [contact(f"s{x}", sphere("ball", 0.1), hull(x, CLOUD), friction=0.2) for x in names]
-    tips = [contact(f"t{x}", hull(x, TETRAHEDRON), plane(), friction=0.2) for x in names]
-    problem = assemble(
-        *(massive(x) for x in (*names, "ball")), *floors, *balls, *tips, gravity=(0.0, 0.0, -9.81)
-    )
-    several = Program(problem)
-    draw = np.random.default_rng(5)
-    q = np.concatenate([np.concatenate([x, y / np.linalg.norm(y)]) for x, y in draw.normal(size=(5, 2, 4))
-                        for x in [x[:3]]])  # fmt: skip
-    gap, rate, reverse, _ = several.run(q, draw.normal(size=30))
-    assert np.max(np.abs(np.asarray(rate - reverse))) < 1e-13
-    for k, name in enumerate(names):
-        own = q[7 * k : 7 * k + 7]
-        assert abs(np.min(gap[several.rows[f"f{name}"]]) - np.min(placed(own, CLOUD)[:, 2])) < 1e-14
-        heights = np.sort(placed(own, TETRAHEDRON)[:, 2])
-        assert np.max(np.abs(np.sort(gap[several.rows[f"t{name}"]]) - heights)) < 1e-14
-        asked = distance(placed(own, CLOUD), q[28:31]) - 0.1
-        if asked > 0.0:
-            assert abs(float(gap[several.rows[f"s{name}"]][0]) - asked) < 1e-9

@@ -8,6 +8,7 @@ import pytest
 import nsjax
 from nsjax import Problem, schemes
 from nsjax.multibody import assemble, body, box, capsule, contact, cylinder, plane
+from tests.design import each_family
 
 THIRD = 1.0 / 600.0  # m^2, of a cube of 1 kg with edges of 0.1 m
 SHAPES = {
@@ -71,13 +72,6 @@ def test_bodies_come_to_rest(kind: str) -> None:
     assert failures(kind, "moreau", 1e-3, 380, 1, 1.5) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [*SHAPES, "boxes"])
-def test_bodies_come_to_rest_in_short_steps(kind: str) -> None:
-    assert failures(kind, "moreau", 1e-4, 120, 2, 0.6) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scheme", schemes.REGISTRY)
+@each_family("scheme")
 def test_a_cube_comes_to_rest_with_every_scheme(scheme: str) -> None:
     assert failures("cube", scheme, 1e-3, 12, 3, 1.0) == []

@@ -20,7 +20,7 @@ import pytest
 import nsjax
 from nsjax import Problem, schemes
 from nsjax.multibody import assemble, body, box, capsule, contact_group, hinge, plane, sphere
-from nsjax.schemes import REGISTRY
+from tests.design import each_family
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +66,7 @@ def crate_on_a_floor() -> tuple[Problem, np.ndarray, float, int]:
 
 
 @pytest.mark.parametrize("make", [ball_on_an_arm, crate_on_a_floor])
-@pytest.mark.parametrize("name", REGISTRY)
+@each_family("name")
 def test_an_impact_of_a_pair_and_its_derivative(name: str, make: Any) -> None:
     problem, g, mass, entry = make()
     system, params, state = problem

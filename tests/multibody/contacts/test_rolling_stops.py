@@ -27,6 +27,7 @@ BRAKE = G * ARM / (RADIUS * (1.0 + DISC / (MASS * RADIUS**2)))
 """It slows down by so much [m/s^2]."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scheme", ["theta", *(pytest.param(x, marks=pytest.mark.slow) for x in SCHEMES if x != "theta")]
 )

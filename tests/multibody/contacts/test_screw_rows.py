@@ -67,18 +67,8 @@ def test_rows_of_all_pairs(pair) -> None:
     rows_by_screws_are_those_by_hand(pair)
 
 
-ALIKE = {
-    *((x, "heightfield") for x in ("points", "corners", "box", "capsule")),
-    *((x, "hull") for x in ("hull", "box", "capsule")),
-}
-"""Pairs that are evaluated as others are, or take long to compile."""
-
-
-@pytest.mark.parametrize(
-    "pair",
-    [pytest.param(x, marks=pytest.mark.slow) if x in ALIKE else x for x in sorted(FOLLOWING)],
-    ids="-".join,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", sorted(FOLLOWING), ids="-".join)
 def test_rows_of_features_that_a_step_holds(pair) -> None:
     """The same away from where features were found: as far as a step goes, and farther."""
     assert FOLLOWING
@@ -117,22 +107,6 @@ def test_features_that_are_held_have_no_rows() -> None:
     assert all(meeting(*pair).system.rows is None for pair in HELD_FIXED)
 
 
-@pytest.mark.parametrize(
-    "pairs", [[("cylinder", "box")] * 3, [("capsule", "cylinder"), ("cylinder", "box")]]
-)
-def test_features_that_are_held_beside_others(pairs) -> None:
-    """Pairs whose gaps have other rates stand between pairs whose gaps do not, alone and as a batch."""
-    found = [body(x, mass=1.0, inertia=(0.2, 0.3, 0.4)) for x in ("a", "b")]
-    found.append(hinge("h", "ground", "a", at=(0.2, 0.0, 0.0), axis=(0.0, 0.6, 0.8), limits=(-1.0, 1.0)))
-    found.append(ball("j", "a", "b", at=(0.3, 0.1, 0.2)))
-    for k, (first, second) in enumerate(pairs):
-        found.append(contact(f"s{k}", SHAPES["sphere"]("b"), SHAPES["plane"]("a"), friction=0.3))
-        found.append(contact(f"c{k}", SHAPES[first]("a"), SHAPES[second]("b"), friction=0.3))
-    problem = assemble(*found, gravity=GRAVITY)
-    assert problem.system.rows is not None
-    rows_are_those_by_hand(problem, 7)
-
-
 PLACE = (0.4, 0.3, 0.5)
 
 
@@ -156,6 +130,7 @@ def limited(tendon_first: bool):
     return *found, contact("c1", sphere("b", 0.1), plane(at=(0.0, 0.0, -2.0)), friction=0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tendon_first", [False, True])
 def test_limits_that_are_no_entries_of_q(tendon_first) -> None:
     """Stops of tendons and limits in loops stand beside rows from screws, in the order of the parts."""

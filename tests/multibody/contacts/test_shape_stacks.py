@@ -18,7 +18,6 @@ from nsjax.multibody import (
     capsule,
     contact,
     contact_group,
-    cylinder,
     heightfield,
     hull,
     sphere,
@@ -78,29 +77,6 @@ def test_hulls_of_different_sizes_are_one_batch() -> None:
     assert seen >= {0, 8, 16}  # no pair, one and two pairs in use
 
 
-def test_a_cylinder_among_hulls_of_different_sizes() -> None:
-    """Its gaps in a group are those of its contacts by name, each with the faces of its own hulls."""
-    shapes = [cylinder(NAMES[0], 0.05, 0.1, axis=(0.0, 0.0, 1.0))]
-    shapes += [hull(x, points(n)) for x, n in zip(NAMES[1:], SIZES[1:], strict=True)]
-    chosen = stones(contact_group("all", shapes, friction=0.3, capacity=3, reach=0.05))
-    pairs = [(0, 1), (0, 2), (1, 2)]
-    by_name = stones(*(contact(f"c{i}{j}", shapes[i], shapes[j], friction=0.3) for i, j in pairs))
-    zero, found = jnp.zeros(()), []
-    rng = np.random.default_rng(5)
-    states = [chosen.state.q]
-    for _ in range(3):
-        place = np.arange(3)[:, None] * np.array([0.16, 0.0, 0.0]) + 0.01 * rng.normal(size=(3, 3))
-        turn = rng.normal(size=(3, 4))
-        turn /= np.linalg.norm(turn, axis=1)[:, None]
-        states.append(np.concatenate([place, turn], axis=1).reshape(-1))
-    for problem in (chosen, by_name):
-        system, p = problem.system, prepared(problem.system, problem.params)
-        look = jax.jit(lambda x, s=system, p=p: s.gap(zero, x, refreshed(s, zero, x, p)))
-        found.append([np.asarray(look(jnp.asarray(x))) for x in states])
-    for gap, named in zip(*found, strict=True):
-        np.testing.assert_allclose(np.sort(gap), np.sort(named), rtol=0.0, atol=1e-14)
-
-
 def thrown(capacity: int) -> nsjax.Problem:
     """Stones in a row, the first of which is thrown at the others."""
     bodies = [body(x, mass=1.0, inertia=(4e-3, 5e-3, 6e-3)) for x in NAMES]
@@ -145,15 +121,6 @@ def test_motion_and_derivatives_of_chosen_hulls() -> None:
     assert abs(place[7] - 0.22) > 1e-2  # the second stone was hit
 
 
-@pytest.mark.slow
-def test_motion_and_derivatives_on_terrain() -> None:
-    """Those of all pairs, in forward and in reverse mode."""
-    with pytest.warns(RowsWarning):
-        few = over_terrain(0.06)
-    place = same_motion(few, over_terrain(0.06, capacity=99), 120)
-    assert place[2] < 0.2  # it fell, and lies on the terrain
-
-
 def over_terrain(radius: float, *, alone: bool = False, capacity: int | None = None) -> nsjax.Problem:
     """Balls and limbs over one terrain, with more contacts than a step evaluates unasked; ``alone``: the
     contacts of the first ball and limb by name.
@@ -173,6 +140,7 @@ def over_terrain(radius: float, *, alone: bool = False, capacity: int | None = N
     return assemble(*bodies, *parts, gravity=9.81, start=start)
 
 
+@pytest.mark.slow
 def test_terrain_below_many() -> None:
     """Gaps are those of each ball and limb alone, and no pair nearer than the reach is left out."""
     with pytest.warns(RowsWarning, match=r"72 contacts between bodies, beyond 60: a step solves for the"):

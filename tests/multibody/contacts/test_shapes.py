@@ -53,6 +53,7 @@ ELLIPSOID = ShapeKind(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_new_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its gap is that of its lowest point, its derivative by a half axis that of the closed form, forward
     and reverse; it rests on its flat side, and is drawn.

@@ -38,12 +38,13 @@ SCHEMES = {
     "moreau": schemes.moreau(), "theta": schemes.moreau_theta(), "ggl_decoupled": schemes.ggl_decoupled(),
     "ggl_unified": schemes.ggl_unified(),
 }  # fmt: skip
-SPACES = [(2, "joint"), (2, "absolute"), (3, "joint"), (3, "absolute")]
-ONE, BOTH, OTHER = (
-    [x if k in quick else pytest.param(*x, marks=SLOW) for k, x in enumerate(SPACES)]
-    for quick in ((0,), (0, 3), (1, 2))
-)
-OTHERS = [pytest.param(x, marks=SLOW) for x in list(SCHEMES)[1:]]
+MIXED = [
+    pytest.param(*x, marks=SLOW)
+    for x in (
+        (3, "absolute", "moreau"), (2, "absolute", "theta"), (3, "joint", "ggl_decoupled"),
+        (2, "joint", "ggl_unified"),
+    )
+]  # fmt: skip
 
 
 def rolling_body(dimension, coordinates, slope=0.0, friction=None, restitution=0.0, height=0.0):
@@ -79,8 +80,7 @@ def rolling_at(dimension, speed, spin=0.0):
     return jnp.stack([speed, zero, zero, zero, speed / RADIUS, zero + spin])
 
 
-@pytest.mark.parametrize("scheme", ["moreau", *OTHERS])
-@pytest.mark.parametrize(("dimension", "coordinates"), BOTH)
+@pytest.mark.parametrize(("dimension", "coordinates", "scheme"), [(2, "joint", "moreau"), *MIXED])
 def test_on_an_incline(dimension, coordinates, scheme) -> None:
     """It stays where ``tan a <= b = mu_r / R``, else goes by ``g (sin a - b cos a) / (1 + J / m R^2)``."""
     slope = 0.3
@@ -105,8 +105,7 @@ def test_on_an_incline(dimension, coordinates, scheme) -> None:
         np.testing.assert_allclose(moment, MASS * G * RADIUS * np.sin(slope), atol=1e-9)
 
 
-@pytest.mark.parametrize("scheme", ["moreau", *OTHERS])
-@pytest.mark.parametrize(("dimension", "coordinates"), ONE)
+@pytest.mark.parametrize(("dimension", "coordinates", "scheme"), MIXED)
 def test_it_rolls_to_a_stop(dimension, coordinates, scheme) -> None:
     """After ``v^2 (1 + J / m R^2) R / (2 g mu_r)``; derivatives of the way by ``mu_r`` and ``v``, forward,
     reverse, and closed.
@@ -136,8 +135,8 @@ def test_it_rolls_to_a_stop(dimension, coordinates, scheme) -> None:
     np.testing.assert_allclose(forward, [-stop / arm, 2.0 * stop / speed], rtol=2.0 * dt**2)
 
 
-@pytest.mark.parametrize("scheme", ["moreau", *OTHERS])
-@pytest.mark.parametrize("coordinates", ["joint", pytest.param("absolute", marks=SLOW)])
+@SLOW
+@pytest.mark.parametrize(("coordinates", "scheme"), [("joint", "moreau"), ("absolute", "ggl_unified")])
 def test_it_spins_down(coordinates, scheme) -> None:
     """By ``mu_s m g / J`` while it rolls, after ``J w / (mu_s m g)`` not at all."""
     problem = moving(rolling_body(3, coordinates), rolling_at(3, jnp.asarray(0.6), 0.3))
@@ -189,7 +188,8 @@ def test_an_impact_takes_spin(coordinates) -> None:
     np.testing.assert_array_equal(traj.sensor("floor.spin.force"), traj.drag_force[:, 0])
 
 
-@pytest.mark.parametrize(("dimension", "coordinates"), OTHER)
+@SLOW
+@pytest.mark.parametrize(("dimension", "coordinates"), [(2, "absolute"), (3, "joint")])
 def test_zeros(dimension, coordinates) -> None:
     """Plain zeros make no rows; a zero that may be varied makes rows without a moment."""
     plain = rolling_body(dimension, coordinates, friction=(0.3, 0.0, 0))
@@ -208,28 +208,7 @@ def test_zeros(dimension, coordinates) -> None:
         assert np.max(np.abs(still.v)) < 1e-13
 
 
-@pytest.mark.parametrize("coordinates", [pytest.param("joint", marks=SLOW), "absolute"])
-def test_balls_side_by_side(coordinates) -> None:
-    """Five, of which four are alike and evaluated at once, with coefficients of their own; one without."""
-    arms = [0.001, 0.002, None, 0.004, 0.005]
-    names = [f"ball{k}" for k in range(5)]
-    problem = assemble(
-        *(body(x, mass=MASS, inertia=(BALL,) * 3) for x in names),
-        *(contact(f"floor{k}", sphere(x, RADIUS), plane(), friction=0.5 if a is None else (0.5, a, 0.0))
-          for k, (x, a) in enumerate(zip(names, arms, strict=True))),
-        gravity=(0.0, 0.0, -G), coordinates=coordinates,
-        start={x: (2.0 * k, 0.0, RADIUS) for k, x in enumerate(names)},
-    )  # fmt: skip
-    assert problem.system.labels.drags == tuple(f"floor{k}.spin" for k in (0, 1, 3, 4))
-    assert problem.system.drag_contact == (0, 1, 3, 4)
-    v = np.zeros((5, 6))
-    v[:, 5] = 3.0
-    traj = nsjax.simulate(*moving(problem, v.reshape(-1)), schemes.moreau(), dt=1e-2, steps=20)
-    traj.raise_for_status()
-    wanted = [3.0 - 0.2 * (x or 0.0) * MASS * G / BALL for x in arms]
-    np.testing.assert_allclose(np.reshape(traj.v[-1], (5, 6))[:, 5], wanted, atol=1e-10)
-
-
+@pytest.mark.slow
 def test_corners_that_depend_on_each_other() -> None:
     """A box that spins on four corners: all bear together, ``mu_s m g``, although their rows are one."""
     problem = assemble(

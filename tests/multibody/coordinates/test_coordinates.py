@@ -7,8 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import nsjax
-from nsjax import schemes
 from nsjax.core.operators import prepared
 from nsjax.multibody import assemble, ball, body, contact, hinge, joint_spring, plane, point, spring
 
@@ -119,35 +117,3 @@ def test_functions_agree(make) -> None:
             limit = 1e-9 if what == "acceleration" else 1e-12
             size = max(1.0, float(np.max(np.abs(wanted))))
             assert np.max(np.abs(seen["absolute"][what] - wanted)) <= limit * size, what
-
-
-def ends(make, scheme, dt, time=0.2):
-    """Positions of the bodies at the end, and the energy."""
-    found = {}
-    for c in BOTH:
-        problem = make(c)
-        traj = nsjax.simulate(*problem, scheme, dt=dt, steps=round(time / dt), every=round(time / dt))
-        traj.raise_for_status()
-        rows = [np.asarray(traj.body(f"b{k}").position)[-1] for k in range(4)]
-        found[c] = np.concatenate([*rows, np.atleast_1d(traj["energy"][-1])])
-    return np.max(np.abs(found["joint"] - found["absolute"]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("make", [planar, spatial])
-def test_motions_meet(make) -> None:
-    """Smooth motion: the difference of the two falls with the square of the step."""
-    scheme = schemes.generalized_alpha()
-    coarse, fine = ends(make, scheme, 1e-3), ends(make, scheme, 5e-4)
-    assert coarse <= 1e-3
-    assert 3.5 <= coarse / fine <= 4.5
-
-
-@pytest.mark.slow
-def test_impacts_meet() -> None:
-    """A chain that falls on the floor, at four steps of Moreau's scheme: the difference of the two falls
-    with the step (0.0964, 0.0482, 0.0241, 0.0121 when this was written).
-    """
-    found = [ends(planar, schemes.moreau(), dt, 0.8) for dt in (1e-3, 5e-4, 2.5e-4, 1.25e-4)]
-    ratios = np.array(found[:-1]) / np.array(found[1:])
-    assert np.all((ratios > 1.8) & (ratios < 2.2))

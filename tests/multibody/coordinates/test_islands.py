@@ -24,7 +24,7 @@ def boxes(n: int, coordinates: str, dimension: int = 2, *more) -> Problem:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("dimension", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dimension", [pytest.param(3, marks=pytest.mark.slow)])
 def test_as_all_together(dimension: int) -> None:
     """To rounding, which two hundred steps and some impacts spread; of the corners of a face, which share
     their impulse in more than one way, the sum is looked at. In space a box slides on a face and turns from

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import numpy as np
+import pytest
 from scipy.spatial.transform import Rotation
 
 from nsjax.multibody import assemble, ball, body, hinge
@@ -25,6 +26,7 @@ def mixed() -> tuple[object, list[str]]:
     return assemble(*parts), kinds
 
 
+@pytest.mark.slow
 def test_every_body_by_its_own_rotation() -> None:
     problem, kinds = mixed()
     system, draw = problem.system, np.random.default_rng(2)

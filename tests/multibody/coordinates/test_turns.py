@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -15,9 +12,7 @@ import nsjax
 from nsjax import schemes
 from nsjax.core import InputError
 from nsjax.multibody import (
-    actuator,
     assemble,
-    ball,
     beam,
     body,
     hinge,
@@ -56,6 +51,7 @@ def absolute():
     return rotor()
 
 
+@pytest.mark.slow
 def test_torsion_spring_over_many_turns(absolute) -> None:
     """M1, printed: -6.64642136 at 2 s, a maximum of 2.81 turns before; second order."""
     assert exact(2.0)[0] == pytest.approx(-6.64642136, abs=1e-7)
@@ -71,21 +67,7 @@ def test_torsion_spring_over_many_turns(absolute) -> None:
     assert energy[-1] == pytest.approx(0.5 * K * ends[-1][0] ** 2 + 0.5 * J * ends[-1][1] ** 2, rel=1e-9)
 
 
-def ended(problem, along):
-    """The rate of the hinge at the end over the stiffness of its spring and a factor of its start; without
-    dampers, whose forces Moreau's scheme takes at another velocity where positions are not added.
-    """
-
-    def f(k, w):
-        spring = dataclasses.replace(problem.params["s"], stiffness=k, damping=0.0, quadratic_damping=0.0)
-        state = dataclasses.replace(problem.state, v=jnp.asarray(problem.state.v) * w)
-        params = {**problem.params, "s": spring}
-        traj = nsjax.simulate(problem.system, params, state, MOREAU, dt=5e-3, steps=200, every=200)
-        return jnp.dot(traj.v[-1], along)
-
-    return f
-
-
+@pytest.mark.slow
 def test_resumed_runs(absolute) -> None:
     """Two parts of a run are the whole run, bit by bit, and the angle is past two turns."""
     given = {"dt": 5e-3, "every": 100}
@@ -98,75 +80,6 @@ def test_resumed_runs(absolute) -> None:
 
 
 @pytest.mark.slow
-def test_batched_and_differentiated_runs(absolute) -> None:
-    """Derivatives forward and reverse, and a batch, are those of the joint coordinates."""
-    spin = ended(absolute, jnp.array([0.0, 0.0, 0.0, *AXIS]))
-    angle = ended(rotor(coordinates="joint"), jnp.ones(1))
-    at = jnp.asarray(K), jnp.asarray(1.0)
-    reverse, wanted = (jax.grad(f, argnums=(0, 1))(*at) for f in (spin, angle))
-    forward = jax.jvp(spin, at, (jnp.ones(()), jnp.ones(())))[1]
-    np.testing.assert_allclose(reverse, wanted, rtol=1e-8)
-    assert float(forward) == pytest.approx(float(sum(reverse)), rel=1e-10)
-    lanes = jax.vmap(spin)(jnp.array([K, 1.5]), jnp.array([1.0, 0.7]))
-    wanted = [angle(*at), angle(jnp.asarray(1.5), jnp.asarray(0.7))]
-    np.testing.assert_allclose(lanes, wanted, rtol=1e-8)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_random_drives_limits_and_friction(seed: int) -> None:
-    """A motor whose law reads the angle, limits beyond half a turn, dry friction, a start of some turns, a
-    hinge given either way round: absolute as joint coordinates, where the angle is a coordinate.
-    """
-    rng = np.random.default_rng(seed)
-    axis = rng.normal(size=3)
-    axis = tuple(axis / np.linalg.norm(axis))
-    start = (rng.uniform(-8.0, 8.0), rng.uniform(20.0, 40.0) * rng.choice([-1, 1]))
-    limits = (start[0] - rng.uniform(4.0, 9.0), start[0] + rng.uniform(4.0, 9.0))
-    ends = ("ground", "r") if rng.random() < 0.5 else ("r", "ground")
-    traj = {}
-    for coordinates in ("joint", "absolute"):
-        problem = assemble(
-            body("r", mass=1.0, inertia=(J, J, J)),
-            hinge("h", *ends, axis=axis, limits=limits, restitution=0.6, friction=0.4,
-                  turned=(0.3, -1.0, 0.2)),
-            actuator("m", "h", law=_law, own=0.3),
-            coordinates=coordinates, start={"h": start},
-        )  # fmt: skip
-        traj[coordinates] = nsjax.simulate(*problem, MOREAU, dt=2e-3, steps=600, every=20)
-        traj[coordinates].raise_for_status()
-    joint, absolute = (np.asarray(traj[x].joint("h").coordinate) for x in ("joint", "absolute"))
-    assert np.ptp(joint) > np.pi
-    assert np.sum(traj["joint"].impacts) > 1
-    np.testing.assert_allclose(absolute, joint, atol=1e-9)
-    np.testing.assert_array_equal(traj["absolute"].impacts, traj["joint"].impacts)
-
-
-def _law(t, angle, rate, own):
-    return -own * angle
-
-
-def test_two_bodies_that_turn() -> None:
-    """A hinge between two moving bodies, the pair tumbling: its turns are those of the second against the
-    first. Absolute coordinates come to joint ones with the step, which Moreau's scheme is of first order in
-    (0.103, 0.052, 0.026 rad apart at 5e-4, 2.5e-4 and 1.25e-4).
-    """
-    ends = []
-    for coordinates in ("joint", "absolute"):
-        problem = assemble(
-            body("a", mass=1.0, inertia=(0.2, 0.3, 0.4)), body("b", mass=0.5, inertia=(0.1, 0.1, 0.15)),
-            ball("held", "ground", "a"), hinge("h", "a", "b", axis=AXIS),
-            joint_spring("s", "h", stiffness=0.1, damping=0.01), coordinates=coordinates,
-            start={"held": ((0.1, 0.2, 0.3), (3.0, -5.0, 2.0)), "h": (10.0, 25.0)},
-        )  # fmt: skip
-        for dt in (5e-4, 2.5e-4):
-            traj = nsjax.simulate(*problem, MOREAU, dt=dt, time=1.0, every=round(1.0 / dt))
-            ends.append(float(np.asarray(traj.joint("h").coordinate)[-1]))
-    assert ends[0] > 10.0 + 2.0 * 2.0 * np.pi
-    apart = [abs(ends[k + 2] - ends[k]) for k in (0, 1)]
-    assert apart[0] < 0.15
-    assert 1.9 < apart[0] / apart[1] < 2.1
-
-
 @pytest.mark.parametrize(
     ("scheme", "dt", "time"),
     [(schemes.generalized_alpha(0.6), 2e-3, 2.0), (schemes.moreau(), 2e-4, 0.8)],
@@ -197,6 +110,7 @@ def test_a_beam_that_turns(scheme, dt, time) -> None:
     np.testing.assert_allclose(traj.joint("h").coordinate, wanted, atol=5e-3 * wanted.max())
 
 
+@pytest.mark.slow
 def test_who_counts() -> None:
     """Entries of ``q`` for hinges whose angle something reads, and none for others; a hinge asks itself."""
     bare = [body("r", mass=1.0, inertia=(J, J, J)), hinge("h", "ground", "r", axis=Z)]
@@ -236,6 +150,7 @@ def test_a_loop_is_closed_where_nothing_reads() -> None:
     assert joint_topology(narrow, 3).closures == ("c",)  # within half a turn poses tell the angle
 
 
+@pytest.mark.slow
 def test_what_cannot_count_says_so() -> None:
     with pytest.warns(TurnsWarning, match="hinge 'c': closes a loop, so that its angle lies between -pi"):
         assemble(*loop("abcd"), start={"a": 1.0})

@@ -12,7 +12,7 @@ from tests.multibody.files.oracle import compared
 
 SLOW = pytest.mark.slow
 STATES = 10
-FILES = 20
+FILES = 5
 
 
 def checked(worst: dict[str, float]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import nsjax
 from nsjax import schemes
-from nsjax.multibody import assemble, read_mjcf
+from nsjax.multibody import read_mjcf
 from tests.multibody.files.oracle import compared, mujoco, quiet
 from tests.multibody.files.test_file_tendons import ARM, FIXED, sites
 
@@ -26,6 +26,7 @@ HELD = (
 )
 
 
+@pytest.mark.slow
 def test_activations_and_equalities_of_tendons() -> None:
     """Against mujoco: accelerations with the rows held rigidly, rates of activations, forces, lengths."""
     lines = f"<fixed name='t'>{FIXED}</fixed><spatial name='s'>{sites('w', 'sa', 'sb', 'sc')}</spatial>"
@@ -65,23 +66,7 @@ def test_activations_of_a_key_frame() -> None:
     assert not np.any(again.state.v)
 
 
-@pytest.mark.parametrize("capacity", [pytest.param(None, marks=pytest.mark.slow), 1])
-def test_filters_beside_contacts_of_boxes(capacity: int | None) -> None:
-    """Where a step holds features fixed, and chooses its contacts: a quick actuator is none."""
-    text = SLEDGE.format('<geom type="box" size="3 3 0.1"/>').replace('dynprm="0.05"', 'dynprm="1e-7"')
-    text = text.replace('<general name="sum" joint="x" dyntype="integrator" gainprm="0.5"/>', "")
-    text = text.replace(' act="0.4 -0.2" ctrl="2 0.7 0.6"', ' act="1" ctrl="2 0.6"')
-    file = quiet(read_mjcf, text, capacity=capacity)
-    slow = file.problem("k")
-    plain = assemble(*file, gravity=file.gravity, start=file.starts["k"])
-    plain = plain.replace({"slow.own.control": 1.0, "m.own.control": 0.6})
-    runs = [nsjax.simulate(*x, schemes.moreau_theta(theta=1.0), dt=2e-3, steps=120) for x in (plain, slow)]
-    for run in runs:
-        run.raise_for_status()
-    assert int(runs[0].impacts.sum()) > 0
-    np.testing.assert_allclose(runs[1].q, runs[0].q, rtol=0, atol=1e-6)
-
-
+@pytest.mark.slow
 def test_a_filter_beside_a_box_on_its_floor() -> None:
     """Features of the box are held fixed in a step, the activation is not: ``u + (a0 - u) exp(-t / T)``.
     Friction of the floor holds against what it pushes, and the motor bears a part of the weight.

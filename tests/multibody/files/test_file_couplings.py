@@ -114,7 +114,11 @@ def here(problem: Any, model: Any) -> np.ndarray:
 CASES = [(read_mjcf, ARM.format(x)) for x in LAWS.values()] + [(read_urdf, FINGERS)]
 
 
-@pytest.mark.parametrize(("reader", "text"), CASES, ids=[*LAWS, "fingers"])
+@pytest.mark.parametrize(
+    ("reader", "text"),
+    [x if k == 4 else pytest.param(*x, marks=pytest.mark.slow) for k, x in enumerate(CASES)],
+    ids=[*LAWS, "fingers"],
+)
 def test_accelerations(reader: Any, text: str) -> None:
     file, model = quiet(reader, text), mujoco_model(text)
     assert not any("equality" in x or "coupl" in x for x in file.left_out)

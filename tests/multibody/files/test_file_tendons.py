@@ -13,6 +13,7 @@ from nsjax.core.operators import prepared
 from nsjax.multibody import assemble, read_mjcf
 from nsjax.multibody.body_sensors import sensed
 from nsjax.multibody.reactions import Instant
+from tests.design import slow_but
 from tests.multibody.files.oracle import quiet
 
 mujoco = pytest.importorskip("mujoco", reason="the package mujoco is not installed")
@@ -65,7 +66,7 @@ FILES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", list(FILES))
+@pytest.mark.parametrize("case", slow_but(FILES, "first pulley", "actuators"))
 def test_tendons(case: str) -> None:
     lines, motors = FILES[case]
     sensors = SENSORS + "".join(

@@ -74,7 +74,15 @@ def forces_and_masses(problem: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.nd
     return np.asarray(force), np.asarray(mass)
 
 
-@pytest.mark.parametrize("name", ["arm.urdf", "double_pendulum.xml", "quadruped.xml", "gyroscope.xml"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "double_pendulum.xml",
+        "gyroscope.xml",
+        pytest.param("arm.urdf", marks=pytest.mark.slow),
+        pytest.param("quadruped.xml", marks=pytest.mark.slow),
+    ],
+)
 def test_accelerations(name: str) -> None:
     """To 1e-9 of their size at 100 random states, the same coordinates in the same order."""
     model, file = smooth_model(name), read(name, contact=False)

@@ -205,6 +205,7 @@ FOLDED = """<mujoco><worldbody><body><joint name="knee" range="30 70"/><geom siz
 <keyframe><key name="home" qpos="0.8 -1.5" ctrl="0.7"/></keyframe></mujoco>"""
 
 
+@pytest.mark.slow
 def test_a_start_outside_limits_runs() -> None:
     with pytest.warns(LeftOutWarning, match=r"at the nearest end: 'knee' 0 -> 0.523599, 'rail' 0 -> -1$"):
         file = read_mjcf(FOLDED)

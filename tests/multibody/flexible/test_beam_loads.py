@@ -57,6 +57,7 @@ def test_deflection_under_a_load_along_the_cantilever() -> None:
     assert found.positions[-1].reshape(-1, 7)[-1, 1] == pytest.approx(wanted, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_stations_are_nodes() -> None:
     stations = {"third": 1.0 / 3.0, "half": 0.5}
     problem = assemble(arm(stations=stations), force("f", "arm.third", (1.0, 0.0, 0.0)))
@@ -67,6 +68,7 @@ def test_stations_are_nodes() -> None:
     assert dict(arm(stations=stations).option("stations")) == {"third": 2, "half": 3}
 
 
+@pytest.mark.slow
 def test_an_end_that_moves_as_prescribed() -> None:
     """The clamp is closed where the beam is moved as a whole by the path, at the rate of the path."""
 

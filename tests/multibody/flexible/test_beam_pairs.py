@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import optimize
 from scipy.spatial.transform import Rotation
 
 from nsjax.core import InputError
@@ -127,6 +126,7 @@ def outside(q: np.ndarray, points: np.ndarray) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_solids(program: Contacts) -> None:
     """Distances of points from every solid, and their gradients, which are the directions."""
     mechanism, (q,) = program.mechanism, poses(1)
@@ -153,6 +153,7 @@ def test_solids(program: Contacts) -> None:
         np.testing.assert_allclose(slope, direction, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_gaps(program: Contacts) -> None:
     """The smallest gap of every pair is that of finely sampled axes, which is off by ``h^2 / (2 d)``."""
     n = 1201
@@ -177,6 +178,7 @@ def test_gaps(program: Contacts) -> None:
     assert min(checked.values()) >= 3
 
 
+@pytest.mark.slow
 def test_rates_and_momenta(program: Contacts) -> None:
     """The rate of every gap is that of the points that meet; a rigid motion of everything changes no gap
     and slips nowhere: impulses of contact keep momentum and moment of momentum.
@@ -193,22 +195,6 @@ def test_rates_and_momenta(program: Contacts) -> None:
         still = program.run(q, whole(q, draw))
         assert np.max(np.abs(still[1])) <= 1e-11
         assert np.max(np.abs(still[3])) <= 1e-11
-
-
-def test_second_derivatives(program: Contacts) -> None:
-    """Of nearest points, by differences of refreshed gaps."""
-    draw, h = np.random.default_rng(6), 1e-4
-    for q in poses(2):
-        v = 0.5 * draw.normal(size=program.system.nv)
-        ring = v[: 18 * 6].reshape(-1, 6)
-        ring[17] = ring[9]
-        found = np.asarray(program.run(q, v)[2])
-        moved = [program.system.retract(q, s * h * v) for s in (-1.0, 0.0, 1.0)]
-        rates = [np.asarray(program.run(np.asarray(x), v)[0]) for x in moved]
-        wanted = (rates[0] - 2.0 * rates[1] + rates[2]) / h**2
-        near = [int(np.flatnonzero(program.rows[x])[np.argmin(rates[1][program.rows[x]])]) for x in PAIRS]
-        for k, name in zip(near, PAIRS, strict=True):
-            assert abs(found[k] - wanted[k]) <= 1e-4 * max(1.0, abs(wanted[k])), name
 
 
 def rods(second: Any, n: int = 3) -> Any:
@@ -269,30 +255,6 @@ def test_straight_rods_in_closed_form(straight: Contacts) -> None:
         first = np.repeat([1.0, 0.0], [24, 30])  # the first rod moves
         row = [straight.run(q, first * np.tile(np.concatenate([e, np.zeros(3)]), 9))[1] for e in np.eye(3)]
         assert np.all(np.linalg.norm(np.asarray(row), axis=0) > 0.99), name  # a unit normal everywhere
-
-
-def test_surface_form(straight: Contacts) -> None:
-    """The least distance over all four parameters of both surfaces is that of the axes less the radii."""
-    draw = np.random.default_rng(9)
-    for _ in range(3):
-        middle, way = (
-            np.array([0.0, 0.0, 0.3]) + 0.1 * draw.normal(size=3),
-            draw.normal(size=3) * [1, 1, 0.2],
-        )
-        way *= np.hypot(0.7, 0.7) / np.linalg.norm(way)
-        across = np.linalg.svd(way[None])[2][1:]
-
-        def surfaces(x: np.ndarray, middle: Any = middle, way: Any = way, across: Any = across) -> float:
-            one = np.array([x[0], R * np.cos(x[1]), R * np.sin(x[1])])
-            other = middle + x[2] * way + S * (np.cos(x[3]) * across[0] + np.sin(x[3]) * across[1])
-            return float(np.sum((one - other) ** 2))
-
-        starts = [(0.0, a, 0.0, b) for a in (0.0, 1.6, 3.1, 4.7) for b in (0.0, 1.6, 3.1, 4.7)]
-        limits = [(-0.9, 0.9), (None, None), (-1.0, 1.0), (None, None)]
-        options = {"ftol": 1e-16, "gtol": 1e-12}
-        least = min(optimize.minimize(surfaces, x, bounds=limits, options=options).fun for x in starts)
-        gap = straight.run(placed((middle - way, middle + way)), np.zeros(straight.system.nv))[0]
-        assert abs(np.min(gap) - np.sqrt(least)) <= 1e-6
 
 
 SENTENCES: dict[str, tuple[Any, str]] = {

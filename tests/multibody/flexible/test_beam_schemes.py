@@ -9,14 +9,13 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from scipy.integrate import solve_ivp
 
 import nsjax
 from nsjax import schemes
 from nsjax.math import rotations
 from nsjax.multibody import assemble, beam, fixed, section
-from nsjax.stability import warn_of_step
+from tests.design import each_family
 from tests.multibody.flexible.beam_cases import COLUMN
 
 DT, STEPS = 1e-3, 20
@@ -24,7 +23,6 @@ SOFT = {"EA": 2e3, "GA": 2e3, "EI": 5.0, "GJ": 5.0, "line_mass": 1.0, "line_iner
 """Highest frequency below 1 / DT: explicit schemes are stable."""
 
 QUICK = ("moreau_theta",)
-NAMES = [pytest.param(x, marks=() if x in QUICK else pytest.mark.slow) for x in schemes.REGISTRY]
 
 
 @functools.cache
@@ -104,32 +102,9 @@ def _errors(name: str, per: int | None = None) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_family("name")
 def test_order(name: str) -> None:
     """A half of the step has a half or a quarter of the error."""
     found = _errors(name)
     assert found[0] < 1e-4  # of a motion by 0.04
     assert found[0] > 0.75 * 2.0 ** schemes.REGISTRY[name].order[0] * found[1], found
-
-
-SEVERAL = ("newmark", "bathe", "moreau", "moreau_theta", "ggl_unified", "nsga_coupled", "half_explicit")
-"""Schemes that move the position to the end of a step at once, by stages, and by half steps."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("per", [2, 3])
-@pytest.mark.parametrize("name", SEVERAL)
-def test_order_on_incremental_elements(name: str, per: int) -> None:
-    """As above, the Gauss points among the unknowns of the other program."""
-    found = _errors(name, per)
-    assert found[0] < 1e-4
-    assert found[0] > 0.75 * 2.0 ** schemes.REGISTRY[name].order[0] * found[1], found
-
-
-@pytest.mark.parametrize("name", [x for x, entry in schemes.REGISTRY.items() if entry.stability_limit])
-def test_explicit_schemes_are_warned_of_stiff_beams(name: str) -> None:
-    """The largest stable step is told before the run."""
-    system, params, state = swinging(stiff=True)
-    scheme = schemes.REGISTRY[name].factory()
-    with pytest.warns(UserWarning, match=f"above the largest stable step of {name} for this model, about"):
-        assert warn_of_step(system, params, state, scheme, DT)

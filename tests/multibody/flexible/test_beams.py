@@ -24,7 +24,6 @@ from nsjax.multibody import (
     sphere,
     spring,
 )
-from tests.multibody.flexible.beam_cases import COLUMN, cantilever
 
 ROUND = circular(0.05, E=2.1e9, rho=7850.0)
 
@@ -80,6 +79,7 @@ def test_sentences(make, sentence: str) -> None:
         make()
 
 
+@pytest.mark.slow
 def test_inertia_of_a_free_beam() -> None:
     """Consistent mass: that of a rigid rod for rigid motions, with the square of elements too few: none."""
     problem = assemble(arm())
@@ -93,16 +93,6 @@ def test_inertia_of_a_free_beam() -> None:
     rotary = float(ROUND.line_inertia) * length
     assert energy == pytest.approx(0.5 * (mass * length**2 / 3.0 + rotary), rel=1e-14)
     assert s.structure == BlockTridiagonal(6)
-
-
-def test_forces_are_those_of_the_potential() -> None:
-    problem = assemble(arm(), gravity=9.81)
-    s, p = problem.system, problem.system.prepare(problem.params)
-    xi = jnp.asarray(np.random.default_rng(1).normal(size=30) * 0.05)
-    q = jax.jit(s.retract)(problem.state.q, xi)
-    slope = jax.jit(jax.grad(lambda x: s.potential(0.0, s.retract(q, x), p)))(jnp.zeros(30))
-    found = jax.jit(s.force)(0.0, q, jnp.zeros(30), p)
-    np.testing.assert_allclose(found, -slope, atol=1e-9 * float(jnp.max(jnp.abs(slope))))
 
 
 def test_springs_between_neighbours_keep_the_chain() -> None:
@@ -138,15 +128,7 @@ def test_contacts_of_all_nodes() -> None:
     np.testing.assert_allclose(np.linalg.norm(s.slip(0.0, q, v, p), axis=1), 1.0, rtol=1e-14)
 
 
-def test_names_of_nodes() -> None:
-    problem = cantilever(2, damping=1e-3)
-    assert problem.system.labels.q[0] == "arm.0.x [m]"
-    assert problem.system.labels.constraints[:3] == ("clamp.x", "clamp.y", "clamp.z")
-    stiffer = problem.replace({"arm.section.EA": 2e6})
-    assert stiffer.params["arm"].section.EA == 2e6
-    assert problem.params["arm"].section.EI.tolist() == list(COLUMN["EI"])
-
-
+@pytest.mark.slow
 def test_force_beside_the_axis() -> None:
     """A force at a point off the axis has a moment about the node, in the axes of the node."""
     end = ("arm.end", (0.0, 0.1, 0.0))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,10 +10,9 @@ from scipy.linalg import expm
 from scipy.optimize import brentq
 
 import nsjax
-from nsjax import io, schemes
+from nsjax import schemes
 from nsjax.analysis import equilibrium, load_path, modes
 from nsjax.multibody import assemble, beam, fixed, force, section, torque
-from tests.common.kernel import is_one_kernel, loop_text
 from tests.fem.cantilevers import arc
 from tests.multibody.flexible.beam_cases import lees_frame
 from tests.multibody.flexible.test_beam_schemes import SOFT, swinging
@@ -147,23 +144,6 @@ def test_both_formulations_have_one_limit() -> None:
     assert apart[1] / apart[2] > 3.5
 
 
-def test_a_run_from_a_file_goes_on_bit_for_bit(tmp_path: pathlib.Path) -> None:
-    problem, scheme = swinging(per=3), schemes.newmark()
-
-    def run(steps: int, carry=None):
-        return nsjax.simulate(*problem, scheme, dt=1e-3, steps=steps, carry=carry)
-
-    whole, first = run(12), run(6)
-    io.save(tmp_path / "run.npz", problem, first, scheme=scheme)
-    _, loaded = io.load(tmp_path / "run.npz", problem)
-    rest = run(6, loaded.carry)
-    np.testing.assert_array_equal(np.asarray(rest.q)[-1], np.asarray(whole.q)[-1])
-    np.testing.assert_array_equal(np.asarray(rest.v)[-1], np.asarray(whole.v)[-1])
-    assert np.max(np.abs(np.asarray(whole.q)[-1, 21:].reshape(2, 7)[:, 4:])) > 1e-3
-    assert whole.system.labels.q[21] == "arm.gauss0.qw"
-    assert problem.system.shapes(0.0, whole.q[-1], problem.params).shapes
-
-
 def test_derivatives_of_a_run() -> None:
     """Forward and reverse agree, and with central differences of runs, along a change of stiffness, length
     without strain and start at once.
@@ -199,7 +179,3 @@ def test_from_rest_under_a_load() -> None:
     q = np.asarray(traj.q)
     assert np.linalg.norm(q[0, 15:17]) > 0.2
     np.testing.assert_allclose(q, np.broadcast_to(q[0], q.shape), atol=1e-8)
-
-
-def test_the_loop_is_one_kernel() -> None:
-    assert is_one_kernel(loop_text(swinging(per=3), schemes.moreau(), 1e-3))

@@ -29,7 +29,7 @@ def circle(n: int, radius: float = 1.0, part: float = 1.0) -> np.ndarray:
     return points
 
 
-@pytest.mark.parametrize("part", [1.0, 0.4])
+@pytest.mark.parametrize("part", [0.4])
 def test_a_circle_is_met_to_sixth_order(part: float) -> None:
     """The best cubic on an arc of an angle a is off by ``4/27 (a/4)^6`` radii or so: four times that."""
     for n in (8, 16):
@@ -92,6 +92,7 @@ def moved(points: np.ndarray, x: Any, seed: int) -> tuple[np.ndarray, np.ndarray
     return nodes, tangents
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [1.0, 0.4])
 def test_nearest_points(part: float) -> None:
     """Of random points beside curves of moved nodes; beyond the ends of an open one, the ends."""
