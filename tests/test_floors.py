@@ -9,7 +9,7 @@ import re
 import nsjax
 
 FLOORS = [
-    {"short", "lazy"},
+    {"short", "lazy", "forms"},
     {"types", "status", "notes", "startup", "version"},
     {"configure", "lanes"},
     {"math"},

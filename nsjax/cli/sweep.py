@@ -29,8 +29,9 @@ from nsjax.cli.inputs import (
 )  # fmt: skip
 from nsjax.cli.report import Progress, save_figure
 from nsjax.core import InputError, Problem, Scheme, System, nearest
-from nsjax.core.keys import names
+from nsjax.core.keys import above, names, parse_parameter
 from nsjax.core.memory import refuse_more
+from nsjax.forms import form_of
 from nsjax.sweep.axes import LANE_BYTES
 from nsjax.sweep.result import check_form
 from nsjax.trajectory import RunError, label_names, quantity_unit
@@ -321,11 +322,23 @@ def _write(args: argparse.Namespace, plan: SweepPlan, result: nsjax.SweepResult)
     if args.plot is not None:
         name = args.quantity or ("impacts" if plan.problem.system.nc else "energy_loss")
         entry = models.REGISTRY.get(args.model.replace("-", "_"))
-        units = {"dt": "s", **({} if entry is None else maps.documented_units(entry.factory))}
+        known = _units(plan) if entry is None else maps.documented_units(entry.factory)
+        units = {**known, "dt": "s"}
         title = f"{plan.problem.system.name or args.model}, {plan.scheme.name}"
         values, of = quantity(result, name), unit(plan.problem.system, name)
         figure = maps.draw(plan.axes, values, name, of, title, units)
         save_figure(figure, args.plot)
+
+
+def _units(plan: SweepPlan) -> dict[str, str]:
+    """Units of the varied numbers of a mechanism, which stand with the fields of its parts."""
+    keys = {name: parse_parameter(name, "sweep") for name in plan.axes}
+    base = {"params": plan.problem.params}
+    return {
+        name: form_of(type(above(base, key)), key.path[-1]).unit
+        for name, key in keys.items()
+        if key.path[0] == "params"
+    }
 
 
 def unit(system: System, name: str) -> str:

@@ -25,6 +25,7 @@ from nsjax.core.keys import (
     put,
     refuse_twice,
 )
+from nsjax.forms import form_of
 from nsjax.types import PyTree
 
 WHO = "replace"
@@ -96,7 +97,7 @@ def changed(
 
 
 def _check_shape(base: Mapping[str, PyTree], key: Key, node: Any, value: Any) -> None:
-    """Refuses an array in place of what its record lists in ``one_number``, and an array of another length.
+    """Refuses an array in place of one number, and an array of another length.
 
     A point may be one number or a vector, an inertia a vector or a matrix: the model's functions see these.
     """
@@ -107,7 +108,7 @@ def _check_shape(base: Mapping[str, PyTree], key: Key, node: Any, value: Any) ->
     if not (is_number(node) and is_number(value)):
         return
     old, new = np.shape(node), np.shape(value)
-    if key.path[-1] in getattr(type(above(base, key)), "one_number", ()) and new:
+    if form_of(type(above(base, key)), key.path[-1]).shape == "one" and new and not old:
         raise InputError(f"{WHO}: {key.text} has shape {new}; give one number; nsjax.sweep takes several")
     if old and len(old) == len(new) and old != new and "own" not in key.path:
         raise InputError(f"{WHO}: {key.text} has shape {new}; give an array of the shape {old} that it has")

@@ -1,5 +1,5 @@
-"""Numbers that must not be negative: masses, lengths and coefficients that a record names as such; and
-moments of inertia, of which none is larger than the sum of the two others.
+"""Numbers that must not be negative: masses, lengths and coefficients whose fields say so (`nsjax.forms`);
+and moments of inertia, of which none is larger than the sum of the two others.
 
 A mass matrix may stay positive definite with a small negative mass, or with moments that no body has, so
 that no later check sees them.
@@ -16,22 +16,11 @@ import numpy as np
 
 from nsjax.core.errors import InputError
 from nsjax.core.keys import Key, above, child, is_group, names
+from nsjax.forms import form_of, forms_of
 from nsjax.types import PyTree
 
 LOPSIDED = "its moments violate the triangle inequality; none exceeds the sum of the two others in a body"
 """Why moments of inertia are refused that no body has."""
-
-
-def is_signed(record: Any, name: str) -> bool:
-    """Whether the class of a record lists a number in ``not_negative``.
-
-    Example:
-        >>> from nsjax.core.signs import is_signed
-        >>> from nsjax.multibody.numbers import Body
-        >>> is_signed(Body(mass=1.0), "mass"), is_signed(Body(mass=1.0), "com")
-        (True, False)
-    """
-    return name in getattr(type(record), "not_negative", ())
 
 
 def negative(value: Any, axes: int = 0) -> Any:
@@ -71,8 +60,8 @@ def impossible(value: Any, axes: int = 0) -> Any:
 
 
 def check_signs(params: PyTree) -> None:
-    """Refuses negative values of numbers that their record lists in ``not_negative``, and of those that it
-    lists in ``moments`` moments of inertia that no body has; traced ones pass.
+    """Refuses numbers below zero that must not be, and moments of inertia that no body has; traced ones
+    pass.
 
     Raises:
         InputError: for the first of them.
@@ -91,9 +80,10 @@ def refused_values(base: Mapping[str, PyTree], key: Key, values: Any) -> dict[in
     be negative, and of moments of inertia, whose other entries ``base`` has where the key names one.
     """
     record, name, said = above(base, key), key.path[-1], dict[int, str]()
-    if is_signed(record, name):
+    form = form_of(type(record), name)
+    if form.least == 0.0:
         said |= {int(k): str(refusal(key.text, values[k])) for k in np.flatnonzero(negative(values, 1))}
-    if name in getattr(type(record), "moments", ()):
+    if form.moments:
         whole = np.asarray(values, float)
         if key.index is not None:
             whole = np.repeat(np.asarray(child(record, name), float)[None], len(values), axis=0)
@@ -110,13 +100,13 @@ def refusal(name: str, value: Any, why: str = "it must not be negative") -> Inpu
 
 def signed(node: PyTree, place: str = "") -> Iterator[tuple[str, Any, bool]]:
     """Names and values of numbers that must not be negative, and whether they are moments of inertia."""
-    own, moments = (getattr(type(node), x, ()) for x in ("not_negative", "moments"))
+    own = {name: x for name, x in forms_of(type(node)).items() if x.least == 0.0}
     # `child` looks a name up among all of a mapping: too slow for each part of a large mechanism
     below = (
         node.items() if isinstance(node, Mapping) else ((name, child(node, name)) for name in names(node))
     )
     for name, value in below:
         if name in own:
-            yield f"{place}{name}", value, name in moments
+            yield f"{place}{name}", value, own[name].moments
         elif is_group(value) or isinstance(value, list | tuple):
             yield from signed(value, f"{place}{name}.")

@@ -11,6 +11,7 @@ import numpy as np
 from nsjax import shapes
 from nsjax.core import InputError, Labels, Problem, State, System
 from nsjax.core.checks import is_traced
+from nsjax.forms import quantity
 from nsjax.math import norm
 from nsjax.models.common import constructor, contact_law, vector
 from nsjax.types import Array, record
@@ -20,15 +21,13 @@ from nsjax.types import Array, record
 class BouncingBall:
     """Parameters of `bouncing_ball`; the field names are its keyword names."""
 
-    not_negative = ("mass", "radius")
-
     restitution: Array | float = 0.8
     restitution_tangential: Array | float = 0.0
     friction: Array | float = 0.0
     gravity: Array | float = 9.81
     slope: Array | float = 0.0
-    mass: Array | float = 1.0
-    radius: Array | float = 0.05
+    mass: Array | float = quantity(default=1.0, least=0.0)
+    radius: Array | float = quantity(default=0.05, least=0.0)
     table_amplitude: Array | float = 0.0
     table_frequency: Array | float = 0.0
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from nsjax import shapes
 from nsjax.core import Labels, System
+from nsjax.forms import quantity
 from nsjax.math import rotations
 from nsjax.models.common import contact_law
 from nsjax.types import Array, record
@@ -19,11 +20,9 @@ from nsjax.types import Array, record
 class Block:
     """Parameters of `block`; the field names are its keyword names."""
 
-    not_negative = ("size", "mass", "inertia")
-
-    size: Array | None = None
-    mass: Array | float = 46.8
-    inertia: Array | None = None
+    size: Array | None = quantity(default=None, least=0.0)
+    mass: Array | float = quantity(default=46.8, least=0.0)
+    inertia: Array | None = quantity(default=None, least=0.0)
     gravity: Array | float = 9.81
     slope: Array | float = 0.0
     ground: Array | float = 0.0

@@ -14,6 +14,7 @@ from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Labels, Problem, State, System, nearest
 from nsjax.core.errors import check_whole
 from nsjax.fem.bar import assembled, bar_inertia, bar_weight
+from nsjax.forms import quantity
 from nsjax.linalg import BlockTridiagonal
 from nsjax.models.common import constructor, vector
 from nsjax.types import Array, record
@@ -36,16 +37,14 @@ STEEL_BAR = MappingProxyType(
 class ElasticBar:
     """Parameters of `elastic_bar`; the field names are its keyword names."""
 
-    not_negative = ("length", "young", "density", "area", "sizes", "damping")
-
-    length: Array | float = 10.0
-    young: Array | float = 900.0
-    density: Array | float = 1.0
-    area: Array | float = 1.0
-    sizes: Array | float = 1.0
+    length: Array | float = quantity(default=10.0, least=0.0)
+    young: Array | float = quantity(default=900.0, least=0.0)
+    density: Array | float = quantity(default=1.0, least=0.0)
+    area: Array | float = quantity(default=1.0, least=0.0)
+    sizes: Array | float = quantity(default=1.0, least=0.0)
     distance: Array | float = 5.005
     restitution: Array | float = 0.0
-    damping: Array | float = 0.0
+    damping: Array | float = quantity(default=0.0, least=0.0)
     gravity: Array | float = 0.0
 
 

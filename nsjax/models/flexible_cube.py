@@ -16,6 +16,7 @@ from nsjax.core.checks import is_traced
 from nsjax.core.errors import check_choice
 from nsjax.fem.assumed_stress import ElementTables, brick_tables
 from nsjax.fem.hexahedron import box_inertia, brick_gradients, corners_of, deformation
+from nsjax.forms import quantity
 from nsjax.linalg import ConjugateGradients, Lattice, Separable, Structure
 from nsjax.models.common import constructor, vector
 from nsjax.models.solid import DRAWN, Solid, check_solid
@@ -29,12 +30,10 @@ HELD = ("none", "upper")
 class FlexibleCube:
     """Parameters of `flexible_cube`; the field names are its keyword names."""
 
-    not_negative = ("size", "young", "density")
-
-    size: Array | float = 0.1
-    young: Array | float = 90.0
+    size: Array | float = quantity(default=0.1, least=0.0)
+    young: Array | float = quantity(default=90.0, least=0.0)
     poisson: Array | float = 0.3
-    density: Array | float = 1.0
+    density: Array | float = quantity(default=1.0, least=0.0)
     gravity: Array | float = 9.81
     slope: Array | float = 0.0
     ground: Array | float = 0.0

@@ -17,6 +17,7 @@ from nsjax.core.checks import is_traced
 from nsjax.core.errors import check_choice, check_whole
 from nsjax.fem.bar import bar_weight
 from nsjax.fem.shear_beam import BeamStiffness, beam_energy, beam_inertia, beam_resultants, beam_strains
+from nsjax.forms import quantity
 from nsjax.linalg import BlockTridiagonal
 from nsjax.models.common import constructor, vector
 from nsjax.types import Array, record
@@ -32,15 +33,13 @@ PLACE = 2
 class FlexiblePendulum:
     """Parameters of `flexible_pendulum`; the field names are its keyword names."""
 
-    not_negative = ("length", "area", "second_moment", "shear_factor", "young", "density")
-
-    length: Array | float = 1.0
-    area: Array | float = 1e-4
-    second_moment: Array | float = 8.33e-10
-    shear_factor: Array | float = 5.0 / 6.0
-    young: Array | float = 2.1e11
+    length: Array | float = quantity(default=1.0, least=0.0)
+    area: Array | float = quantity(default=1e-4, least=0.0)
+    second_moment: Array | float = quantity(default=8.33e-10, least=0.0)
+    shear_factor: Array | float = quantity(default=5.0 / 6.0, least=0.0)
+    young: Array | float = quantity(default=2.1e11, least=0.0)
     poisson: Array | float = 0.3
-    density: Array | float = 7800.0
+    density: Array | float = quantity(default=7800.0, least=0.0)
     gravity: Array | float = 9.81
     wall: Array | float = math.sqrt(0.5)
     restitution: Array | float = 0.0

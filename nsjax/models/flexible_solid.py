@@ -16,6 +16,7 @@ from nsjax.core.checks import is_traced
 from nsjax.fem.assumed_stress import ElementTables, mesh_tables
 from nsjax.fem.hexahedron import MATERIALS, deformation, piola
 from nsjax.fem.solid_mesh import SolidMesh
+from nsjax.forms import quantity
 from nsjax.linalg import ConjugateGradients, Dense, NodeBlocks, Pattern, Sparse, Structure, coloured
 from nsjax.models.common import constructor, vector
 from nsjax.models.solid import DRAWN, Solid, check_solid
@@ -29,11 +30,9 @@ UPRIGHT = (0.0, 0.0, 1.0)
 class FlexibleSolid:
     """Parameters of `flexible_solid`; the field names are its keyword names."""
 
-    not_negative = ("young", "density")
-
-    young: Array | float = 1e6
+    young: Array | float = quantity(default=1e6, least=0.0)
     poisson: Array | float = 0.3
-    density: Array | float = 1e3
+    density: Array | float = quantity(default=1e3, least=0.0)
     gravity: Array | float = 9.81
     slope: Array | float = 0.0
     place: Array | float = 0.0

@@ -11,6 +11,7 @@ import numpy as np
 from nsjax import shapes
 from nsjax.core import Labels, Problem, State, System
 from nsjax.core.errors import check_choice, check_whole
+from nsjax.forms import quantity
 from nsjax.linalg import BlockTridiagonal, Dense
 from nsjax.models.common import constructor, vector
 from nsjax.types import Array, record
@@ -20,9 +21,7 @@ from nsjax.types import Array, record
 class MassSpringChain:
     """Parameters of `mass_spring_chain`; the field names are its keyword names."""
 
-    not_negative = ("mass",)
-
-    mass: Array | float = 1.0
+    mass: Array | float = quantity(default=1.0, least=0.0)
     stiffness: Array | float = 1.0
     support_stiffness: Array | float = 1e7
     gravity: Array | float = 9.81

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from nsjax import shapes
 from nsjax.core import Labels, Output, Problem, State, System
 from nsjax.core.checks import is_traced
+from nsjax.forms import quantity
 from nsjax.math import direction, norm
 from nsjax.models.common import constructor, contact_law, vector
 from nsjax.types import Array, record
@@ -18,14 +19,12 @@ from nsjax.types import Array, record
 class RubbingRotor:
     """Parameters of `rubbing_rotor`; the field names are its keyword names."""
 
-    not_negative = ("mass", "inertia", "radius")
-
-    mass: Array | float = 1.0
-    inertia: Array | float = 1.25e-3
+    mass: Array | float = quantity(default=1.0, least=0.0)
+    inertia: Array | float = quantity(default=1.25e-3, least=0.0)
     eccentricity: Array | float = 1e-4
     stiffness: Array | float = 4e4
     damping: Array | float = 20.0
-    radius: Array | float = 0.05
+    radius: Array | float = quantity(default=0.05, least=0.0)
     clearance: Array | float = 3e-4
     gravity: Array | float = 9.81
     speed: Array | float = 180.0

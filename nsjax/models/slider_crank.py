@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from nsjax import shapes
 from nsjax.core import Labels, Output, Problem, State, System
+from nsjax.forms import quantity
 from nsjax.math import sin_cos
 from nsjax.models.common import constructor, contact_law, vector
 from nsjax.types import Array, record
@@ -19,21 +20,17 @@ from nsjax.types import Array, record
 class SliderCrank:
     """Parameters of `slider_crank`; the field names are its keyword names."""
 
-    not_negative: ClassVar[tuple[str, ...]] = (
-        "crank_mass", "rod_mass", "slider_mass", "crank_inertia", "rod_inertia", "slider_inertia",
-    )  # fmt: skip
-
     crank_length: Array | float = 0.153
     rod_length: Array | float = 0.306
     half_length: Array | float = 0.05
     half_height: Array | float = 0.025
     clearance: Array | float = 0.001
-    crank_mass: Array | float = 0.038
-    rod_mass: Array | float = 0.038
-    slider_mass: Array | float = 0.076
-    crank_inertia: Array | float = 7.4e-5
-    rod_inertia: Array | float = 5.9e-4
-    slider_inertia: Array | float = 2.7e-6
+    crank_mass: Array | float = quantity(default=0.038, least=0.0)
+    rod_mass: Array | float = quantity(default=0.038, least=0.0)
+    slider_mass: Array | float = quantity(default=0.076, least=0.0)
+    crank_inertia: Array | float = quantity(default=7.4e-5, least=0.0)
+    rod_inertia: Array | float = quantity(default=5.9e-4, least=0.0)
+    slider_inertia: Array | float = quantity(default=2.7e-6, least=0.0)
     gravity: Array | float = 9.81
     torque: Array | float = 0.0
     restitution: Array | float = 0.4

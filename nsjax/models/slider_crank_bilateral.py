@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, Output, Problem, State, System
+from nsjax.forms import quantity
 from nsjax.math import sin_cos
 from nsjax.models.common import constructor, vector
 from nsjax.models.slider_crank import (
-    SliderCrank,
     drawn_crank,
     potential,
     slider_centre,
@@ -27,15 +27,13 @@ from nsjax.types import Array, record
 class SliderCrankBilateral:
     """Parameters of `slider_crank_bilateral`; the field names are its keyword names."""
 
-    not_negative = tuple(name for name in SliderCrank.not_negative if name != "slider_inertia")
-
     crank_length: Array | float = 0.153
     rod_length: Array | float = 0.306
-    crank_mass: Array | float = 0.038
-    rod_mass: Array | float = 0.038
-    slider_mass: Array | float = 0.076
-    crank_inertia: Array | float = 7.4e-5
-    rod_inertia: Array | float = 5.9e-4
+    crank_mass: Array | float = quantity(default=0.038, least=0.0)
+    rod_mass: Array | float = quantity(default=0.038, least=0.0)
+    slider_mass: Array | float = quantity(default=0.076, least=0.0)
+    crank_inertia: Array | float = quantity(default=7.4e-5, least=0.0)
+    rod_inertia: Array | float = quantity(default=5.9e-4, least=0.0)
     gravity: Array | float = 9.81
     torque: Array | float = 0.0
     friction: Array | float = 0.01

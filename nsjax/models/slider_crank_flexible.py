@@ -14,6 +14,7 @@ from nsjax import shapes
 from nsjax.core import InputError, Labels, Problem, State, System
 from nsjax.core.checks import is_traced
 from nsjax.fem import FRAMES, FloatingRod, Modes, RodBasis, RodData, unit_rod
+from nsjax.forms import quantity
 from nsjax.linalg import bordered, matvec
 from nsjax.math import sin_cos
 from nsjax.models.common import constructor, contact_law, vector
@@ -33,10 +34,8 @@ from nsjax.types import Array, record
 class SliderCrankFlexible(SliderCrank):
     """Parameters of `slider_crank_flexible`; the field names are its keyword names."""
 
-    not_negative = (*SliderCrank.not_negative, "young", "density")
-
-    young: Array | float = 2e11
-    density: Array | float = 7800.0
+    young: Array | float = quantity(default=2e11, least=0.0)
+    density: Array | float = quantity(default=7800.0, least=0.0)
 
 
 @record()

@@ -14,7 +14,7 @@ from nsjax.core.checks import is_traced
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.coordinates.spatial_vectors import quaternion
-from nsjax.multibody.number_checks import number
+from nsjax.multibody.number_checks import NEEDED, POINT, number
 from nsjax.multibody.reactions import Instant, row_loads
 from nsjax.multibody.views_of_rows import coordinate_effort
 from nsjax.types import Array
@@ -117,7 +117,8 @@ def sensor(
         )
     if is_traced((at, axes, on, scale, frame)):
         raise InputError(f"sensor {name!r}: its point or axes are traced; give numbers")
-    at, on, scale = (number("sensor", name, k, x) for k, x in (("at", at), ("on", on), ("scale", scale)))
+    given = (("at", at, POINT), ("on", on, POINT), ("scale", scale, NEEDED))
+    at, on, scale = (number("sensor", name, k, x, form=form) for k, x, form in given)
     against = None if frame is None else (frame[0], _tuple(frame[1]), _rows(frame[2]))
     return Sensor(
         name, kind, names, _tuple(at), _rows(axes), _tuple(on), float(scale), bool(proper), against,

@@ -1,8 +1,8 @@
 """Records of the numbers of parts, which `Problem.params` holds under the names of the parts.
 
 A number that is not given is None: it counts as zero, costs no operation and cannot be varied. Give 0.0 for
-a number that is varied from zero. Numbers that a record lists in ``not_negative`` are refused below zero,
-also after `Problem.replace` and in a sweep; for those in ``one_number`` `Problem.replace` takes no array.
+a number that is varied from zero. Unit, bounds and shape of a number stand with its field
+(`nsjax.forms`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from nsjax.forms import quantity
 from nsjax.types import Array, record
 
 Number = Array | float
@@ -28,14 +29,10 @@ class Body:
     each coordinate of a free body drives [kg] and [kg m^2], and numbers of the shapes that pictures show.
     """
 
-    not_negative = ("mass", "inertia", "armature")
-    moments = ("inertia",)
-    one_number = ("mass", "armature")
-
-    mass: Number
-    inertia: Number | None = None
-    com: Number | None = None
-    armature: Number | None = None
+    mass: Number = quantity("kg", shape="one", least=0.0, needed=True)
+    inertia: Number | None = quantity("kg m^2", None, least=0.0, moments=True)
+    com: Number | None = quantity("m", None, shape="point")
+    armature: Number | None = quantity(default=None, shape="one", least=0.0)
     shape: Any = None
 
 
@@ -56,20 +53,17 @@ class Joint:
         own: numbers of this kind of joint alone, a record.
     """
 
-    not_negative = ("length", "friction", "armature")
-    one_number = ("length", "lower", "upper", "restitution", "friction", "armature")
-
-    at: Number | None = None
-    on: Number | None = None
-    axis: Array | None = None
-    second_axis: Array | None = None
-    turned: Number | None = None
-    length: Number | None = None
-    lower: Number | None = None
-    upper: Number | None = None
-    restitution: Number | None = None
-    friction: Number | None = None
-    armature: Number | None = None
+    at: Number | None = quantity("m", None, shape="point")
+    on: Number | None = quantity("m", None, shape="point")
+    axis: Array | None = quantity(default=None, shape="point")
+    second_axis: Array | None = quantity(default=None, shape="point")
+    turned: Number | None = quantity("rad", None, shape="turn")
+    length: Number | None = quantity("m", None, shape="one", least=0.0)
+    lower: Number | None = quantity(default=None, shape="one")
+    upper: Number | None = quantity(default=None, shape="one")
+    restitution: Number | None = quantity(default=None, shape="one", least=0.0, most=1.0)
+    friction: Number | None = quantity(default=None, shape="one", least=0.0)
+    armature: Number | None = quantity(default=None, shape="one", least=0.0)
     own: Any = None
 
 
@@ -86,16 +80,14 @@ class Spring:
         own: numbers of a user's law.
     """
 
-    one_number = ("rest", "stiffness", "quadratic", "cubic", "damping", "quadratic_damping")
-
-    at: Number | None = None
-    on: Number | None = None
-    rest: Number | None = None
-    stiffness: Number | None = None
-    quadratic: Number | None = None
-    cubic: Number | None = None
-    damping: Number | None = None
-    quadratic_damping: Number | None = None
+    at: Number | None = quantity("m", None, shape="point")
+    on: Number | None = quantity("m", None, shape="point")
+    rest: Number | None = quantity(default=None, shape="one")
+    stiffness: Number | None = quantity(default=None, shape="one")
+    quadratic: Number | None = quantity(default=None, shape="one")
+    cubic: Number | None = quantity(default=None, shape="one")
+    damping: Number | None = quantity(default=None, shape="one")
+    quadratic_damping: Number | None = quantity(default=None, shape="one")
     own: Any = None
 
 
@@ -103,8 +95,8 @@ class Spring:
 class Load:
     """A force [N] or moment [N m], its point of action [m], and numbers of a user's law."""
 
-    value: Number | None = None
-    at: Number | None = None
+    value: Number | None = quantity(default=None, shape="point")
+    at: Number | None = quantity("m", None, shape="point")
     own: Any = None
 
 
@@ -113,9 +105,9 @@ class Thruster:
     """Effort of a thruster, its point of action [m], force and moment per effort, and numbers of a law."""
 
     value: Number | None = None
-    at: Number | None = None
-    axis: Number | None = None
-    moment: Number | None = None
+    at: Number | None = quantity("m", None, shape="point")
+    axis: Number | None = quantity(default=None, shape="point")
+    moment: Number | None = quantity(default=None, shape="point")
     own: Any = None
 
 
@@ -125,10 +117,8 @@ class Coupling:
     constant term first.
     """
 
-    one_number = ("ratio", "offset")
-
-    ratio: Number | None = None
-    offset: Number | None = None
+    ratio: Number | None = quantity(default=None, shape="one", needed=True)
+    offset: Number | None = quantity(default=None, shape="one")
     polynomial: Array | None = None
 
 
@@ -136,7 +126,7 @@ class Coupling:
 class Points:
     """Points (k, 2) or (k, 3) in body axes [m]."""
 
-    at: Array
+    at: Array = quantity("m", needed=True)
 
 
 @record(static=("faces",))
@@ -151,25 +141,19 @@ class Hull:
 class Corners:
     """Half edges of a box [m] around the origin of body axes or ``at``; rotation ``turned`` of its axes."""
 
-    not_negative = ("half_length", "half_height", "half_depth")
-    one_number = not_negative
-
-    half_length: Number
-    half_height: Number
-    half_depth: Number | None = None
-    at: Number | None = None
-    turned: Number | None = None
+    half_length: Number = quantity("m", shape="one", least=0.0, needed=True)
+    half_height: Number = quantity("m", shape="one", least=0.0, needed=True)
+    half_depth: Number | None = quantity("m", None, shape="one", least=0.0)
+    at: Number | None = quantity("m", None, shape="point")
+    turned: Number | None = quantity("rad", None, shape="turn")
 
 
 @record()
 class Ball:
     """Radius and centre in body axes [m]; without radius a point."""
 
-    not_negative = ("radius",)
-    one_number = not_negative
-
-    radius: Number | None
-    at: Number | None = None
+    radius: Number | None = quantity("m", shape="one", least=0.0, needed=True)
+    at: Number | None = quantity("m", None, shape="point")
 
 
 @record()
@@ -178,13 +162,10 @@ class Round:
     to both sides; around the point ``at`` without an axis, around the whole line without a half length.
     """
 
-    not_negative = ("radius", "half_length")
-    one_number = not_negative
-
-    radius: Number
-    at: Number | None = None
-    axis: Array | None = None
-    half_length: Number | None = None
+    radius: Number = quantity("m", shape="one", least=0.0, needed=True)
+    at: Number | None = quantity("m", None, shape="point")
+    axis: Array | None = quantity(default=None, shape="point")
+    half_length: Number | None = quantity("m", None, shape="one", least=0.0)
 
 
 @record()
@@ -200,10 +181,7 @@ class Tube:
     (`nsjax.multibody.flexible.tubes.Curve`).
     """
 
-    not_negative = ("radius",)
-    one_number = not_negative
-
-    radius: Number
+    radius: Number = quantity("m", shape="one", least=0.0, needed=True)
     curve: Any = None
 
 
@@ -211,18 +189,16 @@ class Tube:
 class Walls:
     """Heights of the two walls of a guide, in the axes of its body [m]."""
 
-    one_number = ("lower", "upper")
-
-    lower: Number
-    upper: Number
+    lower: Number = quantity("m", shape="one", needed=True)
+    upper: Number = quantity("m", shape="one", needed=True)
 
 
 @record()
 class Plane:
     """A point of the plane and its unit normal, in the axes of its body."""
 
-    at: Number | None = None
-    normal: Array | None = None
+    at: Number | None = quantity("m", None, shape="point")
+    normal: Array | None = quantity(default=None, shape="point")
 
 
 LAW = ("restitution", "restitution_tangential", "friction")
@@ -238,11 +214,11 @@ class Contact:
 
     first: Any
     second: Any
-    restitution: Number = 0.0
-    restitution_tangential: Number = 0.0
-    friction: Number | None = None
-    torsional: Number | None = None
-    rolling: Number | None = None
+    restitution: Number = quantity(default=0.0, shape="each", most=1.0)
+    restitution_tangential: Number = quantity(default=0.0, shape="each", most=1.0)
+    friction: Number | None = quantity(default=None, shape="each")
+    torsional: Number | None = quantity("m", None, shape="each")
+    rolling: Number | None = quantity("m", None, shape="each")
 
 
 @record()
@@ -251,10 +227,8 @@ class ContactGroup:
     which a pair is a candidate, ``reach`` [m].
     """
 
-    one_number = ("reach",)
-
     shapes: dict[str, Any]
-    reach: Number
+    reach: Number = quantity("m", shape="one")
     restitution: Number = 0.0
     restitution_tangential: Number = 0.0
     friction: Number | None = None
@@ -275,15 +249,12 @@ class Section:
     [kg/m] and line_inertia [kg m]; GA, EI and line_inertia may be (2,), one for each section axis.
     """
 
-    not_negative = ("EA", "GA", "EI", "GJ", "line_mass", "line_inertia")
-    one_number = ("EA", "GJ", "line_mass")
-
-    EA: Number
-    GA: Number
-    EI: Number
-    GJ: Number
-    line_mass: Number | None = None
-    line_inertia: Number | None = None
+    EA: Number = quantity("N", shape="one", least=0.0)
+    GA: Number = quantity("N", shape="pair", least=0.0)
+    EI: Number = quantity("N m^2", shape="pair", least=0.0)
+    GJ: Number = quantity("N m^2", shape="one", least=0.0)
+    line_mass: Number | None = quantity("kg/m", None, shape="one", least=0.0)
+    line_inertia: Number | None = quantity("kg m", None, shape="pair", least=0.0)
 
 
 @record()
@@ -292,10 +263,8 @@ class Beam:
     curvature without moments [1/m], and damping [s].
     """
 
-    not_negative = ("damping",)
-
     points: Array
     section: Section
     first_axis: Array
-    curvature: Number | None = None
-    damping: Number | None = None
+    curvature: Number | None = quantity("1/m", None)
+    damping: Number | None = quantity("s", None, least=0.0)

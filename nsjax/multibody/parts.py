@@ -14,8 +14,9 @@ from nsjax.core import InputError
 from nsjax.core.arguments import check_switches
 from nsjax.core.checks import is_traced
 from nsjax.core.signs import impossible
+from nsjax.forms import NumberForm
 from nsjax.multibody import numbers
-from nsjax.multibody.number_checks import NumberForm, number
+from nsjax.multibody.number_checks import number, record_of
 from nsjax.types import PyTree
 
 
@@ -167,13 +168,9 @@ def body(
         >>> body("rod", mass=0.038, inertia=5.9e-4, com=0.153)
         body('rod', mass=0.038, inertia=0.00059, com=0.153)
     """
-    mass = number("body", name, "mass", mass, 0.0)
-    inertia = number("body", name, "inertia", inertia)
-    if inertia is not None and not is_traced(inertia):
-        _check_inertia(name, np.asarray(inertia, float))
-    com = number("body", name, "com", com)
-    armature = number("body", name, "armature", armature, 0.0)
-    kept = numbers.Body(mass=mass, inertia=inertia, com=com, armature=armature)
+    kept = record_of(numbers.Body, "body", name, mass=mass, inertia=inertia, com=com, armature=armature)
+    if inertia is not None and not is_traced(kept.inertia):
+        _check_inertia(name, np.asarray(kept.inertia, float))
     if shape is None:
         return made("body", name, (), kept)
     shown = tuple(shape) if isinstance(shape, list | tuple) else (shape,)

@@ -9,8 +9,9 @@ from typing import Any
 from nsjax.core import InputError
 from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.loads import has_line
+from nsjax.multibody.number_checks import record_of
 from nsjax.multibody.numbers import Coupling
-from nsjax.multibody.parts import Part, made, number
+from nsjax.multibody.parts import Part, made
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -67,5 +68,5 @@ def coupled(kind: str, name: str, joint: str, of: str | None, **given: Any) -> P
     """A coupling as a part, after checks of its numbers."""
     if joint == of:
         raise InputError(f"{kind} {name!r}: couples {joint!r} to itself; name two joints")
-    kept = Coupling(**{k: number(kind, name, k, v) for k, v in given.items()})
+    kept = record_of(Coupling, kind, name, **given)
     return made(kind, name, (), kept, joints=(joint,) if of is None else (joint, of))

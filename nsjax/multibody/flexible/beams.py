@@ -14,8 +14,9 @@ from nsjax.core.errors import check_choice, check_whole
 from nsjax.multibody.flexible.elements import KINDS
 from nsjax.multibody.flexible.tubes import curve_of, is_closed
 from nsjax.multibody.loads import KINDS as LOADS
+from nsjax.multibody.number_checks import number, record_of
 from nsjax.multibody.numbers import Beam, Section
-from nsjax.multibody.parts import Part, made, number
+from nsjax.multibody.parts import Part, made
 from nsjax.multibody.topology import places_along
 
 MASSES = ("consistent", "lumped")
@@ -87,10 +88,9 @@ def beam(
         raise InputError(
             f"beam {name!r}: section = {section!r}; use section(...), circular(...) or rectangular(...)"
         )
-    numbers = Beam(
-        points=points, section=section, first_axis=_first_axis(name, points, first_axis),
-        curvature=number("beam", name, "curvature", curvature),
-        damping=number("beam", name, "damping", damping, 0.0),
+    numbers = record_of(
+        Beam, "beam", name, points=points, section=section, curvature=curvature, damping=damping,
+        first_axis=_first_axis(name, points, first_axis),
     )  # fmt: skip
     if element_nodes == 3:
         _check_thirds(name, points)

@@ -10,12 +10,10 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
+from nsjax.multibody.number_checks import NEEDED, ONE, number, record_of
 from nsjax.multibody.numbers import Section
-from nsjax.multibody.parts import number
 
 STIFFNESSES = ("EA", "GA", "EI", "GJ")
-PAIRS = ("GA", "EI", "line_inertia")
-"""Names of the numbers that may differ between both section axes."""
 
 
 def section(
@@ -41,24 +39,18 @@ def section(
         100.0
     """
     given = {"EA": EA, "GA": GA, "EI": EI, "GJ": GJ, "line_mass": line_mass, "line_inertia": line_inertia}
-    kept = {}
-    for name, value in given.items():
-        value = number("section", "of a beam", name, value, 0.0)
-        kept[name] = value
-        if name in STIFFNESSES and (
-            value is None or not (is_traced(value) or np.all(np.asarray(value) > 0))
-        ):
+    made = record_of(Section, "section", "of a beam", **given)
+    for name in STIFFNESSES:
+        value = getattr(made, name)
+        if value is None or not (is_traced(value) or np.all(np.asarray(value) > 0)):
             raise InputError(f"section: {name} = {value}; give a stiffness above zero")
-        if value is not None and np.shape(value) not in ((), *([(2,)] if name in PAIRS else [])):
-            more = " or two, for both section axes" if name in PAIRS else ""
-            raise InputError(f"section: {name} has shape {np.shape(value)}; give a number{more}")
-    return Section(**kept)
+    return made
 
 
 def _positive(who: str, **given: Any) -> None:
     for name, value in given.items():
-        value = number(who, "of a beam", name, value)
-        if not is_traced(value) and not (value is not None and np.ndim(value) == 0 and value > 0.0):
+        value = number(who, "of a beam", name, value, form=NEEDED)
+        if not is_traced(value) and not value > 0.0:
             raise InputError(f"{who}: {name} = {value}; give a number above zero")
 
 
@@ -79,8 +71,8 @@ def circular(radius: Any, *, E: Any, nu: Any = 0.3, rho: Any = None, inner: Any 
         103.0835
     """
     _positive("circular", radius=radius, E=E)
-    given = {"inner": inner, "nu": nu, "rho": rho}
-    inner, nu, rho = (number("circular", "of a beam", k, x) for k, x in given.items())
+    given = (("inner", inner, NEEDED), ("nu", nu, NEEDED), ("rho", rho, ONE))
+    inner, nu, rho = (number("circular", "of a beam", k, x, form=form) for k, x, form in given)
     _positive("circular", **{"1 + nu": 1.0 + nu})
     area = math.pi * (radius**2 - inner**2)
     second = 0.25 * math.pi * (radius**4 - inner**4)
@@ -110,7 +102,8 @@ def rectangular(width: Any, height: Any, *, E: Any, nu: Any = 0.3, rho: Any = No
         [350.0, 1400.0]
     """
     _positive("rectangular", width=width, height=height, E=E)
-    nu, rho = (number("rectangular", "of a beam", k, x) for k, x in (("nu", nu), ("rho", rho)))
+    nu = number("rectangular", "of a beam", "nu", nu, form=NEEDED)
+    rho = number("rectangular", "of a beam", "rho", rho, form=ONE)
     _positive("rectangular", **{"1 + nu": 1.0 + nu})
     area, G = width * height, E / (2.0 * (1.0 + nu))
     first, second = width * height**3 / 12.0, height * width**3 / 12.0

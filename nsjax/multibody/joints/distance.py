@@ -27,14 +27,12 @@ def distance(name: str, first: str, second: str, *, length: Any, at: Any = None,
         >>> distance("link", "crank", "rocker", at=0.1, on=0.2, length=0.4).numbers.length
         0.4
     """
-    length = number("distance", name, "length", length)
+    length = number("distance", name, "length", length, form=NEEDED)
     if not is_traced(length) and not length > 0.0:
         raise InputError(
             f"distance {name!r}: length = {length!r}; it must be positive, or use a pin or ball"
         )
-    return joint(
-        "distance", name, first, second, None, True, at=at, on=on, length=length, forms={"length": NEEDED}
-    )
+    return joint("distance", name, first, second, None, True, at=at, on=on, length=length)
 
 
 def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -11,12 +10,13 @@ import jax.numpy as jnp
 
 from nsjax.core import InputError, nearest
 from nsjax.core.user_functions import call
+from nsjax.forms import forms_of
 from nsjax.multibody import numbers
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.motion import At, FrameMotion, Screws, stepped
-from nsjax.multibody.number_checks import OF_ONE_ROW, limits_of, number
+from nsjax.multibody.number_checks import limits_of, number
 from nsjax.multibody.parts import Part, made, unit
 from nsjax.types import Array, Fn
 
@@ -153,10 +153,6 @@ class JointKind:
         return q, v
 
 
-LEAST = {"friction": 0.0, "armature": 0.0, "length": 0.0, "restitution": 0.0}
-"""Smallest values of the numbers of joints that must not be negative."""
-
-
 def joint(
     kind: str, name: str, first: str, second: str, motion: Fn | None, loop: bool, **given: Any
 ) -> Part:
@@ -168,9 +164,10 @@ def joint(
         loop: whether this joint closes a loop.
         given: numbers of `nsjax.multibody.numbers.Joint`, ``limits`` in place of ``lower`` and ``upper``;
             ``own``, a dictionary or record of the numbers that only this kind has; ``turns``, whether to
-            count full turns; ``forms``, forms that differ from the table.
+            count full turns; ``forms``, forms that differ from those of the record.
     """
     limits, turns, own, forms = (given.pop(k, None) for k in ("limits", "turns", "own", "forms"))
+    forms = {**forms_of(numbers.Joint), **(forms or {})}
     known = [x.name for x in dataclasses.fields(numbers.Joint) if x.name not in ("lower", "upper", "own")]
     for what in sorted(given.keys() - known):
         raise InputError(
@@ -184,9 +181,8 @@ def joint(
         given.pop("restitution", None)
     for what in ("axis", "second_axis"):
         if given.get(what) is not None:
-            given[what] = unit(kind, name, what, given[what], (forms or {}).get(what))
-    forms = OF_ONE_ROW | (forms or {})
-    kept = {k: number(kind, name, k, v, LEAST.get(k, -math.inf), forms.get(k)) for k, v in given.items()}
+            given[what] = unit(kind, name, what, given[what], forms[what])
+    kept = {k: number(kind, name, k, v, form=forms[k]) for k, v in given.items()}
     if first == second:
         raise InputError(f"{kind} {name!r}: joins {first!r} to itself; name two bodies")
     record = numbers.Joint(**kept, own=own)

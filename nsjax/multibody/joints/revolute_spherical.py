@@ -7,7 +7,7 @@ from typing import Any
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, apart, axis_of, joint
-from nsjax.multibody.number_checks import AXIS, NEEDED
+from nsjax.multibody.number_checks import AXIS, LENGTH
 from nsjax.multibody.parts import Part
 
 
@@ -32,7 +32,7 @@ def revolute_spherical(
     """
     return joint(
         "revolute_spherical", name, first, second, None, True, at=at, on=on, length=length, axis=axis,
-        forms={"axis": AXIS, "length": NEEDED},
+        forms={"axis": AXIS, "length": LENGTH},
     )  # fmt: skip
 
 

@@ -13,7 +13,8 @@ from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, joint
-from nsjax.multibody.parts import Part, number
+from nsjax.multibody.number_checks import NEEDED, number
+from nsjax.multibody.parts import Part
 from nsjax.types import Array, record
 
 
@@ -85,7 +86,7 @@ def rolling(
         >>> round(float(traj.body("ball").velocity[-1, 0]), 6)  # 5/7 of 3 m/s^2
         2.142857
     """
-    radius = number("rolling", name, "radius", radius)
+    radius = number("rolling", name, "radius", radius, form=NEEDED)
     if not is_traced(radius) and not radius > 0.0:
         raise InputError(f"rolling {name!r}: radius = {radius!r}; it must be positive [m]")
     own = Wheel(radius=radius)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.forms import quantity
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import (
@@ -19,7 +20,7 @@ from nsjax.multibody.joints.joint_kind import (
     tilts,
 )
 from nsjax.multibody.joints.motion import At, FrameMotion, Screws, moved_along, turned_about
-from nsjax.multibody.number_checks import AXIS, number
+from nsjax.multibody.number_checks import AXIS, record_of
 from nsjax.multibody.parts import Part
 from nsjax.types import Array, Fn, record
 
@@ -28,7 +29,7 @@ from nsjax.types import Array, Fn, record
 class Pitch:
     """Advance of a screw in one turn [m]."""
 
-    pitch: Array | float
+    pitch: Array | float = quantity("m", shape="one", needed=True)
 
 
 def screw(
@@ -64,7 +65,7 @@ def screw(
         >>> abs(float(traj["thread.omega"][-1]) - rate) < 1e-9
         True
     """
-    own = Pitch(pitch=number("screw", name, "pitch", pitch))
+    own = record_of(Pitch, "screw", name, pitch=pitch)
     return joint(
         "screw", name, first, second, motion, loop, own=own, at=at, on=on, axis=axis, turned=turned,
         limits=limits, restitution=restitution, friction=friction, armature=armature,

@@ -9,11 +9,13 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
+from nsjax.forms import form_of
 from nsjax.math import rotations
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, apart, axis_of, components, joint
 from nsjax.multibody.number_checks import AXIS, number
+from nsjax.multibody.numbers import Joint
 from nsjax.multibody.parts import UNIT_TOLERANCE, Part, unit
 
 
@@ -39,7 +41,7 @@ def universal(
     """
     axis = unit("universal", name, "axis", axis, AXIS)
     second_axis = unit("universal", name, "second_axis", second_axis, AXIS)
-    turned = number("universal", name, "turned", turned)
+    turned = number("universal", name, "turned", turned, form=form_of(Joint, "turned"))
     if not is_traced((axis, second_axis, turned)):
         by = jnp.zeros(3) if turned is None else jnp.asarray(turned, float)
         frame = rotations.matrix(rotations.exponential(by))

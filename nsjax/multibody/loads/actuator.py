@@ -8,7 +8,8 @@ from nsjax.core import InputError
 from nsjax.multibody import numbers
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.loads.load_kind import LoadKind, with_law
-from nsjax.multibody.parts import Part, made, number
+from nsjax.multibody.number_checks import ONE, number
+from nsjax.multibody.parts import Part, made
 from nsjax.multibody.user_laws import user_value
 from nsjax.types import Fn
 
@@ -41,7 +42,7 @@ def actuator(
     """
     if (effort is None) == (law is None):
         raise InputError(f"actuator {name!r}: give effort or law, one of them")
-    kept = numbers.Load(value=number("actuator", name, "effort", effort), own=own)
+    kept = numbers.Load(value=number("actuator", name, "effort", effort, form=ONE), own=own)
     return made("actuator", name, (), kept, law=law, joint=joint, switch=switch)
 
 

@@ -18,8 +18,9 @@ from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.fluid_drag import axes_of, medium_numbers
 from nsjax.multibody.loads.force import refuse_ground
 from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of
+from nsjax.multibody.number_checks import number, record_of
 from nsjax.multibody.numbers import Load, Number
-from nsjax.multibody.parts import Part, made, number
+from nsjax.multibody.parts import Part, made
 from nsjax.types import Array, record
 
 COEFFICIENTS = (0.5, 0.25, 1.5, 1.0, 1.0)
@@ -105,7 +106,7 @@ def ellipsoid_drag(
     )
     who, at = end_of("ellipsoid_drag", name, body)
     refuse_ground("ellipsoid_drag", name, who)
-    return made("ellipsoid_drag", name, (who,), Load(at=number("ellipsoid_drag", name, "at", at), own=own))
+    return made("ellipsoid_drag", name, (who,), record_of(Load, "ellipsoid_drag", name, at=at, own=own))
 
 
 def _some(what: str, name: str, given: Any, count: int) -> Any:

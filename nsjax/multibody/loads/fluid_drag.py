@@ -11,6 +11,7 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
+from nsjax.forms import form_of, quantity
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
@@ -18,8 +19,9 @@ from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.force import refuse_ground
 from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of
 from nsjax.multibody.loads.tension import signed_square
+from nsjax.multibody.number_checks import number, record_of
 from nsjax.multibody.numbers import Load, Number
-from nsjax.multibody.parts import Part, made, number
+from nsjax.multibody.parts import Part, made
 from nsjax.types import Array, record
 
 
@@ -36,9 +38,9 @@ class Fluid:
     """
 
     box: Array
-    turned: Number | None = None
-    density: Number | None = None
-    viscosity: Number | None = None
+    turned: Number | None = quantity("rad", None, shape="turn")
+    density: Number | None = quantity("kg/m^3", None, least=0.0)
+    viscosity: Number | None = quantity("Pa s", None, least=0.0)
     wind: Number | None = None
 
 
@@ -87,7 +89,7 @@ def fluid_drag(
     own = Fluid(box=edges, **medium)
     who, at = end_of("fluid_drag", name, body)
     refuse_ground("fluid_drag", name, who)
-    return made("fluid_drag", name, (who,), Load(at=number("fluid_drag", name, "at", at), own=own))
+    return made("fluid_drag", name, (who,), record_of(Load, "fluid_drag", name, at=at, own=own))
 
 
 def medium_numbers(
@@ -100,12 +102,8 @@ def medium_numbers(
     """
     if density is None and viscosity is None:
         raise InputError(f"{kind} {name!r}: give a density, a viscosity, or both")
-    return {
-        "turned": number(kind, name, "turned", turned),
-        "density": number(kind, name, "density", density, 0.0),
-        "viscosity": number(kind, name, "viscosity", viscosity, 0.0),
-        "wind": number(kind, name, "wind", wind),
-    }
+    given = {"turned": turned, "density": density, "viscosity": viscosity, "wind": wind}
+    return {k: number(kind, name, k, v, form=form_of(Fluid, k)) for k, v in given.items()}
 
 
 def _resistance(fluid: Fluid, u: Array, w: Array) -> tuple[Array, Array]:

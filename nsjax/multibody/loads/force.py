@@ -10,7 +10,7 @@ from nsjax.multibody import numbers
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of, with_law
-from nsjax.multibody.number_checks import POINT, number
+from nsjax.multibody.number_checks import record_of
 from nsjax.multibody.parts import GROUND, Part, made
 from nsjax.multibody.user_laws import user_value
 from nsjax.types import Fn
@@ -82,9 +82,7 @@ def on_body(kind: str, name: str, end: tuple[str, Any], value: Any, **given: Any
     if (value is None) == (law is None):
         raise InputError(f"{kind} {name!r}: give a value or a law, one of them")
     refuse_ground(kind, name, end[0])
-    kept = numbers.Load(
-        value=number(kind, name, "value", value, form=POINT), at=number(kind, name, "at", end[1]), own=own
-    )
+    kept = record_of(numbers.Load, kind, name, value=value, at=end[1], own=own)
     return made(kind, name, (end[0],), kept, **given)
 
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError
+from nsjax.forms import ANY
 from nsjax.multibody import numbers
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
@@ -66,7 +67,7 @@ def joint_spring(
         "rest": rest, "stiffness": stiffness, "quadratic": quadratic, "cubic": cubic, "damping": damping,
         "quadratic_damping": quadratic_damping,
     }  # fmt: skip
-    kept = numbers.Spring(**kept_numbers("joint_spring", name, law, own, given))
+    kept = numbers.Spring(**kept_numbers("joint_spring", name, law, own, given, rest=ANY))
     options = {"law": law, "potential": potential, "switch": switch, "joint": joint}
     return made("joint_spring", name, (), kept, **options)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,11 +11,12 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
+from nsjax.forms import quantity
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
-from nsjax.multibody.joints.joint_kind import LEAST, Push
+from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.load_kind import Driven
-from nsjax.multibody.number_checks import ANY, OF_ONE_ROW, limits_of, number
+from nsjax.multibody.number_checks import ANY, limits_of, number, record_of
 from nsjax.multibody.parts import Part
 from nsjax.types import Array, record
 
@@ -52,13 +52,13 @@ class Tendon:
 
     at: Any
     ratios: Any
-    rest: Any = None
-    stiffness: Any = None
-    damping: Any = None
-    lower: Any = None
-    upper: Any = None
-    restitution: Any = None
-    friction: Any = None
+    rest: Any = quantity(default=None)
+    stiffness: Any = quantity(default=None, shape="one")
+    damping: Any = quantity(default=None, shape="one")
+    lower: Any = quantity(default=None, shape="one")
+    upper: Any = quantity(default=None, shape="one")
+    restitution: Any = quantity(default=None, shape="one", least=0.0, most=1.0)
+    friction: Any = quantity(default=None, shape="one", least=0.0)
 
 
 def line_numbers(kind: str, name: str, at: Any, ratios: Any, given: dict[str, Any]) -> Tendon:
@@ -84,10 +84,7 @@ def line_numbers(kind: str, name: str, at: Any, ratios: Any, given: dict[str, An
     given |= {"lower": lower, "upper": upper}
     if limits is None:
         given.pop("restitution")
-    kept = {
-        k: number(kind, name, k, v, LEAST.get(k, -math.inf), OF_ONE_ROW.get(k)) for k, v in given.items()
-    }
-    return Tendon(at=at, ratios=ratios, **kept)
+    return record_of(Tendon, kind, name, at=at, ratios=ratios, **given)
 
 
 def extension(numbers: Tendon, length: Any) -> Any:

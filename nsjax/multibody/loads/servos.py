@@ -10,9 +10,11 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
+from nsjax.forms import quantity
 from nsjax.multibody.coordinates.tree_joints import AtOnce
 from nsjax.multibody.loads import actuator
-from nsjax.multibody.parts import Part, number
+from nsjax.multibody.number_checks import number, record_of
+from nsjax.multibody.parts import Part
 from nsjax.types import Array, record
 
 
@@ -29,10 +31,10 @@ def within(x: Array, bounds: Any) -> Array:
 class ServoNumbers:
     """``effort = stiffness (position - x) + damping (velocity - x')``, inside ``limits`` (2,)."""
 
-    stiffness: Any = None
-    position: Any = None
-    damping: Any = None
-    velocity: Any = None
+    stiffness: Any = quantity(default=None, shape="one", least=0.0)
+    position: Any = quantity(default=None, shape="one")
+    damping: Any = quantity(default=None, shape="one", least=0.0)
+    velocity: Any = quantity(default=None, shape="one")
     limits: Any = None
 
     @property
@@ -96,13 +98,11 @@ def servo(
     ):  # fmt: skip
         if value is not None and factor is None:
             raise InputError(f"servo {name!r}: {target} = {value} has no gain; give {gain} with it")
-    own = ServoNumbers(
-        stiffness=number("servo", name, "stiffness", stiffness, 0.0),
-        position=None if stiffness is None else number("servo", name, "position", position or 0.0),
-        damping=number("servo", name, "damping", damping, 0.0),
-        velocity=None if damping is None else number("servo", name, "velocity", velocity or 0.0),
-        limits=_limits(name, limit),
-    )
+    own = record_of(
+        ServoNumbers, "servo", name, stiffness=stiffness, damping=damping, limits=_limits(name, limit),
+        position=None if stiffness is None else position or 0.0,
+        velocity=None if damping is None else velocity or 0.0,
+    )  # fmt: skip
     return actuator(name, joint, law=Follow(), own=own)
 
 

@@ -15,7 +15,6 @@ from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of
 from nsjax.multibody.loads.tension import kept_numbers, stored, tension
-from nsjax.multibody.number_checks import ONE
 from nsjax.multibody.parts import Part, made
 from nsjax.types import Array, Fn
 
@@ -58,7 +57,7 @@ def spring(
         "at": at, "on": on, "rest": length, "stiffness": stiffness, "quadratic": quadratic,
         "cubic": cubic, "damping": damping, "quadratic_damping": quadratic_damping,
     }  # fmt: skip
-    kept = numbers.Spring(**kept_numbers("spring", name, law, own, given, rest=ONE))
+    kept = numbers.Spring(**kept_numbers("spring", name, law, own, given))
     return made("spring", name, (one, other), kept, law=law, potential=potential, switch=switch)
 
 

@@ -15,7 +15,8 @@ from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.lines import Line, Tendon, line_effort, line_energy, line_numbers
 from nsjax.multibody.loads.load_kind import End, LoadKind, end_of
-from nsjax.multibody.parts import Part, made, number
+from nsjax.multibody.number_checks import ONE, POINT, number
+from nsjax.multibody.parts import Part, made
 
 
 def tendon(
@@ -75,7 +76,7 @@ def tendon(
             continue
         if isinstance(x, list):
             raise InputError(f"tendon {name!r}: a list in its path; give its points one by one, *points")
-        ratio = number("tendon", name, "pulley", x)
+        ratio = number("tendon", name, "pulley", x, form=ONE)
         if isinstance(ratio, float) and not ratio > 0.0:
             raise InputError(f"tendon {name!r}: pulley = {ratio}; give a positive divisor of the length")
         if k == 0:
@@ -89,7 +90,7 @@ def tendon(
             f"tendon {name!r}: a branch of {short[0]} points has no length; give two or more between its "
             "pulleys"
         )
-    at = tuple(number("tendon", name, "point", x[1]) for branch in branches for x in branch)
+    at = tuple(number("tendon", name, "point", x[1], form=POINT) for branch in branches for x in branch)
     given = {
         "rest": length, "stiffness": stiffness, "damping": damping, "limits": limits,
         "restitution": restitution, "friction": friction,

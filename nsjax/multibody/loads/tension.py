@@ -7,8 +7,10 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.core import InputError
+from nsjax.forms import NumberForm, forms_of
 from nsjax.multibody.coordinates import planar_vectors as plane
-from nsjax.multibody.number_checks import NumberForm, number
+from nsjax.multibody.number_checks import number
+from nsjax.multibody.numbers import Spring
 from nsjax.multibody.parts import Part
 from nsjax.multibody.user_laws import user_value
 from nsjax.types import Array, Fn
@@ -23,12 +25,13 @@ def kept_numbers(
         kind, name: of the spring, for error messages.
         law, own: the user's law and its numbers.
         given: ends, free length and coefficients by name; None where not given.
-        forms: form (shape) of numbers that are no scalars.
+        forms: forms that differ from those of the record.
 
     Raises:
         InputError: for a law that is no function, or that is given with coefficients.
     """
-    kept = {k: number(kind, name, k, v, form=forms.get(k)) for k, v in given.items()}
+    forms = {**forms_of(Spring), **forms}
+    kept = {k: number(kind, name, k, v, form=forms[k]) for k, v in given.items()}
     if law is not None and not callable(law):
         raise InputError(f"{kind} {name!r}: law = {law!r}; it must be a function of extension and rate")
     if law is not None and any(kept[k] is not None for k in kept if k not in ("at", "on", "rest")):

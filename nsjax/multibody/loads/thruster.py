@@ -13,7 +13,7 @@ from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.force import refuse_ground
 from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of
-from nsjax.multibody.number_checks import POINT, number
+from nsjax.multibody.number_checks import ONE, number, record_of
 from nsjax.multibody.numbers import Number, Thruster
 from nsjax.multibody.parts import GROUND, Part, made
 from nsjax.multibody.user_laws import user_value
@@ -59,11 +59,8 @@ def thruster(
         )
     who, at = end_of("thruster", name, body)
     refuse_ground("thruster", name, who)
-    kept = Thruster(
-        value=number("thruster", name, "effort", effort), at=number("thruster", name, "at", at), own=own,
-        axis=number("thruster", name, "axis", axis, form=POINT),
-        moment=number("thruster", name, "moment", moment, form=POINT),
-    )  # fmt: skip
+    effort = number("thruster", name, "effort", effort, form=ONE)
+    kept = record_of(Thruster, "thruster", name, value=effort, at=at, axis=axis, moment=moment, own=own)
     bodies = (who,) if against == GROUND else (who, against)
     return made("thruster", name, bodies, kept, law=law, follower=follower, switch=switch)
 

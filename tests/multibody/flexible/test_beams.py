@@ -47,7 +47,7 @@ def test_sections_of_closed_forms() -> None:
     ("make", "sentence"),
     [
         (lambda: section(EA=1.0, GA=1.0, EI=0.0, GJ=1.0), "EI = 0.0; give a stiffness above zero"),
-        (lambda: section(EA=(1.0, 2.0), GA=1.0, EI=1.0, GJ=1.0), r"EA has shape \(2,\); give a number"),
+        (lambda: section(EA=(1.0, 2.0), GA=1.0, EI=1.0, GJ=1.0), r"EA has shape \(2,\); give one number"),
         (lambda: circular(-0.1, E=1.0), "radius = -0.1; give a number above zero"),
         (lambda: beam("arm", [(0, 0, 0), (1, 0, 0), (1, 0, 0)], section=ROUND), "element 1 has length 0"),
         (lambda: arm(first_axis=(1, 0, 0)), "lies along element 0"),
