@@ -11,7 +11,7 @@ import pytest
 
 import nsjax
 from nsjax import InputError, models, schemes
-from nsjax.core import blocks, memory
+from nsjax.core import blocks
 from nsjax.core.blocks import plan_blocks, scan_blocks
 from nsjax.core.memory import check_rows, lanes_around, tree_bytes
 from nsjax.loop import LoopProgram
@@ -127,16 +127,6 @@ def test_rows_are_counted_before_a_run() -> None:
         ]
         program = LoopProgram(system=problem.system, keep=tuple(save), events=0)
         assert row_bytes(program) == sum(np.asarray(x)[0].nbytes for x in kept)
-
-
-@pytest.mark.slow
-def test_lanes_of_a_batch_in_reverse_mode_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each stores at most `REVERSE_BYTES`, whatever the number of its steps."""
-    monkeypatch.setattr(memory, "machine_bytes", lambda: 10.0**7)
-    many = jnp.broadcast_to(AT, (100, 2))
-    gradient = jax.vmap(jax.grad(lambda x: objective(x, 10**4, 10**4)))
-    with pytest.warns(UserWarning, match=r"1 rows of .* in each of 100 lanes and .* \(jax.lax.map\)"):
-        jax.eval_shape(gradient, many)
 
 
 def test_what_stands_around_a_run_is_seen() -> None:

@@ -28,10 +28,6 @@ def same(a, b) -> bool:
     return all(np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
 
 
-def numbers(tree):
-    return jax.tree.map(lambda x: jnp.asarray(x, float), tree)
-
-
 def test_rows_and_times() -> None:
     traj = run(steps=300, every=100)
     assert traj.t.tolist() == [0.0, 100 * DT, 200 * DT, 300 * DT]  # t0 + k dt, not accumulated
@@ -128,17 +124,6 @@ def test_another_length_or_number_does_not_compile_again() -> None:
     assert (_advance._cache_size(), begin_eager_run._cache_size()) == programs
 
 
-@pytest.mark.slow
-def test_a_system_made_twice_does_not_compile_twice() -> None:
-    for radius in (0.05, 0.1):
-        problem = models.bouncing_ball(balls=3, dimension=1, radius=radius)
-        nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=10)
-        programs = _advance._cache_size()
-    again = dataclasses.replace(problem.system)
-    nsjax.simulate(again, problem.params, problem.state, schemes.moreau(), dt=1e-3, steps=10)
-    assert _advance._cache_size() == programs
-
-
 def test_save_keeps_what_was_asked_for() -> None:
     traj = run(steps=300, every=100, save=["impacts", "gap_min"])
     assert traj.impacts.shape == (4, 4)
@@ -165,24 +150,6 @@ def test_impact_list_agrees_with_the_rows() -> None:
     few = run(steps=1000, events=3)
     assert int(few.events.count) == count
     np.testing.assert_array_equal(few.events.time, traj.events.time[:3])
-
-
-@pytest.mark.slow
-def test_lane_failures_are_named_and_stay_in_their_lane() -> None:
-    scheme = numbers(schemes.moreau())
-    good = numbers(models.slider_crank())
-    bad = good.replace(gravity=jnp.asarray(jnp.nan))
-    batch = jax.tree.map(lambda *x: jnp.stack(x), good, bad, good)
-    traj = jax.jit(
-        lambda b: jax.lax.map(
-            lambda p: nsjax.simulate(*p, scheme, dt=DT, steps=300, every=100, gradient="discrete"), b
-        )
-    )(batch)
-    with pytest.raises(nsjax.RunError, match=r"lane 1, step 1, t = 2e-05 s: the force function"):
-        traj.raise_for_status()
-    single = run(steps=300, every=100)
-    np.testing.assert_array_equal(traj.q[0], single.q)
-    np.testing.assert_array_equal(traj.q[2], single.q)
 
 
 @pytest.mark.slow

@@ -226,19 +226,6 @@ def test_impacts_with_a_common_restitution_dissipate(seed: int, nt: int, e: floa
     assert energy <= 1e-9 * scale
 
 
-@pytest.mark.slow
-def test_many_contacts_of_which_few_are_active_are_gathered() -> None:
-    """The laws hold at every size of the active set, on both sides of each gathered size."""
-    for count in (0, 1, 4, 5, 12):
-        problem = random_problem(count, 12, 1, nb=1, mu=0.3)
-        chosen = np.random.default_rng(count).permutation(12)[:count]
-        problem = dataclasses.replace(problem, mask=jnp.asarray(np.isin(np.arange(12), chosen)))
-        answer = solve_jit(problem)
-        assert answer.residual <= 1e-11
-        assert answer.rounds == 0
-        check_law(problem, np.asarray(answer.x), 1e-9)
-
-
 def fclib_names(folder) -> list[str]:
     with open(folder / "fclib" / "index.csv") as file:
         return [row["name"] for row in csv.DictReader(file)]

@@ -90,24 +90,6 @@ def test_slots_do_not_matter() -> None:
     )
 
 
-@pytest.mark.slow
-def test_from_known_impulses() -> None:
-    """The answer needs no sweep, what is near it fewer, and contacts that open in between keep nothing."""
-    given = problem(0.4)
-    cold = BY_PRODUCTS(given)
-    begun = jax.jit(lambda problem, x: solve(problem, start=x))
-    again = begun(given, cold.x)
-    assert again.iterations == 0
-    assert np.array_equal(again.x, cold.x)
-    assert begun(given, cold.x * (1.0 + 1e-9)).iterations < cold.iterations
-    for open_now in (jnp.zeros(CONTACTS, bool), given.mask & (jnp.arange(CONTACTS) != 0)):
-        other = dataclasses.replace(given, mask=open_now)
-        found = begun(other, cold.x)
-        assert found.residual <= 1e-11
-        assert np.all(np.where(open_now[:, None], 0.0, given.contacts(found.x)) == 0.0)
-        np.testing.assert_allclose(found.x, BY_PRODUCTS(other).x, atol=1e-8)
-
-
 def closing_walls(frame: np.ndarray, free: np.ndarray, friction: float) -> ContactProblem:
     """Two walls that close on a body from both sides, the normal in the first column of the frame: no
     impulses stop both.

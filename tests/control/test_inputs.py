@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, models, schemes
+from nsjax import InputError, schemes
 from nsjax.core.inputs import depends
 from nsjax.multibody import actuator, assemble, body, hinge
 from tests.control.mechanisms import arm, hopper
@@ -91,22 +91,6 @@ def test_every_leaf_of_a_table_is_differentiated(kind: str, coordinates: str, di
     h, end = 1e-5, jax.jit(end)
     secants = [(end(values + h * e) - end(values - h * e)) / (2 * h) for e in np.eye(3)]
     assert np.max(np.abs(reverse - np.array(secants))) < 1e-5 * np.max(np.abs(forward))
-
-
-@pytest.mark.slow
-def test_an_entry_of_an_array_a_friction_and_a_model_by_hand() -> None:
-    crank = models.slider_crank()
-    table = nsjax.table([0.0, 0.01], [0.0, 0.1], "linear")
-    driven = nsjax.driven(crank, {"torque": table})
-    assert driven.params.signals["torque"] is table
-    run = nsjax.simulate(*driven, schemes.moreau(), dt=1e-4, steps=100)
-    run.raise_for_status()
-    assert run["energy"].shape == (101,)
-    rough = nsjax.simulate(
-        *crank, schemes.moreau(), dt=1e-4, steps=10, inputs={"friction": nsjax.table([0.0], [0.2])}
-    )
-    same = nsjax.simulate(*crank.replace(friction=0.2), schemes.moreau(), dt=1e-4, steps=10)
-    assert np.array_equal(rough.q, same.q)
 
 
 def test_what_does_not_depend_on_inputs_is_known() -> None:

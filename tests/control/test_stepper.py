@@ -78,19 +78,6 @@ def test_the_first_input_acts_from_the_start(name: str, delay: float) -> None:
     assert float(steps.v[-1, 0]) == pytest.approx(0.9 - delay * 1e-2 * 1.5, abs=0.8**20 * 1e-2 * 1.5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["generalized_alpha", "nsga_coupled"])
-def test_derivatives_by_the_first_input(name: str) -> None:
-    """Of the velocity ``F t / m`` of a cart by its force, forward and in reverse."""
-    stepper = nsjax.stepper(CART, schemes.REGISTRY[name].factory(), 1e-2, inputs=["push"])
-
-    def end(push: Any) -> Any:
-        return rolled(stepper, push * jnp.ones((20, 1)))[0].state.v[0]
-
-    for derivative in (jax.jacfwd, jax.jacrev):
-        assert float(jax.jit(derivative(end))(3.0)) == pytest.approx(0.1, rel=1e-12)
-
-
 def test_linear_inputs_and_several_steps_of_the_scheme() -> None:
     problem = arm("joint", 2)
     u = np.sin(0.2 * np.arange(1, 31))[:, None]

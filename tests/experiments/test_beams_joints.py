@@ -15,9 +15,7 @@ from experiments.beams_joints import (
     fig_plate,
     fig_universal_joint,
     shared,
-    table_chain,
     table_incremental,
-    table_scaling,
 )
 from tests.experiments.results import check
 
@@ -62,22 +60,6 @@ def test_tip_on_a_plate(tmp_path: pathlib.Path) -> None:
     expected = common.load_expected(fig_plate.__file__)
     expected = {name: entry for name, entry in expected.items() if name in numbers}
     assert len(expected) == 4
-    assert [row for row in common.compare(numbers, expected) if not row.passed] == []
-
-
-@pytest.mark.slow
-def test_cost_of_short_beams(tmp_path: pathlib.Path) -> None:
-    """The quick form: no more than in proportion to the elements."""
-    numbers = table_chain.main(quick=True, folder=tmp_path)
-    expected = common.load_expected(table_chain.__file__)
-    assert [row for row in common.compare(numbers, expected) if not row.passed] == []
-
-
-@pytest.mark.slow
-def test_multipliers_need_no_scaling(tmp_path: pathlib.Path) -> None:
-    """The quick form: conditions and iterations of the dense step, without runs."""
-    numbers = table_scaling.main(quick=True, folder=tmp_path)
-    expected = common.load_expected(table_scaling.__file__, without="package")
     assert [row for row in common.compare(numbers, expected) if not row.passed] == []
 
 

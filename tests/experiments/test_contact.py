@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import nsjax
-from experiments import common
 from experiments.contact import fclib, iterations, table_spheres
 from nsjax import schemes
 
@@ -81,21 +80,6 @@ def test_iteration_counts(tmp_path) -> None:
     assert numbers["simplified_solved_from_1"] < numbers["rows"] / 7 * 2
     assert (tmp_path / "iterations.png").read_bytes().startswith(PNG)
     assert (tmp_path / "iterations.csv").read_text(encoding="utf-8").count("\n") == numbers["rows"] + 1
-
-
-@pytest.mark.slow
-def test_boxes_of_spheres(tmp_path) -> None:
-    check_spheres(tmp_path, quick=False)
-
-
-def check_spheres(folder, quick: bool) -> None:
-    numbers = table_spheres.main(quick=quick, folder=folder)
-    expected = common.load_expected(table_spheres.__file__)
-    asked = {name: entry for name, entry in expected.items() if not quick or name in numbers}
-    assert len(asked) >= 3
-    missed = [row.name for row in common.compare(numbers, asked) if not row.passed]
-    assert missed == []
-    assert (folder / "table_spheres.png").read_bytes().startswith(PNG)
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ from experiments.gear_gupta_leimkuhler import (
     fig06_drift,
     fig09_unified_gaps,
     reduced,
-    table_cost_unified,
     table_drift,
 )
 from experiments.references.slider_crank import Data, _Mechanism
@@ -85,15 +84,6 @@ def test_shapes_of_drift() -> None:
     assert fig06_drift.curvature(t, 3.0 * t) == pytest.approx((1.0, 0.0), abs=1e-12)
     assert fig06_drift.curvature(t, -(t**2)) == pytest.approx((3.0, 0.0), abs=1e-12)
     assert fig06_drift.curvature(t, t**2 + np.sin(20 * t))[1] > 0.1
-
-
-@pytest.mark.slow
-def test_cost_of_the_unified_scheme(tmp_path: pathlib.Path) -> None:
-    """Timings are never tests: the table is complete, and says what the paper has."""
-    numbers = table_cost_unified.main(quick=True, folder=tmp_path)
-    assert all(x > 0.0 for x in numbers.values())
-    said = (tmp_path / "table_cost_unified.txt").read_text()
-    assert f"a factor of ten for the unified scheme; here {numbers['unified / Moreau']:.1f}\n" in said
 
 
 def test_penetrations_of_a_made_run() -> None:

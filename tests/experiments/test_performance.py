@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.performance import child, side_by_side, steps
+from experiments.performance import side_by_side, steps
 
 STEPS, EVERY = 3000, 100
 # Rounding differences grow along the impacts of this stretch by a factor of about a thousand.
@@ -52,18 +52,6 @@ def test_missing_numba_is_answered_with_the_extra(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(ImportError, match=r"pip install 'nsjax\[bench\]'"):
         steps.numba_loop()
-
-
-@pytest.mark.slow
-def test_lanes_are_single_runs(rows: np.ndarray) -> None:
-    traj = steps.simulate(STEPS, EVERY)
-    q, v = child.lane_states(4, traj)
-    assert np.array_equal(q[0], rows[0, :3])
-    assert np.array_equal(v[-1], rows[-1, 3:])
-    problem = steps.models.slider_crank()
-    batch = child.lane_program(problem, steps.STEP, EVERY, EVERY)(problem.params, q, v)
-    assert batch.q.shape == (4, 2, 3)
-    assert np.array_equal(np.asarray(batch.q)[0, 1], rows[1, :3])
 
 
 def test_interleaved_measures_every_call_equally_often() -> None:

@@ -94,10 +94,3 @@ def test_a_run_without_notes_looks_for_none(notes: bool) -> None:
     )  # fmt: skip
     given = call.program, call.scheme, call.params, call.run, call.dt, np.array([0, 10])
     assert ("_pair_notes" in _advance.lower(*given).as_text(debug_info=True)) == notes
-
-
-@pytest.mark.slow
-def test_sources_add_up() -> None:
-    own, _ = program_size.sources("moreau", "plain", "file")
-    assert sum(own.values()) == program_size.count("moreau", "plain")
-    assert own["contact/newton.py"] > 0

@@ -16,7 +16,6 @@ from experiments.performance import (
     drawing,
     last,
     peers,
-    program_size,
     robots,
     scaling,
 )
@@ -44,22 +43,6 @@ def test_rows_say_what_was_asked_and_what_was_missed(capsys: pytest.CaptureFixtu
     said = capsys.readouterr().out.splitlines()
     assert said[0].split() == ["one", "<=", "1", "2", "missed"]
     assert said[1].split() == ["two", "-", "skipped:", "why"]
-
-
-@pytest.mark.slow
-def test_quick_sections_of_this_process(
-    reference_data: pathlib.Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("mujoco")
-    found = main(["sizes", "operations"], quick=True)
-    said = capsys.readouterr().out
-    assert said.index(TITLES["sizes"]) < said.index(TITLES["operations"])
-    assert "(load " in said
-    problem = robots.robot("hopper")
-    ratio = program_size.count("moreau", "plain", problem, robots.STEP) / program_size.mechanics(problem)
-    assert found["sizes: hopper: moreau, plain / mechanics"] == pytest.approx(ratio, abs=0.0)
-    assert found["operations: moreau, plain, operations"] == program_size.count("moreau", "plain")
-    assert found["sizes: load"] >= 0.0
 
 
 def test_what_is_absent_is_skipped_with_its_reason(

@@ -202,29 +202,3 @@ def test_an_increment_of_the_start() -> None:
     # 3e-4 of the amplitude of 0.3 m is the scheme's error of the phase
     assert found["state.xi[0]"] == pytest.approx(-0.25, abs=1e-4)
     np.testing.assert_allclose(found.problem.state.q, [0.1], atol=1e-4)
-
-
-@pytest.mark.slow
-def test_the_attitude_of_a_tossed_block() -> None:
-    # in flight a cube turns steadily: q(t) = q0 exp(omega t), quaternions of half the angle
-    times, turn, spin = 0.02 * np.arange(1, 33), np.array([0.05, -0.1, 0.2]), np.array([1.0, 2.0, -0.5])
-
-    def attitude(r: np.ndarray) -> np.ndarray:
-        size = np.linalg.norm(r)
-        return np.concatenate([[np.cos(size / 2)], np.sin(size / 2) * r / size])
-
-    def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        vector = a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])
-        return np.concatenate([[a[0] * b[0] - a[1:] @ b[1:]], vector])
-
-    poses = np.array([product(attitude(turn), attitude(spin * t)) for t in times])
-    block = nsjax.models.block(
-        size=np.full(3, 0.1), mass=1.0, initial_q=[0, 0, 9.0, 1, 0, 0, 0], initial_v=[0, 0, 0, *spin]
-    )
-    values = {f"q{name}": poses[:, k] for k, name in enumerate("wxyz")}
-    train = {f"state.xi[{k}]": transforms.free() for k in (3, 4, 5)}
-    data = Recording(times=times, values=values, noise=1e-4)
-    found = nsjax.identify(block, schemes.moreau(), data, train, dt=0.01)
-    # increments are rotation vectors of the body frame; steady turning is exact for the scheme
-    np.testing.assert_allclose(found.values, turn, atol=1e-7)
-    np.testing.assert_allclose(found.problem.state.q[3:], attitude(turn), atol=1e-7)

@@ -22,7 +22,7 @@ from nsjax.linalg import (
     matvec,
 )
 from nsjax.linalg.conjugate import Iterative
-from nsjax.linalg.krylov import conjugate_gradients, stabilised
+from nsjax.linalg.krylov import stabilised
 
 RNG = np.random.default_rng(5)
 BOX = (2, 3, 2)
@@ -76,32 +76,6 @@ def test_solutions_and_their_derivatives(preconditioner, share) -> None:
         for f in (solved, dense)
     ]
     assert back[0] == pytest.approx(back[1], rel=1e-7)
-
-
-@pytest.mark.slow
-def test_iterations_do_not_grow_with_the_mesh() -> None:
-    """Of the separable preconditioner, at the step of a wave through an element; node blocks take more."""
-    counts = {}
-    for n in (3, 6):
-        system, p, state = models.flexible_cube(elements=n, solver="iterative")
-        q, step = jnp.asarray(state.q), 0.1 / n / 11.0
-        grid = (n + 1,) * 3
-        for kind in (Separable(grid, 3), NodeBlocks(box_colours(grid), 3)):
-
-            @jax.jit
-            def count(b, system=system, p=p, q=q, c=0.25 * step**2, kind=kind):
-                def f(w):
-                    return system.inertia(q, w, p) - c * system.force(0.0, q + w, 0.0 * q, p)
-
-                product = system.structure.tangent(f, 0.0 * q)
-                made = kind.made(product, system.nv)
-                found = conjugate_gradients(product, lambda x: kind.apply(made, x), b, 1e-8, 200)
-                return found.iterations, found.solved
-
-            found, solved = count(jnp.asarray(RNG.normal(size=system.nv)))
-            assert solved
-            counts[n, type(kind).__name__] = int(found)
-    assert counts[6, "Separable"] <= counts[3, "Separable"] + 2 < counts[6, "NodeBlocks"]
 
 
 def test_matrices_that_are_not_symmetric() -> None:

@@ -340,19 +340,6 @@ def test_two_balls_exchange_momentum(e, masses):
     assert traj.impulse_normal[:, 1].sum() == pytest.approx(m2 * (expected[1] - v2), rel=1e-12)
 
 
-@pytest.mark.slow
-def test_cradle_hands_the_momentum_on():
-    # Equal elastic balls with gaps: one impact after the other, and only the last ball leaves.
-    problem = models.bouncing_ball(
-        balls=5, gravity=0.0, restitution=1.0, initial_q=[1.0, 1.3, 1.45, 1.6, 1.75],
-        initial_v=[1.0, 0.0, 0.0, 0.0, 0.0],
-    )  # fmt: skip
-    traj = run(problem, 1e-3, 600)
-    np.testing.assert_allclose(traj.v[-1], [0, 0, 0, 0, 1], rtol=0, atol=1e-14)
-    assert list(traj.impacts.sum(axis=0)) == [0, 1, 1, 1, 1]
-    np.testing.assert_allclose(traj.v.sum(axis=1), 1.0, rtol=0, atol=1e-14)
-
-
 def test_resting_column_carries_its_weight():
     # Each contact carries the weight of everything above it.
     masses = np.array([1.0, 0.4, 2.0])

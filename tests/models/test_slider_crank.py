@@ -297,35 +297,3 @@ def test_bilateral_row_of_moreau():
             np.abs(traj.v[1:] - x[:, 2:]).max(), force_error,
         )  # fmt: skip
         np.testing.assert_allclose(found, row, rtol=0.05)
-
-
-@pytest.mark.slow
-def test_mean_forces_of_the_saved_rows():
-    """On a curved guide the impulses of a midpoint scheme come in every tenth step; their means are the
-    force of the closed contact, from row to row.
-    """
-    window = (0.0106, 0.0144)
-    dt, every = 1e-6, 200
-    traj = nsjax.simulate(*models.slider_crank(), schemes.moreau(), dt=dt, steps=14400, every=every)
-    inside = np.flatnonzero((traj.t > window[0]) & (traj.t < window[1] + dt / 2))
-    fine = tuple(np.linspace(traj.t[inside[0] - 1], traj.t[inside[-1]], 10 * len(inside) + 1))
-    forces = np.array([wall_force(Data(), x, 1) for x in event_driven(Data(), fine).x])
-    exact = np.array([np.mean(forces[10 * k : 10 * k + 11]) for k in range(len(inside))])
-    mean = traj.mean_force_normal[inside, :2].sum(axis=1)
-    last = np.asarray(traj.force_normal)[inside, :2].sum(axis=1)
-    steps = nsjax.simulate(*models.slider_crank(), schemes.moreau(), dt=dt, steps=14400)
-    during = (steps.t > fine[0] + dt / 2) & (steps.t < fine[-1] + dt / 2)
-    pushes = steps.impulse_normal[during, :2].sum(axis=1)
-    assert np.count_nonzero(pushes) < 0.15 * pushes.size
-    assert pushes.max() / dt > 5.0 * exact.max()
-    # an interval may hold one push too many or too few
-    assert np.abs(mean - exact).max() < pushes.max() / (every * dt)
-    assert mean.sum() == pytest.approx(exact.sum(), rel=0.02)
-    assert (last == 0.0).mean() > 0.5  # what the rows themselves say of this contact
-    tangential = np.abs(traj.mean_force_tangential[inside, :2, 0]).sum(axis=1)
-    np.testing.assert_allclose(tangential, 0.01 * mean, rtol=1e-9)
-    assert not traj.mean_force_normal[0].any()
-    smooth = nsjax.simulate(
-        *models.slider_crank(), schemes.generalized_alpha(), dt=1e-5, steps=1440, every=20
-    )
-    np.testing.assert_allclose(smooth.mean_force_normal[inside, :2].sum(axis=1), exact, rtol=5e-3)

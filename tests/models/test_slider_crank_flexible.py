@@ -15,7 +15,6 @@ from nsjax import InputError, models, schemes
 from nsjax.analysis import energy_books
 from nsjax.fem import Modes, unit_rod
 from nsjax.io.codec import describe, rebuild
-from nsjax.linalg import Arrow, Dense
 from nsjax.models.slider_crank_flexible import rod_data
 from tests.design import slow_but
 
@@ -250,26 +249,3 @@ def test_gradient_through_an_impact():
 
 def test_unit_rod_is_shared():
     assert unit_rod(7) is unit_rod(7)
-
-
-@pytest.mark.parametrize(
-    ("frame", "scheme", "dt"),
-    [
-        pytest.param("pinned", "moreau", 2e-8, marks=pytest.mark.slow),
-        pytest.param("tangential", "generalized_alpha", 1e-5, marks=pytest.mark.slow),
-        pytest.param("pinned", "bathe", 1e-5, marks=pytest.mark.slow),
-    ],
-)
-def test_structured_and_dense_matrices_make_the_same_motion(frame: str, scheme: str, dt: float) -> None:
-    """Ten elements: chains of nodes behind the angles, and the same functions promised to be dense."""
-    problem = models.slider_crank_flexible(elements=10, frame=frame)
-    assert isinstance(problem.system.structure, Arrow)
-    dense = dataclasses.replace(problem.system, structure=Dense())
-    s, run = schemes.REGISTRY[scheme].factory(), {"dt": dt, "steps": 400, "every": 100, "save": []}
-    ours, wanted = (
-        nsjax.simulate(x, problem.params, problem.state, s, **run) for x in (problem.system, dense)
-    )
-    wanted.raise_for_status()
-    # rates of the nodes are up to 1e2, their stiffest frequency and the step make 1e-12 of rounding
-    np.testing.assert_allclose(ours.q, wanted.q, rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(ours.v, wanted.v, rtol=1e-7, atol=1e-6)

@@ -94,22 +94,6 @@ def test_a_damped_ball_joint_loses_its_spin_as_it_must() -> None:
     np.testing.assert_allclose(traj.v[:, 2], 2.0 / (1.0 + x) ** np.arange(5), rtol=1e-12)
 
 
-def test_free_bodies_of_files_are_damped_in_all_their_velocities() -> None:
-    text = """<mujoco><option timestep="0.01" gravity="0 0 0"/><worldbody><body pos="0 0 1">
-    <joint type="free" damping="700"/><geom type="box" size="0.1 0.2 0.3" mass="2"/></body>
-    </worldbody></mujoco>"""
-    problem = read_mjcf(text).problem()
-    system, p = problem.system, prepared(problem.system, problem.params)
-    v = np.array([1.0, -2.0, 3.0, 0.0, 0.0, 0.5])
-    slope_of_force = jax.jacfwd(lambda v: system.force(0.0, problem.state.q, v, p))(np.zeros(6))
-    np.testing.assert_allclose(
-        np.diag(system.damping(0.0, problem.state.q, v, p)), -slope_of_force, atol=1e-10
-    )
-    traj = nsjax.simulate(*problem.replace({"state.v": v}), IMPLICIT, dt=1e-2, steps=1)
-    inertia = np.array([2.0, 2.0, 2.0, 1.0, 1.0, 2.0 * (0.01 + 0.04) / 3.0])
-    np.testing.assert_allclose(traj.v[1], v / (1.0 + 7.0 / inertia), rtol=1e-12, atol=1e-15)
-
-
 def test_absolute_coordinates_are_refused() -> None:
     parts = (
         rod("a", True),

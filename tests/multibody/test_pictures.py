@@ -12,15 +12,12 @@ from nsjax.motion import Motion, motion
 from nsjax.multibody import (
     assemble,
     ball,
-    beam,
     body,
     box,
     capsule,
-    circular,
     contact,
     corners,
     cylinder,
-    fixed,
     hinge,
     plane,
     point,
@@ -109,30 +106,6 @@ def test_shapes_lie_on_their_surfaces(zoo, seen) -> None:
 
 
 @pytest.mark.slow
-def test_heights_over_the_plane_are_gaps(zoo, seen) -> None:
-    """The lowest drawn point of brick and can; those of round shapes lie above by their facets."""
-    s = zoo.system
-    found = jax.jit(lambda q, p: s.gap(0.0, q, prepared(s, p)))(zoo.state.q, zoo.params)
-    gaps = dict(zip(s.labels.contacts, found.tolist(), strict=True))
-    lowest = lambda name: shape(seen, name).points[0][:, 2].min()  # noqa: E731
-    assert lowest("brick") == pytest.approx(min(gaps[f"f4.{k}"] for k in range(8)), abs=1e-12)
-    assert 0.0 <= lowest("pill") + 0.5 - min(gaps["f2.0"], gaps["f2.1"]) < 0.005
-
-
-@pytest.mark.slow
-def test_every_shape_is_drawn_once_and_levels_reach_below_everything(seen) -> None:
-    names = [(x.name, x.kind) for x in seen.shapes if x.kind == "mesh"]
-    assert len(set(names)) == len(names)
-    # the floor of four contacts is one, called by the first; the deeper one is another
-    assert [x.name for x in seen.shapes if x.role == "ground" and x.kind == "mesh"] == ["tip", "f2"]
-    ground = shape(seen, "tip")
-    assert ground.still
-    low, high = ground.points[0].min(axis=0), ground.points[0].max(axis=0)
-    assert (low[:2] <= seen.low[:2]).all()
-    assert (high[:2] >= seen.high[:2]).all()
-
-
-@pytest.mark.slow
 def test_an_inertia_is_drawn_as_the_box_that_has_it(seen) -> None:
     """2 kg with moments 0.01, 0.06, 0.06 kg m^2: edges from J1 = m (b^2 + c^2) / 12 and so on."""
     points = shape(seen, "upper").points[0]
@@ -188,14 +161,3 @@ def test_the_plane_knows_outlines_walls_and_lines() -> None:
     assert np.linalg.norm(rim[0]) == pytest.approx(np.sqrt(0.02))  # radius of gyration
     sizes = np.linalg.norm(seen.forces[1:], axis=-1)
     np.testing.assert_allclose(sizes, 1.0, rtol=1e-12)
-
-
-@pytest.mark.slow
-def test_a_beam_is_a_tube_of_its_section() -> None:
-    arm = beam("arm", (0, 0, 0), (1, 0, 0), elements=4, section=circular(0.02, E=2.1e8, rho=7850.0))
-    problem = assemble(arm, fixed("clamp", "ground", "arm.start"), gravity=9.81)
-    seen = motion(problem, coasting(problem, rows=2))
-    tube = shape(seen, "arm").points[0]
-    np.testing.assert_allclose(np.hypot(tube[:, 1], tube[:, 2]), 0.02, rtol=1e-12)
-    axis = shape(seen, "arm", "line").points[0]
-    np.testing.assert_allclose(axis[:, 0], np.linspace(0.0, 1.0, 5), atol=1e-12)

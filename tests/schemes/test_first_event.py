@@ -11,7 +11,6 @@ import pytest
 
 import nsjax
 from nsjax import multibody as mb
-from nsjax import schemes
 from nsjax.core.scheme import Scheme
 from nsjax.nonlinear.trimmed import equations
 from nsjax.schemes.locating.first_event import EDGE, SAME_INSTANT, FirstEvent, Flight, first_event
@@ -104,18 +103,3 @@ def size(contacts: list[Any], scheme: Scheme) -> int:
     problem = mb.assemble(ball, *contacts, gravity=GRAVITY, start={"ball": ((0, 0, 0.5), (1.0, 0, 0))})
     run = lambda p: nsjax.simulate(problem.system, p, problem.state, scheme, dt=1e-2, steps=10).q  # noqa: E731
     return equations(jax.make_jaxpr(run)(problem.params))
-
-
-@pytest.mark.slow
-def test_programs_are_at_most_two_and_a_half_times_those_of_the_scheme_inside() -> None:
-    """A ball among three planes with friction: the program holds two trial steps, one of them in the loop
-    that locates impacts.
-    """
-    ball = mb.sphere("ball", 0.1)
-    planes = [((0, 0, 0), (0, 0, 1)), ((-0.5, 0, 0), (1, 0, 0)), ((0.5, 0, 0), (-1, 0, 0))]
-    contacts = [
-        mb.contact(f"face{k}", ball, mb.plane("ground", at=at, normal=n), restitution=0.7, friction=0.2)
-        for k, (at, n) in enumerate(planes)
-    ]
-    inside, whole = (size(contacts, f(schemes.half_explicit())) for f in (lambda s: s, schemes.localized))
-    assert whole < 2.5 * inside

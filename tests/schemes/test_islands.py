@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, State, models, schemes
+from nsjax import InputError, State, schemes
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows
 from nsjax.linalg import BlockDiagonal, BlockTridiagonal, matmul
-from tests.common.boxes import boxes, starts
+from tests.common.boxes import boxes
 
 STEPS, DT = 60, 5e-4
 
@@ -40,26 +40,6 @@ def compare(name: str, dimension: int) -> None:
 @pytest.mark.slow
 def test_same_motion_as_one_problem() -> None:
     compare("moreau", 2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["moreau", "generalized_alpha"])
-def test_same_motion_in_space(name: str) -> None:
-    compare(name, 3)
-
-
-@pytest.mark.slow
-def test_same_motion_as_box_by_box() -> None:
-    """Each box as the registered model, whose functions know of one alone."""
-    q, v = starts(3, 2)
-    ours = run("moreau", True)
-    for k in range(3):
-        one = models.block(dimension=2, restitution=0.2, friction=0.4)
-        one = dataclasses.replace(one, state=State(t=0.0, q=q[k], v=v[k]))
-        alone = nsjax.simulate(*one, schemes.moreau(), dt=DT, steps=STEPS, every=6)
-        for field in ("q", "v"):
-            part = getattr(ours, field).reshape(len(ours.t), 3, 3)[:, k]
-            np.testing.assert_allclose(part, getattr(alone, field), atol=1e-11)
 
 
 def end(islands: bool, friction, speed):

@@ -161,10 +161,3 @@ def test_second_derivatives_of_bounces_in_a_bowl() -> None:
 
     found = jax.jit(curvature)(jnp.asarray(bowl.VALUES), bowl.TIME / 101, 101)
     assert off(np.asarray(found), bowl.second(bowl.VALUES, bowl.TIME)) < 1e-7
-
-
-@pytest.mark.slow
-def test_derivatives_of_a_table_that_throws_and_catches() -> None:
-    grid, exact = primes_near(101, 5, 2).ravel(), table.reference(table.VALUES, table.TIME)
-    runs = derivatives(table, table.VALUES, table.TIME, grid)
-    assert order(grid, [off(run.jacobian, exact) for run in runs]) > 1.8

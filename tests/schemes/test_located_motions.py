@@ -230,16 +230,3 @@ def test_random_motions(name: str, seed: int) -> None:
     assert not bits
     assert np.all(np.abs(np.array(found[:2]) - 2.0) < 0.1)
     assert np.all(np.abs(np.array(found[2:]) - 2.0) < 0.2)
-
-
-@pytest.mark.slow
-def test_a_flat_box_strikes_with_both_corners() -> None:
-    """Both corners at one instant, noted: which would come first decides the derivative by angle and spin.
-    Those by what keeps the box flat are right.
-    """
-    p = np.array([0.2, 0.3, 0.3, 0.4, 0.1, 4.0, 15.0, 0.05, 0.0, 0.3, 0.0, 0.0])
-    kept = [i for i, name in enumerate(box.NAMES) if name not in ("angle", "spin")]
-    assert [k for _, _, k in box.motion(p, 0.2)[1]] == [0, 1, 0, 1]
-    found, bits = orders(box, p, 0.2, 12, kept)
-    assert bits == notes.TOGETHER
-    assert np.all(np.abs(np.array(found[:1] + found[2:3]) - 2.0) < 0.2)

@@ -10,8 +10,8 @@ import pytest
 import nsjax
 from nsjax import models, schemes
 from tests.references import slope
-from tests.references.slider_crank import Data, bilateral, event_driven
-from tests.schemes.mixed_runs import CRANK_ROWS, MAKE, run
+from tests.references.slider_crank import Data, bilateral
+from tests.schemes.mixed_runs import MAKE, run
 
 # ---------------------------------------------------------------------- slider-crank, ideal guide
 
@@ -65,29 +65,6 @@ def test_orders_on_the_bilateral_slider_crank(name, order):
 # ---------------------------------------------------- slider-crank with clearance, friction, impacts
 
 
-@functools.cache
-def crank_run(name: str, memory: str, steps: int) -> nsjax.Trajectory:
-    options = {} if name == "half_explicit" else {"acceleration_after_change": memory}
-    scheme = MAKE[name](**options)
-    return run(models.slider_crank(), scheme, DURATION / steps, 2 * steps, save=CRANK_ROWS)
-
-
-def crank_errors(name: str, memory: str, steps: int) -> tuple[float, float]:
-    """Largest error of theta2, and norm of the relative one over 5 samples, up to 0.05 s."""
-    exact = event_driven(Data(), tuple(1e-4 * np.arange(1, 501))).x[:, 1]
-    found = crank_run(name, memory, steps).q[steps // 500 : steps + 1 : steps // 500, 1]
-    relative = (found / exact - 1)[99::100]
-    return float(np.abs(found - exact).max()), float(np.linalg.norm(relative))
-
-
 def test_unknown_choice_is_refused():
     with pytest.raises(nsjax.InputError, match="choose one of recompute, keep"):
         schemes.bathe(acceleration_after_change="reset")
-
-
-@pytest.mark.slow
-def test_reset_of_the_acceleration_is_more_accurate():
-    # figures of mixed_framework.md section 4, to their printed digits
-    for memory, expected in (("keep", (9.9e-4, 5.7e-5)), ("recompute", (7.8e-4, 2.6e-5))):
-        found = [crank_errors("generalized_alpha 0.8", memory, steps)[0] for steps in (500, 5000)]
-        np.testing.assert_allclose(found, expected, rtol=0.02)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import pathlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +13,6 @@ import numpy as np
 import pytest
 
 import nsjax
-from experiments.performance import program_size
 from nsjax import State, models, schemes
 from tests.design import slow_but
 
@@ -57,16 +55,6 @@ def test_batches_for_cuda(name: str) -> None:
     assert set(found) <= {"while", "gather"}
     assert (found["while"], found["gather"]) <= FOUND[name]
     assert found["gather"] <= FOUND[name][1]
-
-
-@pytest.mark.slow
-def test_robots_for_cuda(reference_data: pathlib.Path) -> None:
-    """The same of a robot from a file, 24 rows of contacts and limits at most."""
-    problem = program_size.robot(reference_data / "robots" / "hopper.xml")
-    start = [jax.ShapeDtypeStruct((LANES, n), float) for n in (problem.system.nq, problem.system.nv)]
-    batch = jax.jit(jax.vmap(lane("moreau", problem)))
-    found = operations(jax.export.export(batch, platforms=["cuda"])(*start).mlir_module())
-    assert set(found) <= {"while", "gather"}
 
 
 @pytest.mark.slow

@@ -63,16 +63,6 @@ def test_chains_of_different_lengths_in_one_batch_and_other_mechanisms_without_c
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["generalized_alpha", "ggl_decoupled"])
-def test_lanes_are_runs_alone_with_other_schemes(name: str) -> None:
-    scheme, problems = getattr(schemes, name)(), [chain(2), chain(5)]
-    for problem, run in zip(
-        problems, nsjax.side_by_side(*problems).simulate(scheme, dt=1e-3, steps=800), strict=True
-    ):
-        same(problem, run, scheme, dt=1e-3, steps=800)
-
-
-@pytest.mark.slow
 def test_derivatives_are_those_of_the_mechanism() -> None:
     """Through the impact of the last link."""
     problem, scheme = chain(3), schemes.moreau()

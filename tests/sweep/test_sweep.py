@@ -16,7 +16,6 @@ import nsjax
 from nsjax import ContactLaw, Problem, State, System, reductions, schemes, status
 from nsjax.status import REFUSED
 from nsjax.sweep import program
-from nsjax.sweep.plan import make_plan
 from tests.sweep.press import BALL, SYSTEM
 
 run_module = importlib.import_module("nsjax.sweep.run")
@@ -203,25 +202,6 @@ def test_a_fold_needs_no_memory_for_rows_and_a_function_is_refused_in_time() -> 
     ball(over, steps=STEPS, every=1, memory_bytes=2000)
     with pytest.raises(nsjax.InputError, match="save fewer rows"):
         ball(over, steps=STEPS, every=1, memory_bytes=2000, reduce={"z": reductions.samples("z")})
-
-
-@pytest.mark.slow
-def test_memory_of_a_call_does_not_grow_with_lanes_or_steps() -> None:
-    sizes = []
-    for lanes, steps in ((2000, 10), (100_000, 10_000)):
-        values = {RESTITUTION: np.linspace(0, 1, lanes)}
-        plan = make_plan(BALL, SCHEME, values, "zip", KEPT, DT, steps, None, 10, None, 0)
-        chunk, _ = run_module._chunk(plan, 2**30, 1)
-        some = plan.lanes(np.zeros(chunk, int))
-        lowered = program.call.lower(
-            plan.one, tuple(jax.devices()[:1]), plan.common, some, np.array([chunk])
-        )
-        memory = lowered.compile().memory_analysis()
-        sizes.append(memory.temp_size_in_bytes + memory.output_size_in_bytes)
-    assert sizes[0] == sizes[1]
-    # 1024 lanes of 9 results and 4 numbers of their status, twice; a row of one lane takes 170 bytes, so
-    # that rows of 1e4 steps of 1024 lanes would take 1.7 GB
-    assert sizes[0] < 400_000
 
 
 def test_results_are_saved(tmp_path) -> None:

@@ -69,20 +69,6 @@ def test_flight_and_impacts_of_the_file(recorded):
     assert np.abs(traj.v - data[:, 4:7]).max() < 2e-4
 
 
-@pytest.mark.slow
-def test_only_the_place_of_the_directions_differs_from_the_file(recorded):
-    # The file takes W at the start of the step, moreau_theta at the predicted midpoint, phi' h/2 on.
-    # From the common state before the first impact each impulse follows from its own place.
-    data = recorded("impacting_stick")
-    traj = run(impacting_stick(), schemes.moreau_theta(), H, 2000)
-    k = int(np.flatnonzero(data[:, 12] > 0)[0])
-    q, v, drift = traj.q[k - 1], traj.v[k - 1], np.array([0.0, -G * H, 0.0])
-    assert sliding_impulse(v, q[2], drift) == pytest.approx(data[k, 12], abs=1e-12)
-    ours = float(traj.impulse_normal[k, 0])
-    assert sliding_impulse(v, q[2] + H / 2 * v[2], drift) == pytest.approx(ours, abs=1e-11)
-    assert 1e-6 < abs(ours - data[k, 12]) < 1e-5
-
-
 SCHEMES = [
     schemes.moreau_theta(),
     pytest.param(schemes.half_explicit(), marks=pytest.mark.slow),

@@ -65,13 +65,3 @@ def test_other_schemes(recorded, scheme):
     assert np.all(error[data[:, 0] < 0.2] < 5e-3)
     assert np.all(error < [9e-3, 5.1e-3])
     assert traj.q[-1, 0] == pytest.approx(data[-1, 1], rel=0.05)
-
-
-@pytest.mark.slow
-def test_finer_steps_agree_with_each_other_and_not_with_the_file(recorded):
-    data = recorded("woodpecker")
-    fine, other = run(schemes.moreau_theta(), 16), run(schemes.half_explicit(), 8)
-    between = np.abs(fine.q[:, 1:] - other.q[:, 1:]).max(axis=0)
-    to_file = np.abs(fine.q[:, 1:] - data[:, 3::2]).max(axis=0)
-    assert np.all(between < [1e-3, 5e-4])
-    assert np.all(to_file > 5 * between)

@@ -206,21 +206,6 @@ def test_faces_that_lie_on_each_other() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("coordinates", ["joint", "absolute"])
-def test_a_hull_comes_to_rest_on_a_box(coordinates: str) -> None:
-    turn = Rotation.from_rotvec((0.1, -0.15, 0.3)).as_quat(scalar_first=True)
-    table = hull("ground", CORNERS * (3.0, 3.0, 1.0))
-    rests = contact("table", hull("a", WEDGE - np.mean(WEDGE, axis=0)), table, friction=0.5)
-    problem = assemble(massive("a"), rests, gravity=(0.0, 0.0, -9.81), coordinates=coordinates)
-    q = jnp.asarray([0.5, 0.1, 0.22, *turn])
-    problem = dataclasses.replace(problem, state=dataclasses.replace(problem.state, q=q))
-    traj = nsjax.simulate(*problem, schemes.moreau(), dt=2e-3, steps=1000)
-    traj.raise_for_status()
-    assert abs(float(traj.body("a").position[-1, 2]) - 0.1 - np.mean(WEDGE[:, 2])) < 2e-3
-    assert float(jnp.max(jnp.abs(traj.v[-1]))) < 1e-8
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
 def test_derivatives_by_size(coordinates: str) -> None:
     """Of a hull that strikes another: forward, reverse, and secants of the same steps."""
     strikes = contact("c", hull("a", ROCK), hull("ground", CLOUD), friction=0.3, restitution=0.2)

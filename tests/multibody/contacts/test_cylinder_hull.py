@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy import optimize
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
-import nsjax
-from nsjax import schemes
 from nsjax.multibody import assemble, contact, cylinder, hull
 from tests.multibody.contacts.held_features import Program, massive
 
@@ -106,21 +102,3 @@ def test_depths_by_all_directions(program: Program) -> None:
     # the minimisation over directions ends at 1e-9 m
     assert np.sum(np.abs(np.array(found) - 1.0) < 1e-5) == 11
     assert 0.5 < min(found) <= max(found) < 1.0 + 1e-5
-
-
-BLOCK = np.array(np.meshgrid(*[(-1.0, 1.0)] * 3, indexing="ij")).reshape(3, -1).T * (0.5, 0.4, 0.1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("axis", "height"), [((0.0, 0.0, 1.0), HALF), ((1.0, 0.0, 0.0), RADIUS)])
-def test_what_stands_and_lies(axis: Any, height: float) -> None:
-    """On a block that is a hull and fixed: at rest it stays, and contacts carry the weight."""
-    drum = cylinder("a", RADIUS, HALF, axis=axis)
-    problem = assemble(
-        massive("a"), contact("on", drum, hull("ground", BLOCK), friction=0.3), gravity=(0.0, 0.0, -9.81),
-        start={"a": (0.05, 0.0, 0.1 + height)},
-    )  # fmt: skip
-    traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=200, every=200)
-    traj.raise_for_status()
-    np.testing.assert_allclose(np.sum(traj.force_normal[-1]), 9.81, rtol=1e-9)
-    assert np.max(np.abs(traj.q[-1] - traj.q[0])) < 1e-9

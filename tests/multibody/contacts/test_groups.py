@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
-import nsjax
-from nsjax import InputError, schemes
+from nsjax import InputError
 from nsjax.multibody import (
     assemble,
     body,
     box,
     capsule,
-    contact,
     contact_group,
     fixed,
     hinge,
@@ -76,26 +73,6 @@ def test_joints_keep_bodies_from_touching() -> None:
     assert sorted(contacts(*parts)) == ["a_c", "a_d", *grounded]
     foot = [fixed("foot", "ground", "a"), *parts[:4], *parts[5:]]
     assert sorted(contacts(*foot)) == ["a_b", "a_c", "a_d", *grounded[1:]]
-
-
-@pytest.mark.slow
-def test_motion_as_by_hand() -> None:
-    """Of discs in the plane between two walls, in a scheme with positions corrected."""
-    names, floor = ("a", "b"), plane(normal=(0.0, 1.0))
-    law = {"restitution": 0.4, "friction": 0.2}
-    parts = [body(x, mass=1.0, inertia=0.01) for x in names]
-    start = {"a": ((0.0, 0.15, 0.0), (0.0, 0.0, 0.0)), "b": ((0.02, 0.4, 0.0), (0.0, -1.0, 0.0))}
-    hand = [
-        contact("a_b", sphere("a", 0.1), sphere("b", 0.1), **law),
-        *(contact(f"{x}_ground", sphere(x, 0.1), floor, **law) for x in names),
-    ]
-    group = contact_group("all", [*(sphere(x, 0.1) for x in names), floor], **law)
-    runs = []
-    for more in (hand, [group]):
-        problem = assemble(*parts, *more, gravity=9.81, start=start)
-        runs.append(nsjax.simulate(*problem, schemes.ggl_decoupled(), dt=1e-3, steps=300, every=100))
-    assert np.sum(runs[0].impacts) > 2
-    np.testing.assert_array_equal(runs[0].q, runs[1].q)
 
 
 SPHERES = [sphere("a", 0.1), sphere("b", 0.1)]

@@ -65,19 +65,6 @@ def run(problem: Problem, steps: int = 400, every: int = 100) -> Any:
 
 
 @pytest.mark.slow
-def test_as_all_by_name() -> None:
-    """Without friction velocities are unique: the same motion to what the solvers leave, which impacts of
-    spheres magnify.
-    """
-    found, named = (run(balls(4, group=group, restitution=0.5)) for group in (True, False))
-    for traj in (found, named):
-        traj.raise_for_status()
-    assert np.sum(named.impacts) > 5
-    np.testing.assert_allclose(found.q, named.q, atol=1e-7)
-    np.testing.assert_allclose(found.v, named.v, atol=1e-6)
-
-
-@pytest.mark.slow
 def test_too_many_for_their_places() -> None:
     problem = absolute(start={"a": (0.0, 0.0, 0.1), "b": (1.0, 0.0, 0.1)}, capacity=1)
     traj = run(problem, 2, 1)

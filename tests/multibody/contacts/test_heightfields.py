@@ -137,19 +137,6 @@ def dropped(coordinates: str = "joint") -> Any:
     )  # fmt: skip
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
-def test_a_ball_in_a_valley(coordinates: str) -> None:
-    """Two faces hold it: it comes to rest where it touches both."""
-    problem = dropped(coordinates)
-    assert problem.system.nc == 3
-    traj = nsjax.simulate(*problem, schemes.moreau(), dt=2e-3, steps=800)
-    traj.raise_for_status()
-    assert abs(float(traj.q[-1, 2]) - 0.2 * np.sqrt(1.25)) < 2e-3
-    assert abs(float(traj.q[-1, 0])) < 2e-3
-    assert float(jnp.max(jnp.abs(traj.v[-1]))) < 1e-9
-
-
 def by_steepness(problem: Any, gradient: str) -> Any:
     """Height of the ball after 0.16 s, of a factor of all heights."""
 

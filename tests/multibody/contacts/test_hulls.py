@@ -106,23 +106,6 @@ def test_faces_edges_and_vertices(program: Program, centre: Any, asked: float) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
-def test_a_tetrahedron_comes_to_rest(coordinates: str) -> None:
-    """On a face: its centre then is at a third of the height of a vertex."""
-    turn = Rotation.from_rotvec((0.1, -0.2, 0.3)).as_quat(scalar_first=True)
-    floor = contact("floor", hull("a", TETRAHEDRON), plane(), friction=0.4)
-    problem = assemble(massive("a"), floor, gravity=(0.0, 0.0, -9.81), coordinates=coordinates)
-    assert len(problem.state.q) == 7
-    q = jnp.asarray([0.0, 0.0, 0.2, *turn])
-    problem = dataclasses.replace(problem, state=dataclasses.replace(problem.state, q=q))
-    traj = nsjax.simulate(*problem, schemes.moreau(), dt=2e-3, steps=1000)
-    traj.raise_for_status()
-    height = 0.1 / np.sqrt(3.0)
-    assert abs(float(traj.body("a").position[-1, 2]) - height) < 2e-3
-    assert float(jnp.max(jnp.abs(traj.v[-1]))) < 1e-8
-
-
-@pytest.mark.slow
 def test_derivatives_of_a_run() -> None:
     """Height of a tetrahedron that strikes the floor with an edge, without turning, by its size: its centre
     is then at ``0.1 size``.

@@ -24,11 +24,9 @@ from nsjax.multibody import (
     hinge,
     hole,
     hull,
-    joint_tendon,
     plane,
     points,
     sphere,
-    tendon,
 )
 from nsjax.multibody.contacts import all_pairs
 from tests.multibody.coordinates.random_trees import GRAVITY, near
@@ -105,58 +103,3 @@ def rows_are_those_by_hand(problem, seed: int) -> None:
 def test_features_that_are_held_have_no_rows() -> None:
     assert HELD_FIXED
     assert all(meeting(*pair).system.rows is None for pair in HELD_FIXED)
-
-
-PLACE = (0.4, 0.3, 0.5)
-
-
-def limited(tendon_first: bool):
-    """A tree with limits of joints, of a joint that closes a loop, and stops of both kinds of tendons."""
-    names, z = ("a", "b", "c", "d"), (0.0, 0.0, 1.0)
-    found = [body(x, mass=1.0, inertia=(0.2, 0.3, 0.4)) for x in names]
-    stops = [
-        joint_tendon("sum", {"h": 0.5, "i": -0.2}, limits=(-0.3, 2.0)),
-        tendon("rope", ("a", (0.1, 0.2, 0.3)), ("c", (0.3, -0.1, 0.2)), limits=(None, 1.5)),
-    ]
-    found += stops if tendon_first else []
-    found += [
-        hinge("h", "ground", "a", axis=(0.0, 0.6, 0.8), limits=(-1.0, 1.0)),
-        hinge("i", "a", "b", at=(0.3, 0.1, 0.2), axis=z, limits=(-0.7, 2.0)),
-        ball("j", "b", "c", at=(0.3, 0.1, 0.2)),
-        ball("m", "c", "d", at=(0.2, 0.0, 0.1)),
-        hinge("k", "ground", "d", at=PLACE, axis=z, limits=(-3.0, 3.0), loop=True),
-    ]  # fmt: skip
-    found += [] if tendon_first else stops
-    return *found, contact("c1", sphere("b", 0.1), plane(at=(0.0, 0.0, -2.0)), friction=0.3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("tendon_first", [False, True])
-def test_limits_that_are_no_entries_of_q(tendon_first) -> None:
-    """Stops of tendons and limits in loops stand beside rows from screws, in the order of the parts."""
-    problem = assemble(*limited(tendon_first), gravity=GRAVITY)
-    system, rng = problem.system, np.random.default_rng(3)
-    assert system.rows is not None
-    assert system.nc == len(system.labels.contacts)
-    by_hand = dataclasses.replace(system, rows=None)
-
-    @jax.jit
-    def seen(q, p):
-        p = prepared(system, p)
-        return [all_rows(s, jnp.zeros(()), q, p) for s in (system, by_hand)], system.gap(0.0, q, p)
-
-    def bound(name):
-        part, which = name.split(".")
-        return getattr(problem.params[part], which)
-
-    for _ in range(5):
-        q = system.retract(problem.state.q, 0.3 * rng.normal(size=system.nv))
-        (found, wanted), gaps = seen(q, problem.params)
-        near(found.wt, wanted.wt, 1e-11)
-        near(found.offset, wanted.offset, 1e-11)
-        for name, gap in zip(system.labels.contacts, gaps, strict=True):
-            if name.split(".")[0] in ("h", "i", "sum"):
-                h, i = (float(q[system.labels.q.index(f"{x}.angle [rad]")]) for x in "hi")
-                x = {"h": h, "i": i, "sum": 0.5 * h - 0.2 * i}[name.split(".")[0]]
-                away = x - bound(name)
-                assert abs((away if name.endswith("lower") else -away) - gap) < 1e-14

@@ -13,12 +13,9 @@ from nsjax import schemes
 from nsjax.core import InputError
 from nsjax.multibody import (
     assemble,
-    beam,
     body,
     hinge,
     joint_spring,
-    line_load,
-    section,
 )
 from nsjax.multibody.assemble import TurnsWarning
 from nsjax.multibody.topology import joint_topology
@@ -65,49 +62,6 @@ def test_torsion_spring_over_many_turns(absolute) -> None:
     assert np.all(error[1] < 2e-3)
     energy = np.asarray(traj["energy"])  # the spring's, of turns that are counted
     assert energy[-1] == pytest.approx(0.5 * K * ends[-1][0] ** 2 + 0.5 * J * ends[-1][1] ** 2, rel=1e-9)
-
-
-@pytest.mark.slow
-def test_resumed_runs(absolute) -> None:
-    """Two parts of a run are the whole run, bit by bit, and the angle is past two turns."""
-    given = {"dt": 5e-3, "every": 100}
-    whole = nsjax.simulate(*absolute, MOREAU, steps=200, **given)
-    first = nsjax.simulate(*absolute, MOREAU, steps=100, **given)
-    second = nsjax.simulate(*absolute, MOREAU, steps=100, carry=first.carry, **given)
-    np.testing.assert_array_equal(np.asarray(second.q)[-1], np.asarray(whole.q)[-1])
-    angles = [np.asarray(x.joint("h").coordinate)[-1] for x in (whole, second)]
-    assert angles[0] == angles[1] > 13.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("scheme", "dt", "time"),
-    [(schemes.generalized_alpha(0.6), 2e-3, 2.0), (schemes.moreau(), 2e-4, 0.8)],
-    ids=["generalized_alpha", "moreau"],
-)
-def test_a_beam_that_turns(scheme, dt, time) -> None:
-    """A stiff beam on a hinge with a torsion spring and a line load that turns with it: the rigid rotor
-    with the beam's inertia, beyond a turn.
-    """
-    L, line = 0.4, 5.0
-    stiff = section(EA=1e5, GA=1e5, EI=1e3, GJ=1e3, line_mass=line, line_inertia=0.01)
-    # consistent masses of linear elements: of a rod exactly; lumped rotary inertia as it is
-    inertia = line * L**3 / 3.0 + 0.01 * L
-    k, push = 0.05, 3.0
-    problem = assemble(
-        beam("b", (0, 0, 0), (L, 0, 0), elements=1, section=stiff, first_axis=(0, 0, 1)),
-        hinge("h", "ground", "b.start", axis=Z), joint_spring("s", "h", stiffness=k),
-        line_load("wind", "b", (0.0, push, 0.0), follower=True), start={"b": (None, (0, 0, 0, 0, 0, 8.0))},
-    )  # fmt: skip
-    traj = nsjax.simulate(*problem, scheme, dt=dt, time=time, every=100)
-    traj.raise_for_status()
-    moment = push * L * L / 2.0
-    w = np.sqrt(k / inertia)
-    rest = moment / k
-    wanted = rest - rest * np.cos(w * np.asarray(traj.t)) + 8.0 / w * np.sin(w * np.asarray(traj.t))
-    assert wanted.max() > 2.0 * np.pi
-    # stretch by the spin, some (omega L)^2 rho / (3 E) = 1e-3 at 20 rad/s; the step 1e-3
-    np.testing.assert_allclose(traj.joint("h").coordinate, wanted, atol=5e-3 * wanted.max())
 
 
 @pytest.mark.slow

@@ -79,22 +79,6 @@ def test_sentences(make, sentence: str) -> None:
         make()
 
 
-@pytest.mark.slow
-def test_inertia_of_a_free_beam() -> None:
-    """Consistent mass: that of a rigid rod for rigid motions, with the square of elements too few: none."""
-    problem = assemble(arm())
-    s, p = problem.system, problem.system.prepare(problem.params)
-    mass, length = float(ROUND.line_mass) * 2.0, 2.0
-    push = np.asarray(s.inertia(problem.state.q, jnp.tile(jnp.asarray([0.0, 1.0, 0, 0, 0, 0]), 5), p))
-    assert push.reshape(-1, 6)[:, 1].sum() == pytest.approx(mass, rel=1e-14)
-    turning = np.zeros((5, 6))
-    turning[:, 1], turning[:, 5] = np.linspace(0.0, length, 5), 1.0
-    energy = 0.5 * turning.reshape(-1) @ np.asarray(s.inertia(problem.state.q, turning.reshape(-1), p))
-    rotary = float(ROUND.line_inertia) * length
-    assert energy == pytest.approx(0.5 * (mass * length**2 / 3.0 + rotary), rel=1e-14)
-    assert s.structure == BlockTridiagonal(6)
-
-
 def test_springs_between_neighbours_keep_the_chain() -> None:
     other = body("weight", mass=1.0, inertia=(1.0, 1.0, 1.0))
     near = spring("leg", "arm.end", "weight", stiffness=1.0)

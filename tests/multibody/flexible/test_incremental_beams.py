@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from nsjax.core import InputError
-from nsjax.fem import carried, committed, incremental_strains, point_forces, point_strains, started
+from nsjax.fem import carried, committed, incremental_strains, point_strains, started
 from nsjax.linalg import BlockTridiagonal
 from nsjax.math import rotations
-from nsjax.multibody import assemble, beam, circular, fixed, line_load
+from nsjax.multibody import assemble, beam, circular
 from tests.fem.cantilevers import arc
 
 RNG = np.random.default_rng(5)
 ROUND = circular(0.05, E=2.1e9, rho=7850.0)
-STIFF = jnp.asarray([3.0, 2.0, 5.0, 1.0, 0.7, 0.4])
 
 
 BOTH = [pytest.param(2, marks=pytest.mark.slow), 3]
@@ -29,14 +28,6 @@ def arm(per: int, **given):
 
 def ready(problem):
     return problem.system, problem.system.prepare(problem.params)
-
-
-def moved(problem, size: float = 0.05):
-    """The state after two increments of its own."""
-    s, q = problem.system, problem.state.q
-    for _ in range(2):
-        q = jax.jit(s.retract)(q, jnp.asarray(RNG.normal(size=s.nv) * size))
-    return q
 
 
 def element(nodes: int):
@@ -72,56 +63,6 @@ def test_the_history_is_that_of_the_paper(nodes: int) -> None:
     assert float(jnp.max(jnp.abs(wanted))) > 0.1
 
 
-@pytest.mark.parametrize("nodes", BOTH)
-def test_damping_takes_the_energy_of_strain_rates(nodes: int) -> None:
-    """Power of the forces of damping: ``-w tau rate . stiffness rate``, rates along the increments."""
-    places, poses, points = element(nodes)
-    drawn, rates = started(places, jnp.asarray([0.1, 0.0, 1.0])), jnp.asarray(RNG.normal(size=(nodes, 6)))
-    push = [point_forces(poses, rates, points, drawn, STIFF, tau) for tau in (None, 0.2)]
-
-    def strains(s):
-        ahead = jax.vmap(rotations.move_pose)(poses, s * rates)
-        return point_strains(ahead, carried(points, poses, s * rates), drawn)
-
-    rate = jax.jvp(strains, (0.0,), (1.0,))[1]
-    power = float(jnp.sum((push[1] - push[0]) * rates))
-    wanted = -0.2 * float(jnp.sum(drawn.weight[:, None] * STIFF * rate**2))
-    assert power == pytest.approx(wanted, rel=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("per", BOTH)
-def test_forces_are_those_of_the_potential(per: int) -> None:
-    """Along increments from a state that was reached by others."""
-    problem = assemble(arm(per, curvature=(0.1, 0.0, 0.2)), gravity=9.81)
-    s, p = ready(problem)
-    q = moved(problem)
-    slope = jax.jit(jax.grad(lambda x: s.potential(0.0, s.retract(q, x), p)))(jnp.zeros(s.nv))
-    found = jax.jit(s.force)(0.0, q, jnp.zeros(s.nv), p)
-    np.testing.assert_allclose(found, -slope, atol=1e-9 * float(jnp.max(jnp.abs(slope))))
-
-
-@pytest.mark.parametrize("per", BOTH)
-def test_many_turns_leave_no_strain(per: int) -> None:
-    """V7: ten turns about a skew axis in steps of 60 degrees, in which all nodes turn alike."""
-    problem = assemble(arm(per))
-    s, p = ready(problem)
-    axis, centre = np.array([1.0, 2.0, 2.0]) / 3.0, np.array([0.3, -0.2, 1.0])
-    turn = np.asarray(rotations.matrix(rotations.exponential(jnp.asarray(axis * np.pi / 3.0))))
-    step, q = jax.jit(s.retract), problem.state.q
-    for _ in range(60):
-        poses = np.asarray(q[:35]).reshape(5, 7)
-        own = np.asarray(jax.vmap(rotations.matrix)(jnp.asarray(poses[:, 3:])))
-        gone = (poses[:, :3] - centre) @ (turn - np.eye(3)).T
-        spins = np.einsum("nji,j->ni", own, axis * np.pi / 3.0)
-        q = step(q, jnp.asarray(np.concatenate([gone, spins], axis=1).reshape(-1)))
-    np.testing.assert_allclose(
-        q[:35].reshape(5, 7)[:, :3], problem.state.q[:35].reshape(5, 7)[:, :3], atol=1e-13
-    )
-    # strains of rounding, asked: 1e-10, of stiffnesses up to 1.7e7
-    assert float(s.potential(0.0, q, p)) < 0.5 * 2.0 * 1.7e7 * (1e-13) ** 2
-
-
 @pytest.mark.parametrize("per", [2, 3])
 def test_inertia_of_a_free_beam(per: int) -> None:
     """Consistent mass: that of a rigid rod for rigid motions; of quadratic shapes also for a velocity that
@@ -145,20 +86,6 @@ def test_inertia_of_a_free_beam(per: int) -> None:
     assert s.structure == (BlockTridiagonal(6) if per == 2 else BlockTridiagonal(12, lacking=6))
 
 
-@pytest.mark.parametrize("per", BOTH)
-def test_resultants_of_a_load_along_a_beam(per: int) -> None:
-    """``f = 1 + x`` on a length of 2: its force 4 and its moment 14/3 about the start, exactly."""
-    values = np.outer(1.0 + np.linspace(0.0, 2.0, 5), (0.0, 1.0, 0.0))
-    problem = assemble(arm(per), line_load("wind", "arm", values))
-    s, p = ready(problem)
-    push = np.asarray(jax.jit(s.force)(0.0, problem.state.q, jnp.zeros(s.nv), p)).reshape(5, 6)
-    np.testing.assert_allclose(push[:, :3].sum(axis=0), (0.0, 4.0, 0.0), atol=1e-8)
-    assert np.linspace(0.0, 2.0, 5) @ push[:, 1] == pytest.approx(14.0 / 3.0, abs=1e-8)
-    # quadratic shapes: 1/6, 4/6, 1/6 of an element's length where the load is even
-    middle = 4.0 / 6.0 * 1.5 if per == 3 else 0.5 * 1.5
-    assert push[1, 1] == pytest.approx(middle, abs=1e-8)
-
-
 @pytest.mark.parametrize("per", [3])
 def test_starts(per: int) -> None:
     """Moved as a whole there is no strain; nodes given on a circle have its curvature at once."""
@@ -178,19 +105,6 @@ def test_starts(per: int) -> None:
     np.testing.assert_allclose(
         bend / size, np.tile((0.0, 0.0, 1.0 / radius), (4, 1)), rtol=1e-3, atol=1e-15
     )
-
-
-@pytest.mark.slow
-def test_names_and_sizes() -> None:
-    problem = assemble(arm(3), beam("leg", (2, 0, 0), (4, 0, 0), elements=2, section=ROUND),
-                       fixed("weld", "arm.end", "leg.start"))  # fmt: skip
-    s = problem.system
-    assert (s.nq, s.nv) == (7 * 8 + 7 * 4, 48)
-    assert s.labels.q[55:58] == ("leg.2.qz", "arm.gauss0.qw", "arm.gauss0.qx")
-    assert s.labels.q[-1] == "arm.gauss3.bend3 [rad]"
-    assert s.structure == BlockTridiagonal(12)
-    q0, xi = problem.state.q, jnp.asarray(RNG.normal(size=48) * 0.1)
-    np.testing.assert_allclose(jax.jit(lambda x: s.difference(q0, s.retract(q0, x)))(xi), xi, atol=1e-12)
 
 
 @pytest.mark.parametrize(
