@@ -144,6 +144,7 @@ def rounding(data: tuple[jax.Array, ...], x: jax.Array) -> jax.Array:
     return jnp.finfo(x.dtype).eps * jnp.max(jnp.abs(x)) / jnp.minimum(least, 1.0)
 
 
+@pytest.mark.slow
 def test_derivatives_of_drawn_problems() -> None:
     """Of the velocity along a direction, where an answer came by way of compliant contacts:
     forward and reverse agree to what `rounding` leaves, and lanes side by side are those one after the

@@ -64,6 +64,7 @@ def velocity(problem: ContactProblem, x: np.ndarray) -> np.ndarray:
     return np.asarray(problem.delassus.response) @ np.asarray(x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0])
 def test_more_contacts_than_places_have_an_answer(seed: int) -> None:
     """Forty points that depend on each other: the laws hold, as with the matrix and a factorisation."""

@@ -265,6 +265,7 @@ def spread_out_problem(seed: int) -> ContactProblem:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_active_contacts_are_gathered_with_the_moments_that_follow_them() -> None:
     """The answer and its derivative are those of the whole problem, solved by another method."""
 

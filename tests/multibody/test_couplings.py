@@ -73,6 +73,7 @@ def test_gear(coordinates, spatial, scheme) -> None:
         assert abs(float(force) - INERTIAS[1] * RATIO * acceleration) < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", MOSTLY)
 def test_derivative_of_a_gear(coordinates) -> None:
     """Forward and reverse, against the closed form's."""

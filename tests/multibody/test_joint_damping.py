@@ -105,6 +105,7 @@ def test_absolute_coordinates_are_refused() -> None:
         nsjax.simulate(*problem, IMPLICIT, dt=1e-3, steps=1)
 
 
+@pytest.mark.slow
 def test_activations_and_inputs_stand_beside_damping() -> None:
     """A step with the effort as a number, as the activation of a slow motor, and as an input over time."""
     parts = (

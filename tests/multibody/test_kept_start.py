@@ -203,10 +203,11 @@ def compare(case: str, coordinates: str) -> None:
     np.testing.assert_allclose(replaced(other), start(make(other, coordinates=coordinates)), atol=1e-10)
 
 
-QUICK = [("four-bar", "joint"), ("gear", "absolute"), ("driven", "joint"), ("hinges", "joint")]
+COMPARED = [("four-bar", "joint")]
+COMPARED += [pytest.param(*x, marks=pytest.mark.slow) for x in (("gear", "absolute"), ("hinges", "joint"))]
 
 
-@pytest.mark.parametrize(("case", "coordinates"), QUICK)
+@pytest.mark.parametrize(("case", "coordinates"), COMPARED)
 def test_replaced_starts_are_assembled_ones(case: str, coordinates: str) -> None:
     compare(case, coordinates)
 

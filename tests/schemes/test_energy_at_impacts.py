@@ -30,7 +30,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "bathe": schemes.bathe,
     "ed_alpha": schemes.ed_alpha,
 }
-QUICK = ("generalized_alpha(0.5)", "newmark", "bathe")
+QUICK = ("generalized_alpha(0.5)",)
 every_scheme = pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in MAKERS]
 )
@@ -125,6 +125,7 @@ def chain(e: float, damping: float) -> nsjax.Problem:
     return assemble(*parts, stop).replace(initial_v=(-1.0, -1.0, -1.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_but(MAKERS, QUICK[0]))
 def test_a_chain_with_dampers_gains_nothing(name: str) -> None:
     """Dampers that stop their joints within a hundredth of a step to a hundred steps."""

@@ -10,6 +10,7 @@ from nsjax import models, schemes
 from nsjax.analysis import spectral_radius
 
 
+@pytest.mark.slow
 def test_explicit_forces_are_those_of_moreau_in_flight() -> None:
     problem = models.slider_crank(clearance=1.0, friction=0.0)
     found = [

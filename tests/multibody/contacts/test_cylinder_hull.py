@@ -47,6 +47,7 @@ def distance(points: np.ndarray, axis: np.ndarray) -> float:
     return float(np.sqrt(found.fun))
 
 
+@pytest.mark.slow
 def test_distances_by_minimisation(program: Program) -> None:
     """The smallest gap is the distance of both, to what the program leaves; rates forward and reverse."""
     draw, compared = np.random.default_rng(1), 0

@@ -231,6 +231,7 @@ def test_terrain_of_mujoco() -> None:
     assert compared > 5
 
 
+@pytest.mark.slow
 def test_beside_the_grid_is_no_contact(waves: Program) -> None:
     for x, y in ((1.7, 0.0), (-1.65, 0.0), (0.0, 1.25), (0.0, -5.0), (3.0, 3.0)):
         q = np.array([x, y, -0.5, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])

@@ -62,6 +62,7 @@ def failures(kind: str, scheme: str, dt: float, runs: int, seed: int, duration: 
     return [(k, e[k], mu[k], status[k]) for k in np.flatnonzero(status != 0)]
 
 
+@pytest.mark.slow
 def test_a_cube_comes_to_rest() -> None:
     assert failures("cube", "moreau", 1e-3, 10, 0, 1.0) == []
 

@@ -118,6 +118,7 @@ def curve(speed, slope, time):
     return integrate.solve_ivp(rate, (0.0, time), [0.0, 0.0, speed, 0.0], rtol=1e-12, atol=1e-14).y[:2, -1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["theta", pytest.param("ggl_decoupled", marks=SLOW)])
 def test_its_path_bends_on_a_slope(scheme) -> None:
     """As its equation of motion says, at every angle to the tangents alike. Of first order in the step by
@@ -137,6 +138,7 @@ def test_its_path_bends_on_a_slope(scheme) -> None:
     assert np.all(slopes > 0.9), (found, slopes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("coordinates", "mode"),
     [("joint", jax.jacfwd), *(pytest.param(x, jax.jacrev, marks=SLOW) for x in ("joint", "absolute"))],

@@ -63,6 +63,7 @@ def test_directions_are_derivatives() -> None:
     assert np.max(np.abs(frames)) > 0.5
 
 
+@pytest.mark.slow
 def test_a_pair_that_changes_its_slot() -> None:
     """A sphere lands and comes before those that rest in the list: theirs are no impacts, and what adds
     up for a pair goes with it.
@@ -154,24 +155,20 @@ def test_refusals() -> None:
         dataclasses.replace(problem.system, nb=1, constraint=problem.system.gap)
 
 
-@pytest.mark.parametrize("what", ["t0", "q", "v", "params", "scheme"])
+@pytest.mark.parametrize("what", ["params", "v"])
 def test_derivatives_are_refused_with_a_sentence(what: str) -> None:
     """By whatever number, in both modes, before anything is compiled."""
     problem, moreau = four([], []), schemes.moreau()
 
     def end(x: Any) -> Any:
-        p, s, scheme, dt = problem.params, problem.state, moreau, 1e-3
-        if what == "dt":
-            dt = dt * x
-        elif what == "t0":
-            s = dataclasses.replace(s, t=s.t + x)
-        elif what in ("q", "v"):
-            s = dataclasses.replace(s, **{what: getattr(s, what) * x})
-        elif what == "params":
-            p = dataclasses.replace(p, friction=p.friction * x)
+        p, s = problem.params, problem.state
+        if what == "v":
+            s = dataclasses.replace(s, v=s.v * x)
         else:
-            scheme = dataclasses.replace(moreau, coef=jax.tree.map(lambda c: c * x, moreau.coef))
-        return jnp.sum(nsjax.simulate(problem.system, p, s, scheme, dt=dt, steps=2, gradient="discrete").q)
+            p = dataclasses.replace(p, friction=p.friction * x)
+        return jnp.sum(
+            nsjax.simulate(problem.system, p, s, moreau, dt=1e-3, steps=2, gradient="discrete").q
+        )
 
     for derivative in (jax.grad(end), jax.jacfwd(end)):
         with pytest.raises(

@@ -170,6 +170,7 @@ def test_order_while_it_rolls(scheme, least) -> None:
     assert np.all(slopes > least), slopes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", ["joint", pytest.param("absolute", marks=SLOW)])
 def test_an_impact_takes_spin(coordinates) -> None:
     """``mu_s`` times its impulse; and the moment acts on the body as its pushes say."""
@@ -239,6 +240,7 @@ def test_moments_in_joints_names_and_files(tmp_path) -> None:
     assert again.problem.params["road"].rolling == 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", ["joint", pytest.param("absolute", marks=SLOW)])
 def test_the_moment_that_a_joint_bears(coordinates) -> None:
     """A plate pressed on a ball that a slide holds upright: its moment is that of the ball that spins."""

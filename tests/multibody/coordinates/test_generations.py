@@ -198,6 +198,7 @@ def watching(t, scene, own):
     return jnp.stack([near, scene.velocity("b0")[0], own])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("t", [0.3])
 def test_laws_of_users_may_branch(t) -> None:
     """Of motors in joints alike, of which one is where the other branch has no derivative, and of a force

@@ -122,6 +122,7 @@ def test_force_beside_the_axis() -> None:
     np.testing.assert_allclose(push[-1], (1.0, 0.0, 0.0, 0.0, 0.0, -0.1), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_contacts_of_all_nodes_of_several_beams() -> None:
     """As many beams alike as rigid bodies whose contacts are evaluated at once."""
     heights = (0.0, 0.1, 0.2, 0.3, 0.4)

@@ -130,6 +130,7 @@ def ring(points: np.ndarray, *more: Any) -> Any:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_rates_of_a_mechanism() -> None:
     """The gap's rate is that of the points that meet, and the slip theirs across; as a rigid body the ring
     carries them so. Where the centre meets the axis, numbers stay numbers.
