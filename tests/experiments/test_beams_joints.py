@@ -7,12 +7,10 @@ import pathlib
 import numpy as np
 import pytest
 
-from experiments import common
 from experiments.beams_joints import (
     fig_crank_slider,
     fig_four_bar,
     fig_oscillation,
-    fig_plate,
     fig_universal_joint,
     shared,
     table_incremental,
@@ -41,26 +39,6 @@ FIGURES = [
 @pytest.mark.parametrize("name", FIGURES)
 def test_full(name: str, tmp_path: pathlib.Path) -> None:
     check(f"beams_joints.{name}", tmp_path, False, sizes={".png": 10_000, ".npz": 400})
-
-
-@pytest.mark.slow
-def test_quick_universal_joint(tmp_path: pathlib.Path) -> None:
-    """One turn of the output as of the input, measured at the output."""
-    with common.watched(quick=True) as rows:
-        numbers = fig_universal_joint.main(quick=True, folder=tmp_path)
-    assert common.missed(rows) == ""
-    assert "turns of the output" not in numbers
-    assert "turns of the output less those of the input" in [row.name for row in rows]
-
-
-@pytest.mark.slow
-def test_tip_on_a_plate(tmp_path: pathlib.Path) -> None:
-    """The quick form: twenty elements, one scheme."""
-    numbers = fig_plate.main(quick=True, folder=tmp_path)
-    expected = common.load_expected(fig_plate.__file__)
-    expected = {name: entry for name, entry in expected.items() if name in numbers}
-    assert len(expected) == 4
-    assert [row for row in common.compare(numbers, expected) if not row.passed] == []
 
 
 def test_rigid_rods_of_the_oscillation() -> None:

@@ -23,12 +23,6 @@ SIZES = {".png": 8_000, ".npz": 400}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FIGURES)
-def test_quick(name: str, tmp_path: pathlib.Path) -> None:
-    check(f"contact.{name}", tmp_path, True, some=True, sizes=SIZES)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES + COMPILED_LONG)
 def test_full(name: str, tmp_path: pathlib.Path) -> None:
     check(f"contact.{name}", tmp_path, False, sizes=SIZES)

@@ -29,14 +29,6 @@ FIGURES = {
 SIZES = {".png": 5_000, ".npz": 5_000}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["fig_bouncing_ball", "fig_impacting_bar", "fig_slider_crank", "fig_work_precision"]
-)
-def test_quick(name: str, tmp_path: pathlib.Path) -> None:
-    check(f"half_explicit.{name}", tmp_path, True, without=FIGURES[name] or None, sizes=SIZES)
-
-
 # The quick tests of the rotor are those of its model.
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, rest in FIGURES.items() if rest or "rotor" in name])

@@ -42,21 +42,6 @@ SIZES = {".png": 10_000, ".npz": 400}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        "fig04_bar_solves",
-        "fig08_pendulum_solves",
-        "table_schemes",
-        "table_smooth_schemes",
-        "table_splittings",
-    ],
-)
-def test_quick(name: str, tmp_path: pathlib.Path) -> None:
-    check(f"nsga.{name}", tmp_path, True, some=True, least=5, sizes=SIZES)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_full(name: str, tmp_path: pathlib.Path) -> None:
     check(f"nsga.{name}", tmp_path, False, least=5, sizes=SIZES)

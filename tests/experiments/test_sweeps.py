@@ -27,12 +27,6 @@ def check_sweep(name: str, quick: bool, folder: pathlib.Path) -> common.Numbers:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(LEFT_OUT))
-def test_quick(name: str, tmp_path: pathlib.Path) -> None:
-    check_sweep(name, True, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", list(LEFT_OUT))
 def test_full(name: str, tmp_path: pathlib.Path) -> None:
     check_sweep(name, False, tmp_path)
 
