@@ -68,6 +68,11 @@ class Level:
         """Bilateral rows."""
         return self.system.nb
 
+    @property
+    def always(self) -> np.ndarray:
+        """Rows (rows,) bool that are bilateral."""
+        return np.arange(self.rows) >= self.rows - self.bilateral
+
     def inner(self, radius: Array) -> Array:
         """Radius within which friction sticks; in a derivative, friction near its bound slides."""
         return radius * (1.0 - AT_BOUND) if self.answer else radius
@@ -244,8 +249,8 @@ class PositionLevel(Level):
 class VelocityLevel(Level):
     """Jump ``v = v_smooth + w`` with the laws of impact and friction; data ``(Prediction, Smooth, Total)``.
 
-    With friction ``k_v = p_v`` are effective masses of the rows: with one mass for all, Newton's
-    iteration cycles between sliding forth and back.
+    With friction ``k_v = p_v`` are effective masses of the rows: with one mass for all, corrections of laws
+    and dynamics together cycle between sliding forth and back.
     """
 
     def factors(self, d: Any) -> tuple[Array, Array]:

@@ -5,6 +5,7 @@ Source: [C (33), (39), (43), (47)-(50)].
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,8 @@ from nsjax.contact.dependent import dependent_answer
 from nsjax.contact.turned_rows import turned_answer
 from nsjax.core.system import System
 from nsjax.linalg import Structure, matmul, matvec, solve
-from nsjax.types import Array, record
+from nsjax.schemes.nsga.levels import Level
+from nsjax.types import Array, PyTree, record
 
 # Relative weight that is added to the diagonal for dependent rows; corrections are increments. Rows with
 # friction depend on each other wherever a body sticks on two points, and have the weight of the contact
@@ -46,6 +48,15 @@ def linearised(
     if structure.dense and np.any(bilateral):
         stiffer = matmul(directions, jnp.where(bilateral, p, 0.0)[:, None] * values)
     return bordered.linearised(structure, dynamics, w, directions, values, stiffer)
+
+
+def linear_of(level: Level, d: PyTree, w: Array, held: Array) -> StageTangent:
+    """`StageTangent` of a subproblem at an increment ``w`` (nv,), with the multipliers ``held`` (rows,)."""
+    p = jnp.broadcast_to(level.factors(d)[1], (level.rows,))
+    return linearised(
+        level.system.structure, lambda w: functools.reduce(jnp.add, level.terms(d, w, held)), w,
+        level.directions(d, w), (p, level.always),
+    )  # fmt: skip
 
 
 @record(static=("first",))

@@ -1,24 +1,11 @@
 """Semismooth Newton iterations of the nonsmooth generalized-alpha family, counted in linear solves.
 
-All variants share one correction of one subproblem: the decoupled schemes iterate each subproblem on its
+On the linearised dynamics a velocity jump with friction is a contact problem (`nsjax.schemes.nsga.jumps`);
+the other subproblems solve their laws with the dynamics, as in [C]: a position correction with friction has
+a creep force whose bound is the answer of its gap. The decoupled schemes iterate each subproblem on its
 own, the coupled scheme all three in turn (as published) or all at once. Dynamics may be linearised anew in
-every correction, or as in an earlier step until corrections shrink too slowly. Dynamics and laws are solved
-together, as in [C], whose figures count these solves, on the linearised dynamics of the stage solver
-(`nsjax.contact.bordered`). The derivative of an answer is one more correction with data that have
-derivatives.
-
-The stage solver itself solves the laws of every pass on the Delassus operator. It could solve only the
-velocity jumps: a position correction with friction has a creep force whose bound is the answer of its gap,
-and the subproblems of the coupled scheme need each other's answers. A trial with `nsga_decoupled`, here
-and with jumps by contact problems, without failures on either side, gave the same coordinates to 3.6e-14:
-
-* slider-crank of Table 1 of [R&S]: 5,499 and 5,462 operations, 0.92 and 0.89 us a step (equal within the
-  noise of the measurement), 48,178 and 48,065 corrections;
-* rubbing rotor: 4,578 and 4,222 operations, the same time and corrections;
-* `block`, in space: 8,895 and 8,014 operations, 47 and 37 us a step, 30,000 and 24,000 corrections.
-
-The corrections were kept because their number is that of [C]. The trial had no derivatives; impacts in
-space and robots were not measured.
+every correction, or as in an earlier step until corrections shrink too slowly. The derivative of an answer
+is one more correction with data that have derivatives.
 Source: [C (33), (39), (43), (47)-(51), Algorithm 1].
 """
 
@@ -42,9 +29,9 @@ from nsjax.contact.stage import CONTRACTION
 from nsjax.core.branches import branch, repeat
 from nsjax.core.operators import jacobian
 from nsjax.nonlinear import implicit_solution
-from nsjax.schemes.nsga.fallback import by_contact_solver, has_fallback
+from nsjax.schemes.nsga.jumps import is_contact_problem, velocity_jump
 from nsjax.schemes.nsga.levels import Level
-from nsjax.schemes.nsga.linear import Tangent, correction, linearised, regularisation
+from nsjax.schemes.nsga.linear import Tangent, correction, linear_of, linearised, regularisation
 from nsjax.schemes.nsga.residual import (
     IterationBounds,
     LevelUnknowns,
@@ -77,18 +64,12 @@ def tangent(
     the derivative of their directions. Corrections then cycle. The multipliers of the iterate are forces of
     the last linear solve, and equal to the acting forces at an answer.
     """
-    m = level.rows
-    if m and without_responses(level.system):
+    if level.rows and without_responses(level.system):
         return tangent_at_nodes(level, d, w, s, held)
-    k, p = (jnp.broadcast_to(x, (m,)) for x in level.factors(d))
-    structure, bilateral = level.system.structure, np.arange(m) >= m - level.bilateral
-    if kept is None:
-        kept = linearised(
-            structure, lambda w: functools.reduce(jnp.add, level.terms(d, w, held)), w,
-            level.directions(d, w), (p, bilateral),
-        )  # fmt: skip
+    k, p = (jnp.broadcast_to(x, (level.rows,)) for x in level.factors(d))
+    kept = linear_of(level, d, w, held) if kept is None else kept
     law = jax.jacfwd(lambda s: level.law(d, s))(s)
-    added, weight = bilateral & structure.dense, regularisation(level.system)
+    added, weight = level.always & level.system.structure.dense, regularisation(level.system)
     way = level.slides(d, s)
     return Tangent(linear=kept, law=law, k=k, p=p, added=added, weight=weight, way=way)
 
@@ -115,8 +96,10 @@ def own_data(c: Subproblems, s: PyTree, z: Any) -> tuple[PyTree, ...]:
     return (s,)
 
 
-def _all_linear(c: Subproblems, s: PyTree, z: Any, held: Any, p: Array, bilateral: Any) -> StageTangent:
+def _linear(c: Subproblems, s: PyTree, z: Any, data: Any, held: Any) -> StageTangent:
     """Linearised dynamics of all subproblems with respect to all unknowns, with the data at ``z``."""
+    if len(c.levels) == 1:
+        return linear_of(c.levels[0], data[0], z[0].w, held[0])
     system = c.levels[0].system
     n, sizes = system.nv, [level.rows for level in c.levels]
     ends, x = np.cumsum(sizes)[:-1], [y.x for y in z]
@@ -139,10 +122,21 @@ def _all_linear(c: Subproblems, s: PyTree, z: Any, held: Any, p: Array, bilatera
 
     directions = jax.jacfwd(push)(jnp.concatenate(held))
     values = jacobian(lambda w: stacked(lambda v, d, w: v.values(d, w), w), w, sum(sizes))
+    (_, p), always = _factors(c, data), np.concatenate([v.always for v in c.levels])
     return linearised(
         system.structure.stacked(3), lambda w: stacked(dynamic, w, held), w, (directions, values),
-        (p, bilateral),
+        (p, always),
     )  # fmt: skip
+
+
+def _factors(c: Subproblems, data: Any) -> tuple[Array, Array]:
+    """Factors ``k`` and ``p`` (rows,) of all rows."""
+    each = zip(*[v.factors(d) for v, d in zip(c.levels, data, strict=True)], strict=True)
+    sizes = [v.rows for v in c.levels]
+    k, p = (
+        jnp.concatenate([jnp.broadcast_to(x, (m,)) for x, m in zip(f, sizes, strict=True)]) for f in each
+    )
+    return k, p
 
 
 def _all_tangent(
@@ -157,15 +151,10 @@ def _all_tangent(
         split = jnp.split(t, ends)
         return jnp.concatenate([v.law(d, y) for v, d, y in zip(c.levels, data, split, strict=True)])
 
-    factors = [level.factors(d) for level, d in zip(c.levels, data, strict=True)]
-    k, p = (
-        jnp.concatenate([jnp.broadcast_to(f[i], (m,)) for m, f in zip(sizes, factors, strict=True)])
-        for i in (0, 1)
-    )
-    bilateral = np.concatenate([np.arange(v.rows) >= v.rows - v.bilateral for v in c.levels])
-    linear = _all_linear(c, s, z, held, p, bilateral) if kept is None else kept
+    (k, p), always = _factors(c, data), np.concatenate([v.always for v in c.levels])
+    linear = _linear(c, s, z, data, held) if kept is None else kept
     slopes = jax.jacfwd(law)(jnp.concatenate(sigmas))
-    added = bilateral & system.structure.stacked(3).dense
+    added = always & system.structure.stacked(3).dense
     way, first, weight = c.levels[-1].slides(data[-1], sigmas[-1]), sum(sizes[:-1]), regularisation(system)
     return Tangent(linear=linear, law=slopes, k=k, p=p, added=added, weight=weight, way=way, first=first)
 
@@ -201,28 +190,26 @@ def _moved(
     return moved, jnp.max(jnp.abs(dw))
 
 
-def _in_turn(
-    c: Subproblems, s: PyTree, z: Any, tolerances: IterationBounds, late: Array
+def _corrected(
+    c: Subproblems, s: PyTree, z: Any, data: Any, r: list[Residual], linear: StageTangent | None = None
 ) -> tuple[Any, Array]:
-    """Next iterates by one correction of each subproblem in turn, and the largest update size. In ``late``
-    rounds the contact solver computes jumps with friction. Corrections may cycle there, and would leave its
-    answer again while the other subproblems change.
-    """
+    """Next iterates by one linear solve, on the linearised dynamics if they are known, and update size."""
+    if len(c.levels) == 1 and is_contact_problem(c.levels[0]):
+        if linear is None:
+            linear = _linear(c, s, z, data, [r[0].held])
+        moved = velocity_jump(c.levels[0], data[0], z[0].w, linear)
+        return (moved,), jnp.max(jnp.abs(moved.w - z[0].w))
+    rows = [(y.sigma, y.held) for y in r]
+    return _moved(c.levels, _tangent(c, s, z, data, rows, linear), z, r)
+
+
+def _in_turn(c: Subproblems, s: PyTree, z: Any, tolerances: IterationBounds) -> tuple[Any, Array]:
+    """Next iterates by one correction of each subproblem in turn, and the largest update size."""
     now, sizes = list(z), []
     for i, level in enumerate(c.levels):
-        d = c.data(c, s, tuple(now))[i]
-
-        def corrected(z: LevelUnknowns, level: Level = level, d: PyTree = d) -> tuple[LevelUnknowns, Array]:
-            r = evaluate(level, d, z, tolerances)
-            (moved,), size = _moved((level,), tangent(level, d, z.w, r.sigma, r.held), (z,), [r])
-            return moved, size
-
-        def solved(z: LevelUnknowns, level: Level = level, d: PyTree = d) -> tuple[LevelUnknowns, Array]:
-            w, x = by_contact_solver(level, d, z.w)
-            return LevelUnknowns(w=w, x=x), jnp.max(jnp.abs(w - z.w))
-
-        falls_back = has_fallback(level)
-        now[i], size = branch(late, solved, corrected, now[i]) if falls_back else corrected(now[i])
+        d, one = c.data(c, s, tuple(now))[i], Subproblems((level,), own_data)
+        r = evaluate(level, d, now[i], tolerances)
+        (now[i],), size = _corrected(one, d, (now[i],), (d,), [r])
         sizes.append(size)
     return tuple(now), jnp.max(jnp.stack(sizes))
 
@@ -243,17 +230,6 @@ class _TangentState:
     anew: Array
     astray: Array
     proven: Array
-
-
-def _kept_linear(
-    c: Subproblems, s: PyTree, z: Any, data: Any, rows: Any, passes: _TangentState
-) -> StageTangent:
-    """The tangent of a correction: that of an earlier one unless it must be formed anew."""
-    found: StageTangent = branch(
-        passes.anew | passes.astray,
-        lambda _: _tangent(c, s, z, data, rows, None).linear, lambda _: passes.tangent, None,
-    )  # fmt: skip
-    return found
 
 
 def _judged(
@@ -279,7 +255,8 @@ def _iterate(c: Subproblems, arguments: Any) -> tuple[Any, tuple[Array, Array, A
     s, tolerances, kept, carried = arguments
     scale, max_iterations = tolerances.scale, tolerances.max_iterations
     none, start = jnp.asarray(0, int), tuple(no_unknown(v) for v in c.levels)
-    falls_back = has_fallback(c.levels[-1])
+    # decoupled subproblems, and those in turn, solve jumps with friction as contact problems in any case
+    falls_back = len(c.levels) > 1 and c.monolithic and is_contact_problem(c.levels[-1])
     most = 2 * max_iterations if falls_back else max_iterations
 
     def body(carry: Any) -> Any:
@@ -289,22 +266,23 @@ def _iterate(c: Subproblems, arguments: Any) -> tuple[Any, tuple[Array, Array, A
         stop = done | (count >= most) | jnp.isnan(before)
 
         def fall_back(_: None) -> tuple[Any, Array, Array, Any]:
-            w, x = by_contact_solver(c.levels[-1], data[-1], z[-1].w)
+            level, d, w = c.levels[-1], data[-1], z[-1].w
+            w = jnp.where(jnp.all(jnp.isfinite(w)), w, 0.0)  # corrections may have diverged
+            jump = velocity_jump(level, d, w, linear_of(level, d, w, jnp.zeros(level.rows)))
             anew = None if passes is None else dataclasses.replace(passes, anew=jnp.asarray(True))
-            return (
-                (*z[:-1], LevelUnknowns(w=w, x=x)),
-                jnp.asarray(False),
-                jnp.full_like(scale, jnp.inf),
-                anew,
-            )
+            return (*z[:-1], jump), jnp.asarray(False), jnp.full_like(scale, jnp.inf), anew
 
         def more(_: None) -> tuple[Any, Array, Array, Any]:
             if not c.monolithic:
-                z1, size = _in_turn(c, s, z, tolerances, count >= max_iterations)
+                z1, size = _in_turn(c, s, z, tolerances)
                 return z1, size <= ROUNDING * scale, size, passes
-            rows = [(y.sigma, y.held) for y in r]
-            linear = kept if passes is None else _kept_linear(c, s, z, data, rows, passes)
-            z1, size = _moved(c.levels, _tangent(c, s, z, data, rows, linear), z, r)
+            linear = kept
+            if passes is not None:
+                linear = branch(
+                    passes.anew | passes.astray,
+                    lambda _: _linear(c, s, z, data, [y.held for y in r]), lambda _: passes.tangent, None,
+                )  # fmt: skip
+            z1, size = _corrected(c, s, z, data, r, linear)
             stagnates, after = (size <= STAGNATION * scale) & (size > 0.5 * before), passes
             if passes is not None:
                 z1, proven, after = _judged(passes, linear, size, before, z1, start)
@@ -312,9 +290,8 @@ def _iterate(c: Subproblems, arguments: Any) -> tuple[Any, tuple[Array, Array, A
             return z1, stagnates | (size <= ROUNDING * scale), size, after
 
         same = z, small, before, passes
-        once = falls_back and c.monolithic  # subproblems in turn fall back in every late round
-        choices = [lambda _: same, more] + [fall_back] * once
-        kind = jnp.where(stop, 0, jnp.where((count == max_iterations) & once, 2, 1))
+        choices = [lambda _: same, more] + [fall_back] * falls_back
+        kind = jnp.where(stop, 0, jnp.where((count == max_iterations) & falls_back, 2, 1))
         z, small, before, passes = lax.switch(kind, choices, None)
         return z, jnp.where(stop, count, count + 1), small, jnp.where(stop, 1 + done, 0), before, passes
 
@@ -334,10 +311,7 @@ def blank_tangent(c: Subproblems, s: PyTree) -> CarriedTangent:
 
     def made() -> StageTangent:
         z = tuple(no_unknown(v) for v in c.levels)
-        data = c.data(c, s, z)
-        rows = [(y.x, y.x) for y in z]
-        found: StageTangent = _tangent(c, s, z, data, rows, None).linear
-        return found
+        return _linear(c, s, z, c.data(c, s, z), [y.x for y in z])
 
     return CarriedTangent(tangent=blank(jax.eval_shape(made)), known=jnp.asarray(False))
 

@@ -20,8 +20,7 @@ class IterationBounds:
     Args:
         relative, force: ``tol_r``, ``tol_f`` [N] of the criterion [C (51)].
         scale: size of the velocities.
-        max_iterations: most corrections. Then the contact solver solves velocity jumps with friction,
-            followed by as many corrections again; other subproblems have failed.
+        max_iterations: most corrections, before an iteration has failed.
     """
 
     relative: Array | float

@@ -93,9 +93,9 @@ def nsga_decoupled(
             less than ten: more solves, of which few linearise (stiff beams). ``"auto"``: ``"kept"`` if the
             hint of the model (`System.tangent_hint`) says so, else ``"full"``. Constant structures are
             linearised once a run.
-        max_iterations: linear solves of each subproblem before a step counts as failed. The contact solver
-            (`nsjax.contact.solve`) then solves jumps with friction on the linearised dynamics (iterations
-            may cycle between sticking and sliding), and as many corrections follow.
+        max_iterations: linear solves of each subproblem before a step counts as failed. Jumps with friction
+            are contact problems on the linearised dynamics (`nsjax.contact.solve`), others solve laws and
+            dynamics together.
         criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
 
     Raises:
@@ -224,8 +224,8 @@ def nsga_coupled(
         rho_inf, tolerance, force_tolerance, mass_scale, creep_correction, tangent: see `nsga_decoupled`;
             ``"block"`` linearises anew whatever the tangent.
         max_iterations: rounds of ``"block"`` (three linear solves each) or steps of ``"monolithic"``
-            before a step counts as failed. The contact solver then solves jumps with friction, as in
-            `nsga_decoupled`, in as many rounds again.
+            before a step counts as failed. Those of ``"monolithic"`` may cycle between sticking and
+            sliding: then the jump becomes a contact problem once, and as many steps follow.
         criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
 
     Returns:
