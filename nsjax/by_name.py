@@ -119,6 +119,13 @@ class ContactRows(NamedRows):
     impacts: Array
 
 
+OF_PARTS = {
+    "joint": tuple(x.name for x in dataclasses.fields(JointRows) if x.name != "impulse"),
+    "load": tuple(x.name for x in dataclasses.fields(LoadRows)),
+}
+"""Quantities of joints and loads at a row."""
+
+
 class ByName:
     """The methods of `Trajectory` for bodies, joints, loads and contacts by name."""
 
@@ -240,8 +247,6 @@ class ByName:
 @compiled_for("system")
 def _every(system: System, params: PyTree, t: Array, q: Array, v: Array, output: Any) -> dict[str, Array]:
     ready = prepared(system, params)
-    fields = {"joint": [x.name for x in dataclasses.fields(JointRows) if x.name != "impulse"]}
-    fields["load"] = [x.name for x in dataclasses.fields(LoadRows)]
     kinds = ("load",) if output is None else ("joint", "load")
 
     def at(t: Array, q: Array, v: Array, output: Any) -> dict[str, Array]:
@@ -250,7 +255,7 @@ def _every(system: System, params: PyTree, t: Array, q: Array, v: Array, output:
         for kind in kinds:
             for name in system.parts.part_names(kind):
                 row = system.parts.part_row(kind, name, t, q, v, output, p)
-                found |= {f"{name}.{x}": row[x] for x in fields[kind] if row.get(x) is not None}
+                found |= {f"{name}.{x}": row[x] for x in OF_PARTS[kind] if row.get(x) is not None}
         return found
 
     return jax.vmap(at)(t, q, v, output)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import functools
+import itertools
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.by_name import BodyRows, JointRows, LoadRows
+from nsjax.by_name import OF_PARTS, BodyRows
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.operators import kinetic_energy, potential_energy, prepared, refreshed
+from nsjax.core.parts import part_unit
 from nsjax.core.quantities import NOTES, ROWS
 from nsjax.core.scheme import Event, Output
 from nsjax.core.system import System
@@ -20,53 +24,47 @@ from nsjax.core.user_functions import observed
 from nsjax.startup.owned import compiled_for, kept
 from nsjax.types import Array, PyTree
 
-ENERGIES = {"kinetic": "J", "potential": "J", "energy": "J"}
+ENERGIES: dict[str, Callable[..., Array]] = {
+    "kinetic": lambda system, t, q, v, p: kinetic_energy(system, q, v, p),
+    "potential": lambda system, t, q, v, p: potential_energy(system, t, q, p),
+    "energy": lambda system, t, q, v, p: (
+        kinetic_energy(system, q, v, p) + potential_energy(system, t, q, p)
+    ),
+}
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "body": (*(f.name for f in dataclasses.fields(BodyRows)), "acceleration"),
-    "joint": tuple(f.name for f in dataclasses.fields(JointRows) if f.name != "impulse"),
-    "load": tuple(f.name for f in dataclasses.fields(LoadRows)),
+    **OF_PARTS,
 }
 """Quantities of parts, see `Trajectory.body`, `joint` and `load`."""
 
-FIELD_UNITS = {
+UNITS = {
     "position": "m", "velocity": "m/s", "spin": "rad/s", "acceleration": "m/s^2", "kinetic": "J",
     "potential": "J", "force": "N", "torque": "N m", "impulse": "N s", "power": "W", "energy": "J",
     "gap": "m", "distance": "m", "mass_centre": "m",
 }  # fmt: skip
 """Units of quantities of parts; those of coordinates, rates and efforts follow the part."""
 
-OF_CONTACTS = ("gap", "force", "impulse", "impacts")
-"""Quantities of contacts, see `Trajectory.contact`."""
-
-OF_DRAGS = ("force", "impulse")
-"""Quantities of bounded rows: force [N] or moment [N m], and impulse."""
-
 FORCES = (("joint", "force"), ("joint", "torque"), ("body", "acceleration"))
 """Quantities of parts that need forces of contacts and constraints."""
 
 
 @dataclasses.dataclass(frozen=True)
-class QuantitySource:
-    """Source of a quantity in a system.
+class NamedQuantity:
+    """A quantity that a system has in every row.
 
     Args:
         kind: ``"q"``, ``"v"``, ``"observable"``, ``"energy"``, ``"body"``, ``"joint"``, ``"load"``,
             ``"contact"``, ``"drag"`` (a bounded row) or ``"sensor"``.
-        of: entry of q or v, name of the part, entries of the contacts, or the sensor.
-        field: name of the quantity of a part, contact or bounded row.
+        unit: empty if the model gives none.
+        read: ``(t, q, v, output, p) -> value``, see `read`.
+        needs_rows: whether it depends on forces, or is accumulated since the row before.
     """
 
     kind: str
-    of: Any
-    field: str = ""
-
-    @property
-    def needs_rows(self) -> bool:
-        """Whether the quantity depends on forces, or on quantities accumulated since the row before."""
-        if self.kind == "sensor":
-            return bool(self.of.needs_forces)
-        return self.kind in ("contact", "drag") or (self.kind, self.field) in FORCES
+    unit: str
+    read: Callable[..., Any]
+    needs_rows: bool = False
 
 
 def label_name(entry: str) -> str:
@@ -74,36 +72,64 @@ def label_name(entry: str) -> str:
     return entry.split(" [")[0]
 
 
+def label_unit(entry: str) -> str:
+    """Unit in a label: ``"rad"`` for ``"theta1 [rad]"``."""
+    return entry.split(" [")[1].rstrip("]") if " [" in entry else ""
+
+
 @kept
-def place_of(system: System, name: Any) -> QuantitySource:
-    """Source of the quantity ``name``.
+def table(system: System) -> dict[str, NamedQuantity]:
+    """All quantities of a system by name. Where two have the same name, the first one is meant."""
+    labels, found = system.labels, dict[str, NamedQuantity]()
+
+    def add(label: str, kind: str, read: Any, unit: str = "", needs_rows: bool = False) -> None:
+        made = NamedQuantity(kind, unit or label_unit(label), read, needs_rows)
+        found.setdefault(label_name(label), made)
+
+    for kind, at in (("q", 1), ("v", 2)):
+        for k, label in enumerate(getattr(labels, kind)):
+            add(label, kind, lambda *row, at=at, k=k: row[at][..., k])
+    observe: Any = system.observe
+    for label in labels.observables:
+        add(label, "observable", lambda *row, label=label: observed(observe, *row)[label_name(label)])
+    for name, energy in ENERGIES.items():
+        add(name, "energy", lambda t, q, v, _, p, energy=energy: energy(system, t, q, v, p), "J")
+    for kind, fields in FIELDS.items() if system.parts is not None else ():
+        for part, field in itertools.product(system.parts.part_names(kind), fields):
+            unit = UNITS.get(field) or part_unit(system.parts, part, field)
+            read = functools.partial(_of_part, system, kind, part, field)
+            add(f"{part}.{field}", kind, read, unit, (kind, field) in FORCES)
+    groups: dict[str, list[int]] = {}
+    for k, name in enumerate(labels.contacts):
+        for group in itertools.accumulate(name.split(".")[:-1], "{}.{}".format):
+            groups.setdefault(group, []).append(k)
+    for name, which in (groups | {x: k for k, x in enumerate(labels.contacts)}).items():
+        gap = labels.gaps[which] if labels.gaps and isinstance(which, int) else "m"
+        for field, unit in (("gap", gap), ("force", "N"), ("impulse", "N s"), ("impacts", "")):
+            read = functools.partial(_of_contact, np.array(which), field)
+            add(f"{name}.{field}", "contact", read, unit, True)
+    for k, name in enumerate(labels.drags):
+        for field in ("force", "impulse"):
+            row_of = operator.attrgetter(f"drag_{field}")
+            add(f"{name}.{field}", "drag", lambda *row, f=row_of, k=k: f(row[3])[k], UNITS[field], True)
+    return found
+
+
+def quantity(system: System, name: Any) -> NamedQuantity:
+    """The quantity ``name``, or that of a `nsjax.multibody.sensor`.
 
     Raises:
         InputError: for an unknown name, with the nearest known one.
     """
     if not isinstance(name, str):
         return _of_sensor(system, name)
-    labels = system.labels
-    for kind, entries in (("q", labels.q), ("v", labels.v)):
-        for k, entry in enumerate(entries):
-            if label_name(entry) == name:
-                return QuantitySource(kind, k)
-    if name in map(label_name, labels.observables):
-        return QuantitySource("observable", name)
-    if name in ENERGIES:
-        return QuantitySource("energy", name)
-    part, _, field = name.rpartition(".")
-    for kind, fields in FIELDS.items() if system.parts is not None else ():
-        if field in fields and part in system.parts.part_names(kind):
-            return QuantitySource(kind, part, field)
-    if field in OF_CONTACTS and (found := contacts_called(system, part)) is not None:
-        return QuantitySource("contact", found, field)
-    if field in OF_DRAGS and part in labels.drags:
-        return QuantitySource("drag", labels.drags.index(part), field)
-    raise InputError(f"sensor: unknown quantity {name!r}; {nearest(name, sensor_names(system))}")
+    known = table(system)
+    if name not in known:
+        raise InputError(f"sensor: unknown quantity {name!r}; {nearest(name, known)}")
+    return known[name]
 
 
-def _of_sensor(system: System, sensor: Any) -> QuantitySource:
+def _of_sensor(system: System, sensor: Any) -> NamedQuantity:
     if not hasattr(sensor, "needs_forces"):
         raise InputError(f"sensor: {sensor!r} is no name and no nsjax.multibody.sensor")
     if system.parts is None:
@@ -115,27 +141,8 @@ def _of_sensor(system: System, sensor: Any) -> QuantitySource:
                 f"sensor {sensor.name!r} measures the {kind} {name!r}, which the mechanism does not have; "
                 f"{nearest(name, names)}"
             )
-    return QuantitySource("sensor", sensor)
-
-
-def contacts_called(system: System, name: str) -> int | tuple[int, ...] | None:
-    """Index of a contact by its label, or indices of all contacts of a part; None for an unknown name."""
-    labels = system.labels.contacts
-    if name in labels:
-        return labels.index(name)
-    return tuple(k for k, x in enumerate(labels) if x.startswith(f"{name}.")) or None
-
-
-def sensor_names(system: System) -> list[str]:
-    """Names of all quantities of a system."""
-    labels = system.labels
-    found = [label_name(x) for x in (*labels.q, *labels.v, *labels.observables)] + list(ENERGIES)
-    for kind, fields in FIELDS.items() if system.parts is not None else ():
-        found += [f"{part}.{field}" for part in system.parts.part_names(kind) for field in fields]
-    contacts = dict.fromkeys(x.split(".")[0] for x in labels.contacts)
-    contacts |= dict.fromkeys(labels.contacts)
-    found += [f"{x}.{field}" for x in contacts for field in OF_CONTACTS]
-    return found + [f"{x}.{field}" for x in labels.drags for field in OF_DRAGS]
+    read = functools.partial(_of_part, system, "sensor", sensor, "value")
+    return NamedQuantity("sensor", UNITS.get(sensor.kind, ""), read, bool(sensor.needs_forces))
 
 
 def needed_rows(system: System, names: Sequence[Any]) -> tuple[str, ...]:
@@ -144,8 +151,8 @@ def needed_rows(system: System, names: Sequence[Any]) -> tuple[str, ...]:
     Raises:
         InputError: for an unknown name.
     """
-    places = [place_of(system, name) for name in names]
-    return tuple(x for x in ROWS if x not in NOTES) if any(x.needs_rows for x in places) else ()
+    needed = [quantity(system, name).needs_rows for name in names]
+    return tuple(x for x in ROWS if x not in NOTES) if any(needed) else ()
 
 
 def row_output(rows: Mapping[str, Any]) -> Output | None:
@@ -174,31 +181,21 @@ def read(system: System, name: Any, *row: Any) -> Array:
         row: ``t, q, v, output, p``; ``output``, from `row_output`, holds forces and the quantities
             accumulated since the row before.
     """
-    t, q, v, output, p = row
-    place = place_of(system, name)
-    if place.kind in ("q", "v"):
-        return (q if place.kind == "q" else v)[place.of]
-    if place.kind == "observable":
-        return jnp.asarray(observed(system.observe, t, q, v, output, p)[place.of])  # type: ignore[arg-type]
-    if place.kind == "energy":
-        found = jnp.zeros(())
-        if place.of != "potential":
-            found = found + kinetic_energy(system, q, v, p)
-        return found if place.of == "kinetic" else found + potential_energy(system, t, q, p)
-    if place.needs_rows and output is None:
+    found = quantity(system, name)
+    if found.needs_rows and row[3] is None:
         raise InputError(f"sensor: {name} needs forces, which are not saved; run simulate with save=None")
-    if place.kind == "contact":
-        return _of_contact(output, np.array(place.of), place.field)
-    if place.kind == "drag":
-        return jnp.asarray(getattr(output, f"drag_{place.field}")[place.of])
-    if place.kind == "sensor":
-        return jnp.asarray(system.parts.part_row("sensor", place.of, t, q, v, output, p)["value"])
-    if place.field == "acceleration":
-        return jnp.asarray(system.parts.part_row(place.field, place.of, t, q, v, output, p)["value"])
-    return jnp.asarray(system.parts.part_row(place.kind, place.of, t, q, v, output, p)[place.field])
+    return jnp.asarray(found.read(*row))
 
 
-def _of_contact(output: Any, which: np.ndarray, field: str) -> Array:
+def _of_part(system: System, kind: str, part: Any, field: str, *row: Any) -> Array:
+    if field == "acceleration":
+        kind, field = field, "value"
+    found: Array = system.parts.part_row(kind, part, *row)[field]
+    return found
+
+
+def _of_contact(which: np.ndarray, field: str, *row: Any) -> Array:
+    output = row[3]
     if field in ("gap", "impacts"):
         return jnp.asarray(getattr(output, field)[which])
     normal, tangential = (getattr(output, f"{field}_{way}")[which] for way in ("normal", "tangential"))

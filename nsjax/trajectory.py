@@ -14,13 +14,12 @@ from nsjax.by_name import ByName
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.operators import kinetic_energy, potential_energy, prepared, refreshed
-from nsjax.core.parts import part_unit
 from nsjax.core.quantities import QUANTITIES, ROWS, RowQuantities
 from nsjax.core.scheme import Carry, Output
 from nsjax.core.system import System
 from nsjax.core.user_functions import observed
 from nsjax.failed_loads import failed_loads
-from nsjax.sensors import ENERGIES, FIELD_UNITS, label_name, place_of, read_rows, row_output, sensor_names
+from nsjax.sensors import label_name, quantity, read_rows, row_output, table
 from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree, record
 from nsjax.views import Views
@@ -164,25 +163,18 @@ class Trajectory(Views, ByName, RowQuantities):
                 f"traj[{name!r}]: quantities have names, traj['energy'] for instance; row k is traj.q[k], "
                 "run k of a batch is jax.tree.map(lambda x: x[k], traj)"
             )
-        labels = self.system.labels
-        for values, entries in ((self.q, labels.q), (self.v, labels.v)):
-            for i, entry in enumerate(entries):
-                if label_name(entry) == name:
-                    return values[..., i]
-        if name in ENERGIES or (self.system.observe is not None and name in label_names(self.system)):
-            return self._derived()[name]
-        try:
-            place_of(self.system, name)
-        except InputError:
-            raise KeyError(
-                f"trajectory has no quantity {name!r}; {nearest(name, sensor_names(self.system))}"
-            ) from None
-        return self.sensor(name)
+        known = table(self.system)
+        if name not in known:
+            raise KeyError(f"trajectory has no quantity {name!r}; {nearest(name, known)}")
+        kind = known[name].kind
+        if kind in ("q", "v"):
+            return known[name].read(self.t, self.q, self.v)
+        return self._derived()[name] if kind in ("observable", "energy") else self.sensor(name)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of all quantities that ``traj[name]`` and ``traj.plot(name)`` take."""
-        return tuple(dict.fromkeys(sensor_names(self.system)))
+        return tuple(table(self.system))
 
     def keys(self) -> tuple[str, ...]:
         """The names of `columns`, as those of a dict."""
@@ -234,9 +226,8 @@ class Trajectory(Views, ByName, RowQuantities):
 
     def unit(self, name: Any) -> str:
         """Unit of a quantity of ``traj[name]`` or of a sensor, empty if the model gives none."""
-        if not isinstance(name, str):
-            return FIELD_UNITS.get(name.kind, "")
-        return quantity_unit(self.system, name)
+        of = quantity_unit if isinstance(name, str) else lambda system, x: quantity(system, x).unit
+        return of(self.system, name)
 
     def raise_for_status(self) -> None:
         """Raises `RunError` if a step failed: lane, step, time, contact, remedy, and the loads of a
@@ -298,23 +289,10 @@ def label_names(system: System) -> list[str]:
     return [label_name(entry) for entry in (*labels.q, *labels.v, *labels.observables)]
 
 
-def label_unit(entry: str) -> str:
-    """Unit in a label: ``"rad"`` for ``"theta1 [rad]"``."""
-    return entry.split(" [")[1].rstrip("]") if " [" in entry else ""
-
-
 def quantity_unit(system: System, name: str) -> str:
-    """Unit of a label, a row quantity or an energy, empty if the model gives none."""
-    labels = system.labels
-    for entry in (*labels.q, *labels.v, *labels.observables):
-        if label_name(entry) == name:
-            return label_unit(entry)
-    if name in QUANTITIES or name in ENERGIES:
-        return QUANTITIES[name].unit if name in QUANTITIES else ENERGIES[name]
-    part, _, field = name.rpartition(".")
-    if field == "gap" and part in labels.contacts and labels.gaps:
-        return labels.gaps[labels.contacts.index(part)]
-    return FIELD_UNITS.get(field, "") or part_unit(system.parts, part, field)
+    """Unit of a quantity of `Trajectory.columns` or of a row quantity, empty if the model gives none."""
+    known = table(system)
+    return known[name].unit if name in known else QUANTITIES[name].unit if name in QUANTITIES else ""
 
 
 def failure_sentence(system: System, first: FirstFailure, lane: int | None = None) -> str:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from nsjax.core import InputError, nearest
 from nsjax.core.system import Problem
-from nsjax.sensors import ENERGIES, label_name, sensor_names
+from nsjax.sensors import ENERGIES, label_name, table
 from nsjax.trajectory import Trajectory, label_names
 from nsjax.types import Array
 
@@ -71,7 +71,7 @@ def reader(problem: Problem, outputs: Outputs) -> tuple[tuple[str, ...], Any]:
     if isinstance(outputs, str):
         raise InputError(f"outputs = {outputs!r}; give a list of names, such as [{outputs!r}]")
     known = [*label_names(problem.system), *ENERGIES]
-    every = list(dict.fromkeys([*known, *sensor_names(problem.system)]))
+    every = table(problem.system)
     for name in outputs:
         if name not in known and _entry(name)[0] not in every:
             raise InputError(f"outputs: unknown quantity {name!r}; {nearest(name, every)}")

@@ -26,7 +26,7 @@ from nsjax.core.operators import prepared, refreshed, row_rates
 from nsjax.core.quantities import NOTES, QUANTITIES, ROWS
 from nsjax.core.system import bordered, contact_names
 from nsjax.linalg.independent import independent
-from nsjax.sensors import place_of, read, row_output
+from nsjax.sensors import quantity, read, row_output
 from nsjax.startup.owned import compiled_for
 from nsjax.statics.equilibria import null_space
 from nsjax.statics.held_contacts import check_positioned, chosen_contacts
@@ -147,7 +147,7 @@ def linearise(
     params = canonical(problem.params, "params")
     check_shapes(system, params, state)
     for name in outputs:
-        place_of(problem.system, name)
+        quantity(problem.system, name)
     given = dataclasses.replace(problem, system=system, params=params, state=state)
     u = [np.ravel(np.asarray(value_of(problem, key), float)) for _, key in wanted.keys]
     whole = np.concatenate([*u, np.zeros(0)])

@@ -16,7 +16,7 @@ from nsjax.core.arguments import check_one_run
 from nsjax.figures import new_figure
 from nsjax.plot import panels, style
 from nsjax.plot.panels import Panel
-from nsjax.sensors import place_of
+from nsjax.sensors import quantity
 from nsjax.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -128,8 +128,7 @@ def _components(traj: Trajectory, name: str) -> list[tuple[str, np.ndarray]]:
         return [(name, values)]
     if values.ndim != 2 or values.shape[1] > len(AXES):
         raise InputError(f"plot: {name} has {values.shape[1:]} numbers a row; plot its entries yourself")
-    of_contact = place_of(traj.system, name).kind == "contact"
-    letters = CONTACT_AXES if of_contact else AXES
+    letters = CONTACT_AXES if quantity(traj.system, name).kind == "contact" else AXES
     return [(f"{name}.{letters[k]}", values[:, k]) for k in range(values.shape[1])]
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from nsjax.core.system import contact_names, gap_units
 from nsjax.plot import style
-from nsjax.sensors import label_name
-from nsjax.trajectory import Trajectory, label_unit
+from nsjax.sensors import label_name, label_unit
+from nsjax.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
