@@ -32,6 +32,7 @@ from nsjax.contact.criteria import criteria_of
 from nsjax.contact.event_motion import accelerate
 from nsjax.contact.events import frozen
 from nsjax.core.branches import branch, repeat, repeat_for
+from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output
 from nsjax.core.step import Step
 from nsjax.core.system import State
@@ -57,11 +58,14 @@ class Path:
         step: the step.
         end: state at its end.
         struck: () bool, whether velocities jump in it: they are then those of the nearer end.
+        tried: () bool, whether this is not the scheme's motion, but that by the accelerations at its start:
+            forces that it meets count only if they turn it back.
     """
 
     step: Step
     end: State
     struck: Array
+    tried: Array
 
     def at(self, part: Array) -> State:
         """State after a ``part`` of the step, between 0 and 1."""
@@ -88,7 +92,38 @@ class Path:
 def path_of(step: Step, end: State, output: Output) -> Path:
     """The `Path` of a step with this end and output."""
     end = dataclasses.replace(end, t=step.state.t)  # not read
-    return Path(step=step, end=end, struck=jnp.any(output.event.impact))
+    struck = jnp.any(output.event.impact)
+    return Path(step=step, end=end, struck=struck, tried=jnp.zeros((), bool))
+
+
+def _tried(path: Path) -> Path:
+    """The motion by the accelerations at the start, where a step without an impact moves velocities by less
+    than half of it. A scheme that takes means of forces inside a step may stay on one side of a jump that
+    drives it back, in every step.
+    """
+    step, at, dt = path.step, path.step.state, frozen(path.step.dt)
+    still = frozen(step)
+    a, _ = accelerate(still.start, *_held(still))
+    pushed = momentum(step.system, still.state.q, a, still.params)
+    short = jnp.sum((frozen(path.end.v) - still.state.v - 0.5 * dt * a) * pushed) < 0.0
+    q = step.system.retract(at.q, dt * (still.state.v + 0.5 * dt * a))
+    end = dataclasses.replace(path.end, q=q, v=at.v + dt * a)
+    return dataclasses.replace(path, end=end, tried=short & ~path.struck)
+
+
+def _with_crossings(path: Path) -> Path:
+    """The path, or what is tried in its place where it crosses no surface."""
+    first, last = (frozen(path).surfaces(jnp.asarray(x)) > 0.0 for x in (0.0, 1.0))
+    other = _tried(path)
+    instead = other.tried & ~jnp.any(first != last)
+    return jax.tree.map(lambda a, b: jnp.where(instead, a, b), other, path)
+
+
+def _held(step: Step) -> tuple[Array, SlidingRule]:
+    """Contacts (nc,) bool at rest at the start of a step, and the rule of their sliding."""
+    touch, criteria = touch_of(step.carry), criteria_of(step.scheme)
+    held = jnp.zeros(step.system.nc, bool) if touch is None else touch.held
+    return held, SlidingRule(criteria=criteria, stuck=None if touch is None else touch.stuck)
 
 
 @record()
@@ -156,9 +191,8 @@ def _with_instant(
 ) -> Crossings:
     """``found`` with the surfaces that are crossed between two parts of the step, see `_instant`."""
     step, crossed = path.step, sides != new
-    system, criteria, touch = step.system, criteria_of(step.scheme), touch_of(step.carry)
-    held = jnp.zeros(system.nc, bool) if touch is None else touch.held
-    rule = SlidingRule(criteria=criteria, stuck=None if touch is None else touch.stuck)
+    system, criteria = step.system, criteria_of(step.scheme)
+    held, rule = _held(step)
 
     def look(part: Array) -> tuple[Array, Array, Array, Array]:
         at = step.at(path.at(part))
@@ -182,13 +216,13 @@ def _with_instant(
     resolved = towards * rate[0] > criteria.gate * step.dt * jnp.abs(bend[0])
     # velocities that an impact throws across a surface do so at its instant, which has a shift of its own
     thrown = path.struck & (past[0] < 0.5) & (past[1] >= 0.5)
-    shifted = crossed & resolved & jumps & ~thrown
     back = towards * rate[1] <= 0.0
+    shifted = crossed & resolved & jumps & ~thrown & (back | ~path.tried)
     share = jnp.where(back, rate[0] / jnp.where(shifted & back, rate[0] - rate[1], 1.0), 1.0)
     share = jnp.where(shifted, share / jnp.maximum(jnp.sum(shifted), 1), 0.0)[:, None]
-    unsure = (jnp.any(crossed & ~resolved) | path.struck) & ~thrown
+    unsure = (jnp.any(crossed & ~resolved) | path.struck) & ~thrown & ~path.tried
     bits = jnp.where(jumps & unsure, notes.SWITCHED, 0)
-    bits = bits | jnp.where(jumps & (jnp.sum(crossed) > 1), notes.TOGETHER, 0)
+    bits = bits | jnp.where(jumps & (jnp.sum(crossed) > 1) & ~path.tried, notes.TOGETHER, 0)
     return Crossings(
         part=jnp.where(crossed, past[1], found.part), rate=jnp.where(shifted, rate[0], found.rate),
         jump=found.jump + share * (a[1] - a[0]), force=found.force + share * (force[1] - force[0]),
@@ -200,12 +234,12 @@ def through_switches(step: Step, carry: Carry, output: Output) -> tuple[Carry, O
     """Carry and output of a step with the derivative of a motion that crosses surfaces of its force."""
     if step.system.switch is None:
         return carry, output
-    found = crossings(path_of(step, carry.state, output))
+    found = crossings(_with_crossings(path_of(step, carry.state, output)))
     count = step.system.nc * (1 + step.system.nt)
     moved = found.rate != 0.0
 
     def times(step: Step, end: State) -> Array:
-        path = path_of(step, end, output)
+        path = _with_crossings(path_of(step, end, output))
         values = jnp.diagonal(jax.vmap(path.surfaces)(found.part))
         return jnp.where(moved, -only_tangent(values) / jnp.where(moved, found.rate, 1.0), 0.0)
 
@@ -239,12 +273,14 @@ def force_notes(step: Step, carry: Carry, output: Output) -> Array:
         return bits
     path = frozen(path_of(step, carry.state, output))
     if system.switch is not None:
-        bits = crossings(path).bits
+        bits = crossings(_with_crossings(path)).bits
     state, p = step.state, step.params
     if getattr(system.parts, "own_laws", True) and decides(
         jax.make_jaxpr(lambda t, q, v: system.force(t, q, v, p))(jnp.asarray(state.t), state.q, state.v)
     ):
-        bits = bits | jnp.where(_jumps_unseen(path), notes.JUMP, 0)
+        other = _tried(path)
+        back = branch(other.tried, _jumps_unseen, lambda _: jnp.zeros((), bool), other)
+        bits = bits | jnp.where(_jumps_unseen(path) | back, notes.JUMP, 0)
     return bits
 
 
@@ -289,6 +325,10 @@ def _jumps_unseen(path: Path) -> Array:
         known = jnp.zeros((), bool)
         if step.system.switch is not None:
             known = jnp.any((path.surfaces(ends[0]) > 0.0) != (path.surfaces(ends[1]) > 0.0))
-        return alone & moves & ~thrown & ~known
+        moved = path.end.v - v
+        turned = jnp.sum(
+            moved * (step.dt * change + momentum(step.system, step.state.q, moved, step.params))
+        )
+        return alone & moves & ~thrown & ~known & ((turned < 0.0) | ~path.tried)
 
     return branch(jnp.any(jnp.abs(change) > size), confirmed, lambda _: jnp.zeros((), bool), None)
