@@ -135,7 +135,6 @@ REASONS = {
     ("nsjax/core/keys.py", " has no "): FEW,
     ("nsjax/core/pairs.py", "gradient: "): FEW,
     ("nsjax/core/system.py", "System: "): FEW,
-    ("nsjax/identify/losses.py", "loss = "): FEW,
     ("nsjax/schemes/choices.py", "; it must "): FEW,
     ("nsjax/sweep/reductions.py", "reduce: "): FEW,
     (

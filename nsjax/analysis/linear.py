@@ -184,7 +184,8 @@ class HeldContacts:
 def _closed_contacts(problem: Problem, wanted: Sequence[str] | None) -> HeldContacts:
     """Contacts that are held closed, and bounded rows at rest."""
     system, state, d = problem.system, problem.state, 1 + problem.system.nt
-    p, t = _ready(system, problem.params, state), jnp.asarray(state.t)
+    t = jnp.asarray(state.t)
+    p = refreshed(system, t, jnp.asarray(state.q), prepared(system, problem.params))
     if not system.nc:
         chosen_contacts(system, wanted or (), "linearise")
         return HeldContacts((), (), _bounded_at_rest(problem, p, []))
@@ -249,10 +250,6 @@ def _check_pressed(system: System, normal: np.ndarray, held: HeldContacts) -> No
                 f"linearise: contact {names[k]!r} would have to pull with {-normal[k]:.3g} N to stay "
                 "closed; leave it out of contacts, or give the loads that press it"
             )
-
-
-def _ready(system: System, params: PyTree, state: State) -> PyTree:
-    return refreshed(system, jnp.asarray(state.t), jnp.asarray(state.q), prepared(system, params))
 
 
 @dataclasses.dataclass(frozen=True)

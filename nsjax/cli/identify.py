@@ -16,9 +16,9 @@ import numpy as np
 import nsjax
 from nsjax import io, plot, transforms
 from nsjax.cli.inputs import check_files, read_problem, read_scheme
-from nsjax.cli.report import save_figure
 from nsjax.cli.tables import read_columns
 from nsjax.core import InputError, State, nearest
+from nsjax.core.errors import check_choice
 from nsjax.identify.estimate import as_dict
 from nsjax.trajectory import RunError
 
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         with io.replacing(args.output) as file:
             file.write((json.dumps(as_dict(found), indent=2) + "\n").encode())
     if args.plot is not None:
-        save_figure(plot.identification(found), args.plot)
+        plot.identification(found, args.plot)
     if not args.quiet:
         print(found)
         print(f"{found.calls} compiled calls, {seconds:.3g} s, compilation included")
@@ -151,8 +151,7 @@ def _refuse_kinds(given: Mapping[str, Any], where: str) -> None:
 def _transform(where: str, given: Any) -> transforms.Transform:
     entry = dict(given) if isinstance(given, Mapping) else {"transform": given}
     kind = entry.pop("transform", None)
-    if kind not in KINDS:
-        raise InputError(f"{where}: transform = {kind!r}; {nearest(str(kind), KINDS)}")
+    check_choice(f"{where}: transform", kind, KINDS)
     try:
         return KINDS[kind](**entry)
     except TypeError as error:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import pathlib
 import sys
 import time
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 
@@ -133,15 +132,9 @@ def _write(args: argparse.Namespace, plan: RunPlan, traj: Trajectory, failed: bo
         )  # fmt: skip
         written.append(f"{args.output}{note}")
     if args.plot is not None and not failed:
-        save_figure(plot.overview(plan.problem, traj), args.plot)
+        plot.overview(plan.problem, traj, args.plot)
         written.append(args.plot)
     if args.animate is not None and not failed:
         plot.animate(plan.problem, traj).save(args.animate)
         written.append(args.animate)
     return written
-
-
-def save_figure(figure: Any, path: str) -> None:
-    """Writes a figure, whole or not at all; the suffix of the path chooses its format."""
-    with io.replacing(path) as file:
-        figure.savefig(file, format=pathlib.Path(path).suffix.removeprefix(".").lower())

@@ -27,11 +27,12 @@ from nsjax.cli.inputs import (
     read_steps,
     scheme_name,
 )  # fmt: skip
-from nsjax.cli.report import Progress, save_figure
+from nsjax.cli.report import Progress
 from nsjax.core import InputError, Problem, Scheme, System, nearest
 from nsjax.core.keys import above, names, parse_parameter
 from nsjax.core.memory import refuse_more
 from nsjax.forms import form_of
+from nsjax.plot.style import save_figure
 from nsjax.sweep.axes import LANE_BYTES
 from nsjax.sweep.result import check_form
 from nsjax.trajectory import RunError, label_names, quantity_unit
@@ -194,7 +195,10 @@ def _leaves(
     for column in zip(*flat, strict=True):
         values = [np.asarray(leaf, float) for _, leaf in column]
         if any(not np.array_equal(x, values[0]) for x in values):
-            over[_key(column[0][0])] = np.stack(values)[where.reshape(-1)]
+            root, *below = column[0][0]
+            names_of = [str(getattr(x, "name", getattr(x, "key", getattr(x, "idx", "")))) for x in below]
+            key = ".".join([("params", "state")[root.idx], *names_of])
+            over[key] = np.stack(values)[where.reshape(-1)]
     if len(over) == len(direct):  # a range of one value
         name = next((w for w in words if w in names(problem.params)), None)
         if name is None:
@@ -212,13 +216,6 @@ def _lane(model: str, problem: Problem, values: dict[str, Any], words: list[str]
             values[name] = int(values[name]) if whole else float(values[name])
         return build(known, values)
     return problem.replace(**{name: values[name] for name in words})
-
-
-def _key(path: Any) -> str:
-    root = ("params", "state")[path[0].idx]
-    return ".".join(
-        [root, *(str(getattr(p, "name", getattr(p, "key", getattr(p, "idx", "")))) for p in path[1:])]
-    )
 
 
 def _check_files(args: argparse.Namespace, plan: SweepPlan) -> None:

@@ -33,12 +33,9 @@ class StepBlocks(NamedTuple):
 def tree_shapes(tree: PyTree) -> tuple[Any, tuple[tuple[Any, Any], ...]]:
     """Structure of a tree, and shapes and types of its leaves."""
     leaves, structure = jax.tree.flatten(tree)
-    return structure, tuple((x.shape, x.dtype) if hasattr(x, "dtype") else _plain(x) for x in leaves)
-
-
-def _plain(x: Any) -> tuple[Any, Any]:
-    """Shape and type of a number of Python, which JAX takes long to tell."""
-    return jnp.shape(x), jnp.result_type(x)
+    return structure, tuple(
+        (x.shape, x.dtype) if hasattr(x, "dtype") else (jnp.shape(x), jnp.result_type(x)) for x in leaves
+    )
 
 
 def plan_blocks(steps: int, carry_bytes: int, solution_bytes: int, budget: int | None = None) -> StepBlocks:

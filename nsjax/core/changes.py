@@ -79,7 +79,11 @@ def changed(
     for text, value in changes:
         key = key_of(base, text)
         refuse_twice(key, seen, WHO, "give it once")
-        node = _node_of(base, key)
+        node: Any = base
+        for name in key.path:
+            if name not in names(node):
+                raise InputError(f"{WHO}: unknown parameter {key.text!r}; {_hint(base, key.text)}")
+            node = child(node, name)
         if fixed and value is None and node is not None:
             raise InputError(f"{WHO}: {text} = None; its equations read it: give a number")
         if fixed and node is None and value is not None:
@@ -126,15 +130,6 @@ def key_of(base: Mapping[str, PyTree], text: str) -> Key:
     if key.path[0] == "scheme":
         raise InputError(f"{WHO}: {text}: numbers of the scheme are given where the scheme is made")
     return dataclasses.replace(key, text=text)
-
-
-def _node_of(base: Mapping[str, PyTree], key: Key) -> Any:
-    node: Any = base
-    for name in key.path:
-        if name not in names(node):
-            raise InputError(f"{WHO}: unknown parameter {key.text!r}; {_hint(base, key.text)}")
-        node = child(node, name)
-    return node
 
 
 def _beside(base: Mapping[str, PyTree], key: Key) -> str:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.blocks import tree_shapes
-from nsjax.core.errors import InputError, check_whole, nearest
+from nsjax.core.errors import InputError, check_choice, check_whole, nearest
 from nsjax.core.keys import is_number
 from nsjax.core.overshoot import overshoot
 from nsjax.core.probe import probed
@@ -342,9 +342,8 @@ def _check_mass(mass: np.ndarray, rows: np.ndarray | None, scheme: Scheme | None
 
 def check_gradient(scheme: Scheme, gradient: str | None) -> None:
     """Refuses a derivative that does not exist or that the scheme does not provide."""
-    known = ("saltation", "discrete")
-    if gradient is not None and gradient not in known:
-        raise InputError(f"gradient = {gradient!r}; {nearest(str(gradient), known)}")
+    if gradient is not None:
+        check_choice("gradient", gradient, ("saltation", "discrete"))
     if gradient == "saltation" and scheme.gradient != "saltation":
         raise InputError(
             f"gradient = {gradient!r}; the scheme {scheme.name!r} provides {scheme.gradient!r} only"

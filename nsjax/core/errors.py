@@ -69,7 +69,8 @@ def check_choice(what: str, value: object, known: Iterable[object]) -> None:
     """
     choices = list(known)
     if value not in choices:
-        raise InputError(f"{what} = {value!r}; choose one of {', '.join(map(str, choices))}")
+        meant = nearest(value, choices).replace("Known: ", "choose one of ")
+        raise InputError(f"{what} = {value!r}; {meant}")
 
 
 def check_whole(what: str, value: object, least: int) -> int:

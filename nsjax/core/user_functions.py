@@ -85,8 +85,8 @@ def _guarded(run: Fn, name: str, function: Fn, arguments: tuple[Any, ...], takes
     except InputError:
         raise
     except Exception as error:
-        hint = _hint(error)
-        what = f"{type(error).__name__}: {_first_line(error)}" if hint is None else hint
+        first = (str(error).splitlines() or [""])[0]
+        what = _hint(error) or f"{type(error).__name__}: {first[:200]}"
         raise InputError(f"{name}{_place(function, error)}: {what}{_about(error, arguments)}") from error
 
 
@@ -112,11 +112,6 @@ def _check_arguments(name: str, function: Fn, count: int, takes: str | None) -> 
         own = ", ".join(known.parameters)
         given = f"{name}({_CALLS[name]})" if takes is None else f"({takes})"
         raise InputError(f"{name}: it takes ({own}), and is called as {given}") from None
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).splitlines() or [""]
-    return lines[0][:200]
 
 
 def _place(function: Fn, error: Exception) -> str:

@@ -189,12 +189,6 @@ def _inverse_rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
     return found, -product(product(found, tangents[0]), found)
 
 
-def _mean_gradients(places: Array, tables: ElementTables) -> tuple[Array, Array]:
-    """Mean deformation gradients (3, 3, elements) and hourglass vectors as columns (3, 4, elements)."""
-    found = jnp.swapaxes(_mapped(tables.views, places), 0, 1)
-    return found[:, :3], found[:, 3:]
-
-
 def _moduli(tables: ElementTables, first: Array, shear: Array) -> Array:
     """``c`` (12, elements) [N/m^2]."""
     return 2.0 * shear / (1.0 - first / (3.0 * first + 2.0 * shear) * tables.ratios)
@@ -204,7 +198,9 @@ def _bent(places: Array, tables: ElementTables) -> tuple[Array, Array, Array, Ar
     """``F_m``, its inverse, ``F_m^-1`` times the hourglass vectors (3, 4, elements), and ``g`` (12,
     elements).
     """
-    f, hourglass = _mean_gradients(places, tables)
+    # mean deformation gradients (3, 3, elements), and hourglass vectors as columns (3, 4, elements)
+    found = jnp.swapaxes(_mapped(tables.views, places), 0, 1)
+    f, hourglass = found[:, :3], found[:, 3:]
     back = inverse(f)
     pulled = product(back, hourglass)
     entries = jnp.swapaxes(pulled, 0, 1).reshape(12, -1)

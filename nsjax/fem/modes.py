@@ -88,12 +88,6 @@ class UnitModes:
         return found
 
 
-def _orthogonal_complement(rigid: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of everything orthogonal to the columns of ``rigid``."""
-    q, _ = np.linalg.qr(rigid, mode="complete")
-    return q[:, rigid.shape[1] :]
-
-
 def vibrations(stiffness: np.ndarray, mass: np.ndarray, rigid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues and eigenvectors of ``(K - lambda m) phi = 0`` without the rigid motions.
 
@@ -108,7 +102,7 @@ def vibrations(stiffness: np.ndarray, mass: np.ndarray, rigid: np.ndarray) -> tu
         Eigenvalues, increasing (n - r,), and mode shapes (n, n - r) with ``phi' m phi = 1``.
     """
     lower = np.linalg.cholesky(mass)
-    free = _orthogonal_complement(lower.T @ rigid)
+    free = np.linalg.qr(lower.T @ rigid, mode="complete")[0][:, rigid.shape[1] :]
     basis = np.linalg.solve(lower.T, free)
     values, vectors = np.linalg.eigh(basis.T @ stiffness @ basis)
     return values, basis @ vectors

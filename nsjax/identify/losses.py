@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 
 from nsjax.core import InputError
-from nsjax.core.errors import nearest
+from nsjax.core.errors import check_choice
 
 SCALES = {"squares": 1.0, "huber": 1.345, "soft_l1": 1.0, "cauchy": 2.385}
 """Residuals over the noise above which a loss is smaller than squares (95 % efficiency for normal noise
@@ -84,6 +84,5 @@ def read(loss: str | Loss) -> Loss:
         if loss.kind not in SCALES or not loss.scale > 0.0:
             raise InputError(f"loss = {loss}; choose {', '.join(SCALES)} with a positive scale")
         return loss
-    if loss not in SCALES:
-        raise InputError(f"loss = {loss!r}; {nearest(str(loss), SCALES)}")
+    check_choice("loss", loss, SCALES)
     return Loss(loss, SCALES[loss])

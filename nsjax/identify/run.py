@@ -12,7 +12,7 @@ import numpy as np
 from nsjax import notes
 from nsjax.core import InputError, Problem, Scheme
 from nsjax.core.arguments import numbers
-from nsjax.core.errors import check_whole, nearest
+from nsjax.core.errors import check_choice, check_whole
 from nsjax.core.signs import check_signs
 from nsjax.identify import clusters, faults, losses, profile, solve
 from nsjax.identify import curvature as bends
@@ -139,8 +139,7 @@ def identify(
     objective = Objective(plan, kind, starts)
     _check_options(objective, starts, spread, level, max_runs)
     _check_intervals(objective, intervals, resamples)
-    if curvature not in bends.KINDS:
-        raise InputError(f"identify: curvature = {curvature!r}; {nearest(str(curvature), bends.KINDS)}")
+    check_choice("identify: curvature", curvature, bends.KINDS)
     first = objective.to_z(objective.begin)
     rng = np.random.default_rng(seed)
     begins = [first] + [_sample(objective, spread, rng) for _ in range(starts - 1)]
@@ -179,9 +178,8 @@ def _check_options(objective: Objective, starts: int, spread: float, level: floa
 
 
 def _check_intervals(objective: Objective, intervals: str | None, resamples: int) -> None:
-    if intervals is not None and intervals not in clusters.KINDS:
-        hint = nearest(str(intervals), clusters.KINDS)
-        raise InputError(f"identify: intervals = {intervals!r}; {hint}")
+    if intervals is not None:
+        check_choice("identify: intervals", intervals, clusters.KINDS)
     if intervals in clusters.KINDS[2:] and (objective.fitted < 2 or not objective.shared):
         raise InputError(
             f"identify: intervals = {intervals!r} needs several recordings with a number in common; there "

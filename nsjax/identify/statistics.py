@@ -75,7 +75,9 @@ def describe(objective: Objective, point: CostPoint) -> Statistics:
         pull = residual * loss.weight(residual)
         scale = float(np.mean(pull**2) / np.mean(loss.slope_of_pull(residual)) ** 2)
         scale *= residual.size / freedom
-    held = _at_bounds(objective, point)
+    low, high = objective.walls(objective.to_z(objective.begin))
+    box = np.asarray([t.kind == "box" for t in objective.transforms])
+    held = box & ((point.z <= low) | (point.z >= high))
     covariance = _covariance(relative, held, scale) * np.outer(size, size)
     deviation = np.sqrt(np.diag(covariance))
     sizes = np.linalg.norm(relative, axis=0)
@@ -112,12 +114,6 @@ def _padded(matrix: np.ndarray) -> np.ndarray:
     """The matrix with rows of zeros added, so that every column has a singular value."""
     short = max(0, matrix.shape[1] - matrix.shape[0])
     return np.pad(matrix, ((0, short), (0, 0)))
-
-
-def _at_bounds(objective: Objective, point: CostPoint) -> np.ndarray:
-    low, high = objective.walls(objective.to_z(objective.begin))
-    box = np.asarray([t.kind == "box" for t in objective.transforms])
-    return box & ((point.z <= low) | (point.z >= high))
 
 
 def _covariance(relative: np.ndarray, held: np.ndarray, scale: float) -> np.ndarray:

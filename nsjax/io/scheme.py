@@ -53,7 +53,10 @@ def describe_scheme(scheme: Scheme) -> Description:
     }  # fmt: skip
     try:
         made["options"] = _plain(scheme.options, _default(scheme.name))
-        made["restorable"] = _same(rebuild_scheme(made), scheme)
+        again = rebuild_scheme(made)
+        same = tree_shapes(again)[0] == tree_shapes(scheme)[0]
+        leaves = jax.tree.leaves(again), jax.tree.leaves(scheme)
+        made["restorable"] = bool(same) and all(map(np.array_equal, *leaves))
     except InputError:
         options = scheme.options
         if dataclasses.is_dataclass(options) and not isinstance(options, type):
@@ -115,11 +118,6 @@ def _default(name: str) -> Scheme:
         )
     made: Scheme = schemes.REGISTRY[name].factory()
     return made
-
-
-def _same(a: Scheme, b: Scheme) -> bool:
-    same = tree_shapes(a)[0] == tree_shapes(b)[0]
-    return bool(same) and all(map(np.array_equal, jax.tree.leaves(a), jax.tree.leaves(b)))
 
 
 def _module(scheme: Scheme) -> Any:

@@ -11,8 +11,8 @@ import numpy as np
 
 from nsjax import shapes
 from nsjax.contact import ContactLaw
-from nsjax.core import InputError, Labels, Problem, State, System, nearest
-from nsjax.core.errors import check_whole
+from nsjax.core import Labels, Problem, State, System
+from nsjax.core.errors import check_choice, check_whole
 from nsjax.fem.bar import assembled, bar_inertia, bar_weight
 from nsjax.forms import quantity
 from nsjax.linalg import BlockTridiagonal
@@ -212,8 +212,7 @@ def elastic_bar(
         210000000000.0
     """
     check_whole("elastic_bar: elements", elements, 1)
-    if mass not in MASSES:
-        raise InputError(f"elastic_bar: mass = {mass!r}; {nearest(str(mass), MASSES)}")
+    check_choice("elastic_bar: mass", mass, MASSES)
     n = int(elements) + 1
     q = vector(0.0 if initial_q is None else initial_q, n)
     v = vector(speed if initial_v is None else initial_v, n)

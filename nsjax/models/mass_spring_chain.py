@@ -57,7 +57,8 @@ class Chain:
         """Generalised forces (n,): weight along the chain and spring forces."""
         tension = self._each(p.stiffness) * self._stretched(q)
         after = jnp.concatenate([tension[1:], self._support(p) * q[-1:]])
-        return self._each(p.mass) * p.gravity - tension - after * _signs(self.masses)
+        signs = np.append(-np.ones(self.masses - 1), 1.0)  # a spring pulls on, the support pushes back
+        return self._each(p.mass) * p.gravity - tension - after * signs
 
     def potential(self, t: Array, q: Array, p: MassSpringChain) -> Array:
         """Potential energy of springs and weight."""
@@ -121,11 +122,6 @@ class Chain:
                 constraints=("support",) if held else (),
             ),
         )
-
-
-def _signs(masses: int) -> np.ndarray:
-    """Signs (n,) of the force after each mass: -1 for a spring, which pulls on, 1 for the support."""
-    return np.append(-np.ones(masses - 1), 1.0)
 
 
 @constructor(MassSpringChain)

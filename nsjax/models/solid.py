@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.core import InputError, Labels, System, nearest
+from nsjax.core import InputError, Labels, System
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import check_choice
 from nsjax.fem.assumed_stress import ElementTables, assumed_fields, element_energies, element_forces
@@ -299,10 +299,8 @@ def solid_of(system: System) -> Solid:
 
 def check_solid(name: str, p: Any, element: str, material: str, rough: bool, solver: str) -> None:
     """Refuses unknown choices, friction without tangents, and Poisson's ratios out of range."""
-    if element not in ELEMENTS:
-        raise InputError(f"{name}: unknown element {element!r}; {nearest(str(element), ELEMENTS)}")
-    if material not in MATERIALS:
-        raise InputError(f"{name}: unknown material {material!r}; {nearest(str(material), MATERIALS)}")
+    check_choice(f"{name}: element", element, ELEMENTS)
+    check_choice(f"{name}: material", material, MATERIALS)
     check_choice(f"{name}: solver", solver, SOLVERS)
     if not rough and not is_traced(p.friction) and np.any(np.asarray(p.friction) != 0.0):
         raise InputError(f"{name}: friction = {p.friction} without tangents; give rough=True, too")

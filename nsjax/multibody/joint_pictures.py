@@ -41,11 +41,6 @@ def around_axis(scene: Scene, part: Part, x: Any) -> list[Array]:
     return symbols.sides(axis_in_ground(scene, part, x))[1:]
 
 
-def _holder(part: Part) -> str:
-    """The body that carries the symbol of a joint: the ground, or the first body."""
-    return GROUND if GROUND in part.bodies else part.bodies[0]
-
-
 def _role(body: str) -> str:
     return "ground" if body == GROUND else "body"
 
@@ -163,7 +158,8 @@ def _stops(scene: Scene, part: Part, x: Any, point: Array, limits: list[Any]) ->
         rows += [0.03 * unit, 0.075 * unit, jnp.full_like(unit, jnp.nan)]
     marks = jnp.stack(rows)
     points = jnp.broadcast_to(point, marks.shape)
-    return Shape(points=points, name=f"{part.name} stops", role=_role(_holder(part)), marks=marks)
+    holder = GROUND if GROUND in part.bodies else part.bodies[0]
+    return Shape(points=points, name=f"{part.name} stops", role=_role(holder), marks=marks)
 
 
 def _rolling(scene: Scene, part: Part, x: Any) -> list[Shape]:

@@ -53,7 +53,8 @@ def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) 
             pieces.append(element_kind(part).piece(x, part))
             coms.append(jnp.zeros((part.option("nodes"), d)))
             continue
-        pieces.append(_alone(x, d))
+        mass, inertia = jnp.asarray(x.mass, float)[None], _inertia(x.inertia, d)[None]
+        pieces.append(Piece(mass=mass, inertia=inertia, elastic=None))
         coms.append(ALGEBRA[d].array(ALGEBRA[d].vector(x.com))[None])
     return NumberArrays(
         mass=jnp.concatenate([x.mass for x in pieces]),
@@ -62,13 +63,6 @@ def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) 
         joints=tuple(side_by_side([_filled(p[part.name], part, d) for part in group]) for group in groups),
         elastic=joined(pieces),
         chains=tuple(x.own for x in pieces if x.own is not None),
-    )
-
-
-def _alone(x: Any, dimension: int) -> Piece:
-    """A rigid body as a piece of the row of all bodies."""
-    return Piece(
-        mass=jnp.asarray(x.mass, float)[None], inertia=_inertia(x.inertia, dimension)[None], elastic=None
     )
 
 

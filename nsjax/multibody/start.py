@@ -67,7 +67,9 @@ def given_coordinates(mechanism: Mechanism, start: Start, who: str) -> tuple[Any
     links = sorted(topology.links, key=lambda x: (x.q, x.v))
     known = {x.body: k for k, x in enumerate(links)} | {x.joint: k for k, x in enumerate(links) if x.joint}
     for k, link in enumerate(links):
-        q[k], v[k] = _rest(link), np.zeros(link.size[1])
+        q[k], v[k] = np.zeros(link.size[0]), np.zeros(link.size[1])
+        if link.turn_at is not None:
+            q[k][link.turn_at] = 1.0
     for name, value in start.items():
         if name not in known:
             loop = name in topology.of and name in topology.closures
@@ -82,13 +84,6 @@ def given_coordinates(mechanism: Mechanism, start: Start, who: str) -> tuple[Any
         if rate is not None:
             v[k], driven[own] = rate_of(link, rate, who, xp), True
     return xp.concatenate([*q, np.zeros(0)]), xp.concatenate([*v, np.zeros(0)]), held, driven
-
-
-def _rest(link: Link) -> np.ndarray:
-    found = np.zeros(link.size[0])
-    if link.turn_at is not None:
-        found[link.turn_at] = 1.0
-    return found
 
 
 def pair_of(value: Any, link: Link) -> tuple[Any, Any]:

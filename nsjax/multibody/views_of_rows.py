@@ -51,13 +51,18 @@ def load_row(scene: Scene, topology: Topology, name: str, p: PyTree) -> dict[str
             force = force + a.array(push) if body == onto else force
         torque = torque + turn if body == onto else torque
     stored = energy_of(scene, topology, part, p)
-    effort = plane.value(_effort(scene, topology, part, p, force, torque))
+    exerts = kind_of(part).exerts
+    effort = (
+        coordinate_effort(scene, topology, part, p)
+        if exerts is None
+        else exerts(scene, part, p[name], force, torque)
+    )
     return {
         "force": force,
         "torque": torque,
         "power": power,
         "energy": plane.value(stored),
-        "effort": effort,
+        "effort": plane.value(effort),
     }
 
 
@@ -67,14 +72,6 @@ def coordinate_effort(scene: Scene, topology: Topology, part: Part, p: PyTree) -
     if effort is None or not is_measured(driven):
         return None
     return effort(part, p[part.name], scene.time, *scene.coordinates(driven.name))
-
-
-def _effort(scene: Scene, topology: Topology, part: Part, p: PyTree, *given: Array) -> Any:
-    """The number that a load exerts; ``given`` are its force and torque on its last body."""
-    exerts = kind_of(part).exerts
-    if exerts is None:
-        return coordinate_effort(scene, topology, part, p)
-    return exerts(scene, part, p[part.name], *given)
 
 
 def part_unit(topology: Topology, name: str, field: str) -> str:

@@ -154,7 +154,9 @@ def animate(problem: Problem, traj: Trajectory, *, frames: int = FRAMES) -> Anim
     fewer = _affordable(seen)
     if fewer < len(seen.t):
         seen = motion(problem, traj, frames=fewer)
-    title = f"{_name(problem)}: {_scheme(traj)}, t = {seen.t[0]:.4g} to {seen.t[-1]:.4g} s"
+    scheme = traj.carry.scheme.replace("_", " ") or "unknown scheme"
+    run = f"{scheme}, dt = {float(traj.carry.dt):.4g} s"
+    title = f"{_name(problem)}: {run}, t = {seen.t[0]:.4g} to {seen.t[-1]:.4g} s"
     return Animation(figure=_figure(seen, title, _words(seen, traj)), title=title)
 
 
@@ -185,11 +187,6 @@ def still(problem: Problem) -> bytes:
 
 def _name(problem: Problem) -> str:
     return problem.system.name.replace("_", " ") or "system without a name"
-
-
-def _scheme(traj: Trajectory) -> str:
-    name = traj.carry.scheme.replace("_", " ") or "unknown scheme"
-    return f"{name}, dt = {float(traj.carry.dt):.4g} s"
 
 
 def _affordable(seen: Motion) -> int:

@@ -68,7 +68,7 @@ def identification(
         _intervals(intervals, estimate)
         _correlation(correlation, estimate)
         if path is not None:
-            figure.savefig(path)
+            style.save_figure(figure, path)
     return figure
 
 

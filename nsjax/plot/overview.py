@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import os
-import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -69,7 +67,7 @@ def overview(problem: Problem, traj: Trajectory, path: str | os.PathLike[str] | 
     with rc_context(style.RC):
         figure = _arrange(traj, _choose(traj))
         if path is not None:
-            _write(figure, path)
+            style.save_figure(figure, path)
     return figure
 
 
@@ -218,11 +216,3 @@ def _size(artist: Artist) -> tuple[float, float]:
     box = artist.get_window_extent()
     dpi = artist.figure.dpi if artist.figure is not None else 72.0
     return box.width / dpi, box.height / dpi
-
-
-def _write(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Writes the figure after drawing it in memory, so that a failure to draw leaves no file."""
-    target = pathlib.Path(path)
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format=target.suffix.removeprefix(".").lower())
-    target.write_bytes(drawn.getvalue())

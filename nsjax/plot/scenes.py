@@ -128,15 +128,11 @@ def _look(x: MovedShape, colour: str, dimension: int) -> dict[str, Any]:
     width = {"body": 4.0, "ground": 2.0, "spring": 1.5, "joint": 1.5}[x.role]
     if x.kind == "area":
         line = {"color": colour, "width": 1.5}
-        return {**look, "mode": "lines", "line": line, "fill": "toself", "fillcolor": _faint(colour)}
+        red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
+        faint = f"rgba({red},{green},{blue},0.35)"
+        return {**look, "mode": "lines", "line": line, "fill": "toself", "fillcolor": faint}
     wide = width if dimension == 2 else 1.5 * width
     return {**look, "mode": "lines", "line": {"color": colour, "width": wide}, "connectgaps": False}
-
-
-def _faint(colour: str) -> str:
-    """A transparent form of a colour."""
-    red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.35)"
 
 
 def _force_look(dimension: int) -> dict[str, Any]:

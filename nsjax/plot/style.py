@@ -11,11 +11,12 @@ import numpy as np
 from nsjax.core import InputError
 from nsjax.core.arguments import file_path
 from nsjax.figures import require_matplotlib
+from nsjax.io.files import replacing
 from nsjax.short import scale
 
 __all__ = [
     "CONTACTS", "QUANTITIES", "RC", "check_format", "finite", "math_label", "print_unit",
-    "require_matplotlib", "scale",
+    "require_matplotlib", "save_figure", "scale",
 ]  # fmt: skip
 
 # Okabe and Ito's colours, distinguishable with every kind of colour vision and in this order also in grey.
@@ -78,6 +79,12 @@ def check_format(path: str | os.PathLike[str]) -> None:
     known = sorted(FigureCanvasAgg.get_supported_filetypes())
     if suffix not in known:
         raise InputError(f"{path}: no figure format {suffix!r}; end the name in one of {', '.join(known)}")
+
+
+def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
+    """Writes a figure, whole or not at all; the suffix of the path chooses its format."""
+    with replacing(path) as file:
+        figure.savefig(file, format=file_path(path).suffix.removeprefix(".").lower())
 
 
 def math_label(name: str) -> str:

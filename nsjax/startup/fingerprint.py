@@ -72,7 +72,9 @@ def fingerprint(*values: Any) -> str:
         (True, False)
     """
     digest = _Digest()
-    for part in (_releases(), _settings(), *values):
+    releases = [f"{name} {metadata.version(name)}" for name in LIBRARIES]
+    releases += [platform.python_implementation(), sys.version, jax.default_backend()]
+    for part in (tuple(releases), _settings(), *values):
         digest.add(part)
     digest.say(*_modules(digest.modules))
     return digest.made()
@@ -114,11 +116,6 @@ def _modules(first: set[str]) -> Iterator[str]:
         waiting |= known[name].modules - done.keys()
     for name in sorted(done):
         yield from (name, done[name])
-
-
-def _releases() -> tuple[str, ...]:
-    releases = [f"{name} {metadata.version(name)}" for name in LIBRARIES]
-    return (*releases, platform.python_implementation(), sys.version, jax.default_backend())
 
 
 def _settings() -> dict[str, str]:

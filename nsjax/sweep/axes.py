@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.checks import is_traced
-from nsjax.core.errors import InputError, nearest
+from nsjax.core.errors import InputError, check_choice
 from nsjax.core.keys import Key, find, parse, refuse_twice
 from nsjax.core.memory import refuse_more
 from nsjax.types import PyTree
@@ -71,8 +71,7 @@ def read_axes(base: Mapping[str, PyTree], over: Mapping[str, Any], mode: str) ->
     Raises:
         InputError: for an unknown key, values of a wrong shape or type, unequal lengths, an unknown mode.
     """
-    if mode not in MODES:
-        raise InputError(f"sweep: mode = {mode!r}; {nearest(str(mode), MODES)}")
+    check_choice("sweep: mode", mode, MODES)
     if not isinstance(over, Mapping) or not over:
         raise InputError(
             f"sweep: over = {over!r}; give a mapping such as {{'params.friction': [0.0, 0.1, 0.2]}}"

@@ -20,7 +20,7 @@ from nsjax.core.errors import InputError
 from nsjax.io.files import PathLike, check_writable
 from nsjax.sweep import program
 from nsjax.sweep.plan import Plan
-from nsjax.sweep.releases import releases
+from nsjax.sweep.processes import releases
 from nsjax.types import PyTree
 
 MARK = b"nsjax lanes 1\n"

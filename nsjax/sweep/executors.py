@@ -17,7 +17,7 @@ from nsjax.core.errors import InputError
 from nsjax.core.memory import tree_bytes
 from nsjax.sweep import program
 from nsjax.sweep.plan import Plan
-from nsjax.sweep.releases import releases
+from nsjax.sweep.processes import releases
 from nsjax.types import Array
 
 PIECES = 256

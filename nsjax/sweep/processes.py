@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import jax
+import jaxlib
 import numpy as np
 
 from nsjax.types import PyTree
+from nsjax.version import __version__
 
 
 def share(lanes: np.ndarray) -> np.ndarray:
@@ -61,3 +64,14 @@ def _collected(values: np.ndarray) -> Any:
     from jax.experimental import multihost_utils
 
     return multihost_utils.process_allgather(values)
+
+
+def releases() -> dict[str, str]:
+    """What determines the bits of a lane beside its program and numbers: releases, the kind of device, and
+    the options of the compiler in this process.
+    """
+    flags = [x for x in os.environ.get("XLA_FLAGS", "").split() if "device_count" not in x]
+    return {
+        "nsjax": __version__, "jax": jax.__version__, "jaxlib": jaxlib.__version__,
+        "device": jax.local_devices()[0].device_kind, "XLA_FLAGS": " ".join(sorted(flags)),
+    }  # fmt: skip

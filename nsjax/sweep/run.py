@@ -197,7 +197,10 @@ def _run(
     """Results of all lanes that can start, from all processes and devices; numpy, one entry per lane."""
     devices = tuple(jax.local_devices())[: None if executor is None else 1]
     chunk, shapes = _chunk(plan, memory_bytes, len(devices))
-    found = jax.tree.map(lambda x: _blank((plan.axes.count, *x.shape), x.dtype), shapes)
+    count = plan.axes.count
+    found = jax.tree.map(  # lanes that do not run: not a number, or zero in types without it
+        lambda x: np.full((count, *x.shape), np.nan if x.dtype.kind == "f" else 0, x.dtype), shapes
+    )
     cost = max(1, int(np.mean(plan.lengths.every)) * plan.lengths.rows)
     size = chunk if jax.default_backend() != "cpu" else max(1, min(chunk, CALL_STEPS // cost))
     with lanes_file.lanes_of(checkpoint, plan, found) as (done, file):
@@ -229,11 +232,6 @@ def _parts(
         some = left[start : start + size]
         part, order = deal(plan, some, devices, chunk)
         yield some, jax.tree.map(lambda x, order=order: np.asarray(x)[order], part)
-
-
-def _blank(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Values for lanes that do not run: not a number, or zero in types without it."""
-    return np.full(shape, np.nan if np.dtype(dtype).kind == "f" else 0, dtype)
 
 
 def deal(

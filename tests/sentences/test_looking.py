@@ -117,10 +117,10 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "element": (
         lambda: models.flexible_cube(element="hexa"),
-        "flexible_cube: unknown element 'hexa'; ",
+        "flexible_cube: element = 'hexa'; ",
     ),
     "held": (lambda: models.flexible_cube(held="left"), "flexible_cube: held = 'left'; choose one of"),
-    "material": (lambda: models.flexible_cube(material="glue"), "flexible_cube: unknown material 'glue'; "),
+    "material": (lambda: models.flexible_cube(material="glue"), "flexible_cube: material = 'glue'; "),
     "solver": (
         lambda: models.flexible_cube(solver="none"),
         "flexible_cube: solver = 'none'; choose one of",

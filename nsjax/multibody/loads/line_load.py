@@ -78,11 +78,6 @@ def _of_beam(part: Part, beams: dict[str, Part]) -> Part:
     return dataclasses.replace(part, options=(*part.options, ("nodes", nodes)))
 
 
-def _own(tree: Any, beam: str, p: PyTree) -> Any:
-    """Numbers of the elements of a beam whose element kind integrates line loads itself."""
-    return dict(zip((part.name for part, *_ in tree.spans), tree.ready(p).chains, strict=True))[beam]
-
-
 def _on_nodes(topology: Any, tree: Any, part: Part, t: Array, q: Array, p: PyTree) -> Array:
     """Nodal forces of the load in the array of all bodies (n, 6); the moments are zero."""
     poses, place, x = tree.poses(q), tree.places[part.bodies[0]], p[part.name]
@@ -96,7 +91,8 @@ def _on_nodes(topology: Any, tree: Any, part: Part, t: Array, q: Array, p: PyTre
         value = jnp.sum(turns * value[:, None, :], axis=2)
     line = kind_of(topology.of[part.bodies[0]]).line
     if line is not None:
-        found = line(_own(tree, part.bodies[0], p), value)
+        chains = dict(zip((beam.name for beam, *_ in tree.spans), tree.ready(p).chains, strict=True))
+        found = line(chains[part.bodies[0]], value)
     else:
         found = line_forces(tree.ready(p).elastic.length[first : first + n - 1], value)
     return jnp.pad(found, ((first, poses.shape[0] - first - n), (0, 3)))
