@@ -43,7 +43,7 @@ def run(problem=BALL, scheme=None, **options):
         ({"save": "impacts"}, r"give a list of names"),
         ({"save": 3}, r"save = 3; give a list of names, such as \['gap'\]"),
         ({"save": [1]}, r"save: unknown quantity 1; Known: gap"),
-        ({"gradient": 3}, r"gradient = 3; Known: saltation, discrete"),
+        ({"gradient": 3}, r"gradient = 3; choose one of saltation, discrete"),
         ({"dt": np.array([1e-3, 2e-3])}, r"dt = array.*; it must be one number; nsjax\.sweep and"),
         ({"dt": [1e-3]}, r"dt = \[0\.001\]; it must be one number; nsjax\.sweep"),
         ({"dt": None}, r"dt = None; it must be one number$"),
