@@ -108,7 +108,8 @@ def test_rows_and_contacts_are_inverse() -> None:
     np.testing.assert_array_equal(problem.stack(problem.contacts(x), problem.bilateral(x)), x)
 
 
-@pytest.mark.parametrize(("nt", "tangents"), [pytest.param(*SIZES[0], marks=pytest.mark.slow), *SIZES[1:]])
+@pytest.mark.slow
+@pytest.mark.parametrize(("nt", "tangents"), SIZES[1:])
 def test_rows_are_chosen_from_contacts_in_any_order(nt: int, tangents: int) -> None:
     """As those of two stages are. In the second problem a bounded contact has the load of another one."""
     for seed in range(2):

@@ -109,6 +109,7 @@ def closing_walls(frame: np.ndarray, free: np.ndarray, friction: float) -> Conta
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_is_not_reached_is_said() -> None:
     """Rounding decides how far sweeps raise the impulses. Beside enormous ones (3e30) velocities are lost
     in rounding: 43 of 150 such problems counted as solved.

@@ -13,7 +13,6 @@ from scipy.integrate import solve_ivp
 import nsjax
 from nsjax import ContactLaw, State, System, notes, schemes
 from nsjax.multibody import actuator, assemble, body, force, hinge, joint_spring, spring
-from tests.design import slow_but
 
 STEPS, GRAVITY = 150, 9.81
 
@@ -95,7 +94,8 @@ SCHEMES = {
 }
 
 
-@pytest.mark.parametrize("name", slow_but(SCHEMES, "moreau"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCHEMES)
 def test_sledge_on_a_rough_floor(name: str) -> None:
     """The friction jumps with the load. Twenty step sizes; the error is at most a few steps of the jump."""
     times = jnp.linspace(0.35, 0.5, 20)
@@ -267,10 +267,8 @@ def rod_exact(x, time):
     return y, crossed
 
 
-@pytest.mark.parametrize(
-    ("coordinates", "scheme"),
-    [("joint", "moreau"), pytest.param("absolute", "nsga", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("coordinates", "scheme"), [("joint", "moreau"), ("absolute", "nsga")])
 def test_laws_of_a_mechanism(coordinates: str, scheme: str) -> None:
     """A motor, a spring in a joint, a force that sees the scene, and a spring between points."""
     time, steps = 0.3, 600
@@ -310,7 +308,7 @@ def noted(problem, scheme=None, steps=300, dt=1e-3):
     return int(run.force_notes[-1])
 
 
-@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
+@pytest.mark.parametrize("coordinates", ["joint", pytest.param("absolute", marks=pytest.mark.slow)])
 def test_jumps_are_noted_unless_declared(coordinates: str) -> None:
     numbers = {name: jnp.asarray(x) for name, x in NEAR.items()}
     scheme = schemes.moreau() if coordinates == "joint" else schemes.ggl_decoupled()

@@ -54,6 +54,7 @@ def test_a_swinging_belt(seed: int) -> None:
     check(SCHEMES["moreau"], seed)
 
 
+@pytest.mark.slow
 def test_sliding_that_begins_does_not_turn() -> None:
     """At the last two of these numbers of steps a step begins to slide early, at a rate that foretells a
     reversal within two steps. Such a shift would make the error 42 and 85 / steps; beside it is up to 11.

@@ -50,7 +50,7 @@ def test_a_resting_block_stays_where_it_is(scheme: str) -> None:
 
 
 @each_family("scheme", "moreau")
-@pytest.mark.parametrize("slope", [0.0, 30 * DEG])
+@pytest.mark.parametrize("slope", [0.0, pytest.param(30 * DEG, marks=pytest.mark.slow)])
 def test_at_the_end_of_a_bounce_sequence(scheme: str, slope: float) -> None:
     """The rest after infinitely many bounces: on the floor, whatever the data."""
     zeno = case("accumulation", 1.37, "", slope=slope, friction=0.2 if slope else 0.0, vx=2.5, z=0.5,

@@ -94,6 +94,7 @@ def test_derivatives_do_not_hang_on_rounding(name: str) -> None:
     assert compared == len(SEEDS)
 
 
+@pytest.mark.slow
 def test_a_stop_in_dry_friction_beside_chatter() -> None:
     """In the eighth step dry friction and the rough floor stop the carriage, inside their bounds, so that
     its velocity has no derivative from then on. On the floor the chatter of the normal is left, and a

@@ -102,6 +102,7 @@ def test_two_contacts_that_close_in_one_step(name: str) -> None:
     check(name, ALONE, range(4))
 
 
+@pytest.mark.slow
 def test_a_contact_that_another_one_pushes_back() -> None:
     """`ggl_unified` corrects positions by the whole overlap: at the second impact the first contact, which
     has let go, is pushed below its surface. What takes it out again must not annul the derivative.

@@ -50,6 +50,7 @@ def test_faces_that_change_are_no_graze(scheme: str) -> None:
     assert impacts > 25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["moreau", *OTHERS])
 def test_a_summit_that_is_grazed(scheme: str) -> None:
     """The ball flies over the summit in the middle, by a clearance that is drawn; the nearest feature goes
