@@ -132,15 +132,3 @@ def test_impulses_of_the_mixed_framework_account_for_the_whole_jump(scheme: str)
     work = books.work["impact_normal"][first] + books.work["impact_friction"][first]
     assert work == pytest.approx(after - before, rel=1e-10)
     assert abs(work) > 0.1
-
-
-@pytest.mark.slow
-def test_the_family_is_recognised() -> None:
-    law = {"restitution": 1.0, "restitution_tangential": 1.0, "friction": 0.3}
-    for scheme, family in [("moreau", "mean"), ("ggl_unified", "midpoint"), ("generalized_alpha", "end")]:
-        traj = run(models.bouncing_ball(**TWO, **law), scheme, 5e-4, 800)
-        np.testing.assert_array_equal(
-            energy_books(traj).lost_normal, energy_books(traj, forces=family).lost_normal
-        )
-    assert "lost" not in str(energy_books(traj))
-    assert str(energy_books(traj)).splitlines()[0].startswith("energy at the start")

@@ -13,7 +13,6 @@ import pytest
 from nsjax.contact import ContactProblem, natural_residual, solve
 from nsjax.contact.compact import CAPACITY
 from nsjax.contact.problem import DelassusFactors, GivenNormals
-from nsjax.contact.row_choice import chosen_rows
 
 DRAWS = 12
 KINDS = ((3, 4, 3), (0, 3, 2), (2, 0, 3), (CAPACITY[0] + 3, CAPACITY[0] + 2, 2))
@@ -106,46 +105,3 @@ def test_rows_and_contacts_are_inverse() -> None:
     problem, own = _drawn(0, KINDS[0], 2, 2, 2)
     x = jnp.arange(1.0, 1.0 + len(own))
     np.testing.assert_array_equal(problem.stack(problem.contacts(x), problem.bilateral(x)), x)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("nt", "tangents"), SIZES[1:])
-def test_rows_are_chosen_from_contacts_in_any_order(nt: int, tangents: int) -> None:
-    """As those of two stages are. In the second problem a bounded contact has the load of another one."""
-    for seed in range(2):
-        problem, own = _drawn(seed, (3, 4, 3), nt, 1, tangents)
-        every = _with_all_rows(problem, own)
-        rng = np.random.default_rng(100 + seed)
-        order, d = rng.permutation(problem.nc), 1 + nt
-        rows = np.append(np.arange(problem.nc * d).reshape(-1, d)[order].ravel(), problem.nc * d)
-        given = every.given
-        leads = np.full(problem.nc, -1)
-        leads[-1] = -1 + 2 * seed
-        assert given is not None
-        mixed = np.where(leads < 0, -1, np.argsort(order)[leads])[order]
-        loads = dataclasses.replace(given, leads=tuple(leads.tolist()))
-        every = dataclasses.replace(every, given=loads)
-        loads = dataclasses.replace(
-            given, on=given.on[order], normal=given.normal[order], leads=tuple(mixed.tolist())
-        )
-        shuffled = dataclasses.replace(
-            every, delassus=every.delassus[np.ix_(rows, rows)], free=every.free[rows], given=loads,
-            mask=every.mask[order], friction=every.friction[order],
-        )  # fmt: skip
-        df = np.zeros(len(rows))
-        df[own] = rng.normal(size=len(own))
-        smooth = (order >= 3) & (order < 7)
-
-        def answer(free: jax.Array, shuffled: ContactProblem = shuffled, smooth: Any = smooth) -> Any:
-            few, choice = chosen_rows(dataclasses.replace(shuffled, free=free), smooth)
-            assert few.free.shape[0] == 3 * (1 + few.nt) + 4 + 3 * tangents + 1
-            return choice.every(few, solve(few).x)
-
-        x, change = jax.jvp(answer, (shuffled.free,), (jnp.asarray(df[rows]),))
-        wanted, _, _, _, whole = _solved(every, jnp.asarray(df))
-        contacts = _impulses(every, wanted)[order]
-        np.testing.assert_allclose(x, np.append(np.ravel(contacts), wanted[-1]), atol=1e-9)
-        found, other = change[:-1].reshape(-1, d), whole[:-1].reshape(-1, d)[order]
-        np.testing.assert_allclose(found[:, 1:], other[:, 1:], atol=1e-7)
-        np.testing.assert_allclose(found[order < 7, 0], other[order < 7, 0], atol=1e-7)
-        np.testing.assert_allclose(change[-1], whole[-1], atol=1e-7)

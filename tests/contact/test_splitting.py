@@ -10,10 +10,8 @@ import pytest
 
 from experiments.contact import reference_solvers
 from nsjax.contact import ContactProblem, DelassusFactors, natural_residual, solve
-from nsjax.contact.pair_newton import pair_newton
 from nsjax.contact.split_sweeps import PATIENCE, SPAN, _creeps
 from nsjax.linalg import Paired
-from nsjax.linalg.pair_elimination import pair_order
 
 BODIES, CONTACTS, NT, BLOCK = 4, 6, 2, 6
 
@@ -142,64 +140,6 @@ def test_when_sweeps_give_way() -> None:
     assert not _creeps(jnp.asarray(steps + 1), before, slow, tolerance)
     assert not _creeps(jnp.asarray(SPAN), before, slow, tolerance)
     assert _creeps(jnp.asarray(steps), before, jnp.asarray(jnp.nan), tolerance)
-
-
-def wedged(seed: int, bodies: int = BODIES) -> ContactProblem:
-    """A row of bodies between two walls, three of them resting on the floor, with friction: contacts along
-    the row can push against each other without moving anything; and two slots of the same contacts again,
-    which depend on them. Masses differ by up to four orders of magnitude.
-    """
-    draw, last = np.random.default_rng(seed), bodies - 1
-    between = [[k + 1, k] for k in range(last)]
-    of = np.array([[0, bodies], *between, [last, bodies], [0, bodies], [1, bodies], [last, bodies]])
-    normals = np.array([[1.0, 0.0, 0.0]] * bodies + [[-1.0, 0.0, 0.0]] + [[0.0, 0.0, 1.0]] * 3)
-    normals[1:bodies] += 0.1 * draw.normal(size=(last, 3))
-    values = np.zeros((bodies + 4, 2, 3, BLOCK))
-    for k, n in enumerate(normals / np.linalg.norm(normals, axis=1, keepdims=True)):
-        frame = np.linalg.qr(np.stack([n, *draw.normal(size=(2, 3))], axis=1))[0].T
-        frame[0] = n
-        for side, sign in ((0, 1.0), (1, -1.0)):
-            values[k, side, :, :3] = sign * frame
-            values[k, side, 1:, 3:] = -0.1 * np.cross(n, frame[1:])
-    repeated = np.array([*range(bodies + 4), 1, 3])
-    values, of = values[repeated], of[repeated]
-    weight = np.concatenate([np.ones(3), np.full(3, 250.0)])
-    wt = Paired(values=jnp.asarray(values), of=jnp.asarray(of), blocks=bodies)
-    each = 10.0 ** draw.uniform(-2.0, 2.0, bodies)
-    light = np.append(each, 0.0)[of][:, :, None, None]
-    response = Paired(
-        values=jnp.asarray(values * weight * light), of=wt.of, blocks=bodies, across=True,
-    )  # fmt: skip
-    speed, n = draw.normal(size=(bodies, BLOCK)), len(of)
-    free = jnp.asarray(wt.times(speed.reshape(-1)))
-    return ContactProblem(
-        nc=n, nt=NT, nb=0, delassus=DelassusFactors(wt=wt, response=response), free=free,
-        friction=jnp.full(n, draw.uniform(0.1, 0.8)), mask=jnp.ones(n, bool),
-    )  # fmt: skip
-
-
-def by_newton(
-    x: ContactProblem, start: jax.Array | None = None, tolerance: float = 1e-11
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Without sweeps, from zero where no start is given."""
-    order = pair_order(x.delassus.wt, x.mask)
-    start = jnp.zeros_like(x.free) if start is None else start
-    return pair_newton(x, order, start, tolerance=jnp.asarray(tolerance))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("bodies", "drawn"), [(BODIES, 40), (30, 10)])
-def test_wedged_contacts(bodies: int, drawn: int) -> None:
-    """Singular operators, by the certificate of the matrix, and without sweeps too. Sweeps alone leave 3 of
-    the 40 with four bodies at up to 8e-5. Of thirty bodies, some are eliminated in order, and four last.
-    """
-    both = jax.jit(lambda x: (solve(x).x, by_newton(x)[0]))
-    for seed in range(drawn):
-        given = wedged(seed, bodies)
-        g = given.delassus.wt.dense() @ given.delassus.response.dense()
-        dense = dataclasses.replace(given, delassus=g)
-        for x in both(given):
-            assert natural_residual(dense, x) <= 1.01e-11, seed
 
 
 def test_derivatives_are_refused() -> None:

@@ -12,7 +12,6 @@ import pytest
 
 import nsjax
 from nsjax import InputError, schemes
-from tests.common.kernel import USERS
 from tests.control.mechanisms import hopper
 
 DT, STEPS, LANES = 1e-3, 200, 5
@@ -64,25 +63,6 @@ def test_a_policy_answers_all_lanes_and_sees_starts() -> None:
     (carry, _), t = jax.jit(lambda x: jax.lax.scan(policy, x, None, length=30))((start, seen))
     np.testing.assert_allclose(t[-1], np.full(LANES, 30 * DT))
     assert not np.any(carry.status)
-
-
-@pytest.mark.slow
-def test_a_lane_skips_what_it_does_not_need() -> None:
-    """Contact and searches are branches of every lane, and the loop over lanes is one kernel: what makes a
-    lane cost what a single step costs. Under `jax.vmap` they are selections, and all lanes pay.
-    """
-    own = stepper()
-    many, u = own.batch(LANES), jnp.asarray(COMMAND)
-
-    def branches(f: Any, *given: Any) -> int:
-        return int(jax.jit(f).lower(*given).as_text().count("stablehlo.case"))
-
-    single = branches(lambda u: jax.lax.scan(own.step, own.reset(), u)[1].q, u[:, 0])
-    batch = jax.jit(lambda u: jax.lax.scan(many.step, many.reset(), u)[1].q).lower(u)
-    assert batch.as_text().count("stablehlo.case") == single > 0
-    assert branches(jax.vmap(lambda u: jax.lax.scan(own.step, own.reset(), u)[1].q, 1), u) < single
-    if jax.default_backend() == "cpu":
-        assert 'xla_cpu_small_call="true"' in batch.compile(USERS).as_text()
 
 
 @pytest.mark.parametrize("lanes", [0, 2.0])

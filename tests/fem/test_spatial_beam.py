@@ -16,7 +16,7 @@ from nsjax.fem import (
     relative_rotation,
     started,
 )
-from nsjax.math import rodrigues, rotations
+from nsjax.math import rotations
 from tests.fem import cantilevers
 from tests.fem.cantilevers import STIFF, arc
 
@@ -112,16 +112,6 @@ def test_incremental_curvature_of_a_pure_twist(nodes: int) -> None:
     # tan(a / 2) is linear to a^2 / 12 of itself: 1e-7
     np.testing.assert_allclose(found[:, 5], total, rtol=1e-6)
     np.testing.assert_allclose(found[:, :5], 0.0, atol=1e-12)
-
-
-@pytest.mark.slow
-def test_incremental_strains_after_a_rigid_rotation() -> None:
-    places = jnp.asarray(arc(2))
-    history = started(places, jnp.asarray([0.0, 0.0, 1.0]))
-    alpha = jnp.asarray([0.4, -0.8, 0.3])
-    moved = places @ rodrigues.matrix(alpha).T - places
-    steps = jnp.concatenate([moved, jnp.broadcast_to(alpha, (3, 3))], axis=1)
-    np.testing.assert_allclose(incremental_strains(places, steps, history), 0.0, atol=1e-14)
 
 
 @pytest.mark.slow  # of four elements, beside the quick tests of equilibria

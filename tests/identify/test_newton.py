@@ -94,28 +94,6 @@ def test_newton_ends_quadratically_where_the_residuals_are_large(wrong, monkeypa
     assert slow[2] > 5e-3 * slow[1]
 
 
-@pytest.mark.slow
-def test_newton_respects_ranges(wrong) -> None:
-    """At a wall, at the end of an interval, and at the same numbers inside by either coordinate."""
-    ends = []
-    for kind in (transforms.box, transforms.interval):
-        train = TRAIN | {"restitution": kind(0.0, 0.7, initial=0.5)}
-        found = nsjax.identify(PROBLEM, SCHEME, wrong, train, dt=DT, method="newton", curvature="exact")
-        assert found["restitution"] == pytest.approx(0.7, rel=2e-3)
-        assert any(m.startswith("at a bound: restitution") for m in found.messages)
-        inside = nsjax.identify(
-            PROBLEM, SCHEME, wrong, TRAIN | {"restitution": kind(0.0, 1.0)}, dt=DT, method="newton",
-            tolerance=1e-12, curvature="exact",
-        )  # fmt: skip
-        assert inside.success
-        ends.append((inside.values, np.sqrt(np.diag(inside.covariance)), inside.hessian))
-    np.testing.assert_allclose(ends[0][0], ends[1][0], rtol=1e-8)
-    np.testing.assert_allclose(ends[0][1], ends[1][1], rtol=1e-5)
-    exact = np.asarray(jax.hessian(cost)(jnp.asarray(ends[0][0]), wrong.values["y"]))
-    np.testing.assert_allclose(ends[0][2], exact, rtol=1e-5)
-    np.testing.assert_allclose(ends[0][1], np.sqrt(np.diag(np.linalg.inv(exact))), rtol=1e-5)
-
-
 # a table that turns at a known rate, its angle unknown: a classical problem with an exact answer
 
 

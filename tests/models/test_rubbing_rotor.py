@@ -14,7 +14,6 @@ from scipy.integrate import solve_ivp
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.analysis import impulse_steps
 from nsjax.core.operators import contact_rows
 from nsjax.models.rubbing_rotor import RubbingRotor
 from tests.design import slow_but
@@ -227,53 +226,6 @@ def test_penetration_at_an_impact_is_less_than_one_step_of_the_approach():
         traj = run(problem, dt, int(0.3 / dt))
         speed = np.hypot(traj.v[:, 0], traj.v[:, 1]).max()
         assert -dt * speed < traj.gap.min() < 0
-
-
-def energy_defect(problem, dt, duration) -> tuple[float, float]:
-    """Energy at the end minus what motor, damping and contact have put in, and the contact's part.
-
-    Works of a step by the trapezoidal rule up to its impulse, of the contact by the time integral of its
-    force and the mean rate. An impulse does the work of its mean rate, exactly: half of the rates
-    before and after.
-    """
-    p, rotor = problem.params, Rotor(problem.params)
-    traj = run(problem, dt, round(duration / dt), averaged_force=True)
-    q, v = np.asarray(traj.q), np.asarray(traj.v)
-    forces = np.concatenate([traj.force_normal, traj.force_tangential[:, 0]], axis=1)
-    impulses = np.concatenate([traj.impulse_normal, traj.impulse_tangential[:, 0]], axis=1)
-    struck = impulse_steps(traj)
-    jumps = np.where(struck[:, None], impulses - dt * forces, 0.0)
-    v_before, contact = v.copy(), 0.0
-    for k in np.flatnonzero(struck):
-        v_before[k] -= rotor.kick(q[k], *jumps[k])
-        contact += jumps[k] @ rotor.rates(q[k], (v_before[k] + v[k]) / 2)
-    smooth = impulses - jumps
-    for k in np.flatnonzero(smooth[:, 0] > 0):
-        rates = rotor.rates(q[k - 1], v[k - 1]) + rotor.rates(q[k], v_before[k])
-        contact += smooth[k] @ rates / 2
-
-    def power(v):
-        return (p.torque + p.drive * (p.speed - v[:, 2])) * v[:, 2] - p.damping * (v[:, :2] ** 2).sum(
-            axis=1
-        )
-
-    other = dt / 2 * (power(v[:-1]) + power(v_before[1:])).sum()
-    return abs(traj["energy"][-1] - traj["energy"][0] - other - contact), abs(contact)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("numbers", "duration"),
-    [(START, 0.1), ({**RUB, "speed": 300.0, "initial_v": (3.0, 0.0, 300.0)}, 0.02)],
-    ids=["impacts", "rubbing"],
-)
-def test_energy_balance_closes(numbers, duration):
-    problem = models.rubbing_rotor(**numbers)
-    steps = duration / np.array([1009, 2003, 4001])
-    defects, contact = np.transpose([energy_defect(problem, dt, duration) for dt in steps])
-    assert slope(steps, defects) > 1.8  # nothing but the quadrature is missing
-    assert np.all(contact > 0.5)
-    assert defects[-1] < 1e-6 * contact[-1]
 
 
 # --------------------------------------------------------------------------------- dry-friction whirl

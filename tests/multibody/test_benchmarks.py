@@ -65,43 +65,6 @@ def test_double_pendulum() -> None:
     assert less <= energy / 3.5 <= 1e-3
 
 
-# M3: slider-crank without clearance, its crank driven
-def driven_crank(motion):
-    r, rod = 0.15, 0.5
-    return assemble(
-        body("crank", mass=0.3, inertia=1e-3, com=r / 2),
-        body("rod", mass=1.0, inertia=0.02, com=rod / 2),
-        body("slider", mass=1.0),
-        hinge("bearing", "ground", "crank", motion=motion),
-        hinge("pin", "crank", "rod", at=r),
-        slide("guide", "ground", "slider"),
-        hinge("wrist", "rod", "slider", at=rod),
-        gravity=9.81,
-        start={"guide": 0.65},
-        guess={"rod": 0.0},
-    )
-
-
-@pytest.mark.slow
-def test_driven_crank() -> None:
-    """The slider is where the triangle says; constraints hold for velocities, positions follow with the
-    square of the step.
-    """
-    problem = driven_crank(lambda t: 10.0 * t)
-
-    def error(dt):
-        traj = run(problem, ALPHA, dt, 0.2, 4)
-        angle = 10.0 * np.asarray(traj.t)
-        wanted = 0.15 * np.cos(angle) + np.sqrt(0.25 - (0.15 * np.sin(angle)) ** 2)
-        given = [0.6264387595, 0.5648514518, 0.4186148850]
-        assert np.allclose(wanted[[1, 2, 4]], given, rtol=0, atol=1e-10)
-        return np.max(np.abs(traj["guide.position"] - wanted))
-
-    coarse, fine = halved(error, 2e-3)
-    assert coarse <= 2e-5
-    assert 3.6 <= coarse / fine <= 4.4
-
-
 # M4: universal joint between two shafts in bearings, 30 degrees apart
 BETA = np.pi / 6
 X = np.array([1.0, 0.0, 0.0])
@@ -179,20 +142,6 @@ def test_rows_of_rounding_are_no_open_start() -> None:
     check_values(*shafts(motion=lambda t: 2.0 * t), ALPHA)
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::nsjax.multibody.coordinates.loop_closure.RedundantConstraintsWarning")
-def test_universal_joint_between_hinges_turns() -> None:
-    """Three of the four rows of the cross follow from the others and are left out; the motion is the exact
-    one to the second order of the scheme.
-    """
-    problem = shafts(motion=lambda t: 2 * np.pi * t)
-    assert problem.system.nb == 2
-    traj = run(problem, ALPHA, 1e-3, 0.5, 10)
-    found = np.asarray(traj["output.angle"])
-    exact = np.unwrap(2.0 * hooke(2 * np.pi * np.asarray(traj.t))) / 2.0
-    np.testing.assert_allclose(np.sin(found - found[0] - (exact - exact[0])), 0.0, rtol=0, atol=1e-4)
-
-
 # M5: spring and dashpot
 M5_PLACES = {
     1.0: (-0.96266974, -0.16671729, -0.37520658),
@@ -268,15 +217,6 @@ def test_four_bar_start() -> None:
         slope = (rocker(angle + 1e-5) - rocker(angle - 1e-5)) / 2e-5
         assert abs(state.q[2] - rocker(angle)) <= 1e-10
         assert abs(state.v[2] - 5.0 * slope) <= 1e-7
-
-
-@pytest.mark.slow
-def test_driven_four_bar() -> None:
-    """With a scheme that keeps positions as well: to the tolerance of its rows."""
-    traj = run(four_bar(motion=lambda t: 4 * np.pi * t), schemes.nsga_decoupled(), 1e-3, 1.0, 100)
-    np.testing.assert_allclose(
-        traj["rocker.angle"], rocker(4 * np.pi * np.asarray(traj.t)), rtol=0, atol=1e-8
-    )
 
 
 # friction and limits in joints

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments.contact.woodpecker import toy, toy_of_parts
 from nsjax import Problem, models
 from nsjax.multibody import (
     assemble,
@@ -57,16 +56,3 @@ def test_functions_of_the_cube_at_random_states() -> None:
         here, there = both(seeded.normal(size=6), seeded.normal(size=6))
         for x, y in zip(here, there, strict=True):
             np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12 * float(jnp.max(jnp.abs(y))))
-
-
-def test_the_woodpecker_at_zero_angles_is_the_linear_one() -> None:
-    linear, made, seeded = toy(), toy_of_parts(), np.random.default_rng(1)
-    for _ in range(5):
-        q, v = np.array([seeded.normal(), 0.0, 0.0]), seeded.normal(size=3)
-        rows = []
-        for s, p in ((made.system, made.params), (linear.system, linear.params)):
-            gap = lambda q, s=s, p=p: s.gap(0.0, q, p)  # noqa: E731
-            force, slip = s.force(0.0, q, np.zeros(3), p), np.abs(s.slip(0.0, q, v, p))
-            rows.append((s.mass(q, p), force, gap(q), jax.jacfwd(gap)(q), slip))
-        for x, y in zip(*rows, strict=True):  # the pole counts sliding downwards, the toy upwards
-            np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-15)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nsjax import InputError
-from nsjax.multibody import assemble, beam, body, hinge, rectangular
+from nsjax.multibody import assemble, body, hinge
 
 GROUND, CRANK, ROCKER = 0.4, 0.1, 0.3
 
@@ -58,31 +58,6 @@ def test_derivatives_of_a_closed_loop() -> None:
     for transform in (jax.jacfwd, jax.jacrev):
         for found, there in zip(transform(four_bar, argnums=(0, 1))(0.4, 0.3), wanted, strict=True):
             np.testing.assert_allclose(found, there, rtol=0, atol=1e-9)
-
-
-@pytest.mark.slow
-def test_rigid_bodies_follow_beams() -> None:
-    """A beam as the coupler of a four-bar, drawn where it belongs: crank and rocker stand in their joints,
-    and a prescribed angle moves all of them, the beam as a rigid body.
-    """
-    (_, phi, psi, *rates) = exact(0.4, 0.3)
-    pin = CRANK * np.array([np.cos(0.3), np.sin(0.3), 0.0])
-    eye = pin + 0.4 * np.array([np.cos(phi), np.sin(phi), 0.0])
-    bar, z = {"mass": 0.1, "inertia": (1e-4, 1e-3, 1e-3)}, (0, 0, 1)
-    problem = assemble(
-        body("crank", com=(0.05, 0, 0), **bar), body("rocker", com=(0.15, 0, 0), **bar),
-        beam("coupler", pin, eye, elements=2, section=rectangular(0.01, 0.01, E=7e10, rho=2700.0)),
-        hinge("o", "ground", "crank", axis=z, motion=lambda t: 0.3 + 5.0 * t),
-        hinge("a", "crank", "coupler.start", at=(CRANK, 0, 0), axis=z),
-        hinge("b", "coupler.end", "rocker", on=(ROCKER, 0, 0), axis=z),
-        hinge("c", "ground", "rocker", at=(GROUND, 0, 0), axis=z),
-        guess={"rocker": ((GROUND, 0, 0), (0, 0, 1.5))},
-    )  # fmt: skip
-    q, v = problem.state.q.reshape(-1, 7), problem.state.v.reshape(-1, 6)
-    middle = np.array([GROUND, 0.0, 0.0]) + 0.15 * np.array([np.cos(psi), np.sin(psi), 0.0])
-    np.testing.assert_allclose(q[1, :3], middle, atol=1e-9)
-    np.testing.assert_allclose(v[:, 5], [rates[0], rates[2], *[rates[1]] * 3], atol=1e-8)
-    np.testing.assert_allclose(v[0, :2], 0.25 * np.array([-np.sin(0.3), np.cos(0.3)]), atol=1e-9)
 
 
 @pytest.mark.slow

@@ -189,23 +189,6 @@ def test_averaged_force_is_of_second_order():
     assert force_error(5000, False) == pytest.approx(4.7e-3, rel=0.1)
 
 
-@pytest.mark.slow
-def test_dropped_forces_let_an_unrelated_impact_lift_a_resting_ball():
-    """Ball 0 rests on the table, ball 1 falls beside it, both with restitution 1/2."""
-    problem = models.bouncing_ball(balls=2, dimension=2, restitution=0.5, radius=0.1, friction=0.0)
-    q, v = np.asarray(problem.state.q).copy(), 0.0 * np.asarray(problem.state.v)
-    q[:] = [0.0, 0.1, 0.0, 5.0, 0.3, 0.0]
-    problem = (problem.system, problem.params, State(t=0.0, q=q, v=v))
-    risen = {}
-    for choice in ("keep", "drop"):
-        traj = run(problem, schemes.half_explicit(impact_step=choice), 1e-3, 280, save=["impulse_normal"])
-        assert traj.q[-1, 4] > 0.11  # the other one is in the air
-        risen[choice] = traj.q[:, 1].max() - 0.1
-    assert abs(risen["keep"]) < 1e-12
-    # the dropped weight comes back as a rebound with g dt / 2, which the next step brings to rest
-    assert risen["drop"] == pytest.approx(G * 1e-3**2 / 4, rel=1e-6)
-
-
 def test_unknown_impact_step_is_refused():
     with pytest.raises(nsjax.InputError, match="impact_step = 'both'; choose one of keep, drop"):
         schemes.half_explicit(impact_step="both")

@@ -14,7 +14,7 @@ from nsjax.core.operators import prepared
 from nsjax.core.step import SystemState
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
 from nsjax.schemes.locating.modes import modes_at
-from tests.gradients import arm, belt, bowl, mechanism, particle, table
+from tests.gradients import belt, mechanism, particle, table
 from tests.gradients.cases import BY_NAME, REVERSAL
 from tests.gradients.program import floats, off, primes_near, sensitivity
 
@@ -104,18 +104,6 @@ def test_bounces_that_end_in_sliding(drag: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5))
-def test_a_two_link_arm_with_a_stop_and_a_rough_floor(seed: int) -> None:
-    """Landing, turning, release and impacts at the stop, at random: states and derivatives."""
-    p, end, _ = arm.draw(seed)
-    exact, slopes = arm.motion(p, end)[0], arm.reference(p, end)
-    grid = primes_near(499, 4, 3).ravel()
-    runs = derivatives(arm, p, end, grid)
-    assert 1.9 < order(grid, [off(run.x, exact) for run in runs]) < 2.1
-    assert 1.8 < order(grid, [off(run.jacobian, slopes) for run in runs]) < 2.5
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [1e-8, 2e-11, -2e-11])
 def test_a_turn_at_the_border_of_two_steps(ahead: float) -> None:
     """Sliding that is slower than any tolerance as a step begins still turns at its own time."""
@@ -142,22 +130,3 @@ def test_no_slider_is_held_in_its_dead_centre(turned: float) -> None:
     found = modes_at(SCHEME, at, lower, jnp.zeros(4, bool), jnp.zeros(4))
     assert not np.any(found.stuck)
     assert found.slide.tolist() == [0.0, 0.0, 1.0, 1.0]
-
-
-@pytest.mark.slow
-def test_second_derivatives_of_bounces_in_a_bowl() -> None:
-    """Forward over forward, against second differences of the event-driven motion."""
-    along, keep = jnp.asarray(bowl.ALONG), LoopProgram(system=bowl.SYSTEM, keep=(), events=0)
-
-    def end(p, dt, steps):
-        params, state = floats(bowl.build(p))
-        run = begin_run(keep, SCHEME, params, state, dt, None)
-        run, row = run_row(prepare_run(keep, SCHEME, params, dt), run, steps)
-        return jnp.concatenate([row["q"], row["v"]])
-
-    def curvature(p, dt, steps):
-        first = lambda p: jax.jvp(lambda x: end(x, dt, steps), (p,), (along,))[1]  # noqa: E731
-        return jax.jvp(first, (p,), (along,))[1]
-
-    found = jax.jit(curvature)(jnp.asarray(bowl.VALUES), bowl.TIME / 101, 101)
-    assert off(np.asarray(found), bowl.second(bowl.VALUES, bowl.TIME)) < 1e-7

@@ -12,7 +12,7 @@ import pytest
 import nsjax
 from nsjax import models, notes, schemes
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
-from tests.gradients import arm, box, mechanism, sphere, walls
+from tests.gradients import arm, box, mechanism, walls
 from tests.gradients.hybrid import secants
 from tests.gradients.program import floats, off, primes_near, slope
 from tests.references.slider_crank import START, Data, _Mechanism, event_driven
@@ -93,30 +93,6 @@ def test_states_instants_and_their_derivatives(motion) -> None:
     assert not bits & ~notes.KINK
     assert np.all(np.abs(np.array(found[:2]) - 2.0) < 0.1)
     assert np.all(np.abs(np.array(found[2:]) - 2.0) < 0.2)
-
-
-@pytest.mark.slow
-def test_a_spinning_ball_in_space() -> None:
-    """Between a floor and a wall, bent by its spin: impacts that stick, slip and stick."""
-    kinds = [(kind, k) for _, kind, k in sphere.motion(sphere.VALUES, sphere.TIME)[1]]
-    assert kinds == [("stick impact", 0), ("slip impact", 1), ("stick impact", 0)]
-    found, bits = orders(sphere, sphere.VALUES, sphere.TIME, 8)
-    assert not bits
-    assert np.all(np.abs(np.array(found[:2]) - 2.0) < 0.1)
-    assert np.all(np.abs(np.array(found[2:]) - 2.0) < 0.2)
-
-
-ROCKS = np.array([0.1, 0.3, 0.8, 0.0, 0.0, 0.0, 5.0, 0.0, 0.2, 0.0, 0.0, 0.0])
-"""A slender box at rest on a corner, in the order of `box.NAMES`."""
-
-
-@pytest.mark.slow
-def test_a_box_rocks_from_corner_to_corner() -> None:
-    """It sticks on one corner, strikes with the other, and leaves with the first, twice."""
-    assert [(kind, k) for _, kind, k in box.motion(ROCKS, 0.6)[1]] == [("impact", 1), ("impact", 0)]
-    found, bits = orders(box, ROCKS, 0.6, 12, box.columns(ROCKS))
-    assert not bits
-    assert np.all(np.abs(np.array(found) - 2.0) < 0.2)
 
 
 @pytest.mark.slow

@@ -91,34 +91,6 @@ def test_order_of_the_motion(system, start, exact, scheme, order):
     np.testing.assert_allclose(found, order, atol=0.15)  # three step sizes, the next power of the step
 
 
-@pytest.mark.slow
-def test_contact_carries_its_whole_force_and_lets_go():
-    """In the bowl the mean of the force is the change of momentum; thrown off, an open contact carries
-    nothing, whatever accelerations remember.
-    """
-    n = 160
-    traj = nsjax.simulate(BEAD, G, BOWL, coupled("full"), dt=TIME / n, steps=n)
-    q, v = np.asarray(traj.q), np.asarray(traj.v)
-    impulse = np.asarray(traj.impulse_normal)[1:, 0]
-    assert np.all(impulse > 0.0)
-    # G' at both ends of a step differ by its length
-    np.testing.assert_allclose(np.sum(impulse), v[-1, 1] + G * TIME, rtol=2e-2)
-    assert np.abs(q[:, 1] - 0.5 * q[:, 0] ** 2).max() < 1e-10  # the solver's tolerance
-    hill = State(t=0.0, q=np.array([0.0, 0.0]), v=np.array([0.5, 0.0]))
-    up = System(
-        nq=2, nv=2, nc=1, mass=lambda q, p: np.eye(2), force=BEAD.force,
-        gap=lambda t, q, p: (q[1] + q[0] ** 2 + 2.0 * q[0] ** 4)[None],
-        law=lambda p: ContactLaw(restitution=0.0),
-    )  # fmt: skip
-    flown = nsjax.simulate(up, G, hill, coupled("full"), dt=TIME / n, steps=n)
-    flown.raise_for_status()
-    open_ = np.asarray(flown.gap)[1:, 0] > 1e-9
-    impulse = np.asarray(flown.impulse_normal)[1:, 0]
-    assert np.all(impulse >= 0.0)
-    assert open_.sum() > 10
-    assert np.all(impulse[open_] == 0.0)
-
-
 def test_refusals():
     with pytest.raises(InputError, match="needs the contacts that the later problems of the step find"):
         schemes.nsga_decoupled(smooth="full")

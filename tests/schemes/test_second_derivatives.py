@@ -85,19 +85,6 @@ def test_a_block_that_slides(inner: str, mode: str) -> None:
 
 
 @pytest.mark.slow
-def test_located_steps_hold_a_block_that_rounding_lifts() -> None:
-    """It begins with the gap zero, and rounding moves it to 1e-18 m, on both sides."""
-    state = State(t=0.0, q=jnp.zeros(2), v=jnp.stack([SLIDES[3], 0.0]))
-    scheme, params = schemes.localized(schemes.half_explicit()), jnp.append(SLIDES, 0.0)
-    for steps in (5, 7, 37):
-        traj = nsjax.simulate(BLOCK, params, state, scheme, dt=TIME / steps, steps=steps, notes=True)
-        assert not int(traj.impacts.sum())
-        assert not np.any(traj.notes)
-        np.testing.assert_allclose(traj.q[:, 1], 0.0, atol=1e-15)
-        np.testing.assert_allclose(traj.q[-1, 0], block_exact(SLIDES)[0], rtol=1e-13)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("inner", "wanted"), [("half_explicit", 2), ("generalized_alpha", 2), ("moreau", 1)]
 )

@@ -15,9 +15,6 @@ import pytest
 from scipy import optimize, spatial
 from scipy.spatial.transform import Rotation
 
-import nsjax
-from nsjax import schemes
-from nsjax.multibody import assemble, body, box, capsule, contact
 from nsjax.multibody.contacts import boxes
 from nsjax.multibody.contacts import closest_points as closest
 from nsjax.multibody.contacts.closest_points import ShapeContacts
@@ -213,23 +210,3 @@ def test_faces_that_lie_on_each_other() -> None:
 
     for centre in (np.zeros(3), height, 2.0 * HALF):
         assert np.all(np.isfinite(jax.jit(jax.grad(total))(centre)))
-
-
-@pytest.mark.slow
-def test_a_crate_and_a_bar_at_rest() -> None:
-    """A crate, twisted, on a box, and a bar across it: every part carries the weight above it."""
-    problem = assemble(
-        body("crate", mass=2.0, inertia=(0.03, 0.03, 0.03)),
-        body("bar", mass=1.0, inertia=(1e-3, 0.08, 0.08)),
-        contact("table", box("crate", 0.2, 0.2, 0.1), box("ground", 1.0, 0.3, 0.1), friction=0.4),
-        contact("across", capsule("bar", 0.05, 0.5), box("crate", 0.2, 0.2, 0.1), friction=0.4),
-        gravity=9.81,
-        start={"crate": (((0.05, 0.0, 0.2), (0.0, 0.0, 0.6)), None), "bar": (0.1, 0.0, 0.35)},
-    )  # fmt: skip
-    traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=20)
-    traj.raise_for_status()
-    assert np.max(np.abs(traj.v)) <= 1e-8
-    loads = [
-        np.sum(np.asarray(traj.contact(x).force)[-1].reshape(-1, 3)[:, 0]) for x in ("table", "across")
-    ]
-    assert np.allclose(loads, [3.0 * 9.81, 9.81], rtol=1e-6)

@@ -236,13 +236,6 @@ def pins_against_sampling(q: np.ndarray, gap: np.ndarray) -> None:
             assert -2e-6 <= found - wanted <= 1e-9
 
 
-@pytest.mark.slow
-def test_a_pin_in_a_hole(space: Evaluated) -> None:
-    """Upright on the axis too, where all points of a rim are as near."""
-    first = space.names.index("pin")
-    pins_against_sampling(space.q, space.gap[:, first : first + 2])
-
-
 def test_a_pin_alone_in_a_hole() -> None:
     problem = assemble(
         body("a", mass=1.0, inertia=(1.0, 1.0, 1.0)), body("b", mass=1.0, inertia=(1.0, 1.0, 1.0)), PIN

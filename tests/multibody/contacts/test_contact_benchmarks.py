@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, schemes
+from nsjax import schemes
 from nsjax.multibody import (
     assemble,
     body,
     contact,
     plane,
     points,
-    read_mjcf,
     slide,
     sphere,
 )
@@ -103,43 +102,3 @@ def test_stack_at_rest() -> None:
     for k in range(n):
         load = np.sum(np.asarray(traj.contact(f"on{k}").force)[-1].reshape(2, -1)[:, 0])
         assert abs(load - (n - k) * 9.81) <= 1e-6
-
-
-DROP = """<mujoco><option gravity="0 0 -9.81" timestep="1e-3"/><worldbody>
-<geom name="floor" type="plane" size="1 1 1"/>
-<body name="ball" pos="0 0 0.3"><freejoint/><geom name="skin" type="sphere" size="0.1" mass="1"/></body>
-</worldbody></mujoco>"""
-
-
-def fallen(t: np.ndarray) -> np.ndarray:
-    """Height of the ball that falls by 0.2 m and stays."""
-    return np.where(t < np.sqrt(0.4 / 9.81), 0.3 - 9.81 / 2.0 * t**2, 0.1)
-
-
-@pytest.mark.slow
-def test_a_drop_converges_here_and_not_there() -> None:
-    """Errors of the height stay below a bound that falls with the step, the way of one step at impact;
-    those of the library, whose contact is soft, do not.
-    """
-    mujoco = pytest.importorskip("mujoco")
-    file = read_mjcf(DROP, restitution=0.0, friction=0.5)
-    problem = assemble(*file, gravity=file.gravity, start=file.start)
-    assert [part.name for part in file] == ["ball", "floor_skin"]
-    here, there = [], []
-    for dt in (4e-3, 1e-3, 2.5e-4):
-        traj = nsjax.simulate(*problem, schemes.moreau(), dt=dt, time=0.4)
-        here.append(np.max(np.abs(np.asarray(traj["ball.z"]) - fallen(np.asarray(traj.t)))))
-        model = mujoco.MjModel.from_xml_string(DROP)
-        model.opt.timestep, data = dt, mujoco.MjData(model)
-        model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-        heights = [data.qpos[2]]
-        for _ in range(round(0.4 / dt)):
-            mujoco.mj_step(model, data)
-            heights.append(data.qpos[2])
-        there.append(np.max(np.abs(heights - fallen(dt * np.arange(len(heights))))))
-        assert here[-1] <= dt * np.sqrt(0.4 * 9.81) * (1.0 + 1e-6)  # the impact noticed a step late
-    assert there[2] >= there[0] / 2.0
-    assert there[2] >= 10.0 * here[2]
-    low = problem.replace(initial_q=[0.0, 0.0, 0.05, 1.0, 0.0, 0.0, 0.0])
-    with pytest.raises(InputError, match=r"floor_skin\) = -0.05.*penetrates"):
-        nsjax.simulate(*low, schemes.moreau(), dt=1e-3, steps=1)

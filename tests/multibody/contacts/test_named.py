@@ -129,18 +129,6 @@ def test_at_once_as_one_by_one(
             np.testing.assert_allclose(other, one, rtol=0.0, atol=1e-12)
 
 
-def walker(n: int) -> Problem:
-    """So many legs with a ball each on a body."""
-    parts: list[Any] = [body("trunk", mass=1.0, inertia=(0.1, 0.2, 0.3))]
-    for k in range(n):
-        at = (np.cos(k), np.sin(k), 0.0)
-        parts += [body(f"leg{k}", mass=0.2, inertia=(0.01, 0.01, 0.01), com=(0.0, 0.0, -0.1))]
-        parts += [hinge(f"hip{k}", "trunk", f"leg{k}", at=at, axis=(0.0, 1.0, 0.0))]
-        parts += [contact(f"foot{k}", sphere(f"leg{k}", 0.05, at=(0.0, 0.0, -0.3)), plane(), friction=0.5)]
-    start = {"trunk": ((0.0, 0.0, 0.36), ((0.0, 0.0, 0.0), (0.0, 0.0, -1.0)))}
-    return assemble(*parts, gravity=9.81, start=start)
-
-
 def test_many_contacts_are_told() -> None:
     """Before anything is compiled; not of islands, which are solved one by one, nor up to 60."""
 
@@ -160,27 +148,3 @@ def test_many_contacts_are_told() -> None:
 def size(f: Any, *x: Any) -> tuple[int, str]:
     text = jax.jit(f).lower(*x).as_text()
     return text.count("= stablehlo"), text
-
-
-@pytest.mark.slow
-def test_programs_do_not_grow_with_the_pairs() -> None:
-    """Of those alike; up to a size nothing is gathered, so that derivatives do not scatter."""
-    counts = {}
-    for n in (AT_ONCE, 2 * AT_ONCE, 8 * AT_ONCE):
-        system, p, state = walker(n)
-        ready, t = jax.jit(lambda p, s=system: prepared(s, p))(p), jnp.zeros(())
-
-        def seen(q: Any, v: Any, p: Any, s: System = system, t: Any = t) -> Any:
-            return s.gap(t, q, p), s.slip(t, q, v, p), all_rows(s, t, q, p).wt
-
-        def pulled(q: Any, v: Any, p: Any, seen: Any = seen) -> Any:
-            return jax.grad(lambda q: sum(jnp.sum(x) for x in seen(q, v, p)))(q)
-
-        counts[n], _ = size(seen, state.q, state.v, ready)
-        if n <= 2 * AT_ONCE:
-            _, text = size(pulled, state.q, state.v, ready)
-            assert "scatter" not in text
-            assert "gather" not in text
-    few, some, many = counts.values()
-    assert some == many, counts
-    assert few <= some, counts

@@ -138,33 +138,6 @@ def test_its_path_bends_on_a_slope(scheme) -> None:
     assert np.all(slopes > 0.9), (found, slopes)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("coordinates", "mode"),
-    [("joint", jax.jacfwd), *(pytest.param(x, jax.jacrev, marks=SLOW) for x in ("joint", "absolute"))],
-)
-def test_derivatives_of_where_it_stops(coordinates, mode) -> None:
-    """By coefficient, speed and direction, with and without spin: those of ``d e``, ``d = v^2 / 2 a``."""
-    speed, dt = 0.3, 4e-3
-    ball(coordinates)
-    one = functools.partial(rolled, "moreau", dt, 200, coordinates)
-
-    def end(x, spin):
-        return one(jnp.concatenate([x, jnp.stack([spin, 0.0 * spin, 0.0 * spin])]))[0]
-
-    slopes = jax.jit(mode(end))
-    way = speed**2 / (2.0 * BRAKE)
-    for angle, spin in ((0.0, 0.0), (0.7, 0.0), (2.2, 4.0)):
-        found = slopes(jnp.array([ROLLING, speed, angle]), jnp.asarray(spin))
-        e = np.array([np.cos(angle), np.sin(angle)])
-        wanted = np.stack(
-            [-way / ROLLING * e, 2.0 * way / speed * e, way * np.array([-e[1], e[0]])], axis=1
-        )
-        size = np.max(np.abs(wanted), axis=0)
-        # what is left is the square of the part of the last step over the steps, of which there are 105
-        assert np.all(np.abs(found - wanted) < size / 105**2), (angle, found - wanted)
-
-
 def test_the_certificate_of_a_disc() -> None:
     """A moment on the square around the disc is no answer; one on the disc against the rate is."""
     given = GivenNormals(on=np.array([False, True]), normal=jnp.zeros(2), leads=(-1, 0), tangents=2)

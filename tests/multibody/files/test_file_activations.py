@@ -11,35 +11,7 @@ import pytest
 import nsjax
 from nsjax import schemes
 from nsjax.multibody import read_mjcf
-from tests.multibody.files.oracle import compared, mujoco, quiet
-from tests.multibody.files.test_file_tendons import ARM, FIXED, sites
-
-MOTORS = (
-    "<position name='p1' joint='j1' kp='20' kv='2' timeconst='0.05' gear='0.7' ctrlrange='-0.5 0.5'/>"
-    "<intvelocity name='p2' joint='j2' kp='20' kv='2' actrange='-0.5 0.5'/>"
-    "<general name='p3' tendon='t' dyntype='filter' dynprm='0.2' gainprm='3'/>"
-    "<motor name='p4' joint='j4' gear='2'/><cylinder name='p5' joint='j3' area='2' timeconst='0.3'/>"
-)
-HELD = (
-    "</tendon><equality><tendon name='e' tendon1='t' tendon2='s' polycoef='0.1 0.3 -0.2'/>"
-    "<tendon name='f' tendon1='s'/></equality>"
-)
-
-
-@pytest.mark.slow
-def test_activations_and_equalities_of_tendons() -> None:
-    """Against mujoco: accelerations with the rows held rigidly, rates of activations, forces, lengths."""
-    lines = f"<fixed name='t'>{FIXED}</fixed><spatial name='s'>{sites('w', 'sa', 'sb', 'sc')}</spatial>"
-    measured = "".join(
-        f"<actuatorfrc name='f{x}' actuator='{x}'/><actuatorpos name='l{x}' actuator='{x}'/>"
-        for x in ("p1", "p2", "p3", "p4", "p5")
-    )
-    worst = compared(ARM.format(lines, MOTORS, measured).replace("</tendon>", HELD))
-    assert worst.pop("accelerations") < 1e-8
-    assert worst.pop("activations") < 1e-14
-    assert sorted(worst) == ["actuatorfrc", "actuatorpos", "rows"]
-    assert max(worst.values()) < 1e-12
-
+from tests.multibody.files.oracle import mujoco, quiet
 
 SLEDGE = """<mujoco><option gravity="0 0 -9.81"/><worldbody>{}<body name="a" pos="0 0 0.3">
 <joint name="x" type="slide" axis="1 0 0"/><joint name="z" type="slide" axis="0 0 1"/>
@@ -64,21 +36,6 @@ def test_activations_of_a_key_frame() -> None:
     assert float(again.params.commands["slow"]) == 2.0
     assert float(again.params.model["m"].own.control) == 0.6
     assert not np.any(again.state.v)
-
-
-@pytest.mark.slow
-def test_a_filter_beside_a_box_on_its_floor() -> None:
-    """Features of the box are held fixed in a step, the activation is not: ``u + (a0 - u) exp(-t / T)``.
-    Friction of the floor holds against what it pushes, and the motor bears a part of the weight.
-    """
-    text = SLEDGE.format('<geom type="box" size="3 3 0.2"/>')
-    problem = quiet(read_mjcf, text.replace('qvel="0.3 0"', 'qvel="0 0"'), capacity=1).problem("k")
-    traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=60)
-    traj.raise_for_status()
-    wanted = 1.0 - 0.6 * np.exp(-np.asarray(traj.t) / 0.05)
-    np.testing.assert_allclose(traj["slow.activation"], wanted, rtol=0, atol=1e-3)  # dt^2 / T and less
-    np.testing.assert_allclose(traj.joint("x").coordinate, 0.1, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(np.sum(traj.force_normal[-1]), 2.0 * 9.81 - 0.6, rtol=1e-9)
 
 
 BOUNDED = """<mujoco><worldbody><body name="a"><joint name="x" type="slide" axis="1 0 0"

@@ -12,59 +12,11 @@ from scipy.optimize import brentq
 import nsjax
 from nsjax import schemes
 from nsjax.analysis import equilibrium, load_path, modes
-from nsjax.multibody import assemble, beam, fixed, force, section, torque
-from tests.fem.cantilevers import arc
+from nsjax.multibody import assemble, beam, fixed, force, section
 from tests.multibody.flexible.beam_cases import lees_frame
 from tests.multibody.flexible.test_beam_schemes import SOFT, swinging
 
 pytestmark = pytest.mark.slow
-ROLL = section(EA=1e4, GA=5e3, EI=100.0, GJ=100.0)
-BEND = section(EA=1e7, GA=5e6, EI=1e7 / 12, GJ=5e6 / 6)
-
-
-def tip(found, nodes: int) -> np.ndarray:
-    return found.positions[-1][7 * nodes - 7 : 7 * nodes - 4]
-
-
-def rolled_up(elements: int, per: int, steps: int) -> float:
-    """Distance of the ends of a cantilever that a moment bends to a full circle."""
-    problem = assemble(
-        beam("arm", (0, 0, 0), (10, 0, 0), elements=elements, section=ROLL, element="incremental",
-             element_nodes=per),
-        fixed("clamp", "ground", "arm.start"), torque("bend", "arm.end", (0.0, 0.0, 0.0)),
-    )  # fmt: skip
-    found = equilibrium(problem, {"bend.value": (0.0, 0.0, 20.0 * np.pi)}, steps=steps)
-    return float(np.linalg.norm(tip(found, elements * (per - 1) + 1)))
-
-
-def test_roll_up() -> None:
-    """V1: with three nodes the two printed digits; with two of order 2 in mesh and steps together: where a
-    step ends, moments are spread by interpolated spins, printed are numbers of interpolated Rodrigues
-    vectors (3.2e-4 of ten elements, see tests/fem).
-    """
-    assert rolled_up(5, 3, 10) == pytest.approx(1.5e-5, rel=0.03)
-    assert rolled_up(10, 3, 10) == pytest.approx(1e-6, rel=0.1)
-    ten, twenty, more = rolled_up(10, 2, 10), rolled_up(20, 2, 10), rolled_up(10, 2, 20)
-    assert ten < 2e-3
-    assert ten / twenty == pytest.approx(4.0, rel=0.05)
-    assert ten / more == pytest.approx(4.0, rel=0.08)
-
-
-def test_bend_of_45_degrees() -> None:
-    """V2: printed positions of the tip; 60 steps in place of 6 end elsewhere, by less than 0.003."""
-    tips = {}
-    for per, steps in ((2, 6), (2, 60), (3, 6)):
-        points = arc(8 * (per - 1))
-        problem = assemble(
-            beam("arm", points, section=BEND, first_axis=(0, 0, 1), element="incremental",
-                 element_nodes=per),
-            fixed("clamp", "ground", "arm.start"), force("P", "arm.end", (0.0, 0.0, 0.0)),
-        )  # fmt: skip
-        found = equilibrium(problem, {"P.value": (0.0, 0.0, 600.0)}, steps=steps)
-        tips[per, steps] = tip(found, len(points))
-    np.testing.assert_allclose(tips[2, 6], (47.233, 15.802, 53.369), atol=1.5e-3)
-    np.testing.assert_allclose(tips[3, 6], (47.151, 15.685, 53.474), atol=1e-3)
-    assert 1e-4 < np.linalg.norm(tips[2, 60] - tips[2, 6]) < 3e-3
 
 
 def test_limit_load_of_lees_frame() -> None:
