@@ -17,12 +17,16 @@ from nsjax.motion import Motion, MovedShape, motion
 from nsjax.multibody import LeftOutWarning
 from tests.plot.coasting import coasting
 from tests.plot.ten_mechanisms import FROM_FILES, PLANE_OR_SPACE, mechanism
+from tests.design import slow_but
 
 NEAR = 0.08
 """Largest distance of a joint on the ground from its support or rail, as a share of the diagonal."""
 
 
-@pytest.fixture(scope="module", params=[*PLANE_OR_SPACE, *FROM_FILES])
+QUICK = ("pendulum with gear", "rope and belt", "MJCF walker")
+
+
+@pytest.fixture(scope="module", params=slow_but([*PLANE_OR_SPACE, *FROM_FILES], *QUICK))
 def drawn(request, tmp_path_factory) -> tuple[Problem, Motion, dict]:
     """A mechanism, its picture, and the joint points of its parts by (part, body)."""
     with warnings.catch_warnings():
