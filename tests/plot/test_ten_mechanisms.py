@@ -15,9 +15,9 @@ from nsjax import multibody as mb
 from nsjax.core.operators import prepared
 from nsjax.motion import Motion, MovedShape, motion
 from nsjax.multibody import LeftOutWarning
+from tests.design import slow_but
 from tests.plot.coasting import coasting
 from tests.plot.ten_mechanisms import FROM_FILES, PLANE_OR_SPACE, mechanism
-from tests.design import slow_but
 
 NEAR = 0.08
 """Largest distance of a joint on the ground from its support or rail, as a share of the diagonal."""
