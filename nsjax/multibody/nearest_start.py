@@ -13,23 +13,11 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.checks import without_values
-from nsjax.multibody.coordinates.loop_closure import CLOSED, closing_rates
+from nsjax.multibody.coordinates.loop_closure import CLOSED, closing_rates, openings
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.start import given_coordinates
 from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree
-
-
-@compiled_for("mechanism")
-def _constraints(mechanism: Mechanism, p: PyTree, q: Array) -> tuple[Array, Array]:
-    """Residuals of the constraints and their Jacobian."""
-    system, zero = mechanism.system(), jnp.zeros(())
-
-    def rows(xi: Array) -> Array:
-        return mechanism.constraint(zero, system.retract(q, xi), p)
-
-    rest = jnp.zeros(system.nv)
-    return rows(rest), jax.jacrev(rows)(rest)
 
 
 @compiled_for("mechanism")
@@ -109,11 +97,12 @@ def nearest_start(
     p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
     bound = bool(mechanism.topology.closures or mechanism.presence.motions or mechanism.presence.couplings)
     stopped, none = bool(mechanism.presence.limits), (np.zeros((0, system.nv)), np.zeros(0))
-    q = np.asarray(q0, float)
+    q, rest = np.asarray(q0, float), jnp.zeros(system.nv)
 
     def rows(q: np.ndarray) -> tuple[Any, Any]:
         at = jnp.asarray(q)
-        equal = tuple(map(np.asarray, _constraints(mechanism, p, at)))[::-1] if bound else none
+        left, each = map(np.asarray, openings(mechanism, p, at, rest)[:2] if bound else none[::-1])
+        equal = each[: len(left)], left
         least = tuple(map(np.asarray, _gaps(mechanism, p, at)))[::-1] if stopped else none
         return equal, least
 

@@ -27,8 +27,8 @@ from nsjax.multibody.coordinates.loop_closure import (
     Closure,
     closed_position,
     closing_rates,
-    directions,
     drop_with_warning,
+    openings,
     root,
 )
 from nsjax.multibody.coordinates.spatial_vectors import quaternion
@@ -274,7 +274,7 @@ def dependent_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
             moved, left = root(Closure(loops), (jnp.zeros(()), p), moved, np.ones(still.shape[0]), LARGEST)
         if trial and not float(jnp.max(jnp.abs(left))) <= CLOSED:
             continue
-        found = independent(np.asarray(directions(loops, p, moved)))
+        found = independent(np.asarray(openings(loops, p, moved, still)[1]))
         kept = max(kept, found, key=len)
     return drop_with_warning(loops.labels().constraints, kept, "")
 

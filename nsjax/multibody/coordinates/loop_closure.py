@@ -151,7 +151,11 @@ def drop_with_warning(names: tuple[str, ...], kept: tuple[int, ...], where: str)
 
 
 @compiled_for("mechanism")
-def directions(mechanism: Mechanism, p: PyTree, q: Array) -> Array:
-    """Jacobian (nb, nv) of the constraints."""
-    made: Array = gap_rows(mechanism.system(), "constraint", jnp.zeros(()), q, p).jacobian()
-    return made
+def openings(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> tuple[Array, Array, Array]:
+    """Residuals (nb - nh,) of the constraints at the start, the Jacobian (nb, nv) of all, and their rates
+    (nb,).
+    """
+    system, t = mechanism.system(), jnp.zeros(())
+    found = gap_rows(system, "constraint", t, q, p)
+    left = jnp.zeros(0) if system.constraint is None else system.constraint(t, q, p)
+    return left, found.jacobian(), found.rate(v)

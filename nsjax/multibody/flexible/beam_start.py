@@ -16,8 +16,8 @@ from nsjax.math import rotations
 from nsjax.multibody.coordinates.loop_closure import (
     closed_position,
     closing_rates,
-    directions,
     drop_with_warning,
+    openings,
 )
 from nsjax.multibody.coordinates.turn_counts import ENTRIES
 from nsjax.multibody.flexible.beams import nodes_of
@@ -171,7 +171,7 @@ def _check_closed(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> None:
     if not names:
         return
     p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
-    left, rate = (np.asarray(x) for x in _openings(mechanism, p, q, v))
+    left, _, rate = (np.asarray(x) for x in openings(mechanism, p, q, v))
     worst = int(np.argmax(np.abs(left)))
     # largest opening of a joint at the start [m, rad]: the error of positions with ten printed digits
     opening = 1e-9
@@ -189,20 +189,6 @@ def _check_closed(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> None:
         )
 
 
-@compiled_for("mechanism")
-def _openings(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> tuple[Array, Array]:
-    """Residuals of the constraints, and their rates."""
-
-    def rows(s: Array) -> Array:
-        made: Array = mechanism.constraint(s, mechanism.tree.retract(q, s * v), p)
-        return made
-
-    left, rate = jax.jvp(rows, (jnp.zeros(()),), (jnp.ones(()),))
-    if mechanism.rows.rates:
-        rate = jnp.concatenate([rate, mechanism.velocity_constraint(jnp.zeros(()), q, v, p)])
-    return left, rate
-
-
 def dependent_beam_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
     """Names of redundant joint rows at the start, as of a rigid body that two joints fix. Rows on the two
     ends of an elastic beam are independent.
@@ -211,5 +197,6 @@ def dependent_beam_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, .
     if not names or without_values((p, q)):
         return ()
     p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
-    kept = independent(np.asarray(directions(mechanism, p, jnp.asarray(q))))
+    still = np.zeros(mechanism.topology.sizes[1])
+    kept = independent(np.asarray(openings(mechanism, p, jnp.asarray(q), still)[1]))
     return drop_with_warning(names, kept, " at the start")
