@@ -202,8 +202,11 @@ class ByName:
         """
         if self.system.parts is None:
             return {}
-        found = _every(self.system, self.params, self.t, self.q, self.v, self._outputs())
-        return {k: np.asarray(x) for k, x in found.items()}
+        rows, names = (self.t, self.q, self.v, self._outputs()), self.system.parts.part_names
+        kinds = ("load",) if rows[3] is None else ("joint", "load")
+        parts = tuple((kind, name) for kind in kinds for name in names(kind))
+        found = _evaluated(self.system, parts, False, self.params, rows)
+        return {f"{name}.{k}": np.asarray(x) for name, row in found.items() for k, x in row.items()}
 
     def contact(self: Any, name: str, *, each: bool = False) -> ContactRows:
         """A contact by its label, or all contacts of a part: ``"guide.0"``, or ``"guide"`` of a part
@@ -244,23 +247,6 @@ class ByName:
         )
 
 
-@compiled_for("system")
-def _every(system: System, params: PyTree, t: Array, q: Array, v: Array, output: Any) -> dict[str, Array]:
-    ready = prepared(system, params)
-    kinds = ("load",) if output is None else ("joint", "load")
-
-    def at(t: Array, q: Array, v: Array, output: Any) -> dict[str, Array]:
-        p = refreshed(system, t, q, ready)
-        found: dict[str, Array] = {}
-        for kind in kinds:
-            for name in system.parts.part_names(kind):
-                row = system.parts.part_row(kind, name, t, q, v, output, p)
-                found |= {f"{name}.{x}": row[x] for x in OF_PARTS[kind] if row.get(x) is not None}
-        return found
-
-    return jax.vmap(at)(t, q, v, output)
-
-
 def _rows(traj: Any, kind: str, name: str) -> dict[str, Any]:
     system = traj.system
     if system.parts is None:
@@ -272,20 +258,25 @@ def _rows(traj: Any, kind: str, name: str) -> dict[str, Any]:
         raise KeyError(f"trajectory has no {kind} {name!r}; {nearest(name, known)}")
     if traj.t.ndim != 1:
         raise InputError(f"{kind} {name!r} of a batch; take one run, jax.tree.map(lambda x: x[k], traj)")
-    found = _evaluated(system, kind, name, traj.params, traj.t, traj.q, traj.v, traj._outputs())
+    rows = traj.t, traj.q, traj.v, traj._outputs()
+    found = _evaluated(system, ((kind, name),), True, traj.params, rows)[name]
     return found if is_traced(found) else {k: np.asarray(x) for k, x in found.items()}
 
 
-@compiled_for("system", "kind", "name")
+@compiled_for("system", "parts", "whole")
 def _evaluated(
-    system: System, kind: str, name: str, params: PyTree, t: Array, q: Array, v: Array, output: Any
-) -> dict[str, Array]:
+    system: System, parts: tuple[tuple[str, str], ...], whole: bool, params: PyTree, rows: tuple[Any, ...]
+) -> dict[str, dict[str, Array]]:
+    """Quantities of ``parts`` (kinds and names) in the rows ``t, q, v, output``: those of `OF_PARTS`, or
+    the ``whole`` of what the parts give.
+    """
     ready = prepared(system, params)
 
-    def at(t: Array, q: Array, v: Array, output: Any) -> dict[str, Array]:
-        found: dict[str, Array] = system.parts.part_row(
-            kind, name, t, q, v, output, refreshed(system, t, q, ready)
-        )
+    def at(t: Array, q: Array, v: Array, output: Any) -> dict[str, dict[str, Array]]:
+        p, found = refreshed(system, t, q, ready), {}
+        for kind, name in parts:
+            row = system.parts.part_row(kind, name, t, q, v, output, p)
+            found[name] = {k: x for k, x in row.items() if whole or k in OF_PARTS[kind]}
         return found
 
-    return jax.vmap(at)(t, q, v, output)
+    return jax.vmap(at)(*rows)
