@@ -11,17 +11,9 @@ import numpy as np
 
 from nsjax.core import InputError, State
 from nsjax.core.arguments import check_is, numbers
+from nsjax.core.errors import optional
 from nsjax.status import describe
 from nsjax.stepper import Stepper, StepRow
-
-
-def _gymnasium() -> Any:
-    """The package gymnasium, if it is installed."""
-    try:
-        import gymnasium
-    except ImportError as error:
-        raise ImportError("environments need gymnasium: pip install 'nsjax[gym]'") from error
-    return gymnasium
 
 
 def _flat(row: StepRow) -> Any:
@@ -73,7 +65,7 @@ def environment(
         >>> seen.shape, over, cut
         ((1,), False, False)
     """
-    gymnasium = _gymnasium()
+    gymnasium = optional("environments need", "gym", "gymnasium")
     check_is("environment", "stepper", stepper, Stepper)
     if not stepper.names or not stepper.outputs:
         raise InputError(

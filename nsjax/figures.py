@@ -6,7 +6,7 @@ import functools
 import io
 from typing import Any
 
-from nsjax.core.errors import InputError
+from nsjax.core.errors import optional
 
 SCREEN_DPI = 110
 """Dots per inch of figures in notebooks."""
@@ -14,10 +14,7 @@ SCREEN_DPI = 110
 
 def require_matplotlib() -> None:
     """Refuses to go on if matplotlib is missing."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise InputError("figures need matplotlib; install it with: pip install 'nsjax[plot]'") from None
+    optional("figures need", "plot", "matplotlib")
 
 
 @functools.cache

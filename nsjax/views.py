@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nsjax.core.checks import is_traced
-from nsjax.core.errors import InputError
+from nsjax.core.errors import InputError, optional
 from nsjax.core.quantities import QUANTITIES
 from nsjax.core.shown import PICTURES, beside
 from nsjax.core.system import Problem, State
@@ -104,10 +104,7 @@ class Views:
             InputError: if xarray is missing, or for a batch.
             KeyError: for an unknown name.
         """
-        try:
-            import xarray
-        except ImportError:
-            raise InputError("to_xarray needs xarray; install it with: pip install 'nsjax[data]'") from None
+        xarray = optional("to_xarray needs", "data", "xarray")
         data = {}
         for name, (dims, values, unit) in columns(self, more).items():
             data[name] = (dims, values, {"units": unit} if unit else {})
@@ -132,10 +129,7 @@ class Views:
             InputError: if pandas is missing, or for a batch.
             KeyError: for an unknown name.
         """
-        try:
-            import pandas  # type: ignore[import-untyped]
-        except ImportError:
-            raise InputError("to_pandas needs pandas; install it with: pip install 'nsjax[data]'") from None
+        pandas = optional("to_pandas needs", "data", "pandas")
         table, units = _flat(self, more)
         made = pandas.DataFrame(table, index=pandas.Index(np.asarray(self.t), name="time"))
         made.attrs["units"] = units

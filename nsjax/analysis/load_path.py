@@ -9,8 +9,8 @@ import numpy as np
 
 from nsjax.core import InputError, Problem
 from nsjax.statics.equilibria import (
-    HALVINGS,
     LAST_STEP,
+    LOAD_HALVINGS,
     PASSES,
     Equilibria,
     Ramp,
@@ -132,7 +132,7 @@ def load_path(
     point: Point = (0.0, found[0], found[1])
     rows: list[Any] = [(*point, found[2])]
     limits: list[Point] = []
-    way, length, shortest = _direction(ramp, point, None), arc, arc * 0.5**HALVINGS
+    way, length, shortest = _direction(ramp, point, None), arc, arc * 0.5**LOAD_HALVINGS
     longest = 10.0 * arc if longest is None else longest
     done = (lambda s, q: s >= 1.0) if until is None else until
     easy = 6  # largest number of Newton steps on an arc after which the next arc is longer by half

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import importlib
 import operator
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,6 +25,23 @@ class InputError(ValueError):
         ...     print("did you mean 'restitution'?" in str(error))
         True
     """
+
+
+class MissingPackageError(InputError, ImportError):
+    """A package that an extra of nsjax installs is missing."""
+
+
+def optional(what: str, extra: str, *packages: str) -> Any:
+    """The last of the ``packages``, imported; ``what`` begins the sentence: ``"figures need"``.
+
+    Raises:
+        MissingPackageError: names the packages, and the extra that installs them.
+    """
+    try:
+        return [importlib.import_module(name) for name in packages][-1]
+    except ImportError:
+        lack = ", ".join(name.partition(".")[0] for name in packages)
+        raise MissingPackageError(f"{what} {lack}; install it with: pip install 'nsjax[{extra}]'") from None
 
 
 def nearest(name: object, known: Iterable[object]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from nsjax.core.errors import InputError
+from nsjax.core.errors import optional
 
 Progress = bool | Callable[[int, int], None] | None
 
@@ -28,9 +28,6 @@ def meter(progress: Progress, total: int, unit: str = "lane") -> Iterator[Callab
     if progress is not True:
         yield lambda done: progress(done, total)
         return
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        raise InputError("progress=True needs tqdm: pip install 'nsjax[progress]'") from None
+    tqdm = optional("progress=True needs", "progress", "tqdm.auto").tqdm
     with tqdm(total=total, unit=unit, unit_scale=unit == "step") as bar:
         yield lambda done: bar.update(done - bar.n) and None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nsjax.core.arguments import file_path
-from nsjax.core.errors import InputError, nearest
+from nsjax.core.errors import InputError, nearest, optional
 from nsjax.fem.hexahedron import CORNERS, POINTS, shape_gradients
 
 VTK_CORNERS = (0, 4, 3, 7, 1, 5, 2, 6)
@@ -157,15 +157,6 @@ def check_mesh(mesh: SolidMesh) -> None:
         )
 
 
-def _meshio() -> Any:
-    """The library meshio, or an error that names the extra."""
-    try:
-        import meshio
-    except ImportError as error:
-        raise ImportError("reading meshes needs meshio: pip install 'nsjax[mesh]'") from error
-    return meshio
-
-
 def _flags(values: np.ndarray) -> bool:
     """Whether data of points or cells mark a set: one number per point or cell, 0 or 1."""
     return values.ndim == 1 and bool(np.isin(values, (0, 1)).all()) and bool((values == 1).any())
@@ -224,7 +215,7 @@ def read_mesh(path: str | os.PathLike[str], *, scale: float = 1.0) -> SolidMesh:
     """
     if not file_path(path).is_file():
         raise InputError(f"mesh: no file {os.fspath(path)}; give the path of a mesh")
-    meshio = _meshio()
+    meshio = optional("reading meshes needs", "mesh", "meshio")
     try:
         found = meshio.read(path)
     except (meshio.ReadError, SystemExit, ValueError, KeyError) as error:

@@ -10,6 +10,7 @@ import numpy as np
 
 from nsjax.core import InputError, Problem
 from nsjax.core.arguments import file_path
+from nsjax.core.errors import optional
 from nsjax.io.files import PathLike, check_writable, replacing
 from nsjax.motion import Motion, MovedShape, motion
 from nsjax.trajectory import Trajectory
@@ -37,10 +38,7 @@ def check_paraview(path: PathLike) -> None:
         >>> from nsjax.io import check_paraview
         >>> check_paraview("run.vtkhdf")
     """
-    try:
-        import h5py  # type: ignore[import-not-found, unused-ignore] # noqa: F401
-    except ImportError:
-        raise InputError("to_paraview needs h5py; install it with: pip install 'nsjax[vtk]'") from None
+    optional("to_paraview needs", "vtk", "h5py")
     if file_path(path).suffix != ".vtkhdf":
         raise InputError(f"{os.fspath(path)}: ParaView reads it as *.vtkhdf; end the name so")
     check_writable(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import json
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +13,7 @@ import numpy as np
 from jax import export
 
 from nsjax.core.checks import check_precision, is_traced
-from nsjax.core.errors import InputError
+from nsjax.core.errors import InputError, optional
 from nsjax.io.files import PathLike, check_writable, replacing
 from nsjax.types import Array, PyTree
 from nsjax.version import __version__
@@ -134,7 +133,7 @@ def export_program(
     """
     check_writable(path)
     check_precision()
-    _check_extra()
+    optional("programs as files need", "cache", "flatbuffers")
     if isinstance(platforms, str) or not set(platforms or ()) <= set(PLATFORMS):
         raise InputError(
             f"export_program: platforms = {platforms!r}; give a list of {', '.join(PLATFORMS)}, or None"
@@ -189,7 +188,7 @@ def load_program(path: PathLike) -> Program:
     """
     content, program, values = _read(path)
     check_precision()
-    _check_extra()
+    optional("programs as files need", "cache", "flatbuffers")
     made = _deserialized(path, content, program)
     here = jax.default_backend().replace("gpu", "cuda")
     if here not in made.platforms:
@@ -234,11 +233,6 @@ def _deserialized(path: PathLike, content: dict[str, Any], program: bytes) -> ex
         f"{path} was exported by nsjax {releases.get('nsjax')} with JAX {releases.get('jax')}, and is not "
         f"read by nsjax {__version__} with JAX {jax.__version__}; export it again with these"
     )
-
-
-def _check_extra() -> None:
-    if importlib.util.find_spec("flatbuffers") is None:
-        raise InputError("programs as files need flatbuffers: pip install 'nsjax[cache]'")
 
 
 def _number(place: Path, x: Any) -> np.ndarray:

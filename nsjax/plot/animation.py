@@ -12,6 +12,7 @@ import numpy as np
 from nsjax import io
 from nsjax.core import InputError, Problem
 from nsjax.core.arguments import file_path
+from nsjax.core.errors import optional
 from nsjax.core.progress import Progress
 from nsjax.figures import require_matplotlib
 from nsjax.motion import FRAMES, Motion, motion, moved
@@ -89,10 +90,7 @@ class Animation:
 
 def require_plotly() -> None:
     """Raises an `InputError` if plotly is missing."""
-    try:
-        import plotly  # noqa: F401
-    except ImportError:
-        raise InputError("animations need plotly; install it with: pip install 'nsjax[plot]'") from None
+    optional("animations need", "plot", "plotly")
 
 
 def check_animation(path: str | os.PathLike[str]) -> None:

@@ -32,7 +32,7 @@ quadratic, so that the next step would be of the size of rounding.
 PASSES = 25
 """Largest number of Newton steps; without convergence the load step is halved."""
 
-HALVINGS = 12
+LOAD_HALVINGS = 12
 """Largest number of halvings of a load step."""
 
 
@@ -258,7 +258,7 @@ def equilibrium(
         found = settle(ramp, q, x, wanted)
         if found is None:
             step *= 0.5
-            if step < base * 0.5**HALVINGS:
+            if step < base * 0.5**LOAD_HALVINGS:
                 raise InputError(
                     f"statics: no equilibrium is found beyond {s:.6g} of the loads, with load steps down "
                     f"to {step:.2g}; the structure may snap or buckle there: follow its path with "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import functools
-import importlib.util
 from collections.abc import Generator
 from concurrent import futures
 from typing import Any
@@ -13,7 +12,7 @@ import jax
 import numpy as np
 
 from nsjax.configure import configure
-from nsjax.core.errors import InputError
+from nsjax.core.errors import InputError, optional
 from nsjax.core.memory import tree_bytes
 from nsjax.sweep import program
 from nsjax.sweep.plan import Plan
@@ -37,11 +36,7 @@ def check_executor(executor: Any) -> None:
             f"sweep: executor = {executor!r}; give a concurrent.futures.Executor: a ProcessPoolExecutor, "
             "or client.get_executor() of a Dask client"
         )
-    if importlib.util.find_spec("flatbuffers") is None:
-        raise InputError(
-            "sweep: an executor gets the program as a file, which needs flatbuffers: "
-            "pip install 'nsjax[cache]'"
-        )
+    optional("sweep: an executor gets the program as a file, which needs", "cache", "flatbuffers")
 
 
 def compute(made: bytes, wanted: dict[str, str], leaves: list[np.ndarray], count: int) -> list[np.ndarray]:

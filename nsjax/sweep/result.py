@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
 from typing import Any, BinaryIO
@@ -11,7 +10,7 @@ import jax
 import numpy as np
 
 from nsjax.core.checks import is_traced
-from nsjax.core.errors import InputError, nearest
+from nsjax.core.errors import InputError, nearest, optional
 from nsjax.core.keys import Key
 from nsjax.core.system import System
 from nsjax.short import as_html
@@ -202,14 +201,7 @@ def check_form(form: str) -> None:
 
 
 def _xarray() -> Any:
-    try:
-        for name in ("h5py", "h5netcdf"):
-            importlib.import_module(name)
-        return importlib.import_module("xarray")
-    except ImportError:
-        raise InputError(
-            "save: NetCDF needs xarray, h5netcdf and h5py: pip install 'nsjax[data]'"
-        ) from None
+    return optional("save: NetCDF needs", "data", "h5py", "h5netcdf", "xarray")
 
 
 def _netcdf(dataset: Any) -> bytes:

@@ -327,5 +327,5 @@ def test_model_files(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r"read_mjcf: .* has the root <robot>; use read_urdf"):
         mb.read_mjcf(URDF)
     monkeypatch.setitem(sys.modules, "mujoco", None)
-    with pytest.raises(ImportError, match=r"reading model files needs the package mujoco: pip install"):
+    with pytest.raises(ImportError, match=r"reading model files needs mujoco; install it with: pip"):
         mb.read_mjcf(MJCF)

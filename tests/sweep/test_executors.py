@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import sys
 from concurrent import futures
 
 import jax
@@ -108,10 +109,10 @@ def test_sentences() -> None:
 
 
 def test_without_flatbuffers(monkeypatch) -> None:
-    monkeypatch.setattr(executors.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "flatbuffers", None)
     with pytest.raises(
         nsjax.InputError,
-        match="an executor gets the program as a file, which needs flatbuffers: pip install",
+        match="an executor gets the program as a file, which needs flatbuffers; install it with: pip",
     ):
         _sweep(_AtOnce())
 

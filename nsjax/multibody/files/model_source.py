@@ -14,6 +14,7 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.arguments import numbers
+from nsjax.core.errors import optional
 from nsjax.multibody.files.absent import (
     TEXT,
     find_packages,
@@ -42,13 +43,7 @@ def library() -> ModuleType:
     Raises:
         ImportError: naming the extra that installs it.
     """
-    try:
-        import mujoco
-    except ImportError:
-        raise ImportError(
-            "reading model files needs the package mujoco: pip install 'nsjax[files]'"
-        ) from None
-    made: ModuleType = mujoco
+    made: ModuleType = optional("reading model files needs", "files", "mujoco")
     return made
 
 
