@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 
 from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import ALGEBRA
 from nsjax.multibody.flexible.elements import kind_of as element_kind
 from nsjax.multibody.flexible.elements.pieces import Elastic, Piece, joined
@@ -53,8 +53,9 @@ def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) 
             pieces.append(element_kind(part).piece(x, part))
             coms.append(jnp.zeros((part.option("nodes"), d)))
             continue
-        mass, inertia = jnp.asarray(x.mass, float)[None], _inertia(x.inertia, d)[None]
-        pieces.append(Piece(mass=mass, inertia=inertia, elastic=None))
+        inertia = plane.value(x.inertia) if d == 2 else jnp.asarray(space.inertia_matrix(x.inertia), float)
+        mass = jnp.asarray(x.mass, float)
+        pieces.append(Piece(mass=mass[None], inertia=inertia[None], elastic=None))
         coms.append(ALGEBRA[d].array(ALGEBRA[d].vector(x.com))[None])
     return NumberArrays(
         mass=jnp.concatenate([x.mass for x in pieces]),
@@ -64,15 +65,6 @@ def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) 
         elastic=joined(pieces),
         chains=tuple(x.own for x in pieces if x.own is not None),
     )
-
-
-def _inertia(inertia: Any, dimension: int) -> Array:
-    if dimension == 2:
-        return plane.value(inertia)
-    inertia = jnp.zeros(3) if inertia is None else jnp.asarray(inertia, float)
-    if inertia.ndim == 2:
-        return inertia
-    return jnp.broadcast_to(inertia, (3,))[:, None] * np.eye(3)
 
 
 def _filled(numbers: Any, part: Part, dimension: int) -> Any:

@@ -98,14 +98,6 @@ def _geometry(generation: Generation, p: PyTree) -> Geometry:
     return dataclasses.replace(made, turns=turns)
 
 
-def _square(inertia: Any) -> Any:
-    """Inertia of a body as a matrix (3, 3)."""
-    if inertia is None:
-        return None
-    inertia = jnp.asarray(inertia, float)
-    return inertia if inertia.ndim == 2 else jnp.broadcast_to(inertia, (3,))[:, None] * np.eye(3)
-
-
 @dataclasses.dataclass(frozen=True)
 class SpatialTree:
     """Functions of the tree of a spatial `Topology`."""
@@ -119,7 +111,10 @@ class SpatialTree:
         return TreeConstants(
             joints=joints, mass=jnp.stack([jnp.asarray(x.mass, float) for x in bodies]),
             com=_beside([space.vector(x.com) for x in bodies], np.zeros(3)),
-            inertia=_beside([_square(x.inertia) for x in bodies], np.zeros((3, 3))),
+            inertia=_beside(
+                [None if x.inertia is None else space.inertia_matrix(x.inertia) for x in bodies],
+                np.zeros((3, 3)),
+            ),
             armature=self._armature(p),
         )  # fmt: skip
 

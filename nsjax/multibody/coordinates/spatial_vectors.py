@@ -169,6 +169,13 @@ def skew(a: Array) -> Array:
     return jnp.sum(table * a, axis=2)
 
 
+def inertia_matrix(x: Any) -> Any:
+    """An inertia (3, 3) from a number, three moments, or a matrix; zero from None."""
+    if x is None:
+        return np.zeros((3, 3))
+    return x if np.ndim(x) == 2 else x * np.eye(3)
+
+
 def rotation_of(turned: Any) -> Any:
     """Matrix of a rotation vector (3,); None: no rotation."""
     return None if turned is None else rotations.matrix(rotations.exponential(jnp.asarray(turned, float)))

@@ -15,6 +15,7 @@ from nsjax.core import InputError
 from nsjax.core.checks import is_traced
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.batches import Batch
+from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import downwards
 from nsjax.multibody.joints import BALL, FREE, JointKind
 from nsjax.multibody.joints.motion import stepped
@@ -89,13 +90,6 @@ def _vector(x: Any) -> Any:
     if x is None:
         return np.zeros(3)
     return x if np.ndim(x) else _stack([x, 0.0, 0.0])
-
-
-def _matrix(x: Any) -> Any:
-    """An inertia (3, 3) from None, a number, three moments, or a matrix."""
-    if x is None:
-        return np.zeros((3, 3))
-    return x if np.ndim(x) == 2 else x * np.eye(3)
 
 
 def _mask(places: Any, size: int) -> np.ndarray:
@@ -256,7 +250,7 @@ class Packing:
         driven += [1.0] * (of.layout.nv - len(driven))
         found = {
             "mass": _stack([x.mass for x in bodies]), "com": _stack([_vector(x.com) for x in bodies]),
-            "inertia": _stack([_matrix(x.inertia) for x in bodies]),
+            "inertia": _stack([space.inertia_matrix(x.inertia) for x in bodies]),
         }  # fmt: skip
         return {k: _wide(x, of.bodies) for k, x in found.items()} | {"armature": _stack(driven)}
 
