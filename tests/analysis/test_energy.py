@@ -15,7 +15,7 @@ from nsjax import ContactLaw, State, System, models, schemes
 from nsjax.analysis import energy_books, observed_order
 from nsjax.core import InputError
 from nsjax.math import rotations
-from tests.design import each_family
+from tests.design import each_family, slow_but
 from tests.points import unit_mass
 from tests.references.slider_crank import Data, _Mechanism
 
@@ -141,7 +141,7 @@ TOP = System(
 SPIN = State(t=0.0, q=np.array([1.0, 0.0, 0.0, 0.0]), v=np.array([0.2, 4.0, 0.1]))
 
 
-@pytest.mark.parametrize("scheme", ["moreau"])
+@pytest.mark.parametrize("scheme", slow_but(["moreau", "half_explicit"], "moreau"))
 def test_a_free_top_turns_without_work_and_a_torque_works_as_integrated(scheme: str) -> None:
     """Gyroscopic torques have no power; a torque fixed in the body against Euler's equations."""
     free = energy_books(run((TOP, {"torque": 0.0}, SPIN), scheme, 1e-2, 100))
@@ -280,7 +280,7 @@ def _lift(t, q, p):
     return q - 0.2 * jnp.sin(5.0 * t)
 
 
-@pytest.mark.parametrize("scheme", ["moreau"])
+@pytest.mark.parametrize("scheme", slow_but(["moreau", "newmark"], "moreau"))
 def test_a_moving_constraint_does_the_work_of_a_hoist(scheme: str) -> None:
     system = System(
         nq=1, nv=1, nb=1, mass=unit_mass, force=_weight, potential=_weight_energy, constraint=_lift

@@ -28,8 +28,8 @@ def sledge(coordinates: str = "joint", **given: Any) -> nsjax.Problem:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("coordinates", ["joint"])
-def test_a_position_servo_is_an_oscillator(coordinates: str) -> None:
+def test_a_position_servo_is_an_oscillator() -> None:
+    coordinates = "joint"
     problem = sledge(coordinates, position=0.3, stiffness=50.0, damping=4.0)
     run = nsjax.simulate(*problem, schemes.generalized_alpha(rho_inf=1.0), dt=1e-3, steps=1000)
     decay, w = 1.0, np.sqrt(25.0 - 1.0)  # (d / 2 m), sqrt(k / m - decay^2)

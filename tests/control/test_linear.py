@@ -15,11 +15,12 @@ from nsjax import InputError, schemes
 from nsjax.analysis import equilibrium, linearise
 from nsjax.multibody import assemble, body, contact, force, joint_spring, plane, slide, sphere
 from tests.control.mechanisms import CART, GRAVITY, LENGTH, POLE, cart_pole
+from tests.design import slow_but
 
 PUSH = "push.value[0]"
 
 
-@pytest.mark.parametrize("coordinates", ["joint"])
+@pytest.mark.parametrize("coordinates", slow_but(["joint", "absolute"], "joint"))
 def test_the_transfer_function_of_a_cart_pole(coordinates: str) -> None:
     J = 0.02
     linear = linearise(

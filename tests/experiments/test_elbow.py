@@ -52,8 +52,8 @@ def flown(samples):
     ), speed, rate  # fmt: skip
 
 
-@pytest.mark.parametrize("samples", [18])
-def test_flights_give_the_start(samples):
+def test_flights_give_the_start():
+    samples = 18
     toss, speed, rate = flown(samples)
     q, v = elbow.start(toss, GRAVITY)
     np.testing.assert_allclose(q, [*toss.position[0], *toss.attitude[0], 0.4], atol=1e-12)

@@ -17,6 +17,7 @@ from nsjax.fem import (
     started,
 )
 from nsjax.math import rotations
+from tests.design import slow_but
 from tests.fem import cantilevers
 from tests.fem.cantilevers import STIFF, arc
 
@@ -97,7 +98,7 @@ def test_the_logarithm_is_smooth_at_its_branch() -> None:
         )  # 1 / sine in the derivative of the quotient
 
 
-@pytest.mark.parametrize("nodes", [2])
+@pytest.mark.parametrize("nodes", slow_but([2, 3], 2))
 def test_incremental_curvature_of_a_pure_twist(nodes: int) -> None:
     """Increments that turn every section about the axis: twist grows by ``Xi' alpha'``, and adds up."""
     places = jnp.asarray(np.linspace(0.0, 2.0, nodes)[:, None] * np.array([0.0, 0.0, 1.0]))

@@ -13,6 +13,7 @@ from nsjax import InputError, models
 from nsjax.fem import SolidMesh, read_mesh
 from nsjax.fem.hexahedron import CORNERS
 from nsjax.linalg import ConjugateGradients, Dense, Sparse
+from tests.design import slow_but
 
 RNG = np.random.default_rng(3)
 AROUND = ((0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1))
@@ -38,7 +39,7 @@ def skewed() -> SolidMesh:
     return SolidMesh(mesh.places + 0.006 * RNG.uniform(-1.0, 1.0, mesh.places.shape), mesh.elements)
 
 
-@pytest.mark.parametrize("element", ["displacement"])
+@pytest.mark.parametrize("element", slow_but(["assumed_stress", "displacement"], "displacement"))
 def test_the_same_as_the_brick(element: str) -> None:
     """Force, inertia, energy, gaps and fields of a brick, formed by slices and in closed form there."""
     numbers = {
@@ -75,7 +76,7 @@ def test_the_same_as_the_brick(element: str) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-13 * np.abs(other).max())
 
 
-@pytest.mark.parametrize("element", ["displacement"])
+@pytest.mark.parametrize("element", slow_but(["assumed_stress", "displacement"], "displacement"))
 def test_patch_of_elements_that_are_no_bricks(element: str) -> None:
     """In a uniform stretch the inner node carries no force, all together the stress; mass and volume."""
     system, p, state = models.flexible_solid(

@@ -70,7 +70,9 @@ def from_energies(q, v, p):
     return jax.hessian(kinetic, argnums=1)(q, v), force, potential(q)
 
 
-@pytest.mark.parametrize("factory", [models.slider_crank_bilateral])
+@pytest.mark.parametrize(
+    "factory", [models.slider_crank_bilateral, pytest.param(models.slider_crank, marks=pytest.mark.slow)]
+)
 def test_mass_force_and_potential_follow_from_energies(factory):
     rng = np.random.default_rng(1)
     for _ in range(5):

@@ -25,6 +25,7 @@ from nsjax.multibody import (
     spring,
 )
 from nsjax.multibody.reactions import Instant, Loads
+from tests.design import slow_but
 
 
 def planar() -> list:
@@ -58,7 +59,7 @@ STARTS = {
 }
 
 
-@pytest.mark.parametrize("dimension", [2])
+@pytest.mark.parametrize("dimension", slow_but([2, 3], 2))
 def test_coordinates_agree(dimension: int) -> None:
     """Joint coordinates by inverse dynamics and absolute ones by multipliers, at one state with contact
     forces

@@ -45,9 +45,9 @@ def test_a_ball_on_an_incline(coordinates, scheme) -> None:
 
 
 @SLOW
-@pytest.mark.parametrize("modes", [(jax.jacrev, jax.jacfwd)])
-def test_derivative_by_the_inertia(modes) -> None:
+def test_derivative_by_the_inertia() -> None:
     """``x = pull t^2 / 2 / (1 + J / (m r^2))`` but for the order of the scheme."""
+    modes = (jax.jacrev, jax.jacfwd)
 
     def end(inertia):
         problem = ball("joint")

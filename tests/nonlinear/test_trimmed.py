@@ -5,16 +5,15 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from jax.extend.core import jaxpr_as_fun
 
 from nsjax.nonlinear import trimmed
 from nsjax.nonlinear.trimmed import code_size, equations, without_repeats
 
 
-@pytest.mark.parametrize("seed", [2])
-def test_the_same_function(seed: int) -> None:
+def test_the_same_function() -> None:
     """Of a tree with parts that do not move, and a result that is not looked at."""
+    seed = 2
     rng = np.random.default_rng(seed)
     data = {"a": jnp.asarray(rng.normal(size=3)), "n": jnp.asarray(seed)}
 

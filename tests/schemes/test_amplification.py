@@ -384,8 +384,8 @@ def test_memory_is_checked() -> None:
 @pytest.mark.parametrize(
     "name", slow_but(["nsga_decoupled", "nsga_neglected", "nsga_coupled"], "nsga_decoupled")
 )
-@pytest.mark.parametrize("rho", [0.8])
-def test_nonsmooth_generalized_alpha_is_generalized_alpha_on_smooth_motion(name: str, rho: float) -> None:
+def test_nonsmooth_generalized_alpha_is_generalized_alpha_on_smooth_motion(name: str) -> None:
+    rho = 0.8
     omegas = OMEGAS[:6]
     ours = amplification_matrix(getattr(schemes, name)(rho), omegas, 0.1)
     asked = np.asarray(amplification_matrix(schemes.generalized_alpha(rho), omegas, 0.1))

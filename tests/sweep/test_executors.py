@@ -55,8 +55,8 @@ class _AtOnce(futures.Executor):
         return task
 
 
-@pytest.mark.parametrize("pieces", [256])
-def test_bits_failures_and_progress_are_those_of_a_sweep(pieces, monkeypatch) -> None:
+def test_bits_failures_and_progress_are_those_of_a_sweep(monkeypatch) -> None:
+    pieces = 256
     monkeypatch.setattr(executors, "PIECES", pieces)
     said, here = [], _AtOnce()
     found = _sweep(here, progress=lambda done, total: said.append((done, total)))

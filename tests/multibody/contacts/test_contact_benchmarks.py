@@ -19,6 +19,7 @@ from nsjax.multibody import (
     slide,
     sphere,
 )
+from tests.design import slow_but
 
 
 @pytest.mark.slow
@@ -55,7 +56,7 @@ def collided(x: np.ndarray, v: np.ndarray, size: float, restitution: float, unti
         v[k], v[k + 1] = v[k] - change, v[k + 1] + change
 
 
-@pytest.mark.parametrize("restitution", [0.7])
+@pytest.mark.parametrize("restitution", slow_but([1.0, 0.7], 0.7))
 def test_row_of_spheres(restitution: float) -> None:
     """Four equal spheres with room between them: velocities after all impacts, and momentum."""
     names, places = "abcd", np.array([0.0, 0.35, 0.68, 1.03])

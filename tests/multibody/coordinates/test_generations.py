@@ -199,11 +199,11 @@ def watching(t, scene, own):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("t", [0.3])
-def test_laws_of_users_may_branch(t) -> None:
+def test_laws_of_users_may_branch() -> None:
     """Of motors in joints alike, of which one is where the other branch has no derivative, and of a force
     that looks at frames in a branch.
     """
+    t = 0.3
     found = [body(f"b{k}", mass=1.0, inertia=(0.2, 0.3, 0.4), com=(0.3, 0.0, 0.1)) for k in range(2)]
     for k, above in enumerate(("ground", "b0")):
         found.append(hinge(f"j_b{k}", above, f"b{k}", at=(0.5, 0.0, 0.0), axis=(0.0, 0.6, 0.8)))

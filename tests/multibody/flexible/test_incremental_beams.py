@@ -12,6 +12,7 @@ from nsjax.fem import carried, committed, incremental_strains, point_strains, st
 from nsjax.linalg import BlockTridiagonal
 from nsjax.math import rotations
 from nsjax.multibody import assemble, beam, circular
+from tests.design import slow_but
 from tests.fem.cantilevers import arc
 
 RNG = np.random.default_rng(5)
@@ -86,7 +87,7 @@ def test_inertia_of_a_free_beam(per: int) -> None:
     assert s.structure == (BlockTridiagonal(6) if per == 2 else BlockTridiagonal(12, lacking=6))
 
 
-@pytest.mark.parametrize("per", [3])
+@pytest.mark.parametrize("per", slow_but([2, 3], 3))
 def test_starts(per: int) -> None:
     """Moved as a whole there is no strain; nodes given on a circle have its curvature at once."""
     turn, radius = np.array([0.0, 0.0, 2.5]), 5.0
