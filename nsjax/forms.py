@@ -29,6 +29,7 @@ class NumberForm:
     Args:
         shape: one of `SHAPES`; None: any array with entries.
         least, most: smallest and largest value; of a symmetric matrix the diagonal counts.
+        positive: whether zero is refused, too.
         needed: whether the number must be given.
         moments: whether these are moments of inertia, of which none exceeds the sum of the others.
         unit: for labels; "" for a number without one, or with one that depends on its part.
@@ -37,6 +38,7 @@ class NumberForm:
     shape: str | None = None
     least: float = -math.inf
     most: float = math.inf
+    positive: bool = False
     needed: bool = False
     moments: bool = False
     unit: str = ""

@@ -23,6 +23,7 @@ ONE, POINT = NumberForm("one"), NumberForm("point")
 NEEDED = NumberForm("one", needed=True)
 AXIS = NumberForm("vector", needed=True)
 LENGTH = NumberForm("one", least=0.0, needed=True)
+POSITIVE = NumberForm("one", positive=True, needed=True)
 
 RECORDS = {
     "points": numbers.Points, "corners": numbers.Corners, "box": numbers.Corners, "point": numbers.Ball,
@@ -70,6 +71,8 @@ def number(
         plain = np.asarray(value, float)
         if not np.all(np.isfinite(plain)):
             raise InputError(f"{kind} {name!r}: {what} = {plain.tolist()}; it must be finite")
+        if form.positive and not np.all(plain > 0.0):
+            raise InputError(f"{kind} {name!r}: {what} = {plain.tolist()}; it must be positive")
         least = max(least, -math.inf if form.moments else form.least)
         if not np.all(plain >= least):
             raise InputError(f"{kind} {name!r}: {what} = {plain.tolist()}; it must be at least {least:g}")

@@ -249,10 +249,10 @@ class Section:
     [kg/m] and line_inertia [kg m]; GA, EI and line_inertia may be (2,), one for each section axis.
     """
 
-    EA: Number = quantity("N", shape="one", least=0.0)
-    GA: Number = quantity("N", shape="pair", least=0.0)
-    EI: Number = quantity("N m^2", shape="pair", least=0.0)
-    GJ: Number = quantity("N m^2", shape="one", least=0.0)
+    EA: Number = quantity("N", shape="one", least=0.0, positive=True, needed=True)
+    GA: Number = quantity("N", shape="pair", least=0.0, positive=True, needed=True)
+    EI: Number = quantity("N m^2", shape="pair", least=0.0, positive=True, needed=True)
+    GJ: Number = quantity("N m^2", shape="one", least=0.0, positive=True, needed=True)
     line_mass: Number | None = quantity("kg/m", None, shape="one", least=0.0)
     line_inertia: Number | None = quantity("kg m", None, shape="pair", least=0.0)
 

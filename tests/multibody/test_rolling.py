@@ -172,7 +172,7 @@ def test_a_ball_on_a_moving_plane() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(InputError, match=r"rolling 'w': radius = 0.0; it must be positive \[m\]"):
+    with pytest.raises(InputError, match=r"rolling 'w': radius = 0.0; it must be positive"):
         rolling("w", "ground", "ball", radius=0.0)
     with pytest.raises(InputError, match=r"rolling .w.: axis = .* is no unit vector"):
         rolling("w", "ground", "ball", radius=1.0, normal=(0.0, 0.0, 2.0))

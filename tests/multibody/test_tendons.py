@@ -170,7 +170,7 @@ WORDS = [
     (lambda: two(tendon("t", ("ground", 0.0), "a", stiffness=1.0)),
      "length zero at the start, so that its pull has no direction; move its points apart"),
     (lambda: tendon("t", "a"), "a branch of 1 points has no length; give two or more between its"),
-    (lambda: tendon("t", "a", "b", -2.0, "c", "d"), "pulley = -2.0; give a positive divisor of the length"),
+    (lambda: tendon("t", "a", "b", -2.0, "c", "d"), "pulley = -2.0; it must be positive"),
     (lambda: tendon("t", "a", "b", limits=(2.0, 1.0)), "the lower must be below the upper"),
     (lambda: tendon("t", "a", "b", length=(2.0, 1.0)),
      "give the free length, or a pair of the least and the largest length between which it exerts"),

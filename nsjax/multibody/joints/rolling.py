@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from nsjax.core import InputError
-from nsjax.core.checks import is_traced
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, joint
-from nsjax.multibody.number_checks import NEEDED, number
+from nsjax.multibody.number_checks import POSITIVE, number
 from nsjax.multibody.parts import Part
 from nsjax.types import Array, record
 
@@ -86,10 +84,7 @@ def rolling(
         >>> round(float(traj.body("ball").velocity[-1, 0]), 6)  # 5/7 of 3 m/s^2
         2.142857
     """
-    radius = number("rolling", name, "radius", radius, form=NEEDED)
-    if not is_traced(radius) and not radius > 0.0:
-        raise InputError(f"rolling {name!r}: radius = {radius!r}; it must be positive [m]")
-    own = Wheel(radius=radius)
+    own = Wheel(radius=number("rolling", name, "radius", radius, form=POSITIVE))
     kind = ROLLING if contact else ALONE
     part = joint(
         kind.name, name, first, second, None, True, own=own, axis=normal, second_axis=axis, at=at, on=on

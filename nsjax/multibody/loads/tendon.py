@@ -15,7 +15,7 @@ from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.lines import Line, Tendon, line_effort, line_energy, line_numbers
 from nsjax.multibody.loads.load_kind import End, LoadKind, end_of
-from nsjax.multibody.number_checks import ONE, POINT, number
+from nsjax.multibody.number_checks import POINT, POSITIVE, number
 from nsjax.multibody.parts import Part, made
 
 
@@ -76,9 +76,7 @@ def tendon(
             continue
         if isinstance(x, list):
             raise InputError(f"tendon {name!r}: a list in its path; give its points one by one, *points")
-        ratio = number("tendon", name, "pulley", x, form=ONE)
-        if isinstance(ratio, float) and not ratio > 0.0:
-            raise InputError(f"tendon {name!r}: pulley = {ratio}; give a positive divisor of the length")
+        ratio = number("tendon", name, "pulley", x, form=POSITIVE)
         if k == 0:
             ratios = [ratio]
         else:

@@ -46,9 +46,9 @@ def test_sections_of_closed_forms() -> None:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: section(EA=1.0, GA=1.0, EI=0.0, GJ=1.0), "EI = 0.0; give a stiffness above zero"),
+        (lambda: section(EA=1.0, GA=1.0, EI=0.0, GJ=1.0), "EI = 0.0; it must be positive"),
         (lambda: section(EA=(1.0, 2.0), GA=1.0, EI=1.0, GJ=1.0), r"EA has shape \(2,\); give one number"),
-        (lambda: circular(-0.1, E=1.0), "radius = -0.1; give a number above zero"),
+        (lambda: circular(-0.1, E=1.0), "radius = -0.1; it must be positive"),
         (lambda: beam("arm", [(0, 0, 0), (1, 0, 0), (1, 0, 0)], section=ROUND), "element 1 has length 0"),
         (lambda: arm(first_axis=(1, 0, 0)), "lies along element 0"),
         (lambda: arm(elements=0), "elements = 0; it must be a whole number, at least 1"),
