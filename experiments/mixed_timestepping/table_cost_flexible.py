@@ -1,7 +1,10 @@
 """Cost of Bathe's scheme with a flexible rod: CPU time per step [us], beside the rigid mechanism.
 
 Table 2 up to 0.02 s, dt = 1e-5 s; interleaved, medians. Twenty elements mean two dense systems of 63
-unknowns per step, ten modes two of 13, which stay in one kernel.
+unknowns per step, ten modes two of 13, which stay in one kernel. "Elimination of high-frequency mode shapes
+decreases the number of numerical operations per time step" ([R&S] Appendix D): ten modes take a third of
+the time of the elements (18 and 59 us, measured on two loaded cores), not the hundredth that elimination
+alone would take, since the mechanism, contacts and events are the same.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     lines = [f"{'rod':14}{'us/step':>10}{'ratio':>8}"]
     lines += [f"{name:14}{value:>10.2f}{value / found['rigid']:>8.1f}" for name, value in found.items()]
     numbers = {f"{name}: us per step": value for name, value in found.items()}
-    return common.finish(__file__, folder, numbers, table="\n".join(lines), expected={})
+    if not quick:
+        numbers["20 elements over 10 modes"] = found["20 elements"] / found["10 modes"]
+    return common.finish(__file__, folder, numbers, table="\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from nsjax.contact.contact_report import ContactReport, no_report
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Touch, gap_rates
 from nsjax.contact.family import Contacts, Family, Stepped
-from nsjax.contact.friction_decisions import sliding
+from nsjax.contact.friction_decisions import sliding, sticking
 from nsjax.contact.sensitivity import through_events
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError
@@ -310,11 +310,14 @@ def _listed(step: Step, r: Stepped, report: ContactReport, pushed: Array) -> Con
     x: _StepRest = events.frozen(r.more)
     before = events.frozen(r.jump.before)
     comes = (before < 0.0) & ~events.at_rest(criteria, before, events.frozen(state.v))
-    load = x.active & (events.frozen(r.jump.contacts)[:, 0] > 0.0)
+    contacts, friction = events.frozen((r.jump.contacts, step.start.friction()))
+    load = x.active & (contacts[:, 0] > 0.0)
     impact = load & comes & (touch.off >= criteria.hop)
     off = jnp.where(x.active, 0, touch.off + 1)
+    # a loaded contact may be open where the step looks ahead
+    stuck = jnp.where(load, sticking(contacts, friction), report.touch.stuck)
     return dataclasses.replace(
-        report, impact=impact, touch=dataclasses.replace(report.touch, off=off),
+        report, impact=impact, touch=dataclasses.replace(report.touch, off=off, stuck=stuck),
         notes=report.notes | jnp.where(pushed, notes.COUPLED, 0),
     )  # fmt: skip
 
