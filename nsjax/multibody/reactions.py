@@ -161,21 +161,23 @@ class Instant:
         if turning:
             moments, meetings = given.drag[-len(turning) :], mechanism.named.meetings(scene, self.p)
             yield from turning_friction.pushes(scene, mechanism.named, meetings, moments)
-        first = 0
         for name in topology.closures:
-            part = topology.of[name]
-            count = len(kind_of(part).rows[scene.dimension])
-            if count:
-                rows = given.constraint[first : first + count]
-                yield from joint_pushes(scene, part, self.p[name], rows)
-            if kind_of(part).rates is not None:
-                yield from rate_pushes(scene, part, self.p[name], self.slips(name, given))
-            first += count
+            yield from self.row_pushes(name, given)
         for name, effort in self.efforts(given):
             if name in topology.closures:
                 yield from loads.joint_effort(scene, topology.of[name], self.p[name], effort)
             elif loads.has_line(topology.of[name]):
                 yield from loads.line_of(scene, topology, topology.of[name], self.p).act(effort)
+
+    def row_pushes(self, joint: str, given: Loads) -> Iterator[loads.Push]:
+        """Forces and moments on bodies of the rows of a joint that is a constraint."""
+        of, closures = self.mechanism.topology.of, self.mechanism.topology.closures
+        ends = np.cumsum([0, *(len(kind_of(of[name]).rows[self.scene.dimension]) for name in closures)])
+        first, last = ends[(k := closures.index(joint)) : k + 2]
+        if last > first:
+            yield from joint_pushes(self.scene, of[joint], self.p[joint], given.constraint[first:last])
+        if kind_of(of[joint]).rates is not None:
+            yield from rate_pushes(self.scene, of[joint], self.p[joint], self.slips(joint, given))
 
     def efforts(self, given: Loads) -> Iterator[tuple[str, Array]]:
         """Moments and forces on the coordinates of joints and tendons: drives, limits, dry friction."""
@@ -217,7 +219,7 @@ class Instant:
             return self.of_constraint(joint, self.acting)
         outer = self.total(self.pushes(self.acting), loads.pushes(scene, topology, self.p))
         behind = [x.body for x in topology.links if link.body in self.path(x.body)]
-        force, turning = jnp.zeros(scene.dimension), no_moment(scene)
+        force, turning, moment = jnp.zeros(scene.dimension), no_moment(scene), scene.algebra.moment
         for name in behind:
             push, about = outer[name]
             centre = scene.position(name, self.p[name].com)
@@ -226,7 +228,7 @@ class Instant:
             need = need - weight
             force = force + need - push
             # moments about the joint point; moments of `outer` are about the origin of the ground
-            turning = turning + spin + _moment(centre - point, need) - about + _moment(point, push)
+            turning = turning + spin + moment(centre - point, need) - about + moment(point, push)
         return (-force, -turning) if link.reversed else (force, turning)
 
     def path(self, body: str) -> list[str]:
@@ -238,34 +240,24 @@ class Instant:
 
     def of_constraint(self, joint: str, given: Loads) -> tuple[Array, Array]:
         """Force and moment of a joint that is a constraint, with the efforts on its coordinate."""
-        topology, first = self.mechanism.topology, 0
-        for name in topology.closures:
-            count = len(kind_of(topology.of[name]).rows[self.scene.dimension])
-            if name == joint:
-                break
-            first += count
-        part, numbers = topology.of[joint], self.p[joint]
-        rows = given.constraint[first : first + count]
-        found = list(joint_pushes(self.scene, part, numbers, rows)) if count else []
-        if kind_of(part).rates is not None:
-            found += rate_pushes(self.scene, part, numbers, self.slips(joint, given))
+        part, numbers = self.mechanism.topology.of[joint], self.p[joint]
+        found = list(self.row_pushes(joint, given))
         for name, effort in self.efforts(given):
             if name == joint:
                 found += loads.joint_effort(self.scene, part, numbers, effort)
         second = part.bodies[1]
         force, about = self.total(x for x in found if x[0] == second)[second]
-        return force, about - _moment(self.scene.position(second, numbers.on), force)
+        return force, about - self.scene.algebra.moment(self.scene.position(second, numbers.on), force)
 
     def total(self, *found: Iterator[loads.Push]) -> dict[str, tuple[Array, Array]]:
         """Total force on each body, and total moment about the origin of the ground."""
-        scene, names = self.scene, [part.name for part in self.bodies]
+        scene, a, names = self.scene, self.scene.algebra, [part.name for part in self.bodies]
         start = jnp.zeros(scene.dimension), no_moment(scene)
         result = dict.fromkeys((*names, GROUND), start)
         for body, force, point, turning in (x for source in found for x in source):
             push, about = result[body]
             if force is not None:
-                f, where = _array(scene, force), _array(scene, point)
-                push, about = push + f, about + _moment(where, f)
+                push, about = push + a.array(force), about + a.moment(a.array(point), a.array(force))
             if turning is not None:
                 about = about + turning
             result[body] = push, about
@@ -285,15 +277,6 @@ def momentum(scene: Scene, part: Part, p: PyTree) -> tuple[Array, Array]:
     own = turn.T @ spin
     own = inertia @ own if inertia.ndim == 2 else inertia * own
     return linear, turn @ own
-
-
-def _array(scene: Scene, x: Any) -> Array:
-    made: Array = scene.algebra.array(x)
-    return made
-
-
-def _moment(arm: Array, force: Array) -> Array:
-    return jnp.cross(arm, force) if arm.shape[0] == 3 else arm[0] * force[1] - arm[1] * force[0]
 
 
 def _spread(scene: Scene, x: Any, k: int, n: int) -> Array:
