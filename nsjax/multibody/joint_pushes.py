@@ -25,41 +25,40 @@ def no_moment(scene: Scene) -> Array:
 
 def joint_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[loads.Push]:
     """Forces and moments of the multipliers ``x`` of a joint, by virtual work of its second body."""
-    a, (one, other) = scene.algebra, part.bodies
-    moved = other if other != GROUND else one
-    point = scene.position(other, numbers.on)
 
-    def work(shift: Array, turn: Array) -> Array:
+    def rows(moved: str, shift: Array, turn: Array, point: Array) -> Any:
         frame = _displaced(scene, scene.frame(moved), shift, turn, point)
         there = dataclasses.replace(scene, frames={**_both(scene, part), moved: frame})
-        rows = kind_of(part).constraint(there, part, numbers)
-        return jnp.sum(x * jnp.stack([plane.value(r) for r in rows]))
+        return kind_of(part).constraint(there, part, numbers)
 
-    force, turning = jax.grad(work, argnums=(0, 1))(jnp.zeros(scene.dimension), no_moment(scene))
-    rest = one if moved == other else other
-    yield moved, a.vector(force), a.vector(point), turning
-    yield rest, a.vector(-force), a.vector(point), -turning
+    yield from _by_work(scene, part, numbers, x, rows)
 
 
 def rate_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[loads.Push]:
     """Forces and moments of the multipliers ``x`` of rows on velocities alone, by virtual power."""
-    a, (one, other) = scene.algebra, part.bodies
-    rates: Any = kind_of(part).rates
-    moved = other if other != GROUND else one
-    point, frame = scene.position(other, numbers.on), scene.frame(moved)
+    a, rates = scene.algebra, kind_of(part).rates
+    assert rates is not None
+    still = {k: dataclasses.replace(y, velocity=a.ZERO, spin=None) for k, y in _both(scene, part).items()}
 
-    def power(shift: Array, turn: Array) -> Array:
-        arm = a.subtract(frame.origin, a.vector(point))
+    def rows(moved: str, shift: Array, turn: Array, point: Array) -> Any:
+        arm = a.subtract(scene.frame(moved).origin, a.vector(point))
         along = a.add(a.vector(shift), a.swing(turn, arm))
-        there = dataclasses.replace(frame, velocity=along, spin=turn)
-        rest = {
-            x: dataclasses.replace(y, velocity=a.ZERO, spin=None) for x, y in _both(scene, part).items()
-        }
-        rows = rates(dataclasses.replace(scene, frames={**rest, moved: there}), part, numbers)
-        return jnp.sum(x * jnp.stack([plane.value(r) for r in rows]))
+        frame = dataclasses.replace(scene.frame(moved), velocity=along, spin=turn)
+        return rates(dataclasses.replace(scene, frames={**still, moved: frame}), part, numbers)
 
-    force, turning = jax.grad(power, argnums=(0, 1))(jnp.zeros(scene.dimension), no_moment(scene))
-    rest = one if moved == other else other
+    yield from _by_work(scene, part, numbers, x, rows)
+
+
+def _by_work(scene: Scene, part: Part, numbers: Any, x: Array, rows: Any) -> Iterator[loads.Push]:
+    """Forces and moments by the work of ``x`` on the ``rows`` of a body moved by a shift and a turn."""
+    a, (one, other) = scene.algebra, part.bodies
+    moved, rest = (one, other) if other == GROUND else (other, one)
+    point = scene.position(other, numbers.on)
+
+    def work(shift: Array, turn: Array) -> Array:
+        return jnp.sum(x * jnp.stack([plane.value(r) for r in rows(moved, shift, turn, point)]))
+
+    force, turning = jax.grad(work, argnums=(0, 1))(jnp.zeros(scene.dimension), no_moment(scene))
     yield moved, a.vector(force), a.vector(point), turning
     yield rest, a.vector(-force), a.vector(point), -turning
 
