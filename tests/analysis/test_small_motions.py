@@ -234,6 +234,7 @@ def slowest_by_long_double(problem: Problem) -> float:
     return float(1.0 / np.sqrt(size) / (2.0 * np.pi))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("elements", [5, pytest.param(20, marks=pytest.mark.slow)])
 def test_slow_modes_beside_stiff_ones(elements: int) -> None:
     """A blade at 0.9 of the load at which it falls over, 1e9 N beside 10 N m^2: it was 0.0 Hz."""

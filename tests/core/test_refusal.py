@@ -118,6 +118,7 @@ def test_drawn_nonsense(make: Any, scheme: nsjax.Scheme, lanes: int, batches: An
     assert [refuses(make, x[k], scheme) for k in some] == refused[some].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make", [ball, pytest.param(arm, marks=pytest.mark.slow), pytest.param(crank, marks=pytest.mark.slow)]
 )

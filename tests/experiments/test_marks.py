@@ -7,7 +7,6 @@ import pathlib
 from typing import Any
 
 import numpy as np
-import pytest
 
 from experiments import common
 from experiments.nsga import published
@@ -16,13 +15,13 @@ from nsjax.figures import new_figure
 from tests.plot.faults import faults
 
 
-@pytest.mark.parametrize("name", available())
-def test_every_experiment_names_its_quick_form(name: str) -> None:
-    main = importlib.import_module(f"experiments.{name.replace('/', '.')}").main
-    assert hasattr(main, "__wrapped__"), "main is not decorated with common.experiment"
-    assert "``quick``" in main.__doc__
-    said = common.reduced_form(main)
-    assert said == "" or 20 < len(said) < 160
+def test_every_experiment_names_its_quick_form() -> None:
+    for name in available():
+        main = importlib.import_module(f"experiments.{name.replace('/', '.')}").main
+        assert hasattr(main, "__wrapped__"), f"{name}: main is not decorated with common.experiment"
+        assert "``quick``" in main.__doc__, name
+        said = common.reduced_form(main)
+        assert said == "" or 20 < len(said) < 160, (name, said)
 
 
 def seen(quick: bool, tmp_path: pathlib.Path, capsys: Any) -> tuple[list[str], str]:

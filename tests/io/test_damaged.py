@@ -206,6 +206,7 @@ def written(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
                     part.write(bytes(2**20))
 
 
+@pytest.mark.slow
 def test_small_files_that_open_to_much(tmp_path: pathlib.Path) -> None:
     """A kilobyte that opens to a megabyte: refused by its shape, and never opened."""
     path, huge = tmp_path / "run.npz", np.broadcast_to(0.0, 2**25)  # 256 MB

@@ -90,6 +90,7 @@ def test_impulse_of_the_parallelepiped(dt, published):
     assert int(traj.events.contact[0]) == 2  # (+,-,+)
 
 
+@pytest.mark.slow
 def test_parallelepiped_converges_with_order_one():
     time, corner, before, impulse, _, q, v = one_impact()
     counts = np.array([449, 547, 659, 797, 967, 1409, 2063, 3001, 4397, 6421, 9377, 13697, 20011])

@@ -92,6 +92,7 @@ def test_derivative_of_a_gear(coordinates) -> None:
     assert abs(float(reverse - exact)) < 1e-10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", MOSTLY)
 def test_rack_and_pinion(coordinates) -> None:
     """A pinion with a spring drives a rack: ``(J + m r^2) a = -k angle``."""

@@ -263,6 +263,7 @@ def test_rates_are_those_of_the_points_that_meet(which: str, request: Any) -> No
     assert np.max(np.abs(rate - material)) <= 1e-9 * np.max(np.abs(rate))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["flat", pytest.param("space", marks=pytest.mark.slow)])
 def test_numbers_stay_numbers(which: str, request: Any) -> None:
     """Gaps, first and second derivatives and slips, where directions are lost as elsewhere."""

@@ -95,6 +95,7 @@ def poses(n: int) -> np.ndarray:
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_distances(program: Contacts) -> None:
     """In random poses the smallest gap is the distance of both solids."""
     checked = dict.fromkeys(program.rows, 0)

@@ -117,6 +117,7 @@ def drive(t, x, rate, own):
     return own * jnp.sin(3.0 * t - x) - 0.1 * rate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "friction", "along"),
     [

@@ -78,6 +78,7 @@ def test_moments_that_are_not_positive(given: tuple[float, ...], nearest: Any, w
     file.problem()
 
 
+@pytest.mark.slow
 def test_links_without_moments() -> None:
     """They are read so, and move as a point mass does."""
     with pytest.warns(LeftOutWarning, match="without moments of inertia are read as point masses: 'b'"):

@@ -225,6 +225,7 @@ def placed(ends: Any, n: int = 4) -> np.ndarray:
     return np.concatenate(rows)
 
 
+@pytest.mark.slow
 def test_straight_rods_in_closed_form(straight: Contacts) -> None:
     """Crossed, askew, over an end, crossing within a degree, parallel, in one line, through each other."""
     length = np.hypot(0.7, 0.7)
