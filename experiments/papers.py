@@ -158,8 +158,8 @@ def shares() -> str:
     both = [x for x in _records("times.json").values() if None not in x and x[1] > 1.3 * x[0]]
     ratios = sorted(full / quick for quick, full in both)
     return (
-        f"Where it is longer, the full form takes {ratios[len(ratios) // 2]:.1f} times as long as the quick "
-        f"one in the median of {len(ratios)}, {ratios[-1]:.0f} times at most."
+        f"Where it is longer, the full form takes {ratios[len(ratios) // 2]:.1f} times as long as the "
+        f"quick one in the median of {len(ratios)}, {ratios[-1]:.0f} times at most."
     )
 
 
