@@ -27,10 +27,6 @@ ROUNDING = 10.0 * float(np.finfo(float).eps)
 """Rounding error of matrix entries, relative to their size and per row."""
 
 
-MOVING, SHARE = 4, 0.05
-"""Most entries of a shape in the table of modes, and least size of one relative to the largest."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Modes:
     """Small motions about an equilibrium, ``exp(lambda t)``, slowest first.
@@ -70,7 +66,8 @@ class Modes:
         rows: list[tuple[str, ...]] = [heads]
         for k, value in enumerate(self.values):
             size = np.abs(self.shapes[k])
-            order = [j for j in np.argsort(-size, kind="stable")[:MOVING] if size[j] > SHARE * size.max()]
+            # at most four entries, those above a twentieth of the largest
+            order = [j for j in np.argsort(-size, kind="stable")[:4] if size[j] > 0.05 * size.max()]
             moves = ", ".join(f"{self._name(j)} {self.shapes[k, j].real:+.2g}" for j in order)
             numbers = self.frequencies[k], self.damping_ratios[k], -value.real
             rows.append((str(k + 1), *(f"{x + 0.0:.5g}" for x in numbers), moves))

@@ -14,13 +14,6 @@ from nsjax.linalg.narrow_order import narrow_order
 from nsjax.linalg.paired import Paired
 from nsjax.types import Array, record
 
-COMPACT, WHOLE, LAYERS = 1.7, 50, 2
-"""Blocks eliminated at once, for ``N`` blocks: ``COMPACT N^(2/3)``, and at least a half of up to twice
-`WHOLE`, which is always enough; or one over `LAYERS` of these where they are enough. A cube of ``k^3``
-blocks, each coupled to those beside it, has the bandwidth ``0.8 k^2``; boxes of 300 spheres, twice as high
-as wide, have 29 to 39 (here: 39 or 77), and of 1,000 spheres up to 85 (here: 85 or 170).
-"""
-
 HUBS = 4
 """Number of blocks, those with the most couplings, that are eliminated last: in no order of all blocks is a
 tray that carries a heap near all that it carries."""
@@ -58,8 +51,12 @@ class PairOrder:
 def pair_order(rows: Paired, on: Array) -> PairOrder:
     """The order of the blocks of ``rows`` that are coupled by the groups (n,) of rows that are ``on``."""
     n = rows.blocks
-    most = min(n, max(int(COMPACT * n ** (2.0 / 3.0)) + 1, min(-(-n // 2), WHOLE)))
-    widths = tuple(sorted({-(-most // LAYERS), most}))
+    # Blocks eliminated at once: 1.7 N^(2/3), and at least a half of up to a hundred, always enough;
+    # or half of these where they are enough. A cube of k^3 blocks, each coupled to those beside it, has the
+    # bandwidth 0.8 k^2; boxes of 300 spheres, twice as high as wide, have 29 to 39 (here: 39 or 77), and of
+    # 1,000 spheres up to 85 (here: 85 or 170).
+    most = min(n, max(int(1.7 * n ** (2.0 / 3.0)) + 1, min(-(-n // 2), 50)))
+    widths = tuple(sorted({-(-most // 2), most}))
     coupled = on & jnp.all(rows.of < n, axis=1)
     touching = jnp.repeat(coupled.astype(int), 2)
     count = jax.ops.segment_sum(touching, rows.of.reshape(-1), num_segments=n + 1)[:n]

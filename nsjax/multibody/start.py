@@ -39,11 +39,6 @@ from nsjax.startup.once import compiled_once
 from nsjax.statics.rest import rest
 from nsjax.types import Array, PyTree
 
-SAMPLES, ASIDE = 4, 0.3
-"""Number of closed positions in which redundant rows are searched, and largest change of a coordinate from
-the start to these positions [rad, m].
-"""
-
 TURN = 2.0 * math.pi
 """Angle of a start [rad] beyond which a warning asks for its unit."""
 
@@ -267,8 +262,10 @@ def dependent_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
     p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
     seeded, system = np.random.default_rng(1), loops.system()
     kept: tuple[int, ...] = ()
-    for trial in range(SAMPLES):
-        xi = seeded.uniform(-ASIDE, ASIDE, still.shape[0]) * (trial > 0)
+    # in four closed positions, whose coordinates differ from the start by at most 0.3 [rad, m]
+    samples, aside = 4, 0.3
+    for trial in range(samples):
+        xi = seeded.uniform(-aside, aside, still.shape[0]) * (trial > 0)
         moved, left = system.retract(jnp.asarray(q), jnp.asarray(xi)), jnp.zeros(1)
         if system.constraint is not None:
             moved, left = root(Closure(loops), (jnp.zeros(()), p), moved, np.ones(still.shape[0]), LARGEST)

@@ -17,13 +17,6 @@ FORCE, GROUND, SPRING, JOINT = "#D55E00", "#8C8C8C", "#5A5A5A", "#222222"
 ARROW = 6
 """Number of points of an arrow: tail, tip, both sides of its head, and a break."""
 
-LONG, LONGEST = 0.125, 0.2
-"""Lengths of the arrow of the reference force and of the longest one, as shares of the scene's diagonal."""
-
-WIDTH, BESIDE = 900.0, 190.0
-LOWEST, HIGHEST = 400.0, 640.0
-"""Usual width of a page, space above and below the scene, limits of the height [px]."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Trace:
@@ -144,7 +137,7 @@ def _force_look(dimension: int) -> dict[str, Any]:
 
 
 def reference_force(seen: Motion) -> float:
-    """Force [N] of an arrow of the length `LONG`; zero without forces."""
+    """Force [N] of an arrow of the usual length; zero without forces."""
     if seen.forces is None or seen.places is None:
         return 0.0
     sizes = np.linalg.norm(seen.forces, axis=-1)
@@ -164,7 +157,8 @@ def _arrows(seen: Motion) -> np.ndarray | None:
     sizes = np.linalg.norm(seen.forces, axis=-1, keepdims=True)
     acts = sizes > 1e-3 * reference
     unit = seen.forces / np.where(acts, sizes, 1.0)
-    length = seen.size * np.minimum(LONG * sizes / reference, LONGEST)
+    usual, longest = 0.125, 0.2  # lengths of arrows as shares of the scene's diagonal
+    length = seen.size * np.minimum(usual * sizes / reference, longest)
     tip = np.where(acts, seen.places, np.nan)
     if seen.dimension == 2:
         side = np.stack([-unit[..., 1], unit[..., 0]], axis=-1)
@@ -209,7 +203,8 @@ def layout(seen: Motion) -> dict[str, Any]:
         wider = max(0.0, 0.5 * (narrow * height - width))
         ends[0] += np.array([-wider, wider])
         width += 2.0 * wider
-        tall = float(np.clip(WIDTH * height / width + BESIDE, LOWEST, HIGHEST))
+        # a page of 900 px, and 190 px above and below the scene
+        tall = float(np.clip(900.0 * height / width + 190.0, 400.0, 640.0))
         line = {"gridcolor": "#E3E3E3", "zeroline": False, "showline": True, "linecolor": "#888888"}
         x = {**line, "title": {"text": names[0]}, "range": ends[0].tolist(), "constrain": "domain"}
         y = {**line, "title": {"text": names[1]}, "range": ends[1].tolist(), "scaleanchor": "x"}

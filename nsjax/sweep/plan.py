@@ -24,11 +24,6 @@ from nsjax.sweep import program, reductions
 from nsjax.sweep.axes import Axes, read_axes
 from nsjax.types import Array
 
-PROBE_LANES, MOST_PROBED = 256, 4_096
-"""Number of lanes whose initial states are checked in one compiled call, of few and of many lanes: a GPU
-answers both in the same time."""
-
-
 OPEN = "constraints have no start: with these numbers no position near that of the problem closes the loops"
 """Sentence about a lane whose start is not a number."""
 
@@ -213,7 +208,8 @@ def _sound(found: dict[str, Array], singular: bool) -> Array:
 def _start_refusals(plan: Plan, lanes: np.ndarray) -> dict[int, str]:
     one, common = plan.one, plan.common
     refused = {}
-    size = PROBE_LANES if len(lanes) < MOST_PROBED else MOST_PROBED
+    # lanes that are checked in one compiled call, of few and of many: a GPU answers both in the same time
+    size = 256 if len(lanes) < 4_096 else 4_096
     for start in range(0, len(lanes), size):
         some = lanes[start : start + size]
         full = np.concatenate([some, np.repeat(some[-1:], size - len(some))])

@@ -72,7 +72,7 @@ def test_arrows_end_at_corners_and_are_as_long_as_forces(animation, crank) -> No
     points = shown(animation.figure, 10, "contact forces").reshape(4, scenes.ARROW, 2)
     np.testing.assert_allclose(points[:, 1], 1e3 * seen.places[10], atol=0.01)
     lengths = np.linalg.norm(points[:, 1] - points[:, 0], axis=1)
-    np.testing.assert_allclose(lengths, 1e3 * scenes.LONG * seen.size, rtol=1e-4)
+    np.testing.assert_allclose(lengths, 1e3 * 0.125 * seen.size, rtol=1e-4)
     assert (points[:2, 1, 1] < points[:2, 0, 1]).all()  # the upper wall pushes down
     assert np.isnan(shown(animation.figure, 0, "contact forces")).all()
     assert "10 N" in animation.figure["layout"]["title"]["text"]
