@@ -56,7 +56,6 @@ def test_all_near_points_are_found(what: str, dimension: int) -> None:
         np.testing.assert_array_equal(few.first, among.first[:50])
 
 
-ALL = ("sphere", "box", "capsule", "cylinder")
 COUNT = 90
 EXTENT = {"dense": 0.8, "sparse": 3.0, "line": 3.0, "one place": 0.0, "unequal": 1.0}
 """Places of the shapes, by what they look like: factor on a cube with edges of 1.2."""
@@ -96,7 +95,7 @@ def meeting(bodies: list[str], split: int | None, banned: Any) -> Iterator[tuple
             yield i, j
 
 
-CASES = [("dense", ALL, 3, None), ("sparse", ("capsule",), 2, 50)]
+CASES = [("dense", ("sphere", "box", "capsule"), 3, 50), ("sparse", ("capsule",), 2, 50)]
 CASES += [("line", ("sphere",), 3, 50), ("one place", ("sphere",), 2, None)]
 CASES += [("unequal", ("sphere",), 3, None)]
 
