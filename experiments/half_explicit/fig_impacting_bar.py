@@ -12,6 +12,7 @@ All other registered schemes run on the same bar: impulse, rebound and end of co
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,11 @@ OTHERS = tuple(name for name in schemes.REGISTRY if name not in ("half_explicit"
 
 
 def bar(damping: float = 0.0) -> nsjax.Problem:
-    """The bar of the public example."""
-    return models.elastic_bar(**STEEL, damping=damping)
+    """The bar of the public example, by the schemes alone: the step of implicit Euler that mixed schemes
+    take at contacts of stiff models costs 0.3 per cent of the force and 0.8 of the energy.
+    """
+    problem = models.elastic_bar(**STEEL, damping=damping)
+    return dataclasses.replace(problem, system=dataclasses.replace(problem.system, stiff=False))
 
 
 def largest_frequency(problem: nsjax.Problem) -> float:
