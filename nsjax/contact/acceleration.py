@@ -29,11 +29,32 @@ class SlidingRule:
         stuck: (nc,) bool, contacts known to stick, whatever is left of their tangential velocities;
             None: tangential velocities alone decide.
         slide: (nc, nt) tangential velocities that decide [m/s]; None: those of the state.
+        given: () bool, whether ``slide`` decides, else the velocities of the state.
     """
 
     criteria: Criteria = DEFAULT
     stuck: Array | None = None
     slide: Array | None = None
+    given: Array | bool = True
+
+
+@record()
+class LawfulMotion:
+    """Accelerations and forces that fulfil the laws.
+
+    Args:
+        a: (nv,) acceleration.
+        force: (rows,) row forces, contacts first [N].
+        faster: (nc (1 + nt),) accelerations of the rows of contacts [m/s^2].
+        blows: (nc,) bool, contacts that no force holds through a step.
+        jams: those of them that no force holds at all.
+    """
+
+    a: Array
+    force: Array
+    faster: Array
+    blows: Array
+    jams: Array
 
 
 def consistent_forces(
@@ -56,15 +77,16 @@ def consistent_forces(
 
     Source: [R&S (25)] with the constraint forces that it omits.
     """
-    return lasting_forces(at, resting, settings, rule, push)[:2]
+    found = lasting_forces(at, resting, settings, rule, push)
+    return found.a, found.force
 
 
 def lasting_forces(
     at: SystemState, resting: Array, settings: SolverSettings, rule: SlidingRule | None = None,
     push: Array | None = None, dt: Array | None = None,
-) -> tuple[Array, Array, Array, Array]:  # fmt: skip
-    """`consistent_forces` for a step of length ``dt`` [s], contacts (nc,) bool that no force holds through
-    it, and those of them that no force holds at all. If there are any, all row forces are zero.
+) -> LawfulMotion:  # fmt: skip
+    """`consistent_forces` for a step of length ``dt`` [s]. If there are contacts that no force holds
+    through it, all row forces are zero.
 
     Arguments as in `consistent_forces`; without ``dt`` no contact is looked at.
     """
@@ -73,9 +95,12 @@ def lasting_forces(
     if push is not None:
         force = force + push
     if not system.nc and not system.nb:
-        return inertia.solve(force[:, None])[:, 0], jnp.zeros(0), blows, jams
-    rows = at.rows()
-    drift, turning = rows.apart(at.drift())
+        none = jnp.zeros(0)
+        return LawfulMotion(
+            a=inertia.solve(force[:, None])[:, 0], force=none, faster=none, blows=blows, jams=jams
+        )
+    rows, drift = at.rows_with_drift()
+    drift, turning = rows.apart(drift)
     if rows.joints is None:
         free, response = inertia.answers(force, rows)
     else:
@@ -106,10 +131,11 @@ def lasting_forces(
         blows, jams = frozen(_blows(whole, rates, x, slide, dt, (rule or SlidingRule()).criteria))
         x = jnp.where(jnp.any(blows), 0.0, x)
     a = free + matvec(response, x)
+    faster = (matvec(rows.wt, a) + drift)[: system.nc * (1 + system.nt)]
     if rows.joints is not None:
         hold = hold + inertia.constrained(matvec(rows.wt.T, x), jnp.zeros_like(hold))[1]
         x = rows.whole(x, hold)
-    return a, x, blows, jams
+    return LawfulMotion(a=a, force=x, faster=faster, blows=blows, jams=jams)
 
 
 def _blows(
@@ -151,7 +177,9 @@ def _sliding(at: SystemState, rows: Rows, rule: SlidingRule) -> tuple[Array, Arr
     """Tangential velocities (nc, nt) that decide, and the contacts (nc,) bool that slide."""
     system, v = at.system, at.v
     d, count = 1 + system.nt, system.nc * (1 + system.nt)
-    u = rows.rate(v)[:count].reshape(system.nc, d)[:, 1:] if rule.slide is None else rule.slide
+    u = rows.rate(v)[:count].reshape(system.nc, d)[:, 1:]
+    if rule.slide is not None:
+        u = jnp.where(rule.given, rule.slide, u)
     slides = sliding(rule.criteria, u, v)
     return u, slides if rule.stuck is None else slides & ~rule.stuck
 

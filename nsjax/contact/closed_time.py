@@ -107,7 +107,7 @@ def _release(step: Step, end: State, on: Array, output: Output) -> Array:
         """Accelerations of the gaps with the contacts ``on`` alone."""
         t, q, v = x
         at = step.shifted(State(t=t, q=q, v=v)).start
-        a, _ = accelerate(at, on, SlidingRule(criteria=criteria, stuck=stuck))
+        a = accelerate(at, on, SlidingRule(criteria=criteria, stuck=stuck)).a
 
         def rates(s: Array) -> Array:
             return gap_rates(at.moved(t=t + s, q=system.retract(q, s * v), v=v + s * a))

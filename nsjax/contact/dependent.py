@@ -72,8 +72,8 @@ def dependent_answer(
     inverse, free = _eliminated(a, use, turns)
     if turns is not None:
         free = free & ~turns
-    moves = jnp.where(free, matmul(inverse, a) - np.eye(m), 0.0)
-    square = matmul(moves.T, moves) + jnp.where(free, 0.0, 1.0) * np.eye(m)
+    moves = jnp.where(free, matmul(inverse, a, few=True) - np.eye(m), 0.0)
+    square = matmul(moves.T, moves, few=True) + jnp.where(free, 0.0, 1.0) * np.eye(m)
     x = matvec(inverse, f)
     return x - matvec(moves, matvec(solve(square, moves.T, LOOP_LIMIT), x))
 
@@ -119,5 +119,5 @@ def _eliminated(a: Array, use: Array, turns: Array | None) -> tuple[Array, Array
 @_eliminated.defjvp
 def _inverse_moves(primals: Any, tangents: Any) -> Any:
     inverse, free = _eliminated(*primals)
-    change = -matmul(inverse, matmul(tangents[0], inverse))
+    change = -matmul(inverse, matmul(tangents[0], inverse, few=True), few=True)
     return (inverse, free), (change, np.zeros(free.shape, jax.dtypes.float0))

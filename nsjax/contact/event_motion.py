@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from nsjax.contact import saltation
-from nsjax.contact.acceleration import SlidingRule, consistent_forces
+from nsjax.contact.acceleration import LawfulMotion, SlidingRule, lasting_forces
 from nsjax.contact.answer_step import newton_step
 from nsjax.contact.friction_decisions import at_border, sticking
 from nsjax.contact.jump import jump_problem
 from nsjax.contact.solvers import SolverSettings
 from nsjax.core.branches import repeat_for
+from nsjax.core.operators import Rows
 from nsjax.core.step import Formed, SystemState
 from nsjax.core.system import State, System
-from nsjax.linalg import Blocks, summed
+from nsjax.linalg import Blocks, matvec, summed
 from nsjax.math import norm
 from nsjax.types import Array, record
 
@@ -27,11 +26,11 @@ from nsjax.types import Array, record
 EXACT = SolverSettings(tolerance=1e-11, max_iterations=20, method="newton")
 
 Blow = tuple[Array, Array, Array]
-"""Velocity changes, impulses and relative velocities of an impact, see `_jumps`."""
+"""Velocity changes, impulses and relative velocities of an impact, see `_jump_along`."""
 
 
-def accelerate(at: SystemState, on: Array, rule: SlidingRule) -> tuple[Array, Array]:
-    """Acceleration (nv,) and row forces (rows,) at a state, contacts ``on`` at rest.
+def accelerate(at: SystemState, on: Array, rule: SlidingRule) -> LawfulMotion:
+    """Accelerations and row forces at a state, contacts ``on`` at rest.
 
     Of the inertia ``dt D`` of damping that a step takes implicitly, half counts here. A step of a damped
     velocity, ``v_1 = v_0 / (1 + x)`` with ``x = dt d / m``, leaves ``q + (1/2 + 1/x) dt v`` unchanged. A
@@ -39,7 +38,7 @@ def accelerate(at: SystemState, on: Array, rule: SlidingRule) -> tuple[Array, Ar
     """
     if at.added is not None:
         at = dataclasses.replace(at, added=0.5 * at.added)
-    return consistent_forces(at, on, EXACT, rule)
+    return lasting_forces(at, on, EXACT, rule)
 
 
 @record(static=("corrects",))
@@ -86,6 +85,8 @@ class MotionAround:
         a_before, force_before: the same before it.
         along, across: (nv, nc) directions of `nsjax.contact.saltation.shift_apart`.
         near: (nc,) bool, contacts at the border of sticking and sliding.
+        turning: (nc, nt) rates of change of sliding velocities before it [m/s^2]; zero where ``a_before``
+            was known.
     """
 
     v: Array
@@ -96,6 +97,7 @@ class MotionAround:
     along: Array
     across: Array
     near: Array
+    turning: Array
 
 
 def no_motion(system: System) -> MotionAround:
@@ -104,7 +106,7 @@ def no_motion(system: System) -> MotionAround:
     each = jnp.zeros((system.nv, 0 if system.pairs is not None else system.nc))
     return MotionAround(
         v=none, a=none, force=rows, a_before=none, force_before=rows, along=each, across=each,
-        near=jnp.zeros(system.nc, bool),
+        near=jnp.zeros(system.nc, bool), turning=jnp.zeros((system.nc, system.nt)),
     )  # fmt: skip
 
 
@@ -125,22 +127,27 @@ def motion_around(x: EventMotion, apart: Array, dt: Array) -> MotionAround:
     system = x.at.system
     nc, own = system.nc, 1 if x.a is None else 0
 
-    def one(k: Array, found: tuple[Array, Array]) -> tuple[Array, Array]:
+    def one(k: Array, found: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         there, on, rule = _asked(x, k, own)
-        a, force = accelerate(there, on, rule)
+        m = accelerate(there, on, rule)
         here = [(jnp.arange(n) == k)[:, None] for n in (1 + own + nc, 1 + own)]
-        return jnp.where(here[0], a, found[0]), jnp.where(here[1], force, found[1])
+        turning = m.faster.reshape(nc, 1 + system.nt)[:, 1:]
+        return (
+            jnp.where(here[0], m.a, found[0]), jnp.where(here[1], m.force, found[1]),
+            jnp.where(k == 1, turning, found[2]),
+        )  # fmt: skip
 
     none = jnp.zeros((1 + own + nc, system.nv)), jnp.zeros((1 + own, *x.impulses.shape))
-    a, force = repeat_for(jnp.where(apart, 1 + own + nc, 1 + own), one, none)
+    still = jnp.zeros((nc, system.nt))
+    a, force, turning = repeat_for(jnp.where(apart, 1 + own + nc, 1 + own), one, (*none, still))
     a_before, force_before = x.a or (a[1], force[1])
-    alone = (dv, *_), (rate, *_) = _alone(x, a_before)
+    alone = (dv, *_), (rate, *_) = _jump_along(x, 1.0, x.at.v, a_before)
     along, across = -dv, -(a[1 + own :].T - a_before[:, None] - rate)
     if x.corrects:
         along, across = along - x.aside, across - _moved(x)
     return MotionAround(
         v=x.end.v, a=a[0], force=force[0], a_before=a_before, force_before=force_before, along=along,
-        across=across, near=_near(x, alone, force[0], dt),
+        across=across, near=_near(x, alone, force[0], dt), turning=turning if own else still,
     )  # fmt: skip
 
 
@@ -153,7 +160,7 @@ def _asked(x: EventMotion, k: Array, own: int) -> tuple[SystemState, Array, Slid
     where = jax.tree.map(lambda a, b: jnp.where(first, a, b), x.end, at.state)
     rule = x.rule
     if rule.slide is not None:
-        rule = dataclasses.replace(rule, slide=jnp.where(first, rule.slide, at.moved(v=v).slip()))
+        rule = dataclasses.replace(rule, given=first)
     there = dataclasses.replace(at, state=where).moved(v=v)
     if own and x.before is not None:
         state, rule = jax.tree.map(lambda a, b: jnp.where(k == 1, a, b), x.before, (there.state, rule))
@@ -168,12 +175,12 @@ def near_border(x: EventMotion, dt: Array, second_order: bool) -> Array:
     """
     end = dataclasses.replace(x.at, state=x.end)
     assert x.a is not None
-    alone = (_, p, _), (_, dp, _) = _alone(x, x.a[0])
+    alone = (_, p, _), (_, dp, _) = _jump_along(x, 1.0, x.at.v, x.a[0])
     if second_order:
         bound = x.at.friction() * jnp.abs(p[:, 0])
         change = dt * (x.at.friction() * jnp.abs(dp[:, 0]) + norm(dp[:, 1:]))
         dt = dt * jnp.where(change < bound, change / jnp.where(bound > 0.0, bound, 1.0), 1.0)
-    return _near(x, alone, accelerate(end, x.after, x.rule)[1], dt)
+    return _near(x, alone, accelerate(end, x.after, x.rule).force, dt)
 
 
 def _near(x: EventMotion, alone: tuple[Blow, Blow], force: Array, dt: Array) -> Array:
@@ -192,43 +199,42 @@ def _near(x: EventMotion, alone: tuple[Blow, Blow], force: Array, dt: Array) -> 
 
 def _moved(x: EventMotion) -> Array:
     """Derivative (nv, nc) of the total velocity jump by a motion of the position along ``x.aside``."""
-    at, jump = x.at, _jumps(x)
 
     def one(along: Array) -> Array:
-        def whole(s: Array) -> Array:
-            return jnp.sum(jump(at.t, at.system.retract(at.q, s * along), at.v)[0], axis=1)
-
-        return jax.jvp(whole, (jnp.zeros(()),), (jnp.ones(()),))[1]
+        return jnp.sum(_jump_along(x, 0.0, along, jnp.zeros_like(along))[1][0], axis=1)
 
     return jax.vmap(one, in_axes=1, out_axes=1)(x.aside)
 
 
-def _alone(x: EventMotion, a: Array) -> tuple[Blow, Blow]:
-    """The impact by `_jumps`, and its rate along the motion before it, with the acceleration ``a``."""
-    at, jump = x.at, _jumps(x)
-
-    def later(s: Array) -> Blow:
-        return jump(at.t + s, at.system.retract(at.q, s * at.v), at.v + s * a)
-
-    return jax.jvp(later, (jnp.zeros(()),), (jnp.ones(()),))
-
-
-def _jumps(x: EventMotion) -> Callable[[Array, Array, Array], Blow]:
-    """Function of ``(t, q, v)`` that returns velocity changes (nv, nc) by the impulse of every contact,
-    impulses (nc, 1 + nt), and relative velocities (nc, 1 + nt) to which the law refers.
+def _jump_along(x: EventMotion, time: float, way: Array, a: Array) -> tuple[Blow, Blow]:
+    """Velocity changes (nv, nc) by the impulse of every contact, impulses (nc, 1 + nt), and relative
+    velocities (nc, 1 + nt) to which the law refers; and their rates while the time passes with the rate
+    ``time``, the position moves along ``way`` (nv,), and the velocity before the impact changes by ``a``.
     """
+    at, p = x.at, x.impulses
 
-    def jump(t: Array, q: Array, u: Array) -> Blow:
-        at = x.at.moved(t=t, q=q)
-        rows, inertia = at.rows(), at.inertia()
-        f = Formed(at=at, inertia=inertia, rows=rows, response=rows.response(inertia))
-        problem = jump_problem(f, rows.rate(u), jnp.zeros(at.system.nv), x.active)
-        impulses = newton_step(lax.stop_gradient(problem), rows.apart(x.impulses)[0])(problem)
-        contacts = problem.contacts(impulses)
-        after = problem.contacts(problem.velocity(impulses))
-        return each_alone(f.response, contacts), contacts, after
+    def formed_at(s: Array) -> tuple[Rows, Any]:
+        there = at.moved(t=at.t + time * s, q=at.system.retract(at.q, s * way))
+        rows = there.rows()
+        return rows, rows.response(there.inertia())
 
-    return jump
+    (rows, response), (turned, bent) = jax.jvp(formed_at, (jnp.zeros(()),), (jnp.ones(()),))
+    f = Formed(at=at, inertia=at.inertia(), rows=rows, response=response)
+    p, none = rows.apart(p)[0], jnp.zeros(at.system.nv)
+    problem = jump_problem(f, rows.rate(at.v), none, x.active)
+    # the velocities after the impact change with those before it, and by the impulses in turned directions
+    faster = matvec(turned.wt, at.v) + turned.offset + matvec(rows.wt, a)
+    change = jump_problem(f, faster, none, x.active).free
+    change = change + matvec(turned.wt, matvec(response, p)) + matvec(rows.wt, matvec(bent, p))
+
+    def impulses(s: Array) -> Array:
+        return newton_step(problem, p)(dataclasses.replace(problem, free=problem.free + s * change))
+
+    p, dp = jax.jvp(impulses, (jnp.zeros(()),), (jnp.ones(()),))
+    after, later = problem.velocity(p), change + problem.velocity(dp) - problem.free
+    p, dp, after, later = (problem.contacts(y) for y in (p, dp, after, later))
+    rate = each_alone(bent, p) + each_alone(response, dp)
+    return (each_alone(response, p), p, after), (rate, dp, later)
 
 
 def each_alone(response: Any, contacts: Array) -> Array:

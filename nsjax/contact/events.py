@@ -107,9 +107,10 @@ def _all_directions(f: Formed) -> tuple[Any, Any]:
 
 def gate(
     criteria: Criteria, f: Formed, dt: Array, around: GapsAround | None = None
-) -> tuple[Array, Array]:  # fmt: skip
-    """Gap rates (nc,) up to which an approach is no impact: ``gate h |a_N|``, see `Criteria`; and
-    ``h |a_N|`` itself, without a least value. ``around``: gaps at the state of ``f``, if known.
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Gap rates (nc,) up to which an approach is no impact: ``gate h |a_N|``, see `Criteria`;
+    ``h |a_N|`` itself, without a least value; and the `gap_curvature`. ``around``: gaps at the state of
+    ``f``, if known.
     """
     wt, a = normals(f.at.system, f.rows.wt, f.rows.single), jnp.asarray(f.free)
     curvature = gap_curvature(f.at) if around is None else around.curvature
@@ -117,7 +118,7 @@ def gate(
     least = jnp.abs(forced) + jnp.abs(curvature) + criteria.floor * matvec(magnitude(wt), jnp.abs(a))
     free = jnp.abs(forced + curvature)
     least = criteria.cancellation * least
-    return criteria.gate * dt * jnp.where(free > least, free, least), dt * free
+    return criteria.gate * dt * jnp.where(free > least, free, least), dt * free, curvature
 
 
 ASIDE = 1e-4
@@ -131,9 +132,16 @@ def gap_curvature(at: SystemState) -> Array:
     """Acceleration of the gaps (nc,) at constant velocity, for decisions: a difference of gaps, since the
     exact second derivative (`nsjax.core.operators.gap_drift`) is a program five times as large.
     """
-    reach = _reach(at)
+    return _second_difference(*gaps_beside(at))
+
+
+def gaps_beside(at: SystemState) -> tuple[Array, Array]:
+    """Gaps (3, nc) at a state, and the time ``reach`` before and after it along its velocity; ``reach``
+    [s].
+    """
+    reach = frozen(_reach(at))
     aside = jax.vmap(lambda s: at.moved(t=at.t + s, q=at.system.retract(at.q, s * at.v)).gap())
-    return _second_difference(aside(reach * np.array([0.0, -1.0, 1.0])), reach)
+    return aside(reach * np.array([0.0, -1.0, 1.0])), reach
 
 
 def _reach(at: SystemState) -> Array:
@@ -267,6 +275,7 @@ class Approach:
     Args:
         rates: (nc,) of the gaps [m/s].
         limit: (nc,) see `gate`.
+        curvature: (nc,) see `gap_curvature`.
         impacts: (nc,) bool.
         gated: (nc,) bool, approaches that are no impacts.
         links: bool or None, see `linked`.
@@ -275,6 +284,7 @@ class Approach:
 
     rates: Array
     limit: Array
+    curvature: Array
     impacts: Array
     gated: Array
     links: Any
@@ -298,7 +308,7 @@ def approach(
     """
     criteria, dt = criteria_of(step.scheme), step.dt
     rates = normal_rates(f)
-    limit, gain = gate(criteria, f, dt, around)
+    limit, gain, curvature = gate(criteria, f, dt, around)
     coming = candidates & ~touch.held & (rates < 0.0)
     flown = touch.off >= criteria.flight
     # without any normal acceleration the limit is zero, and rounding is no approach
@@ -319,7 +329,9 @@ def approach(
     # a bounce of few steps is one of the last of an accumulation
     last = impacts & touch.bounced & (touch.off <= criteria.long)
     bits = bits | jnp.where(last, notes.ACCUMULATION, 0)
-    return Approach(rates=rates, limit=limit, impacts=impacts, gated=gated, links=links, notes=bits)
+    return Approach(
+        rates=rates, limit=limit, curvature=curvature, impacts=impacts, gated=gated, links=links, notes=bits
+    )
 
 
 def _pair_notes(
@@ -342,10 +354,10 @@ def _apart(criteria: Criteria, gap: Array, rates: Array, dt: Array) -> Array:
 
 def no_approach(system: System) -> Approach:
     """`Approach` of a step in which no contact approaches."""
-    none, n = jnp.zeros(system.nc, bool), system.islands
+    none, still, n = jnp.zeros(system.nc, bool), jnp.zeros(system.nc), system.islands
     shape = (n, system.nc // n, system.nc // n) if n else (system.nc, system.nc)
     return Approach(
-        rates=jnp.zeros(system.nc), limit=jnp.full(system.nc, jnp.inf), impacts=none, gated=none,
+        rates=still, limit=jnp.full(system.nc, jnp.inf), curvature=still, impacts=none, gated=none,
         links=None if system.pairs is not None else jnp.zeros(shape, bool),
         notes=jnp.zeros(system.nc, int),
     )  # fmt: skip

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from nsjax.contact import saltation
 from nsjax.contact.contact_report import ContactReport
 from nsjax.contact.event_motion import shift_back
-from nsjax.contact.events import frozen, gap_rates
+from nsjax.contact.events import frozen, gaps_beside
 from nsjax.contact.family import Contacts, Family, Stepped, stacked
 from nsjax.contact.step_events import StepEvents, apart, look_at
 from nsjax.core.branches import branch
@@ -132,7 +132,8 @@ def _times(family: Family, b: StepEvents, step: Step) -> Array:
     """Time shifts (nc,): of impacts by gaps, of contacts that turn by their sliding along its change."""
     at = step.at(family.predict(step))
     # the gap at the impact, to first order: velocities that differ have acted on until it is seen
-    function = at.gap() - b.late * gap_rates(at)
+    (gap, earlier, later), reach = gaps_beside(at)
+    function = gap - b.late * (later - earlier) / (2.0 * reach)
     if family.turns and step.system.nt:
         slip = family.slip(step.start, step.dt)
         function = jnp.where(b.found.impacts, function, jnp.sum(slip * b.turning, axis=1))

@@ -106,18 +106,13 @@ class _ContactView:
         shifts, rate, bits = found.impacts, found.rates, report.notes
         # gap(q + c dt v) changes along the motion by W (v + c dt a), its rate by W a and the curvature
         change = matvec(every(f.rows.wt, count, 1), motion.a_before)[:count:d]
-        around = self.contacts.around
-        bend = events.gap_curvature(self.ahead) if around is None else around.curvature
         rate = rate + family.ahead * self.step.dt * change
         late = jnp.where(shifts, self.gap / jnp.where(shifts, rate, 1.0), 0.0)
         late = jnp.clip(late, -self.step.dt, self.step.dt)  # a contact is seen in the step of its impact
-        rate = jnp.where(shifts, rate - late * (change + bend), found.rates)
+        rate = jnp.where(shifts, rate - late * (change + found.curvature), found.rates)
         turning = jnp.zeros((system.nc, system.nt))
         if self.turns:
-            v, dt, slide = self.step.state.v, self.step.dt, self.slide
-            drift = self.ahead.moved(v=self.step.state.v).drift()
-            change = matvec(every(f.rows.wt, count, 1), motion.a_before) + drift[:count]
-            turning = change.reshape(system.nc, d)[:, 1:]
+            v, dt, slide, turning = self.step.state.v, self.step.dt, self.slide, motion.turning
             may = self.slow & ~jnp.any(found.impacts)
             turns = friction_decisions.reversal(self.criteria, slide, turning, may, v, dt)
             shifts, rate = (
@@ -146,6 +141,9 @@ class _ContactView:
         late = dataclasses.replace(rule, stuck=after.stuck if family.turns else None)
         if self.turns:
             slide = family.slip(step.at(r.end), step.dt)
+            if family.laws == 0.5:  # with the rows of the step
+                d, nc = 1 + step.system.nt, step.system.nc
+                slide = f.rows.rate(r.end.v)[: nc * d].reshape(nc, d)[:, 1:]
             # what is left of it gives no direction to the motion after: `LEAST_TURN` is the same ratio
             rests = norm(slide) <= LEAST_TURN * norm(slide - self.slide)
             late = dataclasses.replace(late, stuck=after.stuck | rests)

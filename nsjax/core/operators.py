@@ -364,16 +364,37 @@ def row_rates(system: System, t: Array, q: Array, v: Array, p: PyTree, contacts:
     return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 
-def row_drift(system: System, t: Array, q: Array, v: Array, p: PyTree) -> Array:
+def row_drift(system: System, t: Array, q: Array, v: Array, p: PyTree, contacts: bool = True) -> Array:
     """Rate of all row velocities along the motion at constant ``v`` (rows,): ``gamma``, so that the
     rows have the accelerations ``W' a + gamma``.
     """
 
     def along(s: Array) -> Array:
-        return row_rates(system, t + s, system.retract(q, s * v), v, p)
+        return row_rates(system, t + s, system.retract(q, s * v), v, p, contacts)
 
     zero = jnp.zeros_like(t)
     return jax.jvp(along, (zero,), (jnp.ones_like(zero),))[1]
+
+
+def rows_with_drift(system: System, t: Array, q: Array, v: Array, p: PyTree) -> tuple[Rows, Array]:
+    """`all_rows` and `row_drift`. Rows that the system knows are differentiated along the motion, so that
+    the two share their evaluation.
+    """
+    if system.rows is None or system.islands or system.pairs is not None or is_local(system):
+        return all_rows(system, t, q, p), row_drift(system, t, q, v, p)
+    one, own = jnp.ones_like(t), system.rows
+    moving = jax.jvp(lambda s: system.retract(q, s * v), (jnp.zeros_like(t),), (one,))[1]
+    (wt, offset), (turning, faster) = jax.jvp(lambda t, q: own(t, q, p), (t, q), (one, moving))
+    rows, drift = (
+        Rows(wt=wt.reshape(-1, system.nv), offset=offset.reshape(-1)),
+        matvec(turning.reshape(-1, system.nv), v),
+    )
+    drift = drift + faster.reshape(-1)
+    if not system.nb:
+        return rows, drift
+    others = all_rows(system, t, q, p, contacts=False)
+    rows = dataclasses.replace(joined_rows([rows, others]), joints=others.joints, closures=others.closures)
+    return rows, jnp.concatenate([drift, row_drift(system, t, q, v, p, contacts=False)])
 
 
 def row_forces(system: System, t: Array, q: Array, x: Array, p: PyTree, contacts: bool = True) -> Array:

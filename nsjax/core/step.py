@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import ConstantInertia, Inertia, inertia_at
-from nsjax.core.operators import Rows, all_rows, own_rows, refreshed, row_drift, row_rates
+from nsjax.core.operators import Rows, all_rows, own_rows, refreshed, row_drift, row_rates, rows_with_drift
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, is_local
 from nsjax.core.user_functions import call
@@ -96,6 +96,10 @@ class SystemState:
     def rows(self, contacts: bool = True) -> Rows:
         """Rows of contacts, unless left out, and constraints."""
         return all_rows(self.system, self.t, self.q, self.params, contacts)
+
+    def rows_with_drift(self) -> tuple[Rows, Array]:
+        """All rows, and `drift`."""
+        return rows_with_drift(self.system, self.t, self.q, self.v, self.params)
 
     def rates(self) -> Array:
         """Velocities (rows,) of contacts and constraints, without forming their rows."""

@@ -87,15 +87,17 @@ _entry = functools.partial(lax.dynamic_index_in_dim, keepdims=False, allow_negat
 _with_entry = functools.partial(lax.dynamic_update_index_in_dim, allow_negative_indices=False)
 
 
-def matmul(a: Any, b: Any) -> Any:
-    """``a @ b`` for matrices (m, k) and (k, n). The product of two `Blocks` is `Blocks`."""
+def matmul(a: Any, b: Any, few: bool = False) -> Any:
+    """``a @ b`` for matrices (m, k) and (k, n). The product of two `Blocks` is `Blocks`.
+    ``few``: in few operations, at up to three times the time, for derivatives, whose programs are large.
+    """
     if isinstance(a, Blocks):
         return a.after(b) if isinstance(b, Blocks) else a.times(b)
     size, terms = a.size * b.shape[1], a.shape[1]
-    if size > _INLINE_OUTER and terms <= OUTER_TERMS:
+    if size > _INLINE_OUTER and terms <= OUTER_TERMS and not few:
         return functools.reduce(jnp.add, (a[:, k, None] * b[k] for k in range(terms)))
     inline_product = 4096  # numbers of products up to which the loop keeps one kernel
-    if size > inline_product:
+    if size > inline_product and terms > OUTER_TERMS:
         return a @ b
     return jnp.sum(a[:, :, None] * b[None, :, :], axis=1)
 

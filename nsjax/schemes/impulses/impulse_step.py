@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from nsjax.contact import Jump, events
@@ -236,7 +237,14 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
     else:
         # a contact at rest that hops for a step is open, but its sliding may still reverse
         busy = jnp.any(active) | jnp.any(touch.held) if system.nt else jnp.any(active)
-        r, report = branch(busy, lambda _: _meet(run, method, touch, around), fly, None, again=True)
+        meet = lambda _: _meet(run, method, touch, around)  # noqa: E731
+        if derivatives(run.scheme)["derivative"] and system.tangent_hint == "mass":
+            # a derivative of its own for flight takes long to compile, and saves mechanisms little time
+            r, report = meet(None)
+            none = no_report(events.fly(criteria_of(run.scheme), touch))
+            report = jax.tree.map(lambda a, b: jnp.where(busy, a, b), report, none)
+        else:
+            r, report = branch(busy, meet, fly, None, again=True)
     solved = (r.jump.residual <= coef.tolerance) & (r.estimate <= coef.stage_tolerance)
     bits = step_status(at, r.end, gap, solved, r.jump.residual, run.balance)
     output = impulse_output(r, contact_event(gap, active, report, r.jump), report.notes, run.dt, bits)

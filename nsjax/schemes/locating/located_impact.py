@@ -130,11 +130,11 @@ def _ends(criteria: Criteria, f: Formed, struck: ImpactContacts) -> tuple[Array 
     contacts that are left to the scheme inside: those that approach slowly and have not bounced before.
     """
     rates = events.normal_rates(f)
-    limit, _ = events.gate(criteria, f, struck.dt)
+    limit, *_ = events.gate(criteria, f, struck.dt)
     slow = struck.now & (rates >= -limit)
     if struck.bouncing is None or struck.again is None:
         return None, slow
-    short, _ = events.gate(dataclasses.replace(criteria, gate=SETTLES), f, struck.dt)
+    short, *_ = events.gate(dataclasses.replace(criteria, gate=SETTLES), f, struck.dt)
     settles = struck.now & (struck.bouncing & (rates >= -short) | struck.again & slow)
     return events.frozen(settles), slow & ~struck.bouncing
 
@@ -144,8 +144,9 @@ def _around(inner: Scheme, f: Formed, end: State, jump: Jump, struck: ImpactCont
     criteria, resting = criteria_of(inner), struck.resting
     here, there, still = events.frozen((f.at, end, jump))
     rule, system = SlidingRule(criteria=criteria), here.system
+    known = accelerate(here, resting, rule)
     return EventMotion(
-        at=here, a=accelerate(here, resting, rule),
+        at=here, a=(known.a, known.force),
         dv=each_alone(events.frozen(f.response), still.contacts),
         aside=jnp.zeros((system.nv, system.nc)), end=there, resting=resting,
         after=(resting | struck.now) & events.at_rest(criteria, still.after, there.v), rule=rule,

@@ -113,7 +113,7 @@ def through_reversal(step: Step) -> End:
     if scheme.options.laws_at_start:
         # a contact that has just stopped slides off with another acceleration than the stored one
         stops = memory.resting & ~friction_decisions.sliding(criteria, now, v)
-        own = lambda _: accelerate(start, memory.resting, rule)[0]  # noqa: E731
+        own = lambda _: accelerate(start, memory.resting, rule).a  # noqa: E731
         a = branch(jnp.any(stops), own, lambda _: a, None)
         change = _sliding(start, a)[1]
         turning = turning | friction_decisions.departure(criteria, now, change, memory.resting, v, still.dt)
@@ -130,7 +130,8 @@ def through_reversal(step: Step) -> End:
         done = frozen(end)
         late = State(t=jnp.asarray(state.t) + step.dt, q=end.q, v=end.v)
         # the acceleration of a step that ends at rest is neither that before the reversal nor that after it
-        after, force = accelerate(step.at(late), memory.resting, rule)
+        found = accelerate(step.at(late), memory.resting, rule)
+        after, force = found.a, found.force
         back = saltation.shift_state(system, late, done.v, frozen(after), -tau)
         change = only_tangent(after, refuse)
         a, algorithmic = done.a + change, done.algorithmic + change

@@ -40,8 +40,8 @@ def renewed(step: Step) -> tuple[Step, Array]:
     def anew(_: None) -> Any:
         rule = SlidingRule(criteria=criteria_of(scheme))
         settings = contact_settings(scheme)
-        *found, blows, jams = lasting_forces(step.start, memory.resting, settings, rule, dt=step.dt)
-        return tuple(found), tuple(found), blows, jams
+        found = lasting_forces(step.start, memory.resting, settings, rule, dt=step.dt)
+        return (found.a, found.force), (found.a, found.force), found.blows, found.jams
 
     keep = lambda _: (*kept, none, none)  # noqa: E731
     (a, force), (algorithmic, behind), blows, jams = branch(memory.stale, anew, keep, None)
