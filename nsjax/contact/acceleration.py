@@ -45,14 +45,14 @@ class LawfulMotion:
     Args:
         a: (nv,) acceleration.
         force: (rows,) row forces, contacts first [N].
-        faster: (nc (1 + nt),) accelerations of the rows of contacts [m/s^2].
+        rows: (nc (1 + nt),) accelerations of the rows of contacts [m/s^2].
         blows: (nc,) bool, contacts that no force holds through a step.
         jams: those of them that no force holds at all.
     """
 
     a: Array
     force: Array
-    faster: Array
+    rows: Array
     blows: Array
     jams: Array
 
@@ -97,7 +97,7 @@ def lasting_forces(
     if not system.nc and not system.nb:
         none = jnp.zeros(0)
         return LawfulMotion(
-            a=inertia.solve(force[:, None])[:, 0], force=none, faster=none, blows=blows, jams=jams
+            a=inertia.solve(force[:, None])[:, 0], force=none, rows=none, blows=blows, jams=jams
         )
     rows, drift = at.rows_with_drift()
     drift, turning = rows.apart(drift)
@@ -131,11 +131,11 @@ def lasting_forces(
         blows, jams = frozen(_blows(whole, rates, x, slide, dt, (rule or SlidingRule()).criteria))
         x = jnp.where(jnp.any(blows), 0.0, x)
     a = free + matvec(response, x)
-    faster = (matvec(rows.wt, a) + drift)[: system.nc * (1 + system.nt)]
+    along = (matvec(rows.wt, a) + drift)[: system.nc * (1 + system.nt)]
     if rows.joints is not None:
         hold = hold + inertia.constrained(matvec(rows.wt.T, x), jnp.zeros_like(hold))[1]
         x = rows.whole(x, hold)
-    return LawfulMotion(a=a, force=x, faster=faster, blows=blows, jams=jams)
+    return LawfulMotion(a=a, force=x, rows=along, blows=blows, jams=jams)
 
 
 def _blows(

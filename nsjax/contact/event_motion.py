@@ -131,7 +131,7 @@ def motion_around(x: EventMotion, apart: Array, dt: Array) -> MotionAround:
         there, on, rule = _asked(x, k, own)
         m = accelerate(there, on, rule)
         here = [(jnp.arange(n) == k)[:, None] for n in (1 + own + nc, 1 + own)]
-        turning = m.faster.reshape(nc, 1 + system.nt)[:, 1:]
+        turning = m.rows.reshape(nc, 1 + system.nt)[:, 1:]
         return (
             jnp.where(here[0], m.a, found[0]), jnp.where(here[1], m.force, found[1]),
             jnp.where(k == 1, turning, found[2]),
