@@ -103,7 +103,7 @@ def _tried(path: Path) -> Path:
     """
     step, at, dt = path.step, path.step.state, frozen(path.step.dt)
     still = frozen(step)
-    a, _ = accelerate(still.start, *_held(still))
+    a = accelerate(still.start, *_held(still)).a
     pushed = momentum(step.system, still.state.q, a, still.params)
     short = jnp.sum((frozen(path.end.v) - still.state.v - 0.5 * dt * a) * pushed) < 0.0
     q = step.system.retract(at.q, dt * (still.state.v + 0.5 * dt * a))
@@ -196,7 +196,8 @@ def _with_instant(
 
     def look(part: Array) -> tuple[Array, Array, Array, Array]:
         at = step.at(path.at(part))
-        a, force = accelerate(at, held, rule)
+        motion = accelerate(at, held, rule)
+        a = motion.a
 
         def along(s: Array) -> Array:
             q = system.retract(at.q, s * at.v + 0.5 * s * s * a)
@@ -206,7 +207,7 @@ def _with_instant(
         def rate(s: Array) -> Array:
             return jax.jvp(along, (s,), (jnp.ones(()),))[1]
 
-        return a, force, *jax.jvp(rate, (jnp.zeros(()),), (jnp.ones(()),))
+        return a, motion.force, *jax.jvp(rate, (jnp.zeros(()),), (jnp.ones(()),))
 
     a, force, rate, bend = lax.map(look, jnp.stack(past))
     towards = jnp.where(new, 1.0, -1.0)
