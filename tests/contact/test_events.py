@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import types
 
@@ -174,10 +175,7 @@ def test_partners_that_touch_without_load_are_undefined() -> None:
     """One that carries an impulse without having been under load; not the striking one alone."""
     found = look([-1.0, 0.0])
     linked = jnp.ones((2, 2), bool)
-    found = events.Approach(
-        rates=found.rates, limit=found.limit, impacts=found.impacts, gated=found.gated, links=linked,
-        notes=found.notes,
-    )  # fmt: skip
+    found = dataclasses.replace(found, links=linked)
     free, both = jnp.array([False, False]), jnp.array([True, True])
     np.testing.assert_array_equal(events.unloaded_partners(found, free, both), notes.COUPLED)
     np.testing.assert_array_equal(events.unloaded_partners(found, jnp.array([False, True]), both), 0)

@@ -53,7 +53,7 @@ def vector(numbers: Any) -> Vector:
     """Vector from None (zero), a number (along the x axis), or an array (2,)."""
     if numbers is None:
         return ZERO
-    if jnp.ndim(numbers) == 0:
+    if not isinstance(numbers, tuple | list) and jnp.ndim(numbers) == 0:
         return numbers, None
     return numbers[0], numbers[1]
 
