@@ -36,8 +36,7 @@ if TYPE_CHECKING:
         from_lagrangian,
     )
     from nsjax.core.filters import filtered
-    from nsjax.core.inputs import driven
-    from nsjax.core.tables import table
+    from nsjax.core.inputs import driven, table
     from nsjax.environment import environment
     from nsjax.identify import Estimate, Recording, identify, losses, transforms
     from nsjax.io import Stopped, export_program, load, load_program, resume, run, save, to_paraview

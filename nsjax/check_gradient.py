@@ -18,21 +18,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.analysis.events import Table
-from nsjax.analysis.last_values import Outputs, output_names, reader
-from nsjax.analysis.secants import (
+from nsjax.analysis.comparison import (
     DEGREE,
+    Outputs,
     changed_impacts,
+    output_names,
+    reader,
     secant_slopes,
     secant_width,
     verdict_of,
 )
-from nsjax.contact.criteria import criteria_of
+from nsjax.analysis.events import Table
+from nsjax.contact.events import criteria_of
 from nsjax.core import InputError, checks
-from nsjax.core.keys import Key, number_at, parse_parameter, put
-from nsjax.core.quantities import all_notes
-from nsjax.core.restart import restarted
-from nsjax.core.scheme import Scheme
+from nsjax.core.keys import Key, number_at, parse_parameter, put, restarted
+from nsjax.core.scheme import Scheme, all_notes
 from nsjax.core.system import Problem, contact_names
 from nsjax.notes import SERIOUS, describe
 from nsjax.simulate import simulate
@@ -165,7 +165,7 @@ def check_gradient(
         gradient: ``"saltation"`` or ``"discrete"``, as in `simulate`.
         widths: half widths of secants by parameter. If not given, the width is doubled until the impact
             that moves most moves by `TEETH` steps, up to `WIDEST` of the parameter (or of one, if it is
-            zero), both of `nsjax.analysis.secants`.
+            zero), both of `nsjax.analysis.comparison`.
         samples: runs per secant; their least-squares cubic averages over the teeth.
         tolerance: relative difference up to which derivative and secant agree, in addition to three
             standard errors of the secant.

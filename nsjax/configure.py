@@ -8,7 +8,7 @@ from importlib import metadata
 
 from nsjax.startup import TESTED_JAXLIB, one_kernel_works, use_cache, watch_compiling
 from nsjax.startup.cache import CacheChoice
-from nsjax.startup.one_kernel import option
+from nsjax.startup.compilation import option
 
 
 def configure(
@@ -27,12 +27,12 @@ def configure(
     * asks XLA to compile each CPU time loop into one kernel. A jaxlib that is not in
       ``nsjax.startup.TESTED_JAXLIB`` is tested once, in a separate process, and the result is stored. On
       machines without another device it also asks for vector instructions in loops of more than
-      ``nsjax.startup.one_kernel.WRITTEN_OUT`` passes, which robots need;
+      ``nsjax.startup.compilation.WRITTEN_OUT`` passes, which robots need;
     * splits the CPU into ``host_devices`` devices, for batches on all cores;
     * limits the linear algebra library to ``blas_threads`` threads: with several, factorisations of some
       hundred unknowns are ten times slower, and batches use the cores better than the library;
     * keeps compiled programs in the user's cache folder, so that the next process starts at once; runs of
-      models and mechanisms of the package are not even traced again (`nsjax.startup.lowered`);
+      models and mechanisms of the package are not even traced again (`nsjax.startup.cache`);
     * in a prompt, a notebook or a terminal, names on stderr the programs that have been compiling for more
       than three seconds; it hides XLA's own message about slow compilation, which looks like an error.
 
@@ -42,9 +42,9 @@ def configure(
     behind branches, and solvers are not differentiated through. This form runs fast and compiles slowly.
     Moreau's rule compiles in some ten to fifteen seconds; generalized-alpha and Bathe on the slider-crank
     take 50 CPU seconds in reverse mode on a loaded machine and then 1.7 and 5 us per step. They take 80 s
-    if the run is so long that steps are stored in blocks (`nsjax.core.blocks`). Larger steps, as of robots
+    if the run is so long that steps are stored in blocks (`nsjax.core.memory`). Larger steps, as of robots
     by schemes that iterate over forces, are compiled in pieces, runs in some ten to thirty seconds and
-    their derivatives in about a minute (`nsjax.nonlinear.piecewise_loops`).
+    their derivatives in about a minute (`nsjax.nonlinear.programs`).
     ``one_kernel=False``, for the whole process, compiles faster and runs some eight times slower, which
     suits short runs.
 

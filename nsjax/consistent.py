@@ -13,15 +13,14 @@ from nsjax.contact.projection import Directions, project_position
 from nsjax.contact.stage import StageSettings
 from nsjax.core import Problem, State, System
 from nsjax.core.arguments import check_is
-from nsjax.core.checks import canonical, check_precision, check_shapes, is_traced, without_values
+from nsjax.core.checks import canonical, check_precision, check_shapes
 from nsjax.core.errors import InputError, check_choice
 from nsjax.core.operators import acting, position_gradient, prepared, refreshed, touching
 from nsjax.core.step import SystemState
-from nsjax.core.system import bordered, contact_names, gap_units
-from nsjax.core.velocity_rows import positioned
+from nsjax.core.system import bordered, contact_names, gap_units, positioned
 from nsjax.linalg import matvec
 from nsjax.startup.owned import compiled_for
-from nsjax.types import Array, PyTree
+from nsjax.types import Array, PyTree, is_traced, without_values
 
 VIOLATED = 1e-9
 """Largest relative residual of a search that has found a start; a failure names violations above it [m]."""

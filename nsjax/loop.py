@@ -9,29 +9,38 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from nsjax.contact.active_set import REFUSED_GRADIENT, PairMemory
 from nsjax.contact.bounded import bounded_as_contacts, reported
-from nsjax.contact.closed_time import ClosedPhases, begin_closing, follow_closing
-from nsjax.contact.criteria import criteria_of
-from nsjax.contact.events import Touch, frozen
-from nsjax.contact.few_contacts import begin_with_all, narrow_to_chosen, widen_to_all
-from nsjax.contact.friction_decisions import jammed_at_start
-from nsjax.contact.switches import force_notes, through_switches
-from nsjax.core.blocks import StepBlocks, scan_blocks
+from nsjax.contact.events import Touch, criteria_of, frozen
+from nsjax.contact.few_contacts import WholeMemory, begin_with_all, narrow_to_chosen, widen, widen_to_all
+from nsjax.contact.friction import jammed_at_start
+from nsjax.contact.switches import (
+    ClosedPhases,
+    begin_closing,
+    follow_closing,
+    force_notes,
+    through_switches,
+)
 from nsjax.core.branches import branch, repeat_for
-from nsjax.core.chosen import WholeMemory, widen
-from nsjax.core.on_constraints import on_constraints
-from nsjax.core.operators import prepared, refreshed
-from nsjax.core.pairs import REFUSED_GRADIENT, PairMemory
-from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
-from nsjax.core.scheme import Carry, Output, Scheme
+from nsjax.core.memory import StepBlocks, scan_blocks
+from nsjax.core.operators import on_constraints, prepared, refreshed
+from nsjax.core.scheme import QUANTITIES, ROWS, Carry, Output, Scheme, accumulated
 from nsjax.core.step import Step, SystemState
-from nsjax.core.system import State, System, at_nodes_alone, bordered
-from nsjax.core.traced import traced_once
-from nsjax.core.watch import Watch, WatchLimits, begin_watch, watch_gaps
-from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
+from nsjax.core.system import State, System, at_nodes_alone, bordered, traced_once
 from nsjax.nonlinear import keep_solutions, lean, make_live, with_lanes, with_tangent, without_derivative
-from nsjax.nonlinear.piecewise_loops import large_in_pieces
-from nsjax.row_values import row_values, row_with_gaps, same_pairs
+from nsjax.nonlinear.programs import large_in_pieces
+from nsjax.recording import (
+    Watch,
+    WatchLimits,
+    begin_watch,
+    closed_at_start,
+    enter_impacts,
+    no_impacts,
+    row_values,
+    row_with_gaps,
+    same_pairs,
+    watch_gaps,
+)
 from nsjax.startup.owned import compiled_for
 from nsjax.status import CANDIDATES_LOST
 from nsjax.trajectory import Continuation, FirstFailure, Impacts, Trajectory

@@ -9,15 +9,13 @@ import numpy as np
 from jax import lax
 
 from nsjax.core.arguments import check_is, check_one_run
-from nsjax.core.checks import is_traced
-from nsjax.core.errors import InputError, check_whole
+from nsjax.core.errors import InputError, call, check_whole
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.system import Problem, System
-from nsjax.core.user_functions import call
 from nsjax.shapes import KINDS, ROLES, Picture
 from nsjax.startup.owned import compiled_for
 from nsjax.trajectory import Trajectory
-from nsjax.types import Array, PyTree
+from nsjax.types import Array, PyTree, is_traced
 
 FRAMES = 240
 """Default number of rows of a run that are drawn: ten seconds at 24 a second."""

@@ -12,30 +12,37 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.contact.overflow import without_overflow
+from nsjax.contact.active_set import check_run
+from nsjax.contact.few_contacts import without_overflow
 from nsjax.core import checks
 from nsjax.core.arguments import check_call, check_switches
-from nsjax.core.blocks import kept_bytes, plan_blocks, scan_blocks, scan_first, tree_shapes
 from nsjax.core.errors import InputError
 from nsjax.core.inputs import check_constants, driven
-from nsjax.core.memory import check_events, check_rows, lanes_around, tree_bytes
-from nsjax.core.pairs import check_run
-from nsjax.core.progress import Progress, meter
-from nsjax.core.quantities import NOTES, ROWS, row_numbers
-from nsjax.core.scheme import Scheme
+from nsjax.core.memory import (
+    Progress,
+    check_events,
+    check_rows,
+    kept_bytes,
+    lanes_around,
+    meter,
+    plan_blocks,
+    scan_blocks,
+    scan_first,
+    tree_bytes,
+    tree_shapes,
+)
+from nsjax.core.scheme import NOTES, ROWS, Scheme, row_numbers
 from nsjax.core.system import Problem, State, System
-from nsjax.divergence import with_findings
 from nsjax.loop import LoopProgram, RunState, begin_run, no_tally, prepare_run, run_steps, trajectory
 from nsjax.multibody.parts import Part
-from nsjax.row_values import rows_with_gaps
-from nsjax.stability import warn_of_step
+from nsjax.recording import rows_with_gaps
+from nsjax.stability import warn_of_step, with_findings
+from nsjax.startup.cache import kept_call
+from nsjax.startup.compilation import INSIDE, compiled_once, tracing
 from nsjax.startup.fingerprint import package_held
-from nsjax.startup.lowered import kept_call
-from nsjax.startup.once import compiled_once
 from nsjax.startup.owned import compiled_for, kept, latest, owned
-from nsjax.startup.watch import INSIDE, tracing
 from nsjax.trajectory import Continuation, Trajectory
-from nsjax.types import Array, PyTree
+from nsjax.types import Array, PyTree, being_compiled, is_traced
 
 P = ParamSpec("P")
 
@@ -96,8 +103,9 @@ def simulate(
 
     Args:
         system, params, state: the problem; ``simulate(*problem, ...)`` unpacks one. The state may penetrate
-            walls and violate constraints by as much as steps of this size leave (`nsjax.core.overshoot`):
-            row k of a run, ``State(t=traj.t[k], q=traj.q[k], v=traj.v[k])``, is a start for it.
+            walls and violate constraints by as much as steps of this size leave
+            (`nsjax.core.start_checks`): row k of a run, ``State(t=traj.t[k], q=traj.q[k], v=traj.v[k])``,
+            is a start for it.
         scheme: for instance ``schemes.moreau()``.
         dt: step size [s].
         steps: number of steps, a multiple of ``every``. Give either steps or time.
@@ -213,7 +221,7 @@ def checked(
     checks.check_state(state)
     state = checks.canonical(state, "state")
     checks.check_shapes(system, params, state)
-    traced = checks.is_traced((params, state, scheme, step, carry)) or checks.being_compiled()
+    traced = is_traced((params, state, scheme, step, carry)) or being_compiled()
     bits = None
     if carry is None:
         state, bits = checks.examined_start(system, params, state, scheme, step, traced)
@@ -355,7 +363,7 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
     """State of the run and all rows with static lengths, for use inside transformations.
 
     Reverse mode keeps the carries and solutions of the steps if they fit into a budget
-    (`nsjax.core.blocks`); else only those between blocks, of several rows or of parts of a row.
+    (`nsjax.core.memory`); else only those between blocks, of several rows or of parts of a row.
     """
     program, scheme, dt, rows, every = call.program, call.scheme, call.dt, call.rows, call.every
     # arrays of numpy cannot be read at a traced index, as a model may do with its tables

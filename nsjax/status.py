@@ -13,15 +13,15 @@ GAP_NOT_FINITE = 8
 MASS_SINGULAR = 16
 STATE_NOT_FINITE = 32
 DIVERGED = 64
-"""Set after a run outside transformations, from its rows: `nsjax.divergence`."""
+"""Set after a run outside transformations, from its rows: `nsjax.stability`."""
 
 CONTACT_JAMMED = 128
 CANDIDATES_LOST = 256
 ENERGY_ROSE = 512
-"""Set after a run outside transformations, from its rows: `nsjax.impact_energy`."""
+"""Set after a run outside transformations, from its rows: `nsjax.report`."""
 
 WALL_PASSED = 1024
-"""Set after a run outside transformations, from its rows: `nsjax.divergence.passed`."""
+"""Set after a run outside transformations, from its rows: `nsjax.stability.passed`."""
 
 REFUSED = 2**20
 """Set at the start of a run that takes no part because its numbers are refused; its rows are not a number.

@@ -3,36 +3,136 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.contact.active_set import check_run
 from nsjax.core import checks
 from nsjax.core.arguments import check_is, name_list, numbers
-from nsjax.core.blocks import StepBlocks
+from nsjax.core.branches import map_lanes
 from nsjax.core.errors import InputError, check_choice, check_whole
 from nsjax.core.inputs import (
+    KINDS,
     DrivenParams,
     Inputs,
+    Segment,
     check_constants,
     driven,
     input_places,
     shape_of,
     value_of,
 )
+from nsjax.core.memory import StepBlocks
 from nsjax.core.operators import refreshed
-from nsjax.core.pairs import check_run
-from nsjax.core.quantities import ROWS, RowQuantities
-from nsjax.core.scheme import Scheme
+from nsjax.core.scheme import ROWS, RowQuantities, Scheme
 from nsjax.core.system import Problem, State
-from nsjax.core.tables import KINDS, Segment
 from nsjax.loop import LoopProgram, RunSetup, RunState, begin_run, begin_with_inputs, prepare_run, run_row
 from nsjax.sensors import needed_rows, read, row_output
 from nsjax.startup.owned import compiled_for
-from nsjax.step_batch import StepBatch
-from nsjax.types import Array, PyTree, record
+from nsjax.types import Array, PyTree, being_compiled, is_traced, record
+
+# Batches of one stepper, whose lanes advance together step by step.
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StepBatch:
+    """Pure functions `reset`, `step` and `observe` of many lanes, see `nsjax.Stepper.batch`.
+
+    Args:
+        stepper: stepper of one lane.
+        lanes: number of lanes.
+    """
+
+    stepper: Any
+    lanes: int
+
+    def reset(self, params: PyTree = None, state: State | None = None) -> StepperCarry:
+        """The carries of all lanes at their starts, lanes first.
+
+        Args:
+            params, state: see `nsjax.Stepper.reset`; a leaf with one axis more than the problem's own, of
+                ``lanes`` entries, has a value for each lane, any other leaf is common to all. None: those
+                of the problem.
+
+        Raises:
+            InputError: for a leaf with another number of lanes, and as `nsjax.Stepper.reset`.
+        """
+        problem = self.stepper.problem
+        given = {"params": params, "state": state}
+        own = {
+            "params": None if params is None else problem.params,
+            "state": None if state is None else problem.state,
+        }
+        leaves, tree = jax.tree.flatten(given)
+        known = jax.tree.leaves(own)
+        if not jax.tree.structure(own) == tree:  # type: ignore[operator]
+            raise InputError(
+                "reset: params or state of a batch have another structure than those of the problem; put "
+                "other numbers into problem.params and problem.state"
+            )
+        leaves = [jnp.asarray(x) for x in leaves]
+        varied = [x.ndim == jnp.ndim(y) + 1 for x, y in zip(leaves, known, strict=True)]
+        self._check("reset: a leaf", [x for x, v in zip(leaves, varied, strict=True) if v])
+
+        def one(k: jax.Array) -> StepperCarry:
+            found = [x[k] if v else x for x, v in zip(leaves, varied, strict=True)]
+            return self.stepper.reset(**jax.tree.unflatten(tree, found))
+
+        if any(varied):
+            return map_lanes(one, jnp.arange(self.lanes))
+        same: StepperCarry = jax.tree.map(
+            lambda x: jnp.broadcast_to(x, (self.lanes, *jnp.shape(x))), one(jnp.asarray(0))
+        )
+        return same
+
+    def step(self, carry: StepperCarry, u: Any = None) -> tuple[StepperCarry, StepRow]:
+        """One step of every lane.
+
+        Args:
+            carry: result of `reset` or of the step before.
+            u: inputs as in `nsjax.Stepper.step`, lanes first: (lanes, input_size), (lanes,) for one input,
+                or a mapping of such arrays.
+
+        Returns:
+            The next carries and rows, lanes first.
+
+        Raises:
+            InputError: for another number of lanes, and as `nsjax.Stepper.step`.
+        """
+        u = jax.tree.map(jnp.asarray, u)
+        self._check("step: u", jax.tree.leaves(u))
+        return self._mapped(lambda own, x: self.stepper.step(own, x), carry, u)
+
+    def observe(self, carry: StepperCarry) -> StepRow:
+        """The rows of the last step of every lane, see `nsjax.Stepper.observe`."""
+        return self._mapped(lambda own, _: (own, self.stepper.observe(own)), carry, None)[1]
+
+    def _mapped(
+        self, one: Callable[[StepperCarry, Any], tuple[StepperCarry, StepRow]], carry: StepperCarry, u: Any
+    ) -> tuple[StepperCarry, StepRow]:
+        """Carries and rows of the function ``one`` in every lane. Params of lanes, which no step changes,
+        are not written again.
+        """
+
+        def lane(both: tuple[StepperCarry, Any]) -> tuple[StepperCarry, StepRow]:
+            after, row = one(*both)
+            return dataclasses.replace(after, own=None), row
+
+        self._check("carry.state.t", [carry.state.t])
+        after, rows = map_lanes(lane, (carry, u))
+        return dataclasses.replace(after, own=carry.own), rows
+
+    def _check(self, what: str, leaves: list[Any]) -> None:
+        for x in leaves:
+            if jnp.ndim(x) < 1 or jnp.shape(x)[0] != self.lanes:
+                raise InputError(
+                    f"{what} has shape {jnp.shape(x)}, and the batch {self.lanes} lanes; give one entry a "
+                    "lane on its first axis"
+                )
 
 
 @record()
@@ -146,9 +246,9 @@ class Stepper:
             own = _prepared(self.program, self.scheme, full, self.dt)
         checks.check_shapes(self.program.system, full, state)
         raw = dataclasses.replace(full, ready=None, now=None, moving=()) if self.names else full
-        traced, bits = checks.is_traced((raw, state, self.scheme, self.dt)), None
+        traced, bits = is_traced((raw, state, self.scheme, self.dt)), None
         if given or traced:  # other numbers were looked at when the stepper was made
-            by = self.scheme, self.dt, traced or checks.being_compiled()
+            by = self.scheme, self.dt, traced or being_compiled()
             state, bits = checks.examined_start(self.program.system, raw, state, *by)
         run = begin_run(self.program, self.scheme, raw, state, self.dt, None)
         return StepperCarry(run=run.refused(bits), last=self._first(full), own=own)
@@ -396,7 +496,7 @@ def stepper(
     state = checks.canonical(problem.state, "state")
     checks.check_state(state)
     checks.check_shapes(made.system, params, state)
-    if not checks.is_traced((params, state, scheme, step)) and not checks.being_compiled():
+    if not is_traced((params, state, scheme, step)) and not being_compiled():
         checks.check_values(made.system, params, state, scheme, step)
     check_constants(params, lambda p: prepare_run(program, scheme, p, step).constants)
     ready = _prepared(program, scheme, params, step)

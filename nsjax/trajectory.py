@@ -10,18 +10,14 @@ import numpy as np
 from jax import lax
 
 from nsjax import status as status_bits
-from nsjax.by_name import ByName
-from nsjax.core.checks import is_traced
-from nsjax.core.errors import InputError, nearest
+from nsjax.core.errors import InputError, nearest, observed
 from nsjax.core.operators import kinetic_energy, potential_energy, prepared, refreshed
-from nsjax.core.quantities import QUANTITIES, ROWS, RowQuantities
-from nsjax.core.scheme import Carry, Output
+from nsjax.core.scheme import QUANTITIES, ROWS, Carry, Output, RowQuantities
 from nsjax.core.system import System
-from nsjax.core.user_functions import observed
-from nsjax.failed_loads import failed_loads
-from nsjax.sensors import label_name, quantity, read_rows, row_output, table
+from nsjax.report import failed_loads
+from nsjax.sensors import ByName, label_name, quantity, read_rows, row_output, table
 from nsjax.startup.owned import compiled_for
-from nsjax.types import Array, PyTree, record
+from nsjax.types import Array, PyTree, is_traced, record
 from nsjax.views import Views
 
 
@@ -81,7 +77,7 @@ class Impacts:
     Args:
         count: number of impacts of the run, which may exceed the K that are kept.
         time (K,), contact (K,): instant at which the gap closes [s], as `nsjax.schemes.localized` found it,
-            else from the gap's rate inside the step (`nsjax.impacts.crossings`), with the derivative of
+            else from the gap's rate inside the step (`nsjax.recording.crossings`), with the derivative of
             the time of the impact; contact -1 marks an unused place, whose numbers are NaN.
         rate_before, rate_after (K,): normal gap rates before and after the impact [m/s].
         impulse_normal (K,), impulse_tangential (K, nt): impulses over the step [N s].
@@ -120,7 +116,7 @@ class Trajectory(Views, ByName, RowQuantities):
     """Rows of a run; row 0 is the start.
 
     Row quantities have the rows as first axis: forces are those of the last step before the row, others are
-    accumulated since the previous row; None where not saved. `nsjax.core.quantities.RowQuantities` lists
+    accumulated since the previous row; None where not saved. `nsjax.core.scheme.RowQuantities` lists
     them.
 
     Args:

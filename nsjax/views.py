@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, optional
-from nsjax.core.quantities import QUANTITIES
-from nsjax.core.shown import PICTURES, beside
+from nsjax.core.scheme import QUANTITIES
 from nsjax.core.system import Problem, State
+from nsjax.core.system_parts import PICTURES, beside
 from nsjax.report import report
-from nsjax.short import as_html, record_repr
+from nsjax.types import as_html, is_traced, record_repr
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

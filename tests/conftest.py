@@ -13,8 +13,8 @@ import jax
 import pytest
 
 import nsjax
-from nsjax.startup import lowered, machine_key
-from nsjax.startup.once import unoptimised
+from nsjax.startup import cache, machine_key
+from nsjax.startup.compilation import unoptimised
 
 # One program is asked for by many tests, by both test processes, and by the kernels of notebooks, which
 # inherit the environment: compile it once.
@@ -92,7 +92,7 @@ def _trace_programs(request: pytest.FixtureRequest) -> Iterator[None]:
     """Traces the programs of quick tests, outside `KEEP_LOWERED`, as where none is kept."""
     with pytest.MonkeyPatch.context() as patch:
         if not _full_size(request.config) and request.path.parent.name != KEEP_LOWERED:
-            patch.setattr(lowered, "_folder", lambda: None)
+            patch.setattr(cache, "_folder", lambda: None)
         yield
 
 

@@ -199,7 +199,7 @@ def nothing_runs() -> Iterator[None]:
     places = (
         ("nsjax.simulate", "_advance"), ("nsjax.sweep.run", "_chunk"),
         ("nsjax.identify.objective", "evaluate"),
-        ("nsjax.sweep.program", "spread"), ("nsjax.cli.reproduce", "require_matplotlib"),
+        ("nsjax.sweep.program", "spread"), ("nsjax.cli.commands", "require_matplotlib"),
     )  # fmt: skip
     with contextlib.ExitStack() as stack:
         for module, name in places:

@@ -128,14 +128,14 @@ def unasked() -> tuple[Sentence, ...]:
 FEW = "`tests/sentences` asks for it; its own words are too few to be told from values"
 
 REASONS = {
-    ("nsjax/by_name.py", "trajectory has no "): FEW,
+    ("nsjax/sensors.py", "trajectory has no "): FEW,
     ("nsjax/cli/inputs.py", "unknown scheme "): FEW,
     ("nsjax/cli/sweep.py", "--quantity "): FEW,
     ("nsjax/core/checks.py", "state."): FEW,
     ("nsjax/core/keys.py", " has no "): FEW,
-    ("nsjax/core/pairs.py", "gradient: "): FEW,
+    ("nsjax/contact/active_set.py", "gradient: "): FEW,
     ("nsjax/core/system.py", "System: "): FEW,
-    ("nsjax/schemes/choices.py", "; it must "): FEW,
+    ("nsjax/schemes/common.py", "; it must "): FEW,
     ("nsjax/sweep/reductions.py", "reduce: "): FEW,
     (
         "nsjax/multibody/files/readers.py",

@@ -7,8 +7,8 @@ import pytest
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.failed_loads import failed_loads
 from nsjax.multibody import actuator, assemble, body, force, hinge, joint_spring
+from nsjax.report import failed_loads
 from nsjax.trajectory import RunError
 
 

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import ast
+import functools
 import pathlib
 import re
 
 import nsjax
 
 FLOORS = [
-    {"short", "lazy", "forms"},
-    {"types", "status", "notes", "startup", "version"},
-    {"configure", "lanes"},
+    {"forms", "lazy"},
+    {"notes", "startup", "status", "types", "version"},
+    {"configure"},
     {"math"},
     {"linalg"},
     {"nonlinear"},
     {"core"},
-    {"failed_loads", "impact_energy", "shapes"},
+    {"shapes"},
     {"report"},
-    {"contact", "fem", "figures", "statics", "views", "by_name"},
-    {"sensors", "row_values"},
-    {"schemes", "multibody", "trajectory", "consistent"},
-    {"impacts"},
+    {"contact", "fem", "figures", "statics", "views"},
+    {"sensors"},
+    {"consistent", "multibody", "schemes", "trajectory"},
+    {"recording"},
     {"loop"},
-    {"stability", "step_batch"},
-    {"divergence"},
+    {"stability"},
     {"simulate", "stepper"},
-    {"models", "analysis", "motion", "environment"},
+    {"analysis", "environment", "models", "motion"},
     {"io"},
-    {"sweep", "check_gradient"},
+    {"check_gradient", "sweep"},
     {"identify"},
     {"plot"},
     {"cli"},
@@ -157,3 +157,43 @@ def test_numbers_of_modules_are_few_and_have_names_of_their_own() -> None:
     names = [x for file in ROOT.rglob("*.py") for x in re.findall(number, file.read_text(), re.M)]
     assert len(names) <= NUMBERS
     assert {x for x in names if names.count(x) > 1} <= TWICE
+
+
+LONGEST_FILE = 520
+"""Lines of a file, which holds what belongs together."""
+
+LONGEST_CHAIN = 20
+"""Files on the longest way from an import to the next one."""
+
+
+def at_once() -> dict[str, set[str]]:
+    """Modules that each module of the package imports as soon as it is loaded."""
+    files = {".".join(("nsjax", *f.relative_to(ROOT).with_suffix("").parts)): f for f in ROOT.rglob("*.py")}
+    modules = {name.removesuffix(".__init__"): f for name, f in files.items()}
+    found: dict[str, set[str]] = {}
+    for name, file in modules.items():
+        named = set()
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ImportFrom) and node.module:
+                whole = {x.name: f"{node.module}.{x.name}" for x in node.names}
+                named |= {x if x in modules else node.module for x in whole.values()}
+            elif isinstance(node, ast.Import):
+                named |= {x.name for x in node.names}
+        found[name] = named & set(modules) - {name}
+    return found
+
+
+def test_files_hold_what_belongs_together() -> None:
+    lengths = {f.relative_to(ROOT).as_posix(): len(f.read_text().splitlines()) for f in ROOT.rglob("*.py")}
+    assert not {name: length for name, length in lengths.items() if length > LONGEST_FILE}
+
+
+def test_chains_of_imports_are_short() -> None:
+    imports = at_once()
+
+    @functools.cache
+    def longest(name: str) -> tuple[str, ...]:
+        return (name, *max(map(longest, imports[name]), key=len, default=()))
+
+    chain = max(map(longest, imports), key=len)
+    assert len(chain) <= LONGEST_CHAIN, chain

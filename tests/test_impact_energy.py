@@ -11,7 +11,7 @@ import pytest
 import nsjax
 from nsjax import models, schemes, status
 from nsjax.contact import ContactLaw
-from nsjax.impact_energy import first_rise
+from nsjax.report import first_rise
 
 
 def unaware() -> nsjax.Problem:

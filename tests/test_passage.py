@@ -9,7 +9,7 @@ import pytest
 
 import nsjax
 from nsjax import models, schemes, status
-from nsjax.divergence import DEEP, passed
+from nsjax.stability import DEEP, passed
 
 
 @pytest.mark.parametrize("scheme", [schemes.moreau(), schemes.ggl_decoupled()], ids=lambda x: x.name)

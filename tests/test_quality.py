@@ -36,7 +36,7 @@ def test_static(command: str) -> None:
 MODULES = [m.name for m in pkgutil.walk_packages(nsjax.__path__, "nsjax.") if "__main__" not in m.name]
 LONG = (
     "nsjax.analysis.lyapunov",
-    "nsjax.statics.equilibria",
+    "nsjax.statics",
     "nsjax.check_gradient",
     "nsjax.multibody.contacts.spheres",
     "nsjax.schemes.locating.localized",

@@ -11,9 +11,8 @@ import pytest
 
 import nsjax
 from nsjax import InputError, models, schemes
-from nsjax.core import blocks
-from nsjax.core.blocks import plan_blocks, scan_blocks
-from nsjax.core.memory import check_rows, lanes_around, tree_bytes
+from nsjax.core import memory
+from nsjax.core.memory import check_rows, lanes_around, plan_blocks, scan_blocks, tree_bytes
 from nsjax.loop import LoopProgram
 from nsjax.simulate import row_bytes
 from nsjax.trajectory import ROWS
@@ -76,7 +75,7 @@ def test_runs_in_blocks_have_the_same_derivative(
 ) -> None:
     """Parts of a row (of a prime number of steps), and groups of rows, against one block."""
     gradient = [jax.jit(jax.grad(objective), static_argnums=(1, 2))(AT, steps, every)]
-    monkeypatch.setattr(blocks, "REVERSE_BYTES", 1000)
+    monkeypatch.setattr(memory, "REVERSE_BYTES", 1000)
     cut = jax.jit(jax.grad(lambda x: objective(x, steps, every)))(AT)
     assert np.all(np.isfinite(cut))
     # the same operations in the same order, in another program

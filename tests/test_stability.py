@@ -154,7 +154,7 @@ def test_explicit_schemes_are_right_or_flagged() -> None:
 
 def test_a_run_that_rests_is_not_examined(monkeypatch) -> None:
     looked: list[int] = []
-    monkeypatch.setattr(nsjax.divergence, "diverged_row", lambda *x: looked.append(1))
+    monkeypatch.setattr(nsjax.stability, "diverged_row", lambda *x: looked.append(1))
     spring = System(nq=1, nv=1, mass=unit_mass, force=lambda t, q, v, p: -p * (q - 1.0))
     for off in (1e-14, 1e-3):  # at rest but for roundings, and in motion
         start = State(t=0.0, q=np.array([1.0 + off]), v=np.array([1e-3 * off]))  # the speed grows by far

@@ -17,7 +17,7 @@ from nsjax import InputError, models, multibody, schemes
 from nsjax.cli.inputs import RunPlan
 from nsjax.cli.report import summary
 from nsjax.report import contact_lines, with_unit
-from nsjax.short import short
+from nsjax.types import short
 
 BALLS = models.bouncing_ball(balls=2, dimension=2)
 

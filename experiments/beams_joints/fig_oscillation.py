@@ -20,8 +20,8 @@ import numpy as np
 
 from nsjax import schemes
 from nsjax.core import Problem
-from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import row_forces
+from nsjax.core.step import inertia_at
 from nsjax.multibody import assemble, beam, hinge, rectangular
 
 from .. import common

@@ -37,7 +37,7 @@ TOLERANCE = 1e-3
 step of these boxes too, but by 7, 62, 166 and 339 sweeps a step: time grows with the power 1.9. In a few
 steps wedged contacts creep along a direction in which they hardly move anything (eigenvalues of the scaled
 Delassus operator down to 1e-6 of the largest), from kink to kink: Newton's method goes on there
-(`nsjax.contact.pair_newton`); such a step costs ten times as much as others.
+(`nsjax.contact.newton`); such a step costs ten times as much as others.
 """
 
 SAVED = ("gap", "impulse_normal", "gap_min", "iterations", "residual")

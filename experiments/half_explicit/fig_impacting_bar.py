@@ -22,8 +22,8 @@ import numpy as np
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import jacobian
+from nsjax.core.step import mass_matrix
 
 from .. import common
 from .impulses import impulse_steps

@@ -21,7 +21,7 @@ import numpy as np
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.core.inertia import mass_matrix
+from nsjax.core.step import mass_matrix
 
 from .. import common
 from ..references import one_contact

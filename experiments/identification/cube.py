@@ -19,7 +19,7 @@ from jax import lax
 import nsjax
 from nsjax import State, schemes
 from nsjax.math import rotations
-from nsjax.models.box import BoxDynamics, cross
+from nsjax.models.block import BoxDynamics, cross
 from nsjax.types import Array, record
 
 from .tosses import GRAVITY, HALF, SAMPLE, Measured, lowest, matrices, turns

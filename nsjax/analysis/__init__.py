@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING
 from nsjax.lazy import lazily
 
 if TYPE_CHECKING:
-    from nsjax.analysis.convergence import hausdorff, observed_order, paper_error
-    from nsjax.analysis.drift import Drift, Growth, growth, measure_drift
+    from nsjax.analysis.comparison import hausdorff, observed_order, paper_error
     from nsjax.analysis.energy import EnergyBooks, energy_books
+    from nsjax.analysis.equilibria import Modes, load_path, modes
     from nsjax.analysis.events import Impact, Phase, Table, contact_phases, impact_table
     from nsjax.analysis.linear import Linearised, linearise
-    from nsjax.analysis.load_path import load_path
     from nsjax.analysis.lyapunov import lyapunov_exponent
-    from nsjax.analysis.rows import impulse_steps
-    from nsjax.analysis.small_motions import Modes, modes
+    from nsjax.analysis.rows import Drift, Growth, growth, impulse_steps, measure_drift
     from nsjax.schemes.amplification import (
         amplification_matrix,
         numerical_damping,
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
         relative_period_error,
         spectral_radius,
     )
-    from nsjax.statics.equilibria import Equilibria, equilibrium
+    from nsjax.statics import Equilibria, equilibrium
 
 __all__ = [
     "Drift",

@@ -20,16 +20,15 @@ import numpy as np
 from nsjax.core import InputError, Problem, State, System
 from nsjax.core.arguments import check_is, name_list, numbers
 from nsjax.core.checks import canonical, check_precision, check_shapes, check_state, concrete_number
-from nsjax.core.inertia import mass_matrix
 from nsjax.core.inputs import Inputs, input_places, shape_of, value_of
 from nsjax.core.operators import prepared, refreshed, row_rates
-from nsjax.core.quantities import NOTES, QUANTITIES, ROWS
+from nsjax.core.scheme import NOTES, QUANTITIES, ROWS
+from nsjax.core.step import mass_matrix
 from nsjax.core.system import bordered, contact_names
-from nsjax.linalg.independent import independent
+from nsjax.linalg.elimination import independent
 from nsjax.sensors import quantity, read, row_output
 from nsjax.startup.owned import compiled_for
-from nsjax.statics.equilibria import null_space
-from nsjax.statics.held_contacts import check_positioned, chosen_contacts
+from nsjax.statics import check_positioned, chosen_contacts, null_space
 from nsjax.types import Array, PyTree
 
 TOUCHING = 1e-6

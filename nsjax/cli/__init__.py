@@ -13,10 +13,16 @@ from typing import Any
 
 import nsjax
 from nsjax import io, models, schemes
-from nsjax.cli import checkpoints, documents, identify, sweep
+from nsjax.cli import identify, sweep
+from nsjax.cli.commands import (
+    add_documents,
+    add_resume_options,
+    begin_with_checkpoints,
+    reproduce,
+    resume_run,
+)
 from nsjax.cli.inputs import SAVED_ROWS, RunPlan, make_plan
 from nsjax.cli.report import Progress, tell
-from nsjax.cli.reproduce import reproduce
 from nsjax.core import InputError
 from nsjax.trajectory import RunError, Trajectory
 
@@ -149,8 +155,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Goes on with a run of `nsjax simulate --checkpoint FILE.npz` to its end.",
         epilog="example: nsjax resume run.npz --plot run.png",
     )  # fmt: skip
-    again.set_defaults(command=checkpoints.resume)
-    checkpoints.add_arguments(again)
+    again.set_defaults(command=resume_run)
+    add_resume_options(again)
     vary = commands.add_parser(
         "sweep", help="run a model over ranges of its numbers",
         description="Runs a model for all combinations of some values and says what came out.",
@@ -186,7 +192,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="list every figure and table of the papers: what came out, on which evidence, in which time",
     )
-    documents.add(commands)
+    add_documents(commands)
     return parser
 
 
@@ -234,7 +240,7 @@ def _simulate(args: argparse.Namespace) -> int:
         if args.checkpoint is None:
             traj = _run(plan, steps=plan.steps, every=plan.every, progress=progress)
         else:
-            traj = checkpoints.begin(args, plan, progress)
+            traj = begin_with_checkpoints(args, plan, progress)
         end = time.perf_counter()
     finally:
         progress.clear()

@@ -8,8 +8,9 @@ import inspect
 import itertools
 import math
 import pathlib
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -17,7 +18,6 @@ import numpy as np
 
 import nsjax
 from nsjax import io, models, reductions
-from nsjax.cli import maps
 from nsjax.cli.inputs import (
     build,
     check_files,
@@ -26,16 +26,97 @@ from nsjax.cli.inputs import (
     read_settings,
     read_steps,
     scheme_name,
-)  # fmt: skip
+)
 from nsjax.cli.report import Progress
 from nsjax.core import InputError, Problem, Scheme, System, nearest
 from nsjax.core.keys import above, names, parse_parameter
 from nsjax.core.memory import refuse_more
+from nsjax.figures import new_figure
 from nsjax.forms import form_of
-from nsjax.plot.style import save_figure
-from nsjax.sweep.axes import LANE_BYTES
-from nsjax.sweep.result import check_form
+from nsjax.plot.style import QUANTITIES, RC, math_label, print_unit, save_figure, scale
+from nsjax.sweep.result import LANE_BYTES, check_form
 from nsjax.trajectory import RunError, label_names, quantity_unit
+
+# The figure of ``nsjax sweep``: a curve over one axis, a map over two.
+
+
+def draw(
+    axes: Mapping[str, np.ndarray], values: np.ndarray, name: str, unit: str, title: str = "",
+    units: Mapping[str, str] | None = None,
+) -> Any:  # fmt: skip
+    """Matplotlib figure of a sweep, without a window.
+
+    Args:
+        axes: values by name; for a curve the first is the axis, the others vary with it.
+        values: one number per lane, (n,) or (n, m); gaps where it is not a number.
+        name, unit: name and unit of the quantity.
+        title: description of the run.
+        units: known units of the axes, by name.
+    """
+    from matplotlib import rc_context
+
+    known = units or {}
+
+    def axis(name: str) -> str:
+        return math_label(name) + print_unit(known.get(name, ""))
+
+    factor, printed = scale(values, unit)
+    label = math_label(name) + print_unit(printed)
+    with rc_context(RC):
+        figure = new_figure(
+            figsize=(7.0, 3.2) if values.ndim == 1 else (5.2, 4.0), dpi=200, layout="constrained"
+        )
+        ax = figure.subplots()
+        if values.ndim == 1:
+            first, x = next(iter(axes.items()))
+            ax.plot(x, factor * values, color=QUANTITIES[0], marker=".", markersize=3.0)
+            ax.set(xlabel=axis(first), ylabel=label)
+            _log(ax.set_xscale, x)
+        else:
+            (down, y), (across, x) = axes.items()
+            mesh = ax.pcolormesh(x, y, factor * values, shading="nearest", cmap="viridis", rasterized=True)
+            ax.set(xlabel=axis(across), ylabel=axis(down))
+            ax.grid(False)
+            _log(ax.set_xscale, x)
+            _log(ax.set_yscale, y)
+            figure.colorbar(mesh, ax=ax, label=label)
+        ax.set_title(title, fontsize=RC["axes.labelsize"])
+    return figure
+
+
+def _log(set_scale: Any, values: np.ndarray) -> None:
+    """Makes an axis logarithmic for logarithmically spaced values."""
+    if len(values) > 2 and np.all(values > 0.0):
+        ratio = values[1:] / values[:-1]
+        if np.ptp(ratio) < 1e-9 * abs(ratio[0]) and abs(ratio[0] - 1.0) > 1e-9:
+            set_scale("log")
+
+
+UNIT = re.compile(r"\[((?:[A-Za-z]+(?:\^[0-9]+)?[ /]?)+)\]")
+"""Pattern of units in a docstring, such as ``[kg m^2]`` or ``[m/s]``."""
+
+
+def documented_units(factory: Callable[..., Any]) -> dict[str, str]:
+    """Units of the keywords of a model, from its docstring; keywords without a unit are left out.
+
+    Example:
+        >>> from nsjax import models
+        >>> from nsjax.cli.sweep import documented_units
+        >>> units = documented_units(models.slider_crank)
+        >>> units["clearance"], units["rod_inertia"], "friction" in units
+        ('m', 'kg m^2', False)
+    """
+    text = (factory.__doc__ or "").partition("Args:")[2].partition("\n\n")[0]
+    found: dict[str, str] = {}
+    # an entry is indented by eight spaces, its further lines by more
+    for entry in re.split(r"\n {8}(?=\w)", text):
+        names, _, said = entry.partition(":")
+        listed = [name.strip() for name in names.split(",")]
+        units = UNIT.findall(said)
+        units = units if len(units) == len(listed) else units[:1] * len(listed)
+        found |= dict(zip(listed, units, strict=False))
+    return found
+
 
 CHAOS = "lyapunov"
 """Quantity that needs a separate sweep: the finite-time Lyapunov exponent [1/s]."""
@@ -319,11 +400,11 @@ def _write(args: argparse.Namespace, plan: SweepPlan, result: nsjax.SweepResult)
     if args.plot is not None:
         name = args.quantity or ("impacts" if plan.problem.system.nc else "energy_loss")
         entry = models.REGISTRY.get(args.model.replace("-", "_"))
-        known = _units(plan) if entry is None else maps.documented_units(entry.factory)
+        known = _units(plan) if entry is None else documented_units(entry.factory)
         units = {**known, "dt": "s"}
         title = f"{plan.problem.system.name or args.model}, {plan.scheme.name}"
         values, of = quantity(result, name), unit(plan.problem.system, name)
-        figure = maps.draw(plan.axes, values, name, of, title, units)
+        figure = draw(plan.axes, values, name, of, title, units)
         save_figure(figure, args.plot)
 
 

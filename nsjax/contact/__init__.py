@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING
 from nsjax.lazy import lazily
 
 if TYPE_CHECKING:
-    from nsjax.contact.certificate import (
+    from nsjax.contact.events import Criteria
+    from nsjax.contact.jump import Jump, StepForces, forced_jump, no_jump, velocity_jump
+    from nsjax.contact.problem import (
+        ContactLaw,
+        ContactProblem,
+        DelassusFactors,
+        GivenNormals,
         complementarity_gap,
         cone_violation,
         natural_residual,
         worst_contact,
     )
-    from nsjax.contact.criteria import Criteria
-    from nsjax.contact.jump import Jump, StepForces, forced_jump, no_jump, velocity_jump
-    from nsjax.contact.law import ContactLaw
-    from nsjax.contact.problem import ContactProblem, DelassusFactors, GivenNormals
     from nsjax.contact.solvers import METHODS, ContactSolution, SolverSettings, solve
 
 __all__ = [

@@ -25,8 +25,7 @@ from jax import lax
 
 from nsjax.core.system import System, is_local
 from nsjax.linalg import Local, at_nodes, matmul, onto_nodes, solve
-from nsjax.linalg.conjugate import Iterative
-from nsjax.linalg.krylov import conjugate_gradients, stabilised
+from nsjax.linalg.iterative import Iterative, conjugate_gradients, stabilised
 from nsjax.types import Array, PyTree, record
 
 

@@ -22,10 +22,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.contact.law import ContactLaw
+from nsjax.contact.problem import ContactLaw
 from nsjax.core.operators import jacobian
-from nsjax.core.quantities import QUANTITIES
-from nsjax.core.scheme import Output
+from nsjax.core.scheme import QUANTITIES, Output
 from nsjax.core.system import System
 from nsjax.math import taken
 from nsjax.startup.owned import kept

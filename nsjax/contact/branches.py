@@ -1,19 +1,31 @@
-"""Open, stick or slip: the branch of every row, and the prox rows that are linear on it.
+"""Open, stick or slip: the branch of every row, and the linear rows on it in all their forms.
 
 The Newton iteration and the derivative of the answer both live on these rows.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from nsjax.contact.problem import ContactProblem, DelassusFactors
-from nsjax.linalg import magnitude, matvec
+from nsjax.linalg import (
+    LOOP_LIMIT,
+    OUTER_TERMS,
+    ROW_LIMIT,
+    magnitude,
+    matmul,
+    matvec,
+    product_diagonal,
+    solve,
+)
 from nsjax.linalg.dense import CONSTANT_LIMIT, indices, unit_matrix
+from nsjax.linalg.elimination import solve_pairs
 from nsjax.math import direction, norm
 from nsjax.types import Array, record
 
@@ -198,3 +210,225 @@ def branch_residual(problem: ContactProblem, x: Array, u: Array, r: Array, b: Br
         wide = jnp.concatenate([problem.given.normal[:, None], jnp.zeros((problem.nc, problem.nt))], axis=1)
         known = known + problem.stack(wide, jnp.zeros(problem.nb))
     return jnp.where(b.use, r * u, x - known)
+
+
+# Least answer of linear contact rows of which some depend on others, without a weight on the diagonal.
+#
+# Where a contact sticks along a guide that sticks itself, or a box stands on its corners, the rows of
+# active contacts depend on each other: their matrix is singular, and data that change may ask of them
+# what they cannot fulfil together. A small weight on the diagonal makes the matrix regular, but its
+# answer to such a change is as large as one over the weight, most of it rounding, which then grows from
+# step to step.
+
+
+LEAST_PIVOT = 1e-8
+"""Pivot below which a row of unit diagonal depends on the others: rounding leaves 1e-15, and the answer
+loses digits by one over the pivot."""
+
+FIRST_PIVOT = 1e-4
+"""Pivot above which a row is eliminated at once; rows below it wait for all others. A rod that leans by
+1e-4 and sticks at both ends has three rows along itself, of which the third has a pivot of 1e-8. Eliminated
+in its turn, it would leave rounding over 1e-8 as pivot of a fifth row, which would count as independent."""
+
+NOISE = 1e-14
+"""Rounding of pivots; divided by the least pivot so far it is that of the pivots that follow."""
+
+LEAST_TURN = AT_BOUND
+"""Pivot below which the row of friction across the sliding in space depends on the others. A contact that
+slides with the velocity ``u`` resists turning by ``mu x_N / |u|``: as it stops, its row across becomes that
+of a contact that sticks. Where other rows hold the contact across its sliding, the pivot is
+``r |u| / (mu x_N)``, which falls from step to step, and rounding of the speed across changes forces by one
+over it. Below `AT_BOUND`, the relative distance within which a force is at its bound, the direction of
+sliding is taken as held by the others, and the force across is zero.
+"""
+
+
+def dependent_answer(
+    a: Array, use: Array, f: Array, weight: Array | float = REGULARISATION, turns: Array | None = None
+) -> Array:
+    """Least ``x`` (m,) with ``a x = f`` in the independent rows, with derivatives of any order.
+
+    Elimination passes over rows that depend on others, from the last row to the first: bilateral rows count
+    before bounded ones, and these before contacts, whose restitution refers to the velocity before the
+    step. Rows with small pivots are tried again after all others. With the independent rows ``I``, the
+    others ``D`` and ``B = a_II^-1`` the changes that move nothing are the columns of ``N = (-B a_ID, 1)``,
+    and ``x = (1 - N (N' N)^-1 N') B f``. No intermediate number is larger than the independent rows make
+    it.
+
+    Args:
+        a: (m, m) rows, used ones with a unit diagonal.
+        use: (m,) bool, rows that may depend on each other; the others are independent.
+        f: (m,) right-hand side.
+        weight: of the diagonal, see limits.
+        turns: (m,) bool, rows of friction across the sliding: eliminated last, and with the answer zero
+            where they depend on others, see `LEAST_TURN`; None: there are none.
+
+    Limits: a row whose part beside the others is smaller than 1e-4 of it (the root of `LEAST_PIVOT`) counts
+    as dependent: two walls that meet at such an angle are one wall. With more rows than
+    `nsjax.linalg.LOOP_LIMIT` ``weight`` is added to the diagonal instead.
+    """
+    m = a.shape[0]
+    if m > LOOP_LIMIT:
+        added = jnp.where(use if turns is None else use | turns, weight, 0.0)[:, None] * np.eye(m)
+        return solve(a + added, f[:, None])[:, 0]
+    inverse, free = _eliminated(a, use, turns)
+    if turns is not None:
+        free = free & ~turns
+    moves = jnp.where(free, matmul(inverse, a, few=True) - np.eye(m), 0.0)
+    square = matmul(moves.T, moves, few=True) + jnp.where(free, 0.0, 1.0) * np.eye(m)
+    x = matvec(inverse, f)
+    return x - matvec(moves, matvec(solve(square, moves.T, LOOP_LIMIT), x))
+
+
+@jax.custom_jvp
+def _eliminated(a: Array, use: Array, turns: Array | None) -> tuple[Array, Array]:
+    """``B`` (m, m), zero in dependent rows and columns, and the dependent rows (m,) bool.
+
+    The derivative is that of an inverse: it does not go through the elimination.
+    """
+    m = a.shape[0]
+    first, last, bounded = jnp.asarray(FIRST_PIVOT), jnp.asarray(LEAST_PIVOT), use
+    place: Any = np.arange(m)[::-1]  # order of elimination; rows stay in place
+    if turns is not None:
+        first, last = jnp.where(turns, jnp.inf, first), jnp.where(turns, LEAST_TURN, last)
+        bounded = use | turns
+        later = np.arange(m) + jnp.where(turns, 0, m)
+        place = jnp.sum(later[None, :] > later[:, None], axis=1)
+
+    def eliminate(n: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        x, free, smallest = carry
+        here = free & (place == lax.rem(n, m))
+        row = jnp.sum(jnp.where(here[:, None], x, 0.0), axis=0)
+        pivot = jnp.sum(jnp.where(here, row[:m], 0.0))
+        least = jnp.where(n < m, first, jnp.maximum(last, NOISE / smallest))
+        here = here & ((jnp.abs(pivot) > least) | ~bounded)
+        found = jnp.any(here)
+        row = jnp.where(found, row / jnp.where(found, pivot, 1.0), 0.0)
+        column = jnp.sum(jnp.where(here, x[:, :m], 0.0), axis=1)
+        x = jnp.where(here[:, None], row, x - column[:, None] * row)
+        return x, free & ~here, jnp.where(found, jnp.minimum(smallest, jnp.abs(pivot)), smallest)
+
+    start = jnp.concatenate([a, jnp.eye(m)], axis=1), jnp.ones(m, bool), jnp.ones(())
+    if jax.default_backend() != "cpu":  # where loops of unknown length wait for the host
+        x, free, _ = lax.fori_loop(0, 2 * m, eliminate, start)
+    else:
+        going = lambda c: (c[0] < m) | ((c[0] < 2 * m) & jnp.any(c[1][1]))  # noqa: E731
+        onwards = lambda c: (c[0] + 1, eliminate(*c))  # noqa: E731
+        _, (x, free, _) = lax.while_loop(going, onwards, (jnp.asarray(0), start))
+    return jnp.where(free[:, None] | free[None, :], 0.0, x[:, m:]), free
+
+
+@_eliminated.defjvp
+def _inverse_moves(primals: Any, tangents: Any) -> Any:
+    inverse, free = _eliminated(*primals)
+    change = -matmul(inverse, matmul(tangents[0], inverse, few=True), few=True)
+    return (inverse, free), (change, np.zeros(free.shape, jax.dtypes.float0))
+
+
+# Rows of Newton's method from the factors of the Delassus operator, without its matrix.
+
+
+def has_rows(problem: ContactProblem) -> bool:
+    """Whether the rows of a problem are formed from its factors: from arrays with few velocities, if there
+    are up to `ROW_LIMIT` rows, but at most `LOOP_LIMIT` whose force always acts.
+    """
+    g, m, always = problem.delassus, problem.free.shape[0], problem.bounded * problem.tangents + problem.nb
+    alone = problem.leading or problem.tangents == 2
+    if not isinstance(g, DelassusFactors) or alone or not always <= LOOP_LIMIT < m <= ROW_LIMIT:
+        return False
+    return all(isinstance(x, jax.Array) for x in (g.wt, g.response)) and g.wt.shape[1] <= OUTER_TERMS
+
+
+def factored_tangent(
+    problem: ContactProblem, x: Array, r: Array, b: Branches, weight: Array, soft: Array | float
+) -> Array:  # fmt: skip
+    """`nsjax.contact.branches.tangent` (m, m) as ``T M^-1 W + K``, for ``G = W' M^-1 W + diag(soft)``.
+
+    ``T`` (m, nv) mixes the rows of ``r W'`` of each contact, ``K`` couples the rows of each contact. One
+    matrix is written, and none is read.
+
+    Args:
+        problem: as in `has_rows`.
+        x, r, b: impulses (m,), scaling (m,) and branches of the rows.
+        weight: regularisation of the active rows.
+        soft: compliances of the rows (m,), or one number.
+    """
+    first, n, d = problem.ends[0], problem.rough, 1 + problem.nt
+    g, soft = problem.delassus, r * soft
+    wt = r[:, None] * g.wt
+    mixed, own = rows_of_contacts(problem, x, r, b, weight, soft)
+    rows = wt[:first].reshape(n, d, -1)
+    rows = functools.reduce(jnp.add, (mixed[:, :, j, None] * rows[:, j, None] for j in range(d)))
+    last = b.use[first:, None]
+    turned = jnp.concatenate([rows.reshape(first, -1), jnp.where(last, wt[first:], 0.0)])
+    alone = jnp.where(last, weight + soft[first:, None], 1.0)
+    near = jnp.concatenate([own.reshape(first, d), jnp.pad(alone, ((0, 0), (0, d - 1)))])
+    return _filled(turned, g.response, near, first)
+
+
+def rows_of_contacts(
+    problem: ContactProblem, x: Array, r: Array, b: Branches, weight: Array, soft: Array
+) -> tuple[Array, Array]:
+    """``T`` and ``K`` (rough, 1 + nt, 1 + nt) of the contacts with all rows: the tangent is
+    ``T r W' M^-1 W + K``. See `factored_tangent`; ``soft`` (m,) are compliances times ``r``.
+    """
+    first, n, d = problem.ends[0], problem.rough, 1 + problem.nt
+    g, one = problem.delassus, np.eye(1 + problem.nt)
+    use = b.use[:first].reshape(n, d, 1)
+    slope = jnp.concatenate([jnp.zeros((n, 1)), b.slope[:n]], axis=1)
+    mixed = jnp.where(use, one, 0.0)
+    own = jnp.where(use, weight * one, one - slope[:, :, None] * one[0])
+    if problem.nt == 2:
+        turn = jnp.pad(curvature_blocks(problem, x, b), ((0, 0), (1, 0), (1, 0)))
+        # a row that nothing moves keeps its unit row
+        moves = (r * product_diagonal(g.wt, g.response) + soft)[:first].reshape(n, d, 1) > 0.0
+        turn = jnp.where(moves, turn, 0.0)
+        mixed, own = mixed + turn, own - turn
+    return mixed, own + mixed * soft[:first].reshape(n, 1, d)
+
+
+def _filled(turned: Array, response: Any, near: Array, first: int) -> Array:
+    """``turned response`` plus the entries ``near`` (m, d) in the columns of each row's own contact."""
+    m, d = near.shape
+    row = indices(m)
+    start = jnp.where(row < first, row - row % d, row)[:, None]
+    terms = [turned[:, k, None] * response[k] for k in range(turned.shape[1])]
+    terms += [jnp.where(indices(m) == start + j, near[:, j, None], 0.0) for j in range(d)]
+    return functools.reduce(jnp.add, terms)
+
+
+# Newton steps of contacts between pairs of bodies, by elimination of the velocities of the bodies.
+#
+# Such a step is ``(T r W' M^-1 W + K) y = f``, with ``T`` and ``K`` contact by contact
+# (`nsjax.contact.branches`). With the velocities ``w = M^-1 W y`` that it causes,
+#
+#     (1 + M^-1 W K^-1 T r W') w = M^-1 W K^-1 f,        y = K^-1 (f - T r W' w)
+#
+# Bodies are then coupled as their contacts couple them, and a heap is eliminated layer by layer: 300
+# spheres with 570 contacts in 0.03 s, where the matrix of all rows takes 0.16 s.
+
+
+def eliminates(problem: ContactProblem) -> bool:
+    """Whether a problem has an order in which bodies are eliminated."""
+    return problem.paired and problem.delassus.order is not None
+
+
+def paired_answer(problem: ContactProblem, tangent: tuple[Array, Array], r: Array, f: Array) -> Array:
+    """``y`` (m,) for the values ``f`` (m,).
+
+    Rows that stick or turn their sliding are regularised as in rigid steps, with compliances too: ``K`` is
+    singular where a contact begins to slide. Steps are those of increments, which this does not move.
+
+    Args:
+        problem: which `eliminates`.
+        tangent: ``T`` and ``K``, see `nsjax.contact.branches.rows_of_contacts`.
+        r: scaling (m,) of the rows.
+        f: (m,).
+    """
+    g, n, d = problem.delassus, problem.nc, 1 + problem.nt
+    mixed, own = tangent
+    inverse = jax.vmap(solve, (0, None))(own + REGULARISATION * mixed, jnp.eye(d))
+    inner = inverse @ (mixed * r.reshape(n, 1, d))
+    alone = jnp.sum(inverse * f.reshape(n, 1, d), axis=2)
+    w = solve_pairs(g.wt, g.response, inner, problem.mask, g.response.times(alone.reshape(-1)), g.order)
+    return (alone - jnp.sum(inner * g.wt.times(w).reshape(n, 1, d), axis=2)).reshape(-1)

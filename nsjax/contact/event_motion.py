@@ -8,12 +8,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nsjax.contact import saltation
-from nsjax.contact.acceleration import LawfulMotion, SlidingRule, lasting_forces
-from nsjax.contact.answer_step import newton_step
-from nsjax.contact.friction_decisions import at_border, sticking
+from nsjax.contact import jump
+from nsjax.contact.friction import LawfulMotion, SlidingRule, at_border, lasting_forces, sticking
 from nsjax.contact.jump import jump_problem
-from nsjax.contact.solvers import SolverSettings
+from nsjax.contact.solvers import SolverSettings, newton_step
 from nsjax.core.branches import repeat_for
 from nsjax.core.operators import Rows
 from nsjax.core.step import Formed, SystemState
@@ -83,7 +81,7 @@ class MotionAround:
     Args:
         v, a, force: (nv,) velocity and acceleration, (rows,) row forces after it.
         a_before, force_before: the same before it.
-        along, across: (nv, nc) directions of `nsjax.contact.saltation.shift_apart`.
+        along, across: (nv, nc) directions of `nsjax.contact.jump.shift_apart`.
         near: (nc,) bool, contacts at the border of sticking and sliding.
         turning: (nc, nt) rates of change of sliding velocities before it [m/s^2]; zero where ``a_before``
             was known.
@@ -110,10 +108,10 @@ def no_motion(system: System) -> MotionAround:
     )  # fmt: skip
 
 
-def shift_back(system: System, state: State, x: MotionAround, shift: saltation.Shift) -> State:
+def shift_back(system: System, state: State, x: MotionAround, shift: jump.Shift) -> State:
     """The live end ``state`` of a step, shifted back along the motion after the event."""
-    back = saltation.shift_state(system, state, x.v, x.a, -shift.mean)
-    return saltation.shift_apart(system, back, shift, x.along, x.across)
+    back = jump.shift_state(system, state, x.v, x.a, -shift.mean)
+    return jump.shift_apart(system, back, shift, x.along, x.across)
 
 
 def motion_around(x: EventMotion, apart: Array, dt: Array) -> MotionAround:

@@ -10,10 +10,9 @@ import numpy as np
 
 from nsjax.contact.stage import StageSettings, StageStart, solve_stage
 from nsjax.core.branches import branch
-from nsjax.core.operators import acting, position_gradient
+from nsjax.core.operators import acting, position_gradient, position_rows
 from nsjax.core.step import SystemState
 from nsjax.core.system import System
-from nsjax.core.velocity_rows import slip_of
 from nsjax.linalg import BlockTridiagonal, Structure, matvec
 from nsjax.types import Array, PyTree, record
 
@@ -99,21 +98,6 @@ class _Equations:
     def smooth(self, d: Any) -> np.ndarray:
         """No contact has friction on position level."""
         return np.ones(self.nc, bool)
-
-
-def position_rows(system: System, t: Array, moved: tuple[Array, Array | None], p: PyTree, nc: int) -> Array:
-    """Gaps, if ``nc > 0``, and constraint residuals (nc + nb,) [m] at ``q`` moved along ``xi``, with
-    ``moved`` as ``(q, xi)``. Constraints on velocities alone require that ``xi`` does not slip.
-    """
-    (q, xi), parts = moved, []
-    end = q if xi is None else system.retract(q, xi)
-    if nc:
-        parts.append(system.gap(t, end, p))
-    if system.nb > system.nh:
-        parts.append(system.constraint(t, end, p))
-    if system.nh:
-        parts.append(jnp.zeros(system.nh) if xi is None else slip_of(system, t, q, xi, p))
-    return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 
 @record(static=("contacts", "kinetic"))

@@ -1,9 +1,11 @@
-"""The driver of derivatives at events: one step of any scheme, with the derivative of the motion around it.
+"""The driver of derivatives at events: one step of any scheme, with the derivative of the motion around
+it.
+
 
 A scheme hands over its step, or the part of it in which velocities jump, as a function of the state before.
-The driver lets the scheme do its step, looks for events in it (`nsjax.contact.step_events`), shifts the
+The driver lets the scheme do its step, looks for events in it (`nsjax.contact.sensitivity`), shifts the
 state along the motion before the events, and shifts back along the motion after them
-(`nsjax.contact.saltation`). Values pass through unchanged; tangents are made when the values of the whole
+(`nsjax.contact.jump`). Values pass through unchanged; tangents are made when the values of the whole
 step are known, with its linear part alone, so that mass, force and rows are formed once for the step, the
 events of its contacts, and the derivative.
 """
@@ -18,17 +20,351 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nsjax.contact import saltation
-from nsjax.contact.contact_report import ContactReport
-from nsjax.contact.event_motion import shift_back
-from nsjax.contact.events import frozen, gaps_beside
-from nsjax.contact.family import Contacts, Family, Stepped, stacked
-from nsjax.contact.step_events import StepEvents, apart, look_at
+from nsjax import notes
+from nsjax.contact import events, friction
+from nsjax.contact.branches import LEAST_TURN
+from nsjax.contact.event_motion import (
+    EventMotion,
+    MotionAround,
+    each_alone,
+    motion_around,
+    no_motion,
+    shift_back,
+)
+from nsjax.contact.events import Approach, Criteria, GapsAround, Touch, criteria_of, frozen, gaps_beside
+from nsjax.contact.friction import SlidingRule
+from nsjax.contact.jump import Jump, event_shift, settle, shift_apart, shift_of, shift_state
+from nsjax.contact.problem import over_links
 from nsjax.core.branches import branch
-from nsjax.core.step import Formed, Step, SystemState
+from nsjax.core.step import Formed, Step, SystemState, formed
 from nsjax.core.system import State
+from nsjax.linalg import every, matvec
+from nsjax.math import norm
 from nsjax.nonlinear import LiveLeaves, with_tangent
-from nsjax.types import Array
+from nsjax.types import Array, PyTree, record
+
+# Report on the contacts of a step.
+
+
+@record()
+class ContactReport:
+    """Report of the driver of derivatives on the contacts of a step.
+
+    Args:
+        touch: memory of the contacts after the step.
+        notes: (nc,) bits of `nsjax.notes`.
+        impact: (nc,) bool, impacts: approaches faster than the gate, with an impulse.
+        tau: (nc,) zero, with the derivative of the time of each impact [s].
+        timed: (nc,) bool, impacts whose time has a derivative, whatever a scheme lists as impacts.
+    """
+
+    touch: Touch
+    notes: Array
+    impact: Array
+    tau: Array
+    timed: Array
+
+
+def no_report(touch: Touch) -> ContactReport:
+    """The report of a step in which no contact takes part."""
+    zero = jnp.zeros(touch.held.shape)
+    none = jnp.zeros(zero.shape, bool)
+    return ContactReport(touch=touch, notes=jnp.zeros(zero.shape, int), impact=none, tau=zero, timed=none)
+
+
+# Interface of schemes to the driver of derivatives at events: steps, contacts, how they meet events.
+
+
+@record()
+class Stepped:
+    """Result of a step, as a scheme returns it.
+
+    Args:
+        end: state at the end, ``t`` included.
+        jump: impulses and rates.
+        estimate: (), error estimate of an iteration relative to ``1 + |v|``, zero if nothing is iterated.
+        more: whatever else the scheme hands on.
+    """
+
+    end: State
+    jump: Jump
+    estimate: Array
+    more: PyTree = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """Functions and choices by which a family of schemes handles events.
+
+    Args:
+        predict: ``(step) -> State`` at which the contacts are looked at: close to where they
+            close, with the velocity before an impact.
+        held: ``(step, contacts, r, found, load) -> (nc,) bool``, contacts at rest after the step ``r``, of
+            which some carry a ``load``.
+        corrects: whether gaps are corrected on position level. The derivative of such a step annuls
+            that of a gap, so that independent impacts must each be shifted before it.
+        turns: whether reversals of sliding are events of the step in which they happen.
+        derivative: whether derivatives are wanted at all, or decisions alone.
+        refuse: whether a second differentiation is refused.
+        ahead: part of the step by which ``predict`` looks ahead of the state along its velocity.
+        laws: part of the step at which the contact laws hold for the velocity of its end: 1/2 where rows
+            are those of the midpoint. Sliding is decided there: on a belt a contact that sticks under such
+            a scheme slips, at the times of the grid, by the change of the belt's speed in half a step.
+    """
+
+    predict: Callable[[Step], State]
+    held: Callable[[Step, Contacts, Stepped, Approach, Array], Array]
+    corrects: bool
+    turns: bool
+    derivative: bool
+    refuse: bool = True
+    ahead: float = 0.0
+    laws: float = 1.0
+
+    def slip(self, at: SystemState, dt: Array) -> Array:
+        """Tangential velocities (nc, nt) to which the law of the last step referred."""
+        if self.laws == 1.0:
+            return at.slip()
+        back = (1.0 - self.laws) * dt
+        return at.moved(t=at.state.t - back, q=at.system.retract(at.q, -back * at.v)).slip()
+
+
+def loaded(jump: Jump, active: Array) -> Array:
+    """Contacts (nc,) bool that carry an impulse."""
+    return active & (jump.contacts[:, 0] > 0.0)
+
+
+@record()
+class Contacts:
+    """The contacts of a step before it is taken.
+
+    Args:
+        touch: memory of the contacts.
+        active: (nc,) bool, closed at the predicted state. A contact seen a step early does no harm.
+        known: (nv,) acceleration and (rows,) row forces before the step; None: they are not known.
+        load: (nc,) bool, under load before it, where the scheme knows better than ``touch.held``.
+        around: gaps and their curvature at the predicted state, where the scheme has them.
+    """
+
+    touch: Touch
+    active: Array
+    known: tuple[Array, Array] | None = None
+    load: Array | None = None
+    around: GapsAround | None = None
+
+
+def stacked(jump: Jump) -> Array:
+    """Impulses of contacts and constraints as rows."""
+    return jnp.concatenate([jump.contacts.reshape(-1), jump.constraints])
+
+
+# Events of a step: approaching contacts, events whose times move, and the motion around them.
+
+
+@record()
+class StepEvents:
+    """Events of a step, without derivatives.
+
+    Args:
+        found: approaching contacts.
+        report: report on all contacts.
+        shifts: (nc,) bool, events whose times move.
+        late: (nc,) times from the impacts to the state at which contacts are looked at [s].
+        rate: (nc,) rates of the event functions.
+        aside: (nv, nc) see `nsjax.contact.event_motion.EventMotion`.
+        turning: (nc, nt) rate of change of the sliding velocity [m/s^2].
+        motion: the motion before and after the events.
+    """
+
+    found: Approach
+    report: ContactReport
+    shifts: Array
+    late: Array
+    rate: Array
+    aside: Array
+    turning: Array
+    motion: MotionAround
+
+
+@record(static=("family",))
+class _ContactView:
+    """One step without derivatives, as the driver looks at its contacts.
+
+    Args:
+        family: how its scheme meets events.
+        step: the step.
+        contacts: its contacts before it is taken.
+        ahead: the system where the contacts are looked at.
+        f: what the scheme has formed there already, if anything.
+        gap: (nc,) gaps there [m].
+        slide: (nc, nt) sliding velocities at the start.
+        slow: (nc,) bool, contacts whose sliding may turn.
+    """
+
+    family: Family
+    step: Step
+    contacts: Contacts
+    ahead: SystemState
+    f: Formed | None
+    gap: Array
+    slide: Array
+    slow: Array
+
+    @property
+    def criteria(self) -> Criteria:
+        """Thresholds of the scheme."""
+        return criteria_of(self.step.scheme)
+
+    @property
+    def turns(self) -> bool:
+        """Whether sliding that turns is an event of the step."""
+        return self.family.turns and self.step.system.nt > 0
+
+    def approach(self) -> Approach:
+        """Approaching contacts."""
+        f, known = self.f or formed(self.ahead), self.contacts
+        return events.approach(self.step, f, known.touch, known.active, self.gap, known.around)
+
+    def events(self, r: Stepped, found: Approach, report: ContactReport) -> StepEvents:
+        """Events of the step: impacts, else reversals of sliding, by the velocities at its start; a belt
+        may have changed those at the predicted state.
+        """
+        system, family, touch = self.step.system, self.family, self.contacts.touch
+        d, count = 1 + system.nt, system.nc * (1 + system.nt)
+        f = self.f or formed(self.ahead)
+        aside = jnp.zeros_like(no_motion(system).along)
+        if family.corrects:
+            back = f.response[:, :count:d]  # schemes that correct positions know no islands
+            own = jnp.sum(events.normals(system, f.rows.wt).T * back, axis=0)
+            aside = back * jnp.where(found.impacts, found.rates / own, 0.0)
+        e = system.law(self.step.params).row_restitution(system.nc, 0)
+        reach = self.step.dt * friction.instant_uncertainty(touch.bounced, e, system.islands)
+        motion = motion_around(self._around(r, report.touch, f, aside), apart(found), reach)
+        shifts, rate, bits = found.impacts, found.rates, report.notes
+        # gap(q + c dt v) changes along the motion by W (v + c dt a), its rate by W a and the curvature
+        change = matvec(every(f.rows.wt, count, 1), motion.a_before)[:count:d]
+        rate = rate + family.ahead * self.step.dt * change
+        late = jnp.where(shifts, self.gap / jnp.where(shifts, rate, 1.0), 0.0)
+        late = jnp.clip(late, -self.step.dt, self.step.dt)  # a contact is seen in the step of its impact
+        rate = jnp.where(shifts, rate - late * (change + found.curvature), found.rates)
+        turning = jnp.zeros((system.nc, system.nt))
+        if self.turns:
+            v, dt, slide, turning = self.step.state.v, self.step.dt, self.slide, motion.turning
+            may = self.slow & ~jnp.any(found.impacts)
+            turns = friction.reversal(self.criteria, slide, turning, may, v, dt)
+            shifts, rate = (
+                shifts | turns,
+                jnp.where(found.impacts, rate, jnp.sum(turning * turning, axis=1)),
+            )
+            bits = bits | friction.unresolved_turns(self.criteria, turns, slide, turning, v)
+        struck = over_links(
+            lambda links, impacts: jnp.any(links & impacts, axis=1), found.links, found.impacts
+        )
+        bits = bits | jnp.where(struck & motion.near & jnp.any(shifts), notes.KINK, 0)
+        return StepEvents(
+            found=found, report=dataclasses.replace(report, notes=bits), shifts=shifts, late=late,
+            rate=rate, aside=aside, turning=turning, motion=motion,
+        )  # fmt: skip
+
+    def _around(self, r: Stepped, after: Touch, f: Formed, aside: Array) -> EventMotion:
+        """Data of the motion around the events.
+
+        A scheme that closes contacts at the end of a step may see one a step too early (`Criteria.early`).
+        Its impulse is then zero, the motion after the event is that before it, and the two shifts of the
+        state cancel.
+        """
+        family, step, touch = self.family, self.step, self.contacts.touch
+        rule = SlidingRule(criteria=self.criteria, stuck=touch.stuck if family.turns else None)
+        late = dataclasses.replace(rule, stuck=after.stuck if family.turns else None)
+        if self.turns:
+            slide = family.slip(step.at(r.end), step.dt)
+            if family.laws == 0.5:  # with the rows of the step
+                d, nc = 1 + step.system.nt, step.system.nc
+                slide = f.rows.rate(r.end.v)[: nc * d].reshape(nc, d)[:, 1:]
+            # what is left of it gives no direction to the motion after: `LEAST_TURN` is the same ratio
+            rests = norm(slide) <= LEAST_TURN * norm(slide - self.slide)
+            late = dataclasses.replace(late, stuck=after.stuck | rests)
+            rule, late = (dataclasses.replace(x, slide=y) for x, y in ((rule, self.slide), (late, slide)))
+        return EventMotion(
+            at=self.ahead, a=self.contacts.known, dv=each_alone(f.response, r.jump.contacts), aside=aside,
+            end=r.end, resting=touch.held, after=after.held, rule=late,
+            active=loaded(r.jump, self.contacts.active), impulses=stacked(r.jump),
+            before=(step.state, rule), corrects=family.corrects,
+        )  # fmt: skip
+
+    def hopping(self, end: State, found: Approach) -> Array:
+        """Held contacts (nc,) bool that are open for a step and have not left: see `Criteria.hop`; an
+        impact elsewhere may have sent them away.
+        """
+        f, active = self.f, self.contacts.active
+        hops = events.held_or_hopping(self.criteria, self.contacts.touch, active) & ~active
+
+        def stays(_: None) -> Array:
+            if f is None:
+                rates = events.gap_rates(self.ahead.moved(v=end.v))
+            else:
+                rates = events.normals(self.step.system, f.rows.rate(end.v), f.rows.single)
+            return hops & (jnp.abs(rates) <= found.limit)
+
+        return branch(jnp.any(hops) & jnp.any(found.impacts), stays, lambda _: hops, None)
+
+    def report(self, r: Stepped, found: Approach) -> ContactReport:
+        """Report on the contacts of the step: memory, notes and impacts."""
+        touch, active, end, jump = self.contacts.touch, self.contacts.active, r.end, r.jump
+        hops = self.hopping(end, found)
+        stuck = jnp.where(hops, touch.stuck, friction.sticking(jump.contacts, self.ahead.friction()))
+        load, under = loaded(jump, active), self.contacts.load
+        held = self.family.held(self.step, self.contacts, r, found, load) | hops
+        impact = found.impacts & load
+        after = events.touch_after_step(touch, found, active, load, held)
+        return ContactReport(
+            touch=dataclasses.replace(after, slide=self.slide, stuck=stuck),
+            notes=found.notes
+            | events.settling(touch, held)
+            | events.unloaded_partners(found, touch.held if under is None else under, load),
+            impact=impact,
+            tau=jnp.zeros(load.shape),
+            timed=impact,
+        )
+
+
+def look_at(family: Family, step: Step, contacts: Contacts, r: Stepped, f: Formed | None) -> StepEvents:
+    """Events of a step, without derivatives; if ``family`` wants no derivatives, no event moves.
+
+    Args:
+        family, step, contacts: as in `nsjax.contact.sensitivity.through_events`.
+        r, f: result of the step, and what the scheme has formed.
+    """
+    system, touch = step.system, contacts.touch
+    slide, slow = touch.slide, jnp.zeros(system.nc, bool)
+    if family.turns and system.nt and family.derivative:
+        slide = family.slip(step.start, step.dt)
+        slow = friction.may_turn(criteria_of(step.scheme), slide, touch, contacts.active, step.state.v)
+    ahead = step.at(family.predict(step))
+    look = _ContactView(
+        family=family, step=step, contacts=contacts, ahead=ahead, f=f, slide=slide, slow=slow,
+        gap=ahead.gap() if contacts.around is None else contacts.around.gap,
+    )  # fmt: skip
+    new = jnp.any(contacts.active & ~touch.held) | jnp.any(slow)
+    found = branch(new, lambda _: look.approach(), lambda _: events.no_approach(system), None)
+    report = look.report(r, found)
+    none = jnp.zeros(system.nc)
+    quiet = StepEvents(
+        found=found, report=report, shifts=jnp.zeros(system.nc, bool), late=none, rate=none,
+        aside=jnp.zeros_like(no_motion(system).along), turning=jnp.zeros((system.nc, system.nt)),
+        motion=no_motion(system),
+    )  # fmt: skip
+    if not family.derivative:
+        return quiet
+    meets = jnp.any(found.impacts) | jnp.any(slow)
+    # derivatives and notes alone need this branch: other programs have returned above
+    return branch(meets, lambda _: look.events(r, found, report), lambda _: quiet, None)
+
+
+def apart(found: Approach) -> Array:
+    """() bool, several impacts, none of which moves another."""
+    return (jnp.sum(found.impacts) > 1) & ~found.coupled
+
 
 Respond = Callable[[Any, Contacts], tuple[Stepped, Formed | None]]
 """Function of a scheme that takes a step, see `through_events`."""
@@ -78,11 +414,11 @@ def _moving(respond: Respond, family: Family) -> Any:
             times = functools.partial(_times, family, b)
             none = lambda step: jnp.zeros(step.system.nc)  # noqa: E731
             tau = branch(jnp.any(b.shifts), times, none, live, again=True)
-            shift = saltation.shift_of(tau, b.shifts, apart(b.found))
+            shift = shift_of(tau, b.shifts, apart(b.found))
             system, v, a = live.system, step.state.v, b.motion.a_before
-            state = saltation.shift_state(system, live.state, v, a, shift.mean)
+            state = shift_state(system, live.state, v, a, shift.mean)
             if family.corrects:
-                state = saltation.shift_apart(system, state, shift, b.aside, jnp.zeros_like(b.aside))
+                state = shift_apart(system, state, shift, b.aside, jnp.zeros_like(b.aside))
             return at.picked(live.shifted(state)), shift.tau
 
         (_, tau), (shifted, dtau) = jax.jvp(before, (at.values,), (at.tangents,))
@@ -113,7 +449,7 @@ def _after(
 ) -> tuple[Stepped, ContactReport]:
     """The step shifted back along the motion after its events, and its report."""
     system, report = step.system, b.report
-    shift = saltation.shift_of(tau, b.shifts, apart(b.found))
+    shift = shift_of(tau, b.shifts, apart(b.found))
     end = shift_back(system, r.end, b.motion, shift)
     # impulses change by the forces before less those after the event, times its shift
     rows = with_tangent(stacked(r.jump), (b.motion.force_before - b.motion.force) * shift.mean)
@@ -137,7 +473,7 @@ def _times(family: Family, b: StepEvents, step: Step) -> Array:
     if family.turns and step.system.nt:
         slip = family.slip(step.start, step.dt)
         function = jnp.where(b.found.impacts, function, jnp.sum(slip * b.turning, axis=1))
-    return saltation.event_shift(function, b.rate, b.shifts, apart(b.found), family.refuse).tau
+    return event_shift(function, b.rate, b.shifts, apart(b.found), family.refuse).tau
 
 
 def settled(family: Family, live: SystemState, fresh: Array) -> State:
@@ -145,5 +481,5 @@ def settled(family: Family, live: SystemState, fresh: Array) -> State:
     at = frozen(live)
     rows, inertia = at.rows(), at.inertia()
     f = Formed(at=at, inertia=inertia, rows=rows, response=rows.response(inertia))
-    q = saltation.settle(f, live, fresh, family.refuse)
+    q = settle(f, live, fresh, family.refuse)
     return State(t=live.t, q=q, v=live.v)

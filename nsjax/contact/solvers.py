@@ -1,27 +1,133 @@
-"""The contact solver: cheap Newton first, fallbacks if needed, certificate always."""
+"""The contact solver: cheap Newton first, fallbacks if needed, certificate and derivative always."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
-from nsjax.contact.answer_step import in_islands, newton_step
-from nsjax.contact.certificate import natural_residual
-from nsjax.contact.compact import fits, gather, gathers, places
-from nsjax.contact.compliant_ways import newton_by_compliance
-from nsjax.contact.factored_rows import has_rows
-from nsjax.contact.newton import Iterate, beginning, newton
-from nsjax.contact.problem import ContactProblem
-from nsjax.contact.split_sweeps import split_steps
+from nsjax.contact.active_set import REFUSED_GRADIENT, fits, gather, gathers, places
+from nsjax.contact.branches import (
+    REGULARISATION,
+    Branches,
+    branch_residual,
+    branches,
+    dependent_answer,
+    has_rows,
+    tangent,
+)
+from nsjax.contact.newton import Iterate, beginning, newton, newton_by_compliance
+from nsjax.contact.problem import ContactProblem, natural_residual
+from nsjax.contact.sweeps import split_steps
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError, nearest
-from nsjax.core.pairs import REFUSED_GRADIENT
+from nsjax.math import direction
 from nsjax.nonlinear import implicit_solution, without_derivative
 from nsjax.types import Array, record
+
+# Derivative of an answer with contacts that slide in space, by rows along and across their sliding.
+
+
+def branch_answer(problem: ContactProblem, a: Array, b: Branches, f: Array) -> Array:
+    """Solution ``x`` (m,) of ``a x = f``, where ``a`` is the tangent of a problem on its branches."""
+    if problem.nt < 2 or not (problem.rough or problem.tangents == 2):
+        return dependent_answer(a, b.use, f)
+    way = jnp.where(b.slip[:, None], direction(b.slope), 0.0)
+    none = jnp.zeros_like(way)
+    first = jnp.stack([none, way, none], axis=1)  # in the row of the first tangent
+    rows = [problem.stack(first[:, :, k], jnp.zeros(problem.nb)) for k in (0, 1)]
+    return turned_answer(a, b.use, f, jnp.stack(rows, axis=1))
+
+
+def turned_answer(
+    a: Array, use: Array, f: Array, way: Array, weight: Array | float = REGULARISATION
+) -> Array:
+    """`nsjax.contact.branches.dependent_answer` of rows along and across sliding.
+
+    The law of a contact that slides in space asks for a force along the sliding, and across it for a speed
+    as it stops: see `nsjax.contact.branches.LEAST_TURN`. In these directions the second row alone may
+    depend on others.
+
+    Args:
+        a, use, f, weight: see there.
+        way: (m, 2) directions of sliding, in the row of the first of the two tangents of each contact that
+            slides; zero in all other rows.
+    """
+    before = jnp.roll(way, 1, axis=0)
+    slides, across = (jnp.any(x != 0.0, axis=1) for x in (way, before))
+    c = jnp.where(slides, way[:, 0], jnp.where(across, before[:, 0], 1.0))[:, None]
+
+    def turned(x: Array, sign: float = 1.0) -> Array:
+        """Rows (m, k) along and across the sliding from those of the tangents; back with ``sign = -1``."""
+        more = way[:, 1:] * jnp.roll(x, -1, axis=0) - before[:, 1:] * jnp.roll(x, 1, axis=0)
+        return c * x + sign * more
+
+    y = dependent_answer(turned(turned(a).T).T, use, turned(f[:, None])[:, 0], weight, across)
+    return turned(y[:, None], -1.0)[:, 0]
+
+
+# One Newton step from the answer of a contact problem, which carries its derivative.
+
+
+def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], Array]:
+    """One Newton step from the answer ``x`` with live data, on the branches and matrices of ``frozen``.
+
+    Only the residual is live: products ``G x`` and never ``G``, if the live problem has `DelassusFactors`.
+    The matrix is that of the active contacts where they are few: the others stay at zero.
+    """
+    if frozen.islands:
+        return lambda problem: in_islands(_island_step, frozen, problem, x).reshape(-1)
+    r = frozen.scaling()
+    at = branches(frozen, x, frozen.velocity(x), r, answer=True)
+
+    def whole(f: Array) -> Array:
+        return branch_answer(frozen, tangent(frozen.dense(), x, r, at, 0.0), at, f)
+
+    def small(f: Array) -> Array:
+        few = gather(frozen, *places(frozen))
+        own = few.branches(at)
+        a = tangent(few.problem.dense(), few.rows(x), few.rows(r), own, 0.0)
+        return few.spread(branch_answer(few.problem, a, own, few.rows(f)))
+
+    def step(problem: ContactProblem) -> Array:
+        u = problem.velocity(x)
+        z = problem.contacts(x - r * u)
+        slope = jnp.where(at.slip[:, None], problem.friction[:, None] * direction(z[:, 1:]), 0.0)
+        b = Branches(use=at.use, slip=at.slip, slope=slope, size=at.size)
+        f = branch_residual(problem, x, u, r, b)
+        if not gathers(frozen):
+            return x - whole(f)
+        return x - branch(fits(frozen), small, whole, f)
+
+    return step
+
+
+def in_islands(f: Callable[..., Any], problem: ContactProblem, *more: Any) -> Any:
+    """``f(island, *its parts of more)`` of every island of a problem, along a leading axis.
+
+    One after the other, so that each takes its own branches; on an accelerator all at once. ``more`` are
+    problems, and rows (m,).
+    """
+    n = problem.islands
+    parts = [x.by_island() if isinstance(x, ContactProblem) else x.reshape(n, -1) for x in more]
+    arguments = problem.by_island(), *parts
+    if jax.default_backend() != "cpu":
+        return jax.vmap(f)(*arguments)
+    return lax.map(lambda x: f(*x), arguments)
+
+
+def _island_step(frozen: ContactProblem, problem: ContactProblem, x: Array) -> Array:
+    """`newton_step` of an island: nothing moves where no contact takes part."""
+    return branch(jnp.any(frozen.mask), lambda live: newton_step(frozen, x)(live), lambda live: x, problem)
+
+
+# The contact solver: cheap Newton first, fallbacks if needed, certificate always.
+
 
 # Most active contacts that have plain steps of their own: two of four planar contacts are solved in four
 # fifths of the time that all eight rows take.
@@ -44,7 +150,7 @@ class ContactSolution:
     Args:
         x: (m,) impulses, rows as in `ContactProblem` [N s].
         iterations: Newton steps or sweeps taken in all.
-        rounds: ways by compliant contacts, see `nsjax.contact.compliant_ways`; 0 means that
+        rounds: ways by compliant contacts, see `nsjax.contact.newton`; 0 means that
             the plain Newton iteration was enough.
         residual: relative natural-map residual of ``x``; infinite where the problem has no answer.
     """
@@ -185,7 +291,7 @@ def _solve_islands(problem: ContactProblem, settings: Settings, method: str) -> 
 
 
 def _solve_pairs(problem: ContactProblem, settings: Settings) -> ContactSolution:
-    """The answer between changing bodies, by products alone, see `nsjax.contact.split_sweeps`."""
+    """The answer between changing bodies, by products alone, see `nsjax.contact.sweeps`."""
     tolerance, cap, start = settings
     problem, start = without_derivative((problem, start), REFUSED_GRADIENT)
     x, steps, residual = split_steps(problem, tolerance, cap, start)
@@ -236,10 +342,10 @@ def solve(
             by way of compliant contacts, whose compliance goes to zero. ``"auto_rare"``: the same with a
             smaller, slower program: two active contacts of four are not
             gathered. ``"auto_few"``: without an answer where more contacts are active than there are
-            places (`nsjax.contact.overflow`).
+            places (`nsjax.contact.few_contacts`).
             ``"newton"``: the first part alone.
         start: (m,) impulses with which the iteration begins, returned as they are if they fulfil the laws
-            already. Used between changing bodies (`nsjax.contact.split_sweeps`), and by ``"auto"``,
+            already. Used between changing bodies (`nsjax.contact.sweeps`), and by ``"auto"``,
             ``"auto_rare"`` and ``"auto_few"`` without islands; the others begin at zero. None: zero.
 
     Returns:

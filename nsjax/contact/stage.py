@@ -17,23 +17,23 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact.answer_step import newton_step
-from nsjax.contact.bordered import StageTangent
+from nsjax.contact.active_set import RowChoice
 from nsjax.contact.equations import (
     CarriedTangent,
     Equations,
+    StageTangent,
     blank,
+    followed,
     freezes,
     frozen_or_by,
+    inside_of,
     mass_tangent,
     needed_rows,
     row_count,
     tangent_at,
 )
-from nsjax.contact.inside import followed, inside_of
 from nsjax.contact.problem import ContactProblem
-from nsjax.contact.row_choice import RowChoice
-from nsjax.contact.solvers import SolverSettings
+from nsjax.contact.solvers import SolverSettings, newton_step
 from nsjax.core.branches import branch, repeat, repeat_for
 from nsjax.linalg import matvec
 from nsjax.nonlinear import implicit_solution

@@ -6,10 +6,9 @@ from nsjax.lazy import lazily
 
 if TYPE_CHECKING:
     from nsjax.core.errors import InputError, nearest
-    from nsjax.core.labels import Labels
-    from nsjax.core.lagrangian import from_lagrangian
     from nsjax.core.scheme import Carry, Event, Output, Scheme
     from nsjax.core.system import Problem, State, System, add, subtract
+    from nsjax.core.system_parts import Labels, from_lagrangian
 
 __all__ = [
     "Carry",

@@ -1,20 +1,124 @@
-"""Checks of the arguments of public functions: their names and number, and their kinds, which are records,
-names of files, numbers, and lists of names. Their error sentences have their only home here.
-"""
+"""Checks of the arguments of public functions: names, kinds and signs."""
 
 from __future__ import annotations
 
 import inspect
 import os
 import pathlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
+from nsjax.core.keys import Key, above, child, is_group, names
+from nsjax.forms import form_of, forms_of
+from nsjax.types import PyTree, is_traced
+
+# Numbers that must not be negative: masses, lengths and coefficients whose fields say so (`nsjax.forms`);
+# and moments of inertia, of which none is larger than the sum of the two others.
+#
+# A mass matrix may stay positive definite with a small negative mass, or with moments that no body has,
+# so that no later check sees them.
+
+
+LOPSIDED = "its moments violate the triangle inequality; none exceeds the sum of the two others in a body"
+"""Why moments of inertia are refused that no body has."""
+
+
+def negative(value: Any, axes: int = 0) -> Any:
+    """Whether values have an entry below zero, bool; of symmetric matrices the diagonal counts.
+
+    Args:
+        value: array with ``axes`` leading axes, for which the result has an entry each; may be traced.
+        axes: number of leading axes.
+    """
+    xp: Any = jnp if isinstance(value, jax.core.Tracer) else np
+    x = xp.asarray(value, float)
+    if x.ndim == axes + 2:
+        x = xp.diagonal(x, axis1=-2, axis2=-1)
+    x = x.reshape(*x.shape[:axes], -1)
+    size = xp.max(xp.abs(x), axis=-1, initial=0.0) if x.shape[-1] > 1 else 0.0
+    # negative values that are accepted, relative to the largest entry of their array: a moment of inertia
+    # of a thin rod whose axes were turned
+    rounding = 1e-9
+    return xp.min(x, axis=-1, initial=0.0) < -rounding * size
+
+
+def impossible(value: Any, axes: int = 0) -> Any:
+    """Whether moments of inertia (3,), or those of matrices (3, 3), violate the triangle inequality; a
+    plate fulfils it with equality. Arguments as for `negative`.
+    """
+    xp: Any = jnp if isinstance(value, jax.core.Tracer) else np
+    x = xp.asarray(value, float)
+    if x.shape[axes:] == (3, 3):
+        x = xp.linalg.eigvalsh(xp.where(xp.isfinite(x), x, 0.0))
+    if x.shape[axes:] != (3,):
+        return xp.zeros(x.shape[:axes], bool)
+    most = xp.max(x, axis=-1)
+    # excess of a moment of inertia that is accepted, relative to the sum of the two others: six printed
+    # digits of a plate
+    printed = 1e-6
+    return most > (xp.sum(x, axis=-1) - most) * (1.0 + printed)
+
+
+def check_signs(params: PyTree) -> None:
+    """Refuses numbers below zero that must not be, and moments of inertia that no body has; traced ones
+    pass.
+
+    Raises:
+        InputError: for the first of them.
+    """
+    for name, value, moments in signed(params):
+        if value is None or isinstance(value, jax.core.Tracer):
+            continue
+        if negative(value):
+            raise refusal(name, value)
+        if moments and impossible(value):
+            raise refusal(name, value, LOPSIDED)
+
+
+def refused_values(base: Mapping[str, PyTree], key: Key, values: Any) -> dict[int, str]:
+    """Sentences about the values (n, ...) of a key that are refused, by their number: of one that must not
+    be negative, and of moments of inertia, whose other entries ``base`` has where the key names one.
+    """
+    record, name, said = above(base, key), key.path[-1], dict[int, str]()
+    form = form_of(type(record), name)
+    if form.least == 0.0:
+        said |= {int(k): str(refusal(key.text, values[k])) for k in np.flatnonzero(negative(values, 1))}
+    if form.moments:
+        whole = np.asarray(values, float)
+        if key.index is not None:
+            whole = np.repeat(np.asarray(child(record, name), float)[None], len(values), axis=0)
+            whole[:, key.index] = values
+        wrong = np.flatnonzero(impossible(whole, 1))
+        said = {int(k): str(refusal(key.text, values[k], LOPSIDED)) for k in wrong} | said
+    return said
+
+
+def refusal(name: str, value: Any, why: str = "it must not be negative") -> InputError:
+    """The error for a value."""
+    return InputError(f"{name} = {np.asarray(value).tolist()}; {why}")
+
+
+def signed(node: PyTree, place: str = "") -> Iterator[tuple[str, Any, bool]]:
+    """Names and values of numbers that must not be negative, and whether they are moments of inertia."""
+    own = {name: x for name, x in forms_of(type(node)).items() if x.least == 0.0}
+    # `child` looks a name up among all of a mapping: too slow for each part of a large mechanism
+    below = (
+        node.items() if isinstance(node, Mapping) else ((name, child(node, name)) for name in names(node))
+    )
+    for name, value in below:
+        if name in own:
+            yield f"{place}{name}", value, own[name].moments
+        elif is_group(value) or isinstance(value, list | tuple):
+            yield from signed(value, f"{place}{name}.")
+
+
+# Checks of the arguments of public functions: their names and number, and their kinds, which are records,
+# names of files, numbers, and lists of names. Their error sentences have their only home here.
 
 
 def check_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

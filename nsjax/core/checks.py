@@ -12,41 +12,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.core.blocks import tree_shapes
-from nsjax.core.errors import InputError, check_choice, check_whole, nearest
+from nsjax.core.arguments import check_signs
+from nsjax.core.errors import InputError, check_choice, check_whole, nearest, nones, shapes_of
 from nsjax.core.keys import is_number
-from nsjax.core.overshoot import overshoot
-from nsjax.core.probe import probed
-from nsjax.core.promises import check_promises
-from nsjax.core.ranges import SKEW_TOLERANCE, examined, held, violation, within
+from nsjax.core.memory import tree_shapes
 from nsjax.core.scheme import Scheme
-from nsjax.core.signs import check_signs
+from nsjax.core.start_checks import (
+    SKEW_TOLERANCE,
+    check_promises,
+    examined,
+    held,
+    overshoot,
+    probed,
+    violation,
+    within,
+)
 from nsjax.core.system import State, System, gap_units
-from nsjax.core.user_functions import nones, shapes_of
 from nsjax.startup.cache import CONFIG
 from nsjax.startup.owned import kept, latest
-from nsjax.types import Array, PyTree
+from nsjax.types import Array, PyTree, is_traced
 
 REMEDY = "let nsjax.consistent(problem) do it"
-
-
-def is_traced(tree: PyTree) -> bool:
-    """Whether any leaf is a tracer, as inside a JAX transformation."""
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
-
-
-_constant = jax.jit(lambda: jnp.zeros(()))
-"""A constant, from a program because that takes a tenth of the time of an operation."""
-
-
-def being_compiled() -> bool:
-    """Whether a program is being traced for `jax.jit`, so that even constants have no values."""
-    return is_traced(_constant())
-
-
-def without_values(tree: PyTree) -> bool:
-    """Whether what is computed from the leaves has no values: some are tracers, or a program is traced."""
-    return is_traced(tree) or being_compiled()
 
 
 def check_precision() -> None:
@@ -219,7 +205,7 @@ def _check_law_shapes(system: System, law: Any, params: PyTree) -> None:
 def examined_start(
     system: System, params: PyTree, state: State, scheme: Scheme, dt: Array, traced: bool
 ) -> tuple[State, Array | None]:
-    """The start of a run; inside transformations with status bits, see `nsjax.core.ranges.examined`.
+    """The start of a run; inside transformations with status bits, see `nsjax.core.start_checks.examined`.
 
     Raises:
         InputError: outside of them for numbers out of range.

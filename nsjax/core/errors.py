@@ -1,17 +1,22 @@
-"""One exception type for bad input, the hint on near names in its sentences, and checks that many arguments
-share.
-"""
+"""The exception for bad input, its hints, and calls of the functions that users write."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import importlib
+import inspect
 import operator
+import traceback
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import jax
 import numpy as np
+
+if TYPE_CHECKING:
+    from nsjax.types import Fn, PyTree
 
 
 class InputError(ValueError):
@@ -132,3 +137,138 @@ class NamedRows:
             known = [x.name for x in dataclasses.fields(self)] if dataclasses.is_dataclass(self) else ()
             meant = nearest(name, known) if other is None else f"did you mean {other!r}?"
             raise AttributeError(f"{whose} has no field {name!r}; {meant}")
+
+
+# Calls of the functions that users write; their exceptions become sentences that name the function.
+
+
+_NUMPY = "numpy functions cannot take the values of a compiled program; use those of jax.numpy (jnp)"
+_DECISION = (
+    "Python's if, and, or, while cannot decide on values of a compiled program; use jnp.where, jnp.minimum "
+    "or jnp.clip"
+)
+_NUMBER = (
+    "int(), float(), range() and the like need a number, and a compiled program has none yet; keep arrays, "
+    "and let sizes come from shapes"
+)
+
+
+def _hint(error: Exception) -> str | None:
+    """Advice on exceptions of JAX that newcomers meet; None for other exceptions."""
+    if isinstance(error, jax.errors.TracerArrayConversionError):
+        return _NUMPY
+    if isinstance(error, jax.errors.TracerBoolConversionError):
+        return _DECISION
+    whole = isinstance(error, TypeError) and "integer scalar arrays can be converted" in str(error)
+    return _NUMBER if whole or isinstance(error, jax.errors.ConcretizationTypeError) else None
+
+
+def call(name: str, function: Fn, *arguments: Any, takes: str | None = None) -> Any:
+    """``function(*arguments)``, a function of a user.
+
+    Args:
+        name: its field in `nsjax.System`, or another name for error sentences.
+        function: the function of the user.
+        arguments: arguments with which the package calls it.
+        takes: names of the arguments; None: those of the field.
+
+    Raises:
+        InputError: in place of whatever the function raises, with its line and a hint; the exception itself
+            is the cause.
+
+    Example:
+        >>> from nsjax.core.errors import call
+        >>> def force(t, q, v):
+        ...     return -q
+        >>> call("force", force, 0.0, 1.0, 2.0, {})
+        Traceback (most recent call last):
+            ...
+        nsjax.core.errors.InputError: force: it takes (t, q, v), and is called as force(t, q, v, p)
+    """
+    return _guarded(function, name, function, arguments, takes)
+
+
+def observed(function: Fn, *arguments: Any) -> dict[str, Any]:
+    """Result of `System.observe`, a mapping of names to numbers.
+
+    Raises:
+        InputError: for anything else.
+    """
+    found = call("observe", function, *arguments)
+    if not isinstance(found, Mapping):
+        raise InputError(
+            f"observe returns {type(found).__name__}; it must return a dict of named quantities"
+        )
+    return dict(found)
+
+
+def shapes_of(name: str, function: Fn, *arguments: Any) -> Any:
+    """Shapes and types of the result of `call` for arguments of these shapes."""
+    return _guarded(functools.partial(jax.eval_shape, function), name, function, arguments)
+
+
+def _guarded(run: Fn, name: str, function: Fn, arguments: tuple[Any, ...], takes: str | None = None) -> Any:
+    _check_arguments(name, function, len(arguments), takes)
+    try:
+        return run(*arguments)
+    except InputError:
+        raise
+    except Exception as error:
+        first = (str(error).splitlines() or [""])[0]
+        what = _hint(error) or f"{type(error).__name__}: {first[:200]}"
+        raise InputError(f"{name}{_place(function, error)}: {what}{_about(error, arguments)}") from error
+
+
+_CALLS = {
+    "mass": "q, p", "inertia": "q, w, p", "force": "t, q, v, p", "potential": "t, q, p", "gap": "t, q, p",
+    "slip": "t, q, v, p", "constraint": "t, q, p", "velocity_constraint": "t, q, v, p",
+    "law": "p", "drag": "t, q, v, p", "drag_bound": "p",
+    "retract": "q, xi", "difference": "q0, q1", "prepare": "p", "refresh": "t, q, p", "allowed": "t, q, p",
+    "observe": "t, q, v, output, p", "shapes": "t, q, p", "damping": "t, q, v, p",
+    "switch": "t, q, v, p",
+}  # fmt: skip
+"""Names of the arguments with which the functions of a system are called."""
+
+
+def _check_arguments(name: str, function: Fn, count: int, takes: str | None) -> None:
+    try:
+        known = inspect.signature(function)
+    except (TypeError, ValueError):  # functions without a signature
+        return
+    try:
+        known.bind(*range(count))
+    except TypeError:
+        own = ", ".join(known.parameters)
+        given = f"{name}({_CALLS[name]})" if takes is None else f"({takes})"
+        raise InputError(f"{name}: it takes ({own}), and is called as {given}") from None
+
+
+def _place(function: Fn, error: Exception) -> str:
+    """`` (my_force, model.py line 12)`` of the last line in the function's own file."""
+    inner = inspect.unwrap(function)
+    code = getattr(getattr(inner, "__func__", inner), "__code__", None)
+    called = getattr(inner, "__qualname__", type(inner).__name__)
+    if code is None:
+        return f" ({called})"
+    lines = [x.lineno for x in traceback.extract_tb(error.__traceback__) if x.filename == code.co_filename]
+    file = code.co_filename.replace("\\", "/").rpartition("/")[2]
+    return f" ({called}, {file} line {lines[-1] if lines else code.co_firstlineno})"
+
+
+def _about(error: Exception, arguments: tuple[Any, ...]) -> str:
+    """Hint about the parameters, the last argument, where they can be the cause."""
+    params = arguments[-1] if arguments else None
+    if isinstance(error, KeyError) and isinstance(params, dict):
+        return f"; params has {', '.join(map(str, params)) or 'no entries'}"
+    none = nones(params) if "None" in str(error) else []
+    if none:
+        listed = 6  # largest number of parameters that a message lists
+        more = f" and {len(none) - listed} more" if len(none) > listed else ""
+        return f"; params{', params'.join(none[:listed])}{more} is None: give a number"
+    return ""
+
+
+def nones(params: PyTree) -> list[str]:
+    """Names of the parameters that are None, ``"['k']"`` or ``".k"``; ``""`` for the whole."""
+    leaves = jax.tree_util.tree_flatten_with_path(params, is_leaf=lambda x: x is None)[0]
+    return [jax.tree_util.keystr(path) for path, leaf in leaves if leaf is None]

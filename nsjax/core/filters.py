@@ -16,15 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.arguments import mapping, numbers
-from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
-from nsjax.core.inertia import mass_matrix
 from nsjax.core.inputs import Inputs, depends, input_places, shape_of, value_of
 from nsjax.core.keys import names
-from nsjax.core.parts import part_unit
+from nsjax.core.step import mass_matrix
 from nsjax.core.system import Problem, State, System
+from nsjax.core.system_parts import part_unit
 from nsjax.linalg import Dense
-from nsjax.types import Array, Fn, PyTree, record
+from nsjax.types import Array, Fn, PyTree, is_traced, record
 
 
 @record()
@@ -199,7 +198,7 @@ class UnfilteredFunction:
 
 @dataclasses.dataclass(frozen=True)
 class FilteredChoice:
-    """The chosen contacts of a system with filters (`nsjax.core.chosen.ContactChoice`)."""
+    """The chosen contacts of a system with filters (`nsjax.contact.few_contacts.ContactChoice`)."""
 
     chosen: Any
     filters: Filters

@@ -12,10 +12,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from nsjax.core.system import System, is_local
-from nsjax.core.velocity_rows import positioned
+from nsjax.core.system import State, System, is_local, positioned, slip_of
 from nsjax.linalg import Blocks, Local, Paired, block_jacobian, local_jacobian, magnitude, matmul, matvec
+from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, PyTree, record
 
 
@@ -104,7 +105,7 @@ class Rows:
         return self.wt.T
 
     def response(self, inertia: Any) -> Any:
-        """``M^-1 W`` (nv, rows) without the joints, by an `nsjax.core.inertia.Inertia`."""
+        """``M^-1 W`` (nv, rows) without the joints, by an `nsjax.core.step.Inertia`."""
         return inertia.solve(self.wt.T)
 
     def delassus(self, response: Any) -> Any:
@@ -419,3 +420,77 @@ def row_forces(system: System, t: Array, q: Array, x: Array, p: PyTree, contacts
 
     by_position, by_velocity = jax.grad(work, argnums=(0, 1))(rest, rest)
     return by_position + by_velocity
+
+
+def position_rows(system: System, t: Array, moved: tuple[Array, Array | None], p: PyTree, nc: int) -> Array:
+    """Gaps, if ``nc > 0``, and constraint residuals (nc + nb,) [m] at ``q`` moved along ``xi``, with
+    ``moved`` as ``(q, xi)``. Constraints on velocities alone require that ``xi`` does not slip.
+    """
+    (q, xi), parts = moved, []
+    end = q if xi is None else system.retract(q, xi)
+    if nc:
+        parts.append(system.gap(t, end, p))
+    if system.nb > system.nh:
+        parts.append(system.constraint(t, end, p))
+    if system.nh:
+        parts.append(jnp.zeros(system.nh) if xi is None else slip_of(system, t, q, xi, p))
+    return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
+
+
+# Derivative of the start of a run: a number that enters a constraint moves the start.
+#
+# Where numbers are replaced by name, `nsjax.core.keys` has moved the start already, and this
+# derivative changes nothing. It is for numbers that are varied in ``params`` themselves, and for starts
+# that are varied off their constraints.
+
+
+def open_directions(system: System) -> tuple[np.ndarray, np.ndarray]:
+    """Directions (nv,) in which constraints move the position and the velocity of a start, 1 or 0: all but
+    those of given coordinates of a mechanism.
+    """
+    kept, inputs = (getattr(system.parts, x, None) for x in ("kept", "inputs"))
+    if kept is not None:
+        found = kept.open_directions(system.parts)
+    elif inputs is not None:
+        found = open_directions(inputs.system)
+    else:
+        found = np.ones(system.nv), np.ones(system.nv)
+    q, v = (np.concatenate([x, np.zeros(system.nv - len(x))]) for x in found)
+    return q, v
+
+
+def on_constraints(system: System, params: PyTree, state: State) -> State:
+    """The same start, with the derivative of a start that is kept on its constraints: the coordinates that
+    are not given change by the least increment with ``d(g_B) = 0`` and ``d(dg_B/dt) = 0``.
+    """
+    if not system.nb:
+        return state
+    free_q, free_v = open_directions(system)
+    rest = np.zeros(system.nv)
+
+    def ready(t: Array, q: Array, p: PyTree) -> PyTree:
+        return refreshed(system, t, q, prepared(system, p))
+
+    def live_step(x: tuple[Array, Array], data: Any) -> Callable[[Any], tuple[Array, Array]]:
+        t, p, q, _ = data
+
+        def back(of: System, free: np.ndarray) -> Array:
+            rows = gap_rows(of, "constraint", t, q, ready(t, q, p)).jacobian()
+            made: Array = jnp.asarray(free)[:, None] * jnp.linalg.pinv(rows * free, rtol=1e-10)
+            return made
+
+        slow, known = back(system, free_v), positioned(system)
+        near = back(known, free_q) if known.nb else jnp.zeros((system.nv, 0))
+
+        def step(data: Any) -> tuple[Array, Array]:
+            t, p, q, v = data
+            if system.constraint is not None:
+                q = system.retract(q, rest - near @ system.constraint(t, q, ready(t, q, p)))
+            rates = gap_rows(system, "constraint", t, q, ready(t, q, p))
+            return q, v - slow @ rates.rate(v)
+
+        return step
+
+    data = jnp.asarray(state.t, float), params, state.q, state.v
+    (q, v), _ = implicit_solution(lambda x: ((x[2], x[3]), ()), live_step)(data)
+    return dataclasses.replace(state, q=q, v=v)

@@ -8,11 +8,20 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 from nsjax.core.errors import InputError, check_choice, check_whole
-from nsjax.core.labels import Labels
-from nsjax.core.parts import check_followed, check_functions, check_islands, check_labels, check_pairs
-from nsjax.core.restart import replaced
-from nsjax.core.shown import problem_html
+from nsjax.core.keys import replaced
+from nsjax.core.system_parts import (
+    Labels,
+    check_followed,
+    check_functions,
+    check_islands,
+    check_labels,
+    check_pairs,
+    problem_html,
+)
 from nsjax.linalg import Dense, Structure, interleaving
 from nsjax.startup.owned import kept
 from nsjax.types import Array, Fn, Promised, PyTree, record
@@ -122,16 +131,16 @@ class System:
             lets act. Checked before a run. Schemes without islands (those that correct positions, the
             half-explicit one, nsga) treat all contacts together. 0: contacts may depend on everything.
         pairs: contacts between two bodies each, where the bodies change from step to step: an
-            `nsjax.core.pairs.Pairs`, a frozen record of functions. Rows, responses and contact problems
-            are then those of the contacts, each with two blocks, at a cost in proportion to their number.
-            Needs ``refresh``, which finds them, a ``BlockDiagonal`` structure, and neither constraints,
-            bounded rows nor islands. Checked before a run. Schemes without them are refused, and there are
-            no derivatives.
-        chosen: the few contacts that ``refresh`` chooses, a `nsjax.core.chosen.ContactChoice`; None: all
-            contacts.
+            `nsjax.contact.active_set.Pairs`, a frozen record of functions. Rows, responses and contact
+            problems are then those of the contacts, each with two blocks, at a cost in proportion to their
+            number. Needs ``refresh``, which finds them, a ``BlockDiagonal`` structure, and neither
+            constraints, bounded rows nor islands. Checked before a run. Schemes without them are refused,
+            and there are no derivatives.
+        chosen: the few contacts that ``refresh`` chooses, a `nsjax.contact.few_contacts.ContactChoice`;
+            None: all contacts.
         stiff: whether it has springs or dampers with periods or decay times that may be below the step.
             Implicit mixed schemes then look at contacts that change, see
-            `nsjax.schemes.mixed.stiff_steps`; their program is larger by this.
+            `nsjax.schemes.mixed.base_step`; their program is larger by this.
         name, choices: how the model was made (registered name and its static options), so that a
             saved run can build it again.
 
@@ -412,3 +421,71 @@ class Problem:
             (0.5, 1.62)
         """
         return dataclasses.replace(self, **replaced(self, numbers, changes))
+
+
+# Constraints on velocities alone, `System.velocity_constraint`, in checks and corrections of positions.
+
+
+@kept
+def positioned(system: System) -> System:
+    """The system without its constraints on velocities alone."""
+    if not system.nh:
+        return system
+    labels = dataclasses.replace(system.labels, constraints=system.labels.constraints[: -system.nh])
+    return dataclasses.replace(
+        system, nb=system.nb - system.nh, nh=0, velocity_constraint=None, labels=labels
+    )
+
+
+def residuals(system: System, t: Array, q: Array, p: PyTree) -> Array:
+    """Residuals of all constraints (nb,); zero for constraints on velocities alone."""
+    found = [] if system.constraint is None else [system.constraint(t, q, p)]
+    found += [jnp.zeros(system.nh)] if system.nh else []
+    return found[0] if len(found) == 1 else jnp.concatenate(found)
+
+
+def slip_of(system: System, t: Array, q: Array, xi: Array, p: PyTree) -> Array:
+    """Slip (nh,) [m] of an increment ``xi`` (nv,) of the position along the constraints on velocities
+    alone.
+    """
+    rate: Any = system.velocity_constraint
+    found: Array = rate(t, q, xi, p) - rate(t, q, jnp.zeros_like(xi), p)
+    return found
+
+
+# Functions of a system that are traced once.
+
+
+_EVALUATED = (
+    "mass",
+    "inertia",
+    "force",
+    "gap",
+    "slip",
+    "rows",
+    "constraint",
+    "velocity_constraint",
+    "drag",
+    "damping",
+)
+"""Functions that a step evaluates and differentiates in many places."""
+
+
+@kept
+def traced_once(system: System) -> System:
+    """The system with functions that are traced once for arguments of the same shapes, wherever a program
+    evaluates or differentiates them; the program has the same operations as before.
+
+    If the program is stored from an earlier process, the first step spends most of its time on tracing.
+    Without this function, tracing the functions of models takes up to a third of this time.
+
+    Example:
+        >>> from nsjax import models
+        >>> from nsjax.core.system import traced_once
+        >>> system = models.bouncing_ball().system
+        >>> traced_once(system) is traced_once(system)
+        True
+    """
+    found = {name: getattr(system, name) for name in _EVALUATED}
+    once: dict[str, Any] = {name: jax.jit(f, inline=True) for name, f in found.items() if f is not None}
+    return dataclasses.replace(system, **once)

@@ -5,30 +5,45 @@ from typing import TYPE_CHECKING
 from nsjax.lazy import lazily
 
 if TYPE_CHECKING:
-    from nsjax.fem.beam import UnitRod, assemble, rod_shapes, shape_functions, strains, unit_rod
-    from nsjax.fem.incremental_beam import (
+    from nsjax.fem.beam import (
+        UnitRod,
+        assemble,
+        gauss,
+        integrate,
+        rod_shapes,
+        shape_functions,
+        strains,
+        unit_rod,
+    )
+    from nsjax.fem.rod import (
+        CONDITIONS,
+        FRAMES,
+        FloatingRod,
+        Modes,
+        RodBasis,
+        RodData,
+        UnitModes,
+        unit_modes,
+        vibrations,
+    )
+    from nsjax.fem.solid_mesh import SolidMesh, read_mesh
+    from nsjax.fem.spatial_beams import (
         History,
         carried,
         committed,
         incremental_energy,
         incremental_strains,
         node_axes,
-        placed,
-        point_forces,
-        point_strains,
-        started,
-    )
-    from nsjax.fem.modes import CONDITIONS, Modes, UnitModes, unit_modes, vibrations
-    from nsjax.fem.objective_beam import (
         objective_energy,
         objective_forces,
         objective_strains,
+        placed,
+        point_forces,
+        point_strains,
         relative_rotation,
         section_axes,
+        started,
     )
-    from nsjax.fem.quadrature import gauss, integrate
-    from nsjax.fem.rod import FRAMES, FloatingRod, RodBasis, RodData
-    from nsjax.fem.solid_mesh import SolidMesh, read_mesh
 
 __all__ = [
     "CONDITIONS",

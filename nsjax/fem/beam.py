@@ -1,4 +1,4 @@
-"""Planar Euler-Bernoulli beam: the element, its integrals, and a straight rod assembled from it.
+"""Planar elements in a row: Euler-Bernoulli beam, shear-deformable beam and bar.
 
 All integrals are those of a rod of length 1, mass 1, axial stiffness 1 and bending stiffness 1; numpy
 computes them once per number of elements. A uniform rod of other data follows by scaling, so that its
@@ -9,11 +9,43 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.errors import check_whole
-from nsjax.fem.quadrature import gauss, integrate
+from nsjax.types import Array, record
+
+# Gauss quadrature on the unit interval.
+
+
+def gauss(points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points and weights on [0, 1], exact for polynomials of degree ``2 points - 1``.
+
+    Args:
+        points: number of points, at least 1.
+
+    Returns:
+        Points (points,) in increasing order, weights (points,) of sum 1.
+
+    Example:
+        >>> from nsjax.fem import gauss
+        >>> x, w = gauss(2)
+        >>> float(round(sum(w * x**3), 15))
+        0.25
+    """
+    x, w = np.polynomial.legendre.leggauss(points)
+    return 0.5 * (x + 1.0), 0.5 * w
+
+
+def integrate(values: Any, weights: np.ndarray) -> np.ndarray:
+    """Integral ``sum_k w_k values_k`` over the first axis."""
+    return np.tensordot(weights, values, axes=(0, 0))
+
+
+# Planar Euler-Bernoulli beam: the element, its integrals, and a straight rod assembled from it.
+
 
 DOFS = 3
 """Coordinates per node: axial displacement u, deflection w, slope w'."""
@@ -161,4 +193,120 @@ def unit_rod(elements: int) -> UnitRod:
         points=x,
         weights=weights,
         values=values,
+    )
+
+
+# Two-node bars in a row: linear displacements, consistent mass, one unknown per node.
+#
+# Nodal vectors have ``n + 1`` entries for ``n`` elements in the order of the nodes. All operations here
+# are differences or sums of neighbours, without index tables, and the matrices are tridiagonal.
+#
+# Source: linear finite elements, as for the bar of [C section 4.2].
+
+
+def assembled(left: Array, right: Array) -> Array:
+    """Nodal vector (n + 1, ...) from the elements' contributions (n, ...) to their left and right nodes."""
+    rest = [(0, 0)] * (left.ndim - 1)
+    return jnp.pad(left, [(0, 1), *rest]) + jnp.pad(right, [(1, 0), *rest])
+
+
+def bar_inertia(w: Array, mass: Array) -> Array:
+    """``M w`` (n + 1, ...) with the consistent mass ``m / 6 [[2, 1], [1, 2]]`` of elements ``mass`` (n,
+    ...) [kg].
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.fem.beam import bar_inertia
+        >>> bar_inertia(jnp.ones(3), jnp.full(2, 6.0)).tolist()
+        [3.0, 6.0, 3.0]
+    """
+    left, right = w[:-1], w[1:]
+    return assembled(mass / 6.0 * (2.0 * left + right), mass / 6.0 * (left + 2.0 * right))
+
+
+def bar_weight(acceleration: Array | float, mass: Array) -> Array:
+    """Nodal forces (n + 1,) of a uniform acceleration [m/s^2]: half of each element to each node."""
+    half = 0.5 * acceleration * mass
+    return assembled(half, half)
+
+
+# Planar shear-deformable beam, geometrically exact: two nodes, linear shapes, one quadrature point.
+#
+# A node has a position ``(x, y)`` and an angle ``theta`` of its section; a beam without strain at ``theta
+# = 0`` lies along ``+x``. All operations are differences or means of neighbours in a row of nodes, so
+# that forces (gradients of the energy) are assembled without index tables.
+#
+# Source: Simo and Reissner's beam in the plane; one quadrature point avoids locking: a cantilever of
+# ``n`` elements has ``1 - 1 / (4 n^2)`` of the exact deflection, however slender.
+
+
+@record()
+class BeamStiffness:
+    """Stiffness of elements, scalars or (n,): ``axial = E A`` [N], ``shear = G A_s`` [N], ``bending = E I``
+    [N m^2].
+    """
+
+    axial: Array
+    shear: Array
+    bending: Array
+
+
+@record()
+class BeamStrains:
+    """Stretch ``epsilon``, shear ``gamma`` [-] and curvature ``kappa`` [1/m] of elements (n,)."""
+
+    epsilon: Array
+    gamma: Array
+    kappa: Array
+
+
+def beam_strains(nodes: Array, lengths: Array) -> BeamStrains:
+    """Strains in the middle of the elements, unchanged by rigid motions::
+
+        epsilon = (cos(t) dx + sin(t) dy) / l - 1,   gamma = (cos(t) dy - sin(t) dx) / l,
+        kappa = dtheta / l
+
+    with the mean angle ``t`` of both nodes.
+
+    Args:
+        nodes: ``(x, y, theta)`` (n + 1, 3) [m, m, rad].
+        lengths: lengths of the elements without strain (n,) [m].
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.fem.beam import beam_strains
+        >>> nodes = jnp.array([[0.0, 0.0, 0.0], [1.1, 0.0, 0.0]])
+        >>> [round(float(x), 12) for x in beam_strains(nodes, jnp.ones(1)).epsilon]
+        [0.1]
+    """
+    change = nodes[1:] - nodes[:-1]
+    mean = 0.5 * (nodes[1:, 2] + nodes[:-1, 2])
+    c, s = jnp.cos(mean), jnp.sin(mean)
+    return BeamStrains(
+        epsilon=(c * change[:, 0] + s * change[:, 1]) / lengths - 1.0,
+        gamma=(c * change[:, 1] - s * change[:, 0]) / lengths,
+        kappa=change[:, 2] / lengths,
+    )
+
+
+def beam_resultants(strains: BeamStrains, section: BeamStiffness) -> tuple[Array, Array, Array]:
+    """Axial force [N], shear force [N] and bending moment [N m] of elements (n,)."""
+    return (
+        section.axial * strains.epsilon,
+        section.shear * strains.gamma,
+        section.bending * strains.kappa,
+    )
+
+
+def beam_energy(nodes: Array, lengths: Array, section: BeamStiffness) -> Array:
+    """Strain energy of all elements: ``sum l/2 (E A epsilon^2 + G A_s gamma^2 + E I kappa^2)`` [J]."""
+    s = beam_strains(nodes, lengths)
+    n, q, m = beam_resultants(s, section)
+    return 0.5 * jnp.sum(lengths * (n * s.epsilon + q * s.gamma + m * s.kappa))
+
+
+def beam_inertia(w: Array, mass: Array, rotary: Array) -> Array:
+    """Consistent mass times ``w`` (n + 1, 3): masses [kg] and rotary inertia [kg m^2] of elements (n,)."""
+    return jnp.stack(
+        [bar_inertia(w[:, 0], mass), bar_inertia(w[:, 1], mass), bar_inertia(w[:, 2], rotary)], axis=1
     )

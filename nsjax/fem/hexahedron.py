@@ -1,7 +1,7 @@
 """Eight-node displacement hexahedra: trilinear shapes, 2 x 2 x 2 Gauss points, hyperelastic, large
 displacements. They lock: a clamped bar of ten elements, one through its thickness (``L / h = 10``), has
 0.67 of the right deflection for a Poisson's ratio of 0, 0.51 for 0.45, and 2e-2 and 2e-4 for ``L / h`` of
-100 and 1000. Those of `nsjax.fem.assumed_stress` share all of this but the energy, and do not lock.
+100 and 1000. Those of `nsjax.fem.solid_mesh` share all of this but the energy, and do not lock.
 
 Arrays have components first and elements last, so that all arithmetic runs over whole rows of elements.
 Corners ``a = 4 i + 2 j + k`` have the reference coordinates ``(-1 or 1)^3``, the third running fastest; the
@@ -20,7 +20,7 @@ import numpy as np
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
-from nsjax.fem.bar import bar_inertia
+from nsjax.fem.beam import bar_inertia
 from nsjax.linalg import matmul
 from nsjax.types import Array, Fn
 

@@ -6,8 +6,7 @@ from nsjax.lazy import lazily
 
 if TYPE_CHECKING:
     from nsjax.identify import losses, transforms
-    from nsjax.identify.data import Recording
-    from nsjax.identify.estimate import Estimate, Fit
+    from nsjax.identify.records import Estimate, Fit, Recording
     from nsjax.identify.run import identify
 
 __all__ = ["Estimate", "Fit", "Recording", "identify", "losses", "transforms"]

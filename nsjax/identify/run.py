@@ -11,24 +11,22 @@ import numpy as np
 
 from nsjax import notes
 from nsjax.core import InputError, Problem, Scheme
-from nsjax.core.arguments import numbers
+from nsjax.core.arguments import check_signs, numbers
 from nsjax.core.errors import check_choice, check_whole
-from nsjax.core.signs import check_signs
-from nsjax.identify import clusters, faults, losses, profile, solve
-from nsjax.identify import curvature as bends
-from nsjax.identify.data import Recording
-from nsjax.identify.estimate import Estimate, Fit, Run
-from nsjax.identify.objective import CostPoint, Objective
-from nsjax.identify.plan import make_plan
-from nsjax.identify.program import InitialState, with_numbers
+from nsjax.identify import intervals, losses, search
+from nsjax.identify import statistics as bends
+from nsjax.identify.intervals import INTERVALS, by_leaving_out, by_resampling, kind_of_intervals
+from nsjax.identify.objective import CostPoint, Objective, remedy
+from nsjax.identify.plan import InitialState, make_plan, with_numbers
+from nsjax.identify.records import Estimate, Fit, Recording, Run
 from nsjax.identify.statistics import (
     Statistics,
     describe,
     identifiability,
     noise_alone,
     quantile,
+    step_error,
 )
-from nsjax.identify.steps import step_error
 from nsjax.identify.transforms import Transform
 
 
@@ -143,21 +141,21 @@ def identify(
     first = objective.to_z(objective.begin)
     rng = np.random.default_rng(seed)
     begins = [first] + [_sample(objective, spread, rng) for _ in range(starts - 1)]
-    ended = solve.search(objective, begins, method, tolerance, max_runs)
+    ended = search.search(objective, begins, method, tolerance, max_runs)
     ended.sort(key=lambda s: np.inf if s.best is None else s.best.cost)
     best = ended[0].best
     if best is None:
         best = objective.points([first])[0]
         raise InputError(
             f"identify: no search could begin: {ended[0].why} (status {best.status.tolist()}); "
-            f"{faults.remedy(best.fault)}"
+            f"{remedy(best.fault)}"
         )
     if curvature == "linear":
         best = dataclasses.replace(best, bend=None, hessian=None)
     elif best.hessian is None:
         best = objective.points([best.z], curved=True)[0]
     draw = {"resamples": resamples, "seed": seed, "tolerance": tolerance, "most": max_runs}
-    return _report(objective, ended, best, level, clusters.kind_of(objective, intervals), draw)
+    return _report(objective, ended, best, level, kind_of_intervals(objective, intervals), draw)
 
 
 def _check_options(objective: Objective, starts: int, spread: float, level: float, most: int) -> None:
@@ -179,8 +177,8 @@ def _check_options(objective: Objective, starts: int, spread: float, level: floa
 
 def _check_intervals(objective: Objective, intervals: str | None, resamples: int) -> None:
     if intervals is not None:
-        check_choice("identify: intervals", intervals, clusters.KINDS)
-    if intervals in clusters.KINDS[2:] and (objective.fitted < 2 or not objective.shared):
+        check_choice("identify: intervals", intervals, INTERVALS)
+    if intervals in INTERVALS[2:] and (objective.fitted < 2 or not objective.shared):
         raise InputError(
             f"identify: intervals = {intervals!r} needs several recordings with a number in common; there "
             f"are {objective.fitted}: give more, or intervals='noise'"
@@ -210,17 +208,17 @@ def _intervals(
         found, why = bends.observed(objective, best, found)
     half = quantile(level, None if plan.known else objective.freedom) * found.deviation_z
     if kind == "bootstrap":
-        scatter = clusters.resampled(objective, best, found, level=level, **draw)
+        scatter = by_resampling(objective, best, found, level=level, **draw)
         found, ends, why = scatter.statistics, scatter.quantiles, scatter.sentence
     elif kind == "recordings":
-        scatter = clusters.left_out(objective, best, found)
+        scatter = by_leaving_out(objective, best, found)
         found, why, shared = scatter.statistics, scatter.sentence, len(objective.shared)
         wide = quantile(level, objective.fitted - 1) * found.deviation_z
         half[:shared] = wide[:shared]
     else:
         if kind == "profile":
             effort = draw["tolerance"], draw["most"]
-            ends, why = profile.ends_of(objective, best, found, half, *effort)
+            ends, why = intervals.ends_of(objective, best, found, half, *effort)
         why = why or noise_alone(objective, best, found)
     low, high = objective.walls(objective.to_z(objective.begin))
     walled = np.asarray([t.kind in ("free", "box") for t in objective.transforms])
@@ -235,7 +233,7 @@ def _intervals(
 
 
 def _report(
-    objective: Objective, ended: list[solve.Search], best: CostPoint, level: float, kind: str,
+    objective: Objective, ended: list[search.Search], best: CostPoint, level: float, kind: str,
     draw: dict[str, Any],
 ) -> Estimate:  # fmt: skip
     plan = objective.plan
@@ -273,7 +271,7 @@ def _report(
     )  # fmt: skip
 
 
-def _ending(ended: list[solve.Search]) -> str:
+def _ending(ended: list[search.Search]) -> str:
     first = ended[0]
     sentence = f"{first.why} ({len(first.history)} accepted steps)"
     if len(ended) > 1 and first.best is not None:

@@ -7,10 +7,9 @@ from nsjax.lazy import lazily
 if TYPE_CHECKING:
     from nsjax.io.archive import Saved, header, load, save
     from nsjax.io.driver import PERIOD, Stopped, resume, run
-    from nsjax.io.files import check_writable, replacing
+    from nsjax.io.files import READABLE, SCHEMA, check_writable, replacing
     from nsjax.io.paraview import check_paraview, to_paraview
     from nsjax.io.program import Program, export_program, load_program
-    from nsjax.io.safe_entries import READABLE, SCHEMA
 
 __all__ = [
     "PERIOD", "READABLE", "SCHEMA", "Program", "Saved", "Stopped", "check_paraview", "check_writable",

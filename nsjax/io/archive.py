@@ -1,4 +1,4 @@
-"""A run as one .npz file: `save` and `load`."""
+"""A run as one .npz file: `save` and `load`, and what continues the run."""
 
 from __future__ import annotations
 
@@ -6,23 +6,107 @@ import dataclasses
 import json
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 import jax
 import numpy as np
 
 from nsjax import models
-from nsjax.core import InputError, Problem, Scheme, System, nearest
+from nsjax.core import Carry, InputError, Problem, Scheme, State, System, nearest
 from nsjax.core.arguments import check_is, check_one_run
-from nsjax.core.checks import check_precision, is_traced
-from nsjax.io.codec import describe, rebuild, record_types
-from nsjax.io.continuation import as_run, continuation
-from nsjax.io.files import PathLike, replacing
-from nsjax.io.safe_entries import SCHEMA, SMALL, check_rows, check_state, read_arrays, reading
-from nsjax.io.scheme import UnsavedSchemeError, describe_scheme, rebuild_scheme
-from nsjax.trajectory import Trajectory
+from nsjax.core.checks import check_precision
+from nsjax.core.memory import tree_shapes
+from nsjax.io.codec import (
+    ChangedRecordError,
+    UnsavedSchemeError,
+    describe,
+    describe_scheme,
+    rebuild,
+    rebuild_scheme,
+    record_types,
+)
+from nsjax.io.files import SCHEMA, SMALL, PathLike, check_rows, check_state, read_arrays, reading, replacing
+from nsjax.loop import LoopProgram, begin_run
+from nsjax.trajectory import Continuation, Trajectory
+from nsjax.types import PyTree, is_traced
 from nsjax.version import __version__
+
+# Continuation of a saved run, also by a scheme whose memory has grown since the file was written.
+
+
+def as_run(params: PyTree) -> PyTree:
+    """Parameters as `simulate` holds them: numbers in 64 bits, booleans unchanged."""
+    return jax.tree.map(lambda x: x if np.asarray(x).dtype.kind == "b" else np.asarray(x, float), params)
+
+
+def continuation(
+    path: PathLike,
+    described: dict[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    problem: Problem,
+    scheme: Scheme | None,
+    note: str,
+) -> Continuation:
+    """The saved continuation; where the saved memory does not fit, a new memory, with a warning.
+
+    Args:
+        path: path of the file, for messages.
+        described, arrays: from the file.
+        problem: the saved problem.
+        scheme: scheme that starts a new memory; None: a memory that does not fit is refused.
+        note: why there is no scheme.
+
+    Raises:
+        InputError: for a memory that does not fit, without a scheme.
+        KeyError: for a missing array.
+
+    Warns:
+        RuntimeWarning: if the scheme starts a new memory.
+    """
+    known = record_types(problem.params)
+    state: State = rebuild(described["fields"]["carry"]["fields"]["state"], arrays, known)
+    numbers: dict[str, Any] = {
+        name: arrays[part["array"]] for name, part in described["fields"].items() if "array" in part
+    }
+
+    def start() -> Carry:
+        """The carry of a run that begins in the saved state."""
+        program = LoopProgram(system=problem.system, keep=(), events=0)
+        assert scheme is not None
+        made: Carry = begin_run(
+            program, scheme, as_run(problem.params), state, numbers["dt"], None
+        ).next.carry
+        return made
+
+    try:
+        saved: Continuation = rebuild(described, arrays, known)
+        if not saved.scheme and scheme is not None:  # file of an earlier version
+            saved = dataclasses.replace(saved, scheme=scheme.name, impulses=scheme.impulses)
+        if str(arrays["nsjax_version"]) == __version__ or scheme is None:
+            return saved
+        if tree_shapes(jax.eval_shape(start)) == tree_shapes(saved.carry):
+            return saved
+        fault = "the saved memory has other shapes than this version's"
+    except ChangedRecordError as error:
+        fault = str(error)
+    if scheme is None:
+        raise InputError(
+            f"{fault}. The memory can be started anew from the saved state: pass the scheme, "
+            f"load(path, scheme=...); it is not in the file ({note})"
+        )
+    warnings.warn(
+        f"{path} was written by nsjax {arrays['nsjax_version']}: {fault}. The memory of {scheme.name} "
+        f"starts anew at t = {float(state.t):g} s, so that a continuation is not bit for bit",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    fresh = dataclasses.replace(start(), state=state)
+    return Continuation(carry=fresh, scheme=scheme.name, impulses=scheme.impulses, **numbers)
+
+
+# A run as one .npz file: `save` and `load`.
+
 
 SIZES = ("nq", "nv", "nc", "nt", "nb", "nd")
 CONTENT = tuple(f.name for f in dataclasses.fields(Trajectory) if f.name not in ("system", "params"))
@@ -119,7 +203,7 @@ def load(path: PathLike, problem: Problem | None = None, *, scheme: Scheme | Non
     ``simulate(*run.problem, run.scheme, dt=..., steps=..., carry=run.traj.carry)`` continues ``run``, bit
     for bit.
 
-    Records are found by public names (`nsjax.io.names`). Fields that a later version added take their
+    Records are found by public names (`nsjax.io.codec`). Fields that a later version added take their
     default value. If the file lacks a part of the memory that the scheme needs, the scheme starts a new
     memory from the saved state, with a warning: the continuation is then a run from that state, equal to
     the uninterrupted run to the order of the scheme. The column ``notes`` of version 0.1 keeps its shape

@@ -18,13 +18,12 @@ import numpy as np
 from nsjax.core import InputError, Problem, Scheme
 from nsjax.core.arguments import check_is
 from nsjax.core.memory import check_rows
-from nsjax.core.quantities import ROWS
-from nsjax.divergence import with_findings
+from nsjax.core.scheme import ROWS
 from nsjax.io.archive import load, read_unfinished, write_run
 from nsjax.io.files import PathLike, check_writable
 from nsjax.loop import RunState, trajectory
 from nsjax.simulate import Call, checked, joined_rows, most_rows, row_bytes, some_rows
-from nsjax.stability import warn_of_step
+from nsjax.stability import warn_of_step, with_findings
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array
 

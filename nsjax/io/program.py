@@ -12,10 +12,10 @@ import jax
 import numpy as np
 from jax import export
 
-from nsjax.core.checks import check_precision, is_traced
+from nsjax.core.checks import check_precision
 from nsjax.core.errors import InputError, optional
 from nsjax.io.files import PathLike, check_writable, replacing
-from nsjax.types import Array, PyTree
+from nsjax.types import Array, PyTree, is_traced
 from nsjax.version import __version__
 
 FORM = 1

@@ -5,9 +5,28 @@ from typing import TYPE_CHECKING
 from nsjax.lazy import lazily
 
 if TYPE_CHECKING:
-    from nsjax.linalg.arrow import Arrow, bordered
-    from nsjax.linalg.blocks import Blocks, every, magnitude, product_diagonal, summed
-    from nsjax.linalg.conjugate import ConjugateGradients
+    from nsjax.linalg.block_structures import (
+        Arrow,
+        BlockDiagonal,
+        Interleaved,
+        Interleaving,
+        Lattice,
+        block_jacobian,
+        bordered,
+        interleaving,
+    )
+    from nsjax.linalg.blocks import (
+        Blocks,
+        Local,
+        Paired,
+        at_nodes,
+        every,
+        local_jacobian,
+        magnitude,
+        onto_nodes,
+        product_diagonal,
+        summed,
+    )
     from nsjax.linalg.dense import (
         INLINE_LIMIT,
         LOOP_LIMIT,
@@ -20,13 +39,8 @@ if TYPE_CHECKING:
         solve_rows,
         solve_some_rows,
     )
-    from nsjax.linalg.diagonal import BlockDiagonal, block_jacobian
-    from nsjax.linalg.interleaved import Interleaved, Interleaving, interleaving
-    from nsjax.linalg.lattice import Lattice
-    from nsjax.linalg.local import Local, at_nodes, local_jacobian, onto_nodes
-    from nsjax.linalg.paired import Paired
-    from nsjax.linalg.preconditioners import NodeBlocks, Separable, box_colours, coloured
-    from nsjax.linalg.sparse import Pattern
+    from nsjax.linalg.elimination import Pattern
+    from nsjax.linalg.iterative import ConjugateGradients, NodeBlocks, Separable, box_colours, coloured
     from nsjax.linalg.structure import (
         DENSE_LIMIT,
         BlockTridiagonal,

@@ -16,9 +16,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.linalg.dense import INLINE_LIMIT, matmul, matvec, solve
-from nsjax.linalg.sparse import Pattern, plan
-from nsjax.linalg.tridiagonal import Factors, Tridiagonal, factor, product, solve_factored
+from nsjax.linalg.dense import (
+    INLINE_LIMIT,
+    Factors,
+    Tridiagonal,
+    factor,
+    matmul,
+    matvec,
+    product,
+    solve,
+    solve_factored,
+)
+from nsjax.linalg.elimination import Pattern, plan
 from nsjax.types import Array, PyTree, record
 
 

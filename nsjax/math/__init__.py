@@ -6,9 +6,7 @@ from nsjax.lazy import lazily
 
 if TYPE_CHECKING:
     from nsjax.math import rodrigues, rotations
-    from nsjax.math.safe import direction, norm
-    from nsjax.math.static_entries import picked, taken
-    from nsjax.math.trigonometry import sin_cos
+    from nsjax.math.elementary import direction, norm, picked, sin_cos, taken
 
 __all__ = ["direction", "norm", "picked", "rodrigues", "rotations", "sin_cos", "taken"]
 

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from nsjax.models.mass_spring_chain import mass_spring_chain
     from nsjax.models.registry import REGISTRY, ModelEntry
     from nsjax.models.rubbing_rotor import rubbing_rotor
-    from nsjax.models.slider_crank import TABLE_2, slider_crank
-    from nsjax.models.slider_crank_bilateral import slider_crank_bilateral
+    from nsjax.models.slider_crank import TABLE_2, slider_crank, slider_crank_bilateral
     from nsjax.models.slider_crank_flexible import slider_crank_flexible
     from nsjax.models.solid import Fields, solid_of
 

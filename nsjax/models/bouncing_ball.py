@@ -10,11 +10,10 @@ import numpy as np
 
 from nsjax import shapes
 from nsjax.core import InputError, Labels, Problem, State, System
-from nsjax.core.checks import is_traced
 from nsjax.forms import quantity
 from nsjax.math import norm
 from nsjax.models.common import constructor, contact_law, vector
-from nsjax.types import Array, record
+from nsjax.types import Array, is_traced, record
 
 
 @record()

@@ -14,9 +14,9 @@ import numpy as np
 from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Problem, nearest
 from nsjax.core.arguments import check_switches
-from nsjax.core.changes import as_number
-from nsjax.core.checks import canonical, is_traced
-from nsjax.types import Array
+from nsjax.core.checks import canonical
+from nsjax.core.keys import as_number
+from nsjax.types import Array, is_traced
 
 OTHER_KINDS = (
     ("flexible_cube", "elements"),

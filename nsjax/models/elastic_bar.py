@@ -13,7 +13,7 @@ from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, Problem, State, System
 from nsjax.core.errors import check_choice, check_whole
-from nsjax.fem.bar import assembled, bar_inertia, bar_weight
+from nsjax.fem.beam import assembled, bar_inertia, bar_weight
 from nsjax.forms import quantity
 from nsjax.linalg import BlockTridiagonal
 from nsjax.models.common import constructor, vector

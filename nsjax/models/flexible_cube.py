@@ -12,15 +12,14 @@ import numpy as np
 
 from nsjax import shapes
 from nsjax.core import InputError, Problem, State, System
-from nsjax.core.checks import is_traced
 from nsjax.core.errors import check_choice
-from nsjax.fem.assumed_stress import ElementTables, brick_tables
 from nsjax.fem.hexahedron import box_inertia, brick_gradients, corners_of, deformation
+from nsjax.fem.solid_mesh import ElementTables, brick_tables
 from nsjax.forms import quantity
 from nsjax.linalg import ConjugateGradients, Lattice, Separable, Structure
 from nsjax.models.common import constructor, vector
 from nsjax.models.solid import DRAWN, Solid, check_solid
-from nsjax.types import Array, record
+from nsjax.types import Array, is_traced, record
 
 HELD = ("none", "upper")
 """Choices of the face whose nodes are prescribed."""
@@ -213,7 +212,7 @@ def flexible_cube(
 
     Args:
         elements: numbers of elements along the edges, three or one for all.
-        element: ``"assumed_stress"`` (`nsjax.fem.assumed_stress`): does not lock in bending nor for nearly
+        element: ``"assumed_stress"`` (`nsjax.fem.solid_mesh`): does not lock in bending nor for nearly
             incompressible materials, and costs less in large meshes. ``"displacement"``
             (`nsjax.fem.hexahedron`), the paper's, locks in both.
         material: ``"st_venant_kirchhoff"`` or ``"neo_hooke"``.

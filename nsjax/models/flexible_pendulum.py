@@ -13,14 +13,19 @@ import numpy as np
 from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, Problem, State, System
-from nsjax.core.checks import is_traced
 from nsjax.core.errors import check_choice, check_whole
-from nsjax.fem.bar import bar_weight
-from nsjax.fem.shear_beam import BeamStiffness, beam_energy, beam_inertia, beam_resultants, beam_strains
+from nsjax.fem.beam import (
+    BeamStiffness,
+    bar_weight,
+    beam_energy,
+    beam_inertia,
+    beam_resultants,
+    beam_strains,
+)
 from nsjax.forms import quantity
 from nsjax.linalg import BlockTridiagonal
 from nsjax.models.common import constructor, vector
-from nsjax.types import Array, record
+from nsjax.types import Array, is_traced, record
 
 PINS = ("eliminated", "constraint")
 """Choices of how the pin is kept in its place."""
@@ -198,7 +203,7 @@ def flexible_pendulum(
 ) -> Problem:
     """A slender beam pinned at one end swings down in a vertical plane and hits a wall with its tip.
 
-    Shear-deformable, geometrically exact elements (`nsjax.fem.shear_beam`). The defaults are the pendulum
+    Shear-deformable, geometrically exact elements (`nsjax.fem.beam`). The defaults are the pendulum
     of [C section 4.3]: steel, released along ``+x``; its tip meets the wall from the right after 0.33 s at
     about 45 degrees, and again and again while the beam vibrates.
 

@@ -12,15 +12,13 @@ import numpy as np
 
 from nsjax import shapes
 from nsjax.core import InputError, Problem, State, System
-from nsjax.core.checks import is_traced
-from nsjax.fem.assumed_stress import ElementTables, mesh_tables
 from nsjax.fem.hexahedron import MATERIALS, deformation, piola
-from nsjax.fem.solid_mesh import SolidMesh
+from nsjax.fem.solid_mesh import ElementTables, SolidMesh, mesh_tables
 from nsjax.forms import quantity
 from nsjax.linalg import ConjugateGradients, Dense, NodeBlocks, Pattern, Sparse, Structure, coloured
 from nsjax.models.common import constructor, vector
 from nsjax.models.solid import DRAWN, Solid, check_solid
-from nsjax.types import Array, record
+from nsjax.types import Array, is_traced, record
 
 UPRIGHT = (0.0, 0.0, 1.0)
 """Normal of a floor."""

@@ -12,8 +12,7 @@ from nsjax.models.flexible_cube import flexible_cube
 from nsjax.models.flexible_pendulum import flexible_pendulum
 from nsjax.models.mass_spring_chain import mass_spring_chain
 from nsjax.models.rubbing_rotor import rubbing_rotor
-from nsjax.models.slider_crank import slider_crank
-from nsjax.models.slider_crank_bilateral import slider_crank_bilateral
+from nsjax.models.slider_crank import slider_crank, slider_crank_bilateral
 from nsjax.models.slider_crank_flexible import slider_crank_flexible
 from nsjax.types import Fn
 

@@ -8,11 +8,10 @@ import jax.numpy as jnp
 
 from nsjax import shapes
 from nsjax.core import Labels, Output, Problem, State, System
-from nsjax.core.checks import is_traced
 from nsjax.forms import quantity
 from nsjax.math import direction, norm
 from nsjax.models.common import constructor, contact_law, vector
-from nsjax.types import Array, record
+from nsjax.types import Array, is_traced, record
 
 
 @record()

@@ -12,7 +12,6 @@ import numpy as np
 
 from nsjax import shapes
 from nsjax.core import InputError, Labels, Problem, State, System
-from nsjax.core.checks import is_traced
 from nsjax.fem import FRAMES, FloatingRod, Modes, RodBasis, RodData, unit_rod
 from nsjax.forms import quantity
 from nsjax.linalg import bordered, matvec
@@ -27,7 +26,7 @@ from nsjax.models.slider_crank import (
     drawn_crank,
     drawn_guide,
 )
-from nsjax.types import Array, record
+from nsjax.types import Array, is_traced, record
 
 
 @record()

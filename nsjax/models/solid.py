@@ -9,9 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, Labels, System
-from nsjax.core.checks import is_traced
 from nsjax.core.errors import check_choice
-from nsjax.fem.assumed_stress import ElementTables, assumed_fields, element_energies, element_forces
 from nsjax.fem.hexahedron import (
     MATERIALS,
     determinant,
@@ -22,10 +20,11 @@ from nsjax.fem.hexahedron import (
     lame,
     von_mises,
 )
+from nsjax.fem.solid_mesh import ElementTables, assumed_fields, element_energies, element_forces
 from nsjax.linalg import Structure
 from nsjax.models.common import contact_law
 from nsjax.shapes import Picture
-from nsjax.types import Array, record
+from nsjax.types import Array, is_traced, record
 
 SOLVERS = ("direct", "iterative")
 """Solvers of the equations of motion."""
@@ -149,7 +148,7 @@ class Solid:
         return self.element == "assumed_stress"
 
     def _of_elements(self, function: Any, q: Array, p: Any) -> Any:
-        """Value of a function of `nsjax.fem.assumed_stress` at the positions ``q``."""
+        """Value of a function of `nsjax.fem.solid_mesh` at the positions ``q``."""
         places = self.corners(self.nodes(q, p))
         return function(places, self.tables(p), MATERIALS[self.material], *self._lame(p))
 

@@ -6,7 +6,7 @@ from nsjax.lazy import lazily
 
 if TYPE_CHECKING:
     from nsjax.multibody.assemble import assemble
-    from nsjax.multibody.body_sensors import Sensor, sensor
+    from nsjax.multibody.beams import beam, circular, rectangular, section
     from nsjax.multibody.contacts.groups import contact_group
     from nsjax.multibody.contacts.heightfields import heightfield
     from nsjax.multibody.contacts.shape_parts import (
@@ -27,12 +27,9 @@ if TYPE_CHECKING:
         walls,
     )
     from nsjax.multibody.contacts.spheres import pairs_of, spheres
-    from nsjax.multibody.couplings.gear import gear
-    from nsjax.multibody.couplings.polynomial import coupling
-    from nsjax.multibody.couplings.rack_pinion import rack_pinion
+    from nsjax.multibody.couplings.coupling_kind import coupling, gear, rack_pinion
     from nsjax.multibody.files import LeftOutWarning, ModelFile, read_mjcf, read_urdf
-    from nsjax.multibody.flexible.beams import beam
-    from nsjax.multibody.flexible.sections import circular, rectangular, section
+    from nsjax.multibody.joint_forces import servo
     from nsjax.multibody.joints.ball import ball
     from nsjax.multibody.joints.cylindrical import cylindrical
     from nsjax.multibody.joints.distance import distance
@@ -50,12 +47,12 @@ if TYPE_CHECKING:
     from nsjax.multibody.loads.joint_spring import joint_spring
     from nsjax.multibody.loads.joint_tendon import joint_tendon
     from nsjax.multibody.loads.line_load import line_load
-    from nsjax.multibody.loads.servos import servo
     from nsjax.multibody.loads.spring import spring
     from nsjax.multibody.loads.tendon import tendon
     from nsjax.multibody.loads.thruster import thruster
     from nsjax.multibody.loads.torque import torque
     from nsjax.multibody.parts import Part, body
+    from nsjax.multibody.sensors import Sensor, sensor
 
 __all__ = [
     "LeftOutWarning", "ModelFile", "Part", "Sensor", "Shape", "actuator", "assemble", "ball", "beam",

@@ -11,23 +11,27 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, Problem, State
-from nsjax.core.checks import is_traced, without_values
 from nsjax.core.errors import check_choice
+from nsjax.multibody.beam_start import beam_start, dependent_beam_rows
+from nsjax.multibody.beams import with_nodes
 from nsjax.multibody.contacts import turning_friction
 from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
-from nsjax.multibody.contacts.capacities import MANY_ROWS, MILLISECONDS, UNASKED, stand_ins, with_candidates
-from nsjax.multibody.contacts.groups import LISTED, with_groups
+from nsjax.multibody.contacts.groups import (
+    LISTED,
+    MANY_ROWS,
+    MILLISECONDS,
+    UNASKED,
+    stand_ins,
+    with_candidates,
+    with_groups,
+)
 from nsjax.multibody.contacts.named_contacts import NamedContacts
 from nsjax.multibody.coordinates.absolute import Bodies
-from nsjax.multibody.coordinates.turn_counts import read_angles
-from nsjax.multibody.flexible.beam_start import beam_start, dependent_beam_rows
-from nsjax.multibody.flexible.beams import with_nodes
 from nsjax.multibody.joints import KINDS as JOINTS
-from nsjax.multibody.kept_start import KeptStart, kept_beams, kept_start
+from nsjax.multibody.kept_start import KeptStart, kept_beams, kept_start, nearest_start
 from nsjax.multibody.loads import has_line
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.mechanism import Mechanism
-from nsjax.multibody.nearest_start import nearest_start
 from nsjax.multibody.parts import Part, number
 from nsjax.multibody.presence import presence_of
 from nsjax.multibody.start import StartArguments, at_rest, close, dependent_rows, poses
@@ -37,8 +41,10 @@ from nsjax.multibody.topology import (
     check_names,
     dimension_of,
     joint_topology,
+    read_angles,
     spatial_part,
 )
+from nsjax.types import is_traced, without_values
 
 COORDINATES = ("joint", "absolute")
 EQUILIBRIUM = "equilibrium"

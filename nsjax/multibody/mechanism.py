@@ -12,38 +12,48 @@ import numpy as np
 from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, System, add, subtract
-from nsjax.core.prepared import Prepared
+from nsjax.core.keys import Prepared
 from nsjax.math import taken
-from nsjax.multibody import joint_limits, pictures
-from nsjax.multibody.body_sensors import Sensor, sensed
-from nsjax.multibody.constraint_rows import ConstraintRows
-from nsjax.multibody.contacts import gap_functions, screw_rows, turning_friction
+from nsjax.multibody import joint_forces, pictures, topology
+from nsjax.multibody.contacts import gap_functions, named_contacts, turning_friction
 from nsjax.multibody.contacts.heaps import Contacts
 from nsjax.multibody.contacts.named_contacts import NamedContacts
-from nsjax.multibody.contacts.selection import Selection
-from nsjax.multibody.coordinate_names import coordinate_labels, input_name, observed, titled, units_of_gaps
 from nsjax.multibody.coordinates import planar_vectors as plane
-from nsjax.multibody.coordinates import turn_counts
 from nsjax.multibody.coordinates.absolute import Bodies
-from nsjax.multibody.coordinates.frames import Scene, downwards, still_frames
-from nsjax.multibody.coordinates.planar import PlanarTree
-from nsjax.multibody.coordinates.planar_dynamics import Dynamics
+from nsjax.multibody.coordinates.frames import (
+    MechanismConstants,
+    Scene,
+    constants,
+    downwards,
+    holding,
+    still_frames,
+)
+from nsjax.multibody.coordinates.planar import Dynamics, PlanarTree
 from nsjax.multibody.coordinates.spatial import SpatialTree
-from nsjax.multibody.coordinates.tree_joints import JointNumbers, OwnJoints
 from nsjax.multibody.couplings import kind_of as coupling_kind
-from nsjax.multibody.joint_damping import JointDamping
+from nsjax.multibody.joint_forces import JointDamping, JointNumbers, OwnJoints
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.joints.joint_kind import axis_of
 from nsjax.multibody.loads import has_line, length_of, potential, pushes, surfaces, wrenches
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.numbers import LAW
-from nsjax.multibody.parts import Part
-from nsjax.multibody.prepared import MechanismConstants, constants, holding
-from nsjax.multibody.presence import Presence
+from nsjax.multibody.parts import Part, user_value
+from nsjax.multibody.presence import ConstraintRows, Presence, Selection
 from nsjax.multibody.reactions import Instant, joint_row, row_loads
+from nsjax.multibody.sensors import (
+    Sensor,
+    body_row,
+    coordinate_labels,
+    input_name,
+    load_row,
+    observed,
+    part_unit,
+    sensed,
+    titled,
+    units_of_gaps,
+    weigh,
+)
 from nsjax.multibody.topology import BODIES, Topology
-from nsjax.multibody.user_laws import user_value
-from nsjax.multibody.views_of_rows import body_row, load_row, part_unit, weigh
 from nsjax.types import Array, PyTree
 
 
@@ -55,7 +65,7 @@ class Mechanism:
         topology: bodies, joints and loads, with their coordinates.
         presence: contacts, limits, motions and couplings that the parts have.
         few: whether it has only the contacts that a step has chosen, see
-            `nsjax.multibody.contacts.selection.Selection`.
+            `nsjax.multibody.presence.Selection`.
         kept: what its start keeps when numbers change, a `nsjax.multibody.kept_start.KeptStart`, or None.
     """
 
@@ -139,11 +149,11 @@ class Mechanism:
         if self.dimension == 2 or not kind_of(part).winds:
             return x
         if part.option("motion") is not None:
-            return turn_counts.whole(x, user_value(part, "motion", "t", scene.time, shapes=((),)))
+            return topology.whole(x, user_value(part, "motion", "t", scene.time, shapes=((),)))
         if part.name not in self.topology.counted:
             return x
         gone = self.tree.turned(q)[self.topology.counted.index(part.name)]
-        return turn_counts.whole(x, jnp.sum(gone * axis_of(p[part.name], 3)))
+        return topology.whole(x, jnp.sum(gone * axis_of(p[part.name], 3)))
 
     def mass(self, q: Array, p: PyTree) -> Array:
         """Mass matrix (nv, nv)."""
@@ -201,16 +211,16 @@ class Mechanism:
         """Rows of the contacts (nc, 1 + nt, nv), and their rates at zero velocity (nc, 1 + nt)."""
         frames, spins, velocities = self.tree.frames_and_screws(q, None, p)
         meetings = self.named.meetings(self.scene_of(t, q, None, p, frames), p)
-        wt = screw_rows.rows(
+        wt = named_contacts.rows(
             self.tree, self.named, meetings, self.presence.tangents, (spins, velocities), p
         )
 
         moved = lambda x: self.scene(t, self.tree.retract(q, x), None, p)  # noqa: E731
-        wt = screw_rows.with_held_gaps(wt, self.named, moved, p)
+        wt = named_contacts.with_held_gaps(wt, self.named, moved, p)
         offset = jnp.zeros(wt.shape[:2])
         if not self.presence.limits:
             return wt, offset
-        limits = joint_limits.rows(self, t, q, p, wt.shape[1])
+        limits = joint_forces.rows(self, t, q, p, wt.shape[1])
         return jnp.concatenate([wt, limits[0]]), jnp.concatenate([offset, limits[1]])
 
     @property
@@ -243,7 +253,7 @@ class Mechanism:
         if self.contacts is not None:
             return self.contacts.gap(t, q, p)
         scene = self.scene(t, q, None, p)
-        return gap_functions.flat([*self.named.gaps(scene, p), *joint_limits.gaps(self, scene, q, p)])
+        return gap_functions.flat([*self.named.gaps(scene, p), *joint_forces.gaps(self, scene, q, p)])
 
     def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Slip velocities (nc, nt) of the contacts, then zeros of the limits."""

@@ -178,7 +178,7 @@ class Profile:
 @record()
 class Tube:
     """Radius of the surface of a beam [m], and the curve of its axis, which follows from the beam
-    (`nsjax.multibody.flexible.tubes.Curve`).
+    (`nsjax.multibody.contacts.curves.Curve`).
     """
 
     radius: Number = quantity("m", shape="one", least=0.0, needed=True)

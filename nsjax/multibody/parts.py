@@ -1,23 +1,137 @@
-"""Parts of mechanisms: the frozen record that functions for bodies, joints, loads and contacts return.
-`nsjax.multibody.assemble` puts parts together; a sub-mechanism is a list of parts.
-"""
+"""Parts of mechanisms: the record of a part, checks of its numbers, and calls of its functions."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.custom_derivatives import SymbolicZero
+from jax.flatten_util import ravel_pytree
+from jax.interpreters import partial_eval
 
 from nsjax.core import InputError
-from nsjax.core.arguments import check_switches
-from nsjax.core.checks import is_traced
-from nsjax.core.signs import impossible
-from nsjax.forms import NumberForm
+from nsjax.core.arguments import check_switches, impossible
+from nsjax.core.errors import call
+from nsjax.core.keys import as_number
+from nsjax.forms import ANY, SHAPES, NumberForm, forms_of
 from nsjax.multibody import numbers
-from nsjax.multibody.number_checks import number, record_of
-from nsjax.types import PyTree
+from nsjax.types import Array, Fn, PyTree, is_traced
+
+# Checks of the numbers of parts against the forms of their fields.
+
+
+T = TypeVar("T")
+
+REAL = ("i", "u", "f")
+"""Kinds of numpy dtypes that are real numbers."""
+
+ONE, POINT = NumberForm("one"), NumberForm("point")
+NEEDED = NumberForm("one", needed=True)
+AXIS = NumberForm("vector", needed=True)
+LENGTH = NumberForm("one", least=0.0, needed=True)
+POSITIVE = NumberForm("one", positive=True, needed=True)
+
+RECORDS = {
+    "points": numbers.Points, "corners": numbers.Corners, "box": numbers.Corners, "point": numbers.Ball,
+    "sphere": numbers.Ball, "capsule": numbers.Round, "cylinder": numbers.Round, "tube": numbers.Tube,
+    "walls": numbers.Walls, "plane": numbers.Plane, "contact": numbers.Contact,
+    "spheres": numbers.Contact, "contact_group": numbers.ContactGroup,
+}  # fmt: skip
+"""Records of the numbers of shapes and contacts."""
+
+FORMS: Mapping[tuple[str, str], NumberForm] = {
+    **{(kind, name): form for kind, x in RECORDS.items() for name, form in forms_of(x).items()},
+    **{(kind, "half_length"): NEEDED for kind in ("capsule", "cylinder")},
+    **{("heightfield", x): NEEDED for x in ("half_length", "half_width")},
+    ("heightfield", "at"): POINT,
+    ("heightfield", "turned"): NumberForm("turn"),
+    ("hull", "points"): NumberForm(needed=True),
+}
+"""Forms of the numbers of shapes and contacts, by the kind and the name of a number. All other parts pass
+their forms to `number`, or their records to `record_of`.
+"""
+
+
+def number(
+    kind: str, name: str, what: str, value: Any, least: float = -math.inf, form: NumberForm | None = None
+) -> Any:  # fmt: skip
+    """A number or array as params hold it, checked; ``form`` defaults to that of the table.
+
+    Raises:
+        InputError: for None where a number must be given, and for a value that is not finite, is below
+            ``least``, or does not have the form.
+    """
+    value = as_number(value)
+    whole = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not whole and getattr(getattr(value, "dtype", None), "kind", "") not in REAL:
+        raise InputError(f"{kind} {name!r}: {what} = {value!r}; give a number or an array of numbers")
+    form = form or FORMS.get((kind, what), ANY)
+    words = SHAPES[form.shape][0] if form.shape else "an array of numbers"
+    if value is None:
+        if form.needed:
+            raise InputError(f"{kind} {name!r}: {what} = None; it must be given: {words}")
+        return None
+    if not form.fits(np.shape(value)):
+        raise InputError(f"{kind} {name!r}: {what} has shape {np.shape(value)}; give {words}")
+    if not is_traced(value):
+        plain = np.asarray(value, float)
+        if not np.all(np.isfinite(plain)):
+            raise InputError(f"{kind} {name!r}: {what} = {plain.tolist()}; it must be finite")
+        if form.positive and not np.all(plain > 0.0):
+            raise InputError(f"{kind} {name!r}: {what} = {plain.tolist()}; it must be positive")
+        least = max(least, -math.inf if form.moments else form.least)
+        if not np.all(plain >= least):
+            raise InputError(f"{kind} {name!r}: {what} = {plain.tolist()}; it must be at least {least:g}")
+        if not np.all(plain <= form.most):
+            raise InputError(
+                f"{kind} {name!r}: {what} = {plain.tolist()}; it must be at most {form.most:g}"
+            )
+        return float(plain) if plain.ndim == 0 else plain
+    return value
+
+
+def record_of(kind: type[T], part: str, name: str, **given: Any) -> T:
+    """A record of the numbers of a part, checked against the forms of its fields.
+
+    Args:
+        kind: class of the record.
+        part, name: kind and name of the part, for error sentences.
+        given: its fields; those without a form are taken as they are.
+
+    Raises:
+        InputError: see `number`.
+    """
+    forms = forms_of(kind)
+    kept = {k: number(part, name, k, x, form=forms[k]) for k, x in given.items() if k in forms}
+    return kind(**{**given, **kept})
+
+
+def limits_of(kind: str, name: str, limits: Any) -> tuple[Any, Any]:
+    """Lower and upper limit, checked; None: no limit on that side.
+
+    Raises:
+        InputError: for a value that is no pair, and for limits in the wrong order.
+    """
+    if limits is None:
+        return None, None
+    pair = isinstance(limits, tuple | list) or getattr(limits, "ndim", 0) == 1
+    if not pair or len(limits) != 2:
+        raise InputError(
+            f"{kind} {name!r}: limits = {limits!r}; give the lower and the upper one, None for none"
+        )
+    lower, upper = (number(kind, name, k, limits[i], form=ONE) for i, k in enumerate(("lower", "upper")))
+    if not is_traced((lower, upper)) and None not in (lower, upper) and not lower < upper:
+        raise InputError(f"{kind} {name!r}: limits = {limits}; the lower must be below the upper")
+    return lower, upper
+
+
+# Parts of mechanisms: the frozen record that functions for bodies, joints, loads and contacts return.
+# `nsjax.multibody.assemble` puts parts together; a sub-mechanism is a list of parts.
 
 
 class NamedRecord(Protocol):
@@ -196,3 +310,101 @@ def _check_inertia(name: str, inertia: np.ndarray) -> None:
             f"body {name!r}: moments of inertia {moments.tolist()} violate the triangle inequality; no "
             "body has a moment larger than the sum of the two others"
         )
+
+
+# Calls of the functions that users give to parts: laws, potentials and motions.
+
+
+def user_value(
+    part: Part, what: str, takes: str, *arguments: Any, shapes: tuple[tuple[int, ...], ...]
+) -> Array:
+    """Value of a function of the user.
+
+    Args:
+        part: the part with this function.
+        what: name of the option, ``"law"``.
+        takes: names of the documented arguments, ``"t, scene, own"``.
+        arguments: their values in this order.
+        shapes: shapes that the value may have.
+
+    Raises:
+        InputError: for a wrong number of arguments, for an exception of the function, with its line, and
+            for a value of another shape.
+
+    Example:
+        >>> from nsjax.multibody import actuator
+        >>> from nsjax.multibody.parts import user_value
+        >>> motor = actuator("motor", "pin", law=lambda t, x, rate, own: None)
+        >>> user_value(motor, "law", "t, coordinate, rate, own", 0.0, 0.0, 0.0, None, shapes=((),))
+        Traceback (most recent call last):
+            ...
+        nsjax.core.errors.InputError: law of actuator 'motor' returns None, and must return one number
+    """
+    name = f"{what} of {part.kind} {part.name!r}"
+    found = call(name, part.option(what), *arguments, takes=takes)
+    try:
+        made = None if found is None else jnp.asarray(found, float)
+    except (TypeError, ValueError):
+        made = None
+    if made is None or np.shape(made) not in shapes:
+        what = repr(found) if made is None else f"shape {np.shape(made)}"
+        wanted = " or ".join(f"an array of shape {x}" if x else "one number" for x in shapes)
+        raise InputError(f"{name} returns {what}, and must return {wanted}")
+    return made
+
+
+def lacks_acceleration(motion: Fn) -> bool:
+    """Whether the rate of a motion ``(t) -> numbers`` changes in time while its derivative is zero by
+    construction: a table between whose points it is straight, or a ramp with a kink. Velocities then jump,
+    and the force of that is known to the scheme alone.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.multibody.parts import lacks_acceleration
+        >>> table = lambda t: jnp.interp(t, jnp.arange(3.0), jnp.array([0.0, 1.0, 4.0]))
+        >>> lacks_acceleration(table), lacks_acceleration(jnp.sin), lacks_acceleration(lambda t: 2.0 * t)
+        (True, False, False)
+    """
+    at, moves = jnp.zeros(()), []
+
+    def rate(t: Array) -> Array:
+        return jax.jvp(lambda t: ravel_pytree(motion(t))[0], (t,), (jnp.ones(()),))[1]
+
+    @jax.custom_jvp
+    def seen(x: Array) -> Array:
+        return x
+
+    def noted(primals: Any, tangents: Any) -> Any:
+        moves.append(not isinstance(tangents[0], SymbolicZero))
+        return primals[0], jnp.zeros_like(primals[0])
+
+    seen.defjvp(noted, symbolic_zeros=True)
+    jax.eval_shape(lambda t: jax.jvp(lambda t: seen(rate(t)), (t,), (jnp.ones(()),)), at)
+    _, used = partial_eval.dce_jaxpr(jax.make_jaxpr(rate)(at).jaxpr, [True])
+    return used[0] and not any(moves)
+
+
+def with_surfaces(part: Part, found: list[Array]) -> Part:
+    """``part`` with a law that appends the values (k,) of its surfaces to ``found`` wherever it is called.
+
+    Args:
+        part: a part with the options ``law`` and ``switch``, functions of the same arguments.
+        found: a list.
+
+    Raises:
+        InputError: in a call of the law, for surfaces that are no numbers.
+    """
+    law, name = part.option("law"), f"switch of {part.kind} {part.name!r}"
+
+    def seen(*given: Any) -> Any:
+        value = call(name, part.option("switch"), *given, takes="the arguments of its law")
+        try:
+            made = None if value is None else jnp.asarray(value, float)
+        except (TypeError, ValueError):
+            made = None
+        if made is None or made.ndim > 1:
+            raise InputError(f"{name} gives {value!r}; its values are one number or several, (k,)")
+        found.append(jnp.ravel(made))
+        return law(*given)
+
+    return dataclasses.replace(part, options=tuple((dict(part.options) | {"law": seen}).items()))

@@ -17,16 +17,16 @@ import numpy as np
 from nsjax import shapes
 from nsjax.fem import section_axes
 from nsjax.multibody import joint_pictures, symbols
+from nsjax.multibody.beams import nodes_of
 from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
 from nsjax.multibody.contacts.named_contacts import NamedContacts
-from nsjax.multibody.contacts.shape_pictures import on_body
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
-from nsjax.multibody.flexible.beams import nodes_of
 from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.parts import GROUND, Part
+from nsjax.multibody.symbols import on_body
 from nsjax.multibody.topology import Topology
 from nsjax.shapes import Shape
 from nsjax.types import Array, PyTree

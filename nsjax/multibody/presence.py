@@ -1,17 +1,98 @@
-"""Contacts, limits, dry friction and motions of a mechanism, as the given numbers decide."""
+"""What of a mechanism takes part: contacts and their choice, limits, motions, rows of constraints."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import System
+from nsjax.math import taken
 from nsjax.multibody.contacts import gap_functions, turning_friction
-from nsjax.multibody.contacts.batches import Batch
+from nsjax.multibody.contacts.batches import Batch, batched, turning_keys
 from nsjax.multibody.contacts.heaps import batches_of
-from nsjax.multibody.contacts.named_contacts import NamedContacts
-from nsjax.multibody.contacts.pieces import named
+from nsjax.multibody.contacts.named_contacts import Choice, NamedContacts
+from nsjax.multibody.coordinates.frames import held
 from nsjax.multibody.couplings import KINDS as COUPLINGS
+from nsjax.multibody.joints import kind_of
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import Topology, is_measured
+from nsjax.types import Array, PyTree
+
+if TYPE_CHECKING:
+    from nsjax.multibody.mechanism import Mechanism
+
+
+# The pieces in which named contacts are evaluated: one by one, and batches of equal pairs.
+
+
+AT_ONCE = 4
+"""Smallest number of equal pairs that make a batch. Operations of gap, slip and rows on a tree of 17 bodies
+for 1, 2, 4, 8, 16 pairs of sphere and plane, the cheapest kind: one by one 620, 791, 1312, 2115, 3566, as a
+batch 1048, 1053, 1105, 1105, 1105; for two capsules 1577, 2606, 4581, 8197, 15484 and 1989, 2094, 2094,
+2094, 2164. Rows of eight pairs of capsules take 2.3 us as a batch (one by one 3.8), of four, eight and
+sixteen pairs of capsule and plane 1.0, 1.6 and 2.0 (0.7, 1.3 and 1.4): program size sets this limit.
+"""
+
+SEARCHED_AT_ONCE = 2
+"""Smallest batch of pairs whose features are searched for, each a larger program. A run of three stacked
+boxes has 10,578 operations in place of 13,791 and compiles in 9.8 s in place of 12.1; a step takes as long.
+"""
+
+
+def _smooth_last(
+    contacts: list[Part], counts: list[int], of: dict[str, Batch]
+) -> tuple[list[Part], list[int]]:
+    """Contacts and their numbers of rows, with the frictionless ones of batches with a group moved to the
+    end.
+    """
+
+    def smooth(k: int) -> bool:
+        piece = of.get(contacts[k].name)
+        return piece is not None and piece.group is not None and piece.smooth
+
+    order = sorted(range(len(contacts)), key=smooth)
+    return [contacts[k] for k in order], [counts[k] for k in order]
+
+
+def _enough(batch: Batch, at_once: int) -> bool:
+    """Whether a batch has enough pairs to be evaluated as one."""
+    return len(batch.names) >= (min(at_once, SEARCHED_AT_ONCE) if batch.searched else at_once)
+
+
+def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) -> NamedContacts:
+    """Named contacts of parts: ``at_once`` or more equal pairs make a batch, or `SEARCHED_AT_ONCE` where
+    features are searched for; None: no batches.
+    """
+    contacts = [x for x in parts if x.kind == "contact"]
+    counts = [gap_functions.count(x, x.numbers, dimension) for x in contacts]
+    rigid = [x for x in contacts if gap_functions.rigid(x)]
+    groups = [] if at_once is None else [x for x in batched(rigid, dimension) if _enough(x, at_once)]
+    of = {name: x for x in groups for name in x.names}
+    places = dict(zip([x.name for x in contacts], np.cumsum([0, *counts])[:-1], strict=True))
+    pieces: list[Part | Batch] = []
+    rows, standing, turning, done = [], [], [], set()
+    # frictionless contacts of a step come last, see `System.smooth`
+    contacts, counts = _smooth_last(contacts, counts, of)
+    for part, n in zip(contacts, counts, strict=True):
+        if part.name in done:
+            continue
+        piece = of.get(part.name)
+        own = (part.name,) if piece is None else piece.names
+        done |= set(own)
+        pieces.append(dataclasses.replace(part, numbers=None) if piece is None else piece)
+        rows.append(n * len(own))
+        turning.append(turning_keys(part))
+        standing += [int(places[name]) + k for name in own for k in range(n)]
+    order = None if standing == sorted(standing) else tuple(int(k) for k in np.argsort(standing))
+    return NamedContacts(dimension, tuple(pieces), tuple(rows), order, tuple(turning))
+
+
+# Contacts, limits, dry friction and motions of a mechanism, as the given numbers decide.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,3 +166,170 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
         couplings=tuple(x.name for x in parts if x.kind in COUPLINGS),
         turning=turning_friction.row_names(parts, topology.dimension),
     )  # fmt: skip
+
+
+# Rows of the constraints of a mechanism: their names, and the redundant rows that are left out.
+
+
+@dataclasses.dataclass(frozen=True)
+class ConstraintRows:
+    """Constraint rows in the order: joints that close loops, prescribed motions, couplings, and rows on
+    velocities alone.
+    """
+
+    topology: Topology
+    presence: Presence
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of all constraint rows, including those left out."""
+        of, closures, d = self.topology.of, self.topology.closures, self.topology.dimension
+        found = [x for name in closures for x in kind_of(of[name]).row_names(of[name], d)]
+        motions = (f"{name}.motion" for name in self.presence.motions)
+        return (*found, *motions, *self.presence.couplings, *self.rates)
+
+    @functools.cached_property
+    def rates(self) -> tuple[str, ...]:
+        """Names of the rows on velocities alone, which come last."""
+        parts = [self.topology.of[name] for name in self.topology.closures]
+        return tuple(x for part in parts for x in kind_of(part).rate_names(part, self.topology.dimension))
+
+    @property
+    def dropped(self) -> bool:
+        """Whether any row is left out."""
+        return bool(self.presence.dropped)
+
+    @functools.cached_property
+    def present(self) -> tuple[str, ...]:
+        """Names of the rows that are not left out."""
+        return tuple(x for x in self.names if x not in self.presence.dropped)
+
+    @functools.cached_property
+    def apart(self) -> tuple[list[int], list[int]]:
+        """Numbers of the kept rows on positions and of those on velocities, each counted from zero."""
+        first = len(self.names) - len(self.rates)
+        kept = [k for k, name in enumerate(self.names) if name in self.present]
+        return [k for k in kept if k < first], [k - first for k in kept if k >= first]
+
+    def all_of(self, x: Array) -> Array:
+        """Multipliers of all constraint rows, zero for rows left out, from those of the kept rows."""
+        if not self.dropped:
+            return x
+        places = [self.present.index(x) if x in self.present else len(self.present) for x in self.names]
+        return taken(jnp.concatenate([x, jnp.zeros(1)]), np.array(places))
+
+
+# The near contacts of a mechanism, which a step evaluates: a `nsjax.contact.few_contacts.ContactChoice`.
+
+
+@dataclasses.dataclass(frozen=True)
+class Selection:
+    """Maps between the few contacts that a step evaluates and all contacts of a mechanism.
+
+    Args:
+        mechanism: the mechanism with all contacts.
+    """
+
+    mechanism: Mechanism
+
+    @property
+    def common(self) -> int:
+        """Number of joint limits, which are the last contacts both of all and of the few."""
+        return len(self.mechanism.presence.limits)
+
+    @functools.cached_property
+    def system(self) -> System:
+        """The system of the chosen contacts."""
+        return dataclasses.replace(self.mechanism, few=True).system()
+
+    @functools.cached_property
+    def followers(self) -> tuple[int, int]:
+        """Number of laws of friction against turning, of the few contacts and of all."""
+        few, named = self.mechanism.presence.named.of_step, self.mechanism.presence.named
+        return turning_friction.laws(few), turning_friction.laws(named)
+
+    def promises(self) -> dict[str, Any]:
+        """Arguments of the system, for all contacts or for the few."""
+        if self.mechanism.few:
+            return {"allowed": self.allowed}
+        return {"chosen": self} if self.mechanism.chooses else {}
+
+    def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
+        """Mask (nc,) of the slots of the few that hold a contact; true for joint limits."""
+        return jnp.concatenate([self.used(p), np.ones(self.common, bool)])
+
+    def _pieces(self, p: PyTree) -> Iterator[tuple[Any, np.ndarray, Choice | None]]:
+        """Every piece, the numbers of its contacts, and its choice; None: all pairs are evaluated."""
+        named = self.mechanism.presence.named
+        few = named.of_step
+        for piece, standing in zip(few.pieces, named.numbers, strict=True):
+            yield piece, standing, few.choice(piece, p)
+
+    def which(self, p: PyTree) -> Array:
+        """Number of the contact in each slot."""
+        found = []
+        for piece, standing, choice in self._pieces(p):
+            own = jnp.asarray(standing)
+            found.append(own if choice is None else own.reshape(-1, piece.rows)[choice.which].reshape(-1))
+        return jnp.concatenate(found)
+
+    def used(self, p: PyTree) -> Array:
+        """Mask of the slots that hold a contact."""
+        found = []
+        for piece, standing, choice in self._pieces(p):
+            own = np.ones(len(standing), bool) if choice is None else jnp.repeat(choice.used, piece.rows)
+            found.append(jnp.asarray(own))
+        return jnp.concatenate(found)
+
+    def rows(self, p: PyTree) -> tuple[Array, Array, Array]:
+        """Law of friction against turning in each place; mask of the places with a law; place of each law,
+        the number of places for a law without one.
+        """
+        named, few = self.mechanism.presence.named, self.followers[0]
+        order = turning_friction.order_of(named, [len(keys) for keys in named.turning])
+        numbers = np.arange(self.followers[1]) if order is None else np.argsort(order)
+        which, used, places, first, place = [], [], [], 0, 0
+        for (piece, standing, choice), keys in zip(self._pieces(p), named.turning, strict=True):
+            each = len(keys)
+            own = numbers[first : first + each * len(standing)]
+            first += len(own)
+            if choice is None:
+                which.append(jnp.asarray(own))
+                used.append(jnp.ones(len(own), bool))
+                places.append(jnp.asarray(place + np.arange(len(own))))
+                place += len(own)
+            elif each:
+                width = each * piece.rows
+                which.append(jnp.asarray(own.reshape(-1, width))[choice.which].reshape(-1))
+                used.append(jnp.repeat(choice.used, width))
+                here = place + choice.place[:, None] * width + np.arange(width)
+                places.append(jnp.where(choice.place[:, None] < piece.places, here, few).reshape(-1))
+                place += width * piece.places
+        found = jnp.concatenate(places)
+        return jnp.concatenate(which), jnp.concatenate(used), found if order is None else found[order]
+
+    def places(self, p: PyTree) -> Array:
+        """Slot of each contact among the few; the number of slots for a contact without one."""
+        few = self.mechanism.presence.named.of_step
+        count, first, found = sum(few.rows), 0, []
+        for (piece, standing, choice), rows in zip(self._pieces(p), few.rows, strict=True):
+            if choice is None:
+                found.append(jnp.asarray(first + np.arange(len(standing))))
+            else:
+                own = first + choice.place[:, None] * piece.rows + np.arange(piece.rows)
+                found.append(jnp.where(choice.place[:, None] < piece.places, own, count).reshape(-1))
+            first += rows
+        return self.mechanism.presence.named.in_order(found)
+
+    def overflow(self, p: PyTree) -> Array:
+        """Whether more pairs of a batch were near than it has slots."""
+        chosen = self.mechanism.presence.named.chosen
+        return jnp.any(jnp.stack([held(p).chosen[x.names[0]].near > x.places for x in chosen]))
+
+    def near_counts(self, p: PyTree) -> dict[str, Array]:
+        """Largest number () of near pairs of a batch, by the name of the group."""
+        found: dict[str, Array] = {}
+        for piece in self.mechanism.presence.named.chosen:
+            near, group = held(p).chosen[piece.names[0]].near, str(piece.group)
+            found[group] = jnp.maximum(found[group], near) if group in found else near
+        return found

@@ -5,9 +5,12 @@ from typing import TYPE_CHECKING
 from nsjax.lazy import lazily
 
 if TYPE_CHECKING:
-    from nsjax.nonlinear.implicit import LiveLeaves, event_solution, implicit_solution, keep_solutions
-    from nsjax.nonlinear.lean import lean
-    from nsjax.nonlinear.tangents import (
+    from nsjax.nonlinear.implicit import (
+        LiveLeaves,
+        event_solution,
+        implicit_solution,
+        keep_solutions,
+        lean,
         make_live,
         only_tangent,
         with_lanes,
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
         with_tangent,
         without_derivative,
     )
-    from nsjax.nonlinear.trimmed import trimmed
+    from nsjax.nonlinear.programs import trimmed
 
 __all__ = [
     "LiveLeaves",

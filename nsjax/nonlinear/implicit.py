@@ -1,4 +1,4 @@
-"""The one place where the solution of an equation gets its derivative.
+"""Derivatives of solutions, by the implicit function theorem, and derivatives written by hand.
 
 A solver iterates without derivatives. At its answer, one linearised step, evaluated with data that have
 derivatives ("live" data) but with branches and matrices taken at the answer, has the same value and, by the
@@ -22,9 +22,165 @@ import numpy as np
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jax.custom_derivatives import SymbolicZero
+from jax.extend.core.primitives import stop_gradient_p
+from jax.interpreters import ad
 
-from nsjax.nonlinear.trimmed import counted
+from nsjax.nonlinear.programs import LARGE_WITH_TANGENTS, counted, ends_kernel
 from nsjax.types import Array, PyTree
+
+# Derivatives written by hand: values that carry a tangent of their own, of first order.
+#
+# The value of such a function must have the lanes of a batch (`jax.vmap`) wherever its tangent has them,
+# else the derivative of a batch is wrong. The value therefore depends, with no effect, on arguments that
+# do not enter it.
+
+
+@jax.custom_jvp
+def _of_first_order(x: Array) -> Array:
+    """One; differentiating it raises an error. As a factor it is a value that reverse mode keeps, so
+    that a second differentiation, in either mode, meets it.
+    """
+    return jnp.ones_like(x)
+
+
+@_of_first_order.defjvp
+def _refuse(primals: Any, tangents: Any) -> Any:
+    raise NotImplementedError(
+        'second derivative of a derivative through impacts: gradient="saltation" is of first order only. '
+        'Use schemes.localized(scheme), or gradient="discrete" for a run without impacts'
+    )
+
+
+def without_derivative(x: PyTree, sentence: str) -> PyTree:
+    """``x``; differentiating it, in either mode, raises `NotImplementedError` with the ``sentence``."""
+
+    @jax.custom_jvp
+    def same(x: PyTree) -> PyTree:
+        return x
+
+    @same.defjvp
+    def refuse(primals: Any, tangents: Any) -> Any:
+        raise NotImplementedError(sentence)
+
+    return same(x)
+
+
+def only_tangent(x: Array, refuse: bool = True) -> Array:
+    """Zero, with the first derivative of ``x``. A second derivative raises an error with ``refuse``, else
+    factors of the result count as constants.
+    """
+    return _first_tangent(x) if refuse else _open_tangent(x)
+
+
+def _noting(y: Array, x: Array) -> Array:
+    """``y``, with the lanes of a batch of ``x``, which has the same shape."""
+    return lax.select(np.zeros(jnp.shape(y), bool), x, y)
+
+
+@jax.custom_jvp
+def _first_tangent(x: Array) -> Array:
+    return _noting(jnp.zeros_like(x), x)
+
+
+@_first_tangent.defjvp
+def _keep(primals: Any, tangents: Any) -> Any:
+    return jnp.zeros_like(primals[0]), _of_first_order(primals[0]) * tangents[0]
+
+
+@jax.custom_jvp
+def _open_tangent(x: Array) -> Array:
+    return _noting(jnp.zeros_like(x), x)
+
+
+@_open_tangent.defjvp
+def _keep_open(primals: Any, tangents: Any) -> Any:
+    return jnp.zeros_like(primals[0]), tangents[0]
+
+
+@jax.custom_jvp
+def with_tangent(x: Array, change: Array) -> Array:
+    """``x``, with the derivative of ``x + change``; the value of ``change`` does not matter."""
+    return _noting(x, change)
+
+
+@with_tangent.defjvp
+def _add(primals: Any, tangents: Any) -> Any:
+    return primals[0], tangents[0] + tangents[1]
+
+
+def with_retract_tangent(retract: Callable[[Array, Array], Array], q: Array, xi: Array) -> Array:
+    """``q``, with the derivative of ``retract(q, xi)`` for a ``xi`` that is zero but has a derivative."""
+
+    @jax.custom_jvp
+    def move(q: Array, xi: Array) -> Array:
+        return _joined(q, _no_entries(xi))
+
+    @move.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        (q, xi), (dq, dxi) = primals, tangents
+        along = jax.jvp(lambda x: retract(q, x), (jnp.zeros_like(xi),), (dxi,))[1]
+        return q, dq + along
+
+    return move(q, xi)
+
+
+def make_live(x: PyTree, by: PyTree) -> PyTree:
+    """``x``; if ``by`` has a tangent, then every float in ``x`` has one, of zeros where it had none.
+
+    JAX differentiates the body of a loop anew each time that it finds another part of the carry with a
+    tangent: three times for a run from a fixed state. With tangents from the start, once is enough. Each
+    float is concatenated with an empty slice of ``by``, and so has its tangent and, in a batch, its lanes.
+    """
+    none = _none_of(by)
+    if none is None:
+        return x
+    return jax.tree.map(lambda y: _joined(jnp.asarray(y), none) if _is_float(y) and jnp.size(y) else y, x)
+
+
+def with_lanes(x: PyTree, by: PyTree) -> PyTree:
+    """``x``, each of whose arrays has the lanes of a batch of every float in ``by``, and their tangents.
+
+    Constants that stand for values of a derivative need them: JAX takes the lanes of a function with a
+    hand-written derivative from the function itself, and fails where its derivative has others.
+
+    Example:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> from nsjax.nonlinear import with_lanes
+        >>> jax.vmap(lambda y: with_lanes(jnp.arange(2), y))(jnp.ones(3)).shape
+        (3, 2)
+    """
+    none = _none_of(by)
+    if none is None:
+        return x
+    return jax.tree.map(lambda y: _joined(jnp.asarray(y), none) if jnp.size(y) else y, x)
+
+
+def _none_of(by: PyTree) -> Array | None:
+    """Empty array (0,) with the tangents and lanes of every float in a tree; None without floats."""
+    nothing = [_no_entries(jnp.asarray(y)) for y in jax.tree.leaves(by) if _is_float(y)]
+    if not nothing:
+        return None
+    return lax.concatenate(nothing, 0) if len(nothing) > 1 else nothing[0]
+
+
+def _is_float(x: Any) -> bool:
+    return bool(jnp.issubdtype(jnp.result_type(x), jnp.floating))
+
+
+def _no_entries(y: Array) -> Array:
+    """Empty slice (0,) of ``y``, which keeps its tangent and its lanes."""
+    if not y.ndim:
+        return lax.broadcast(y, (0,))
+    return lax.slice_in_dim(y, 0, 0).reshape(0)
+
+
+def _joined(y: Array, none: Array) -> Array:
+    return lax.concatenate([y.reshape(-1), none.astype(y.dtype)], 0).reshape(y.shape)
+
+
+# The one place where the solution of an equation gets its derivative.
+
 
 SOLUTION = "nsjax_solution"
 """Name of all answers, for policies of `jax.checkpoint`."""
@@ -48,7 +204,7 @@ def tangent_along(f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree) -
 def counted_along(
     f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree
 ) -> tuple[PyTree, PyTree, int]:
-    """`tangent_along`, and the code size of its program (`nsjax.nonlinear.trimmed.code_size`)."""
+    """`tangent_along`, and the code size of its program (`nsjax.nonlinear.programs.code_size`)."""
     live = LiveLeaves(data, change)
 
     def both(some: list[Array], change: list[Array]) -> tuple[PyTree, PyTree]:
@@ -200,3 +356,57 @@ def event_solution(
         return s, x, lax.stop_gradient(aux)
 
     return without_tangents
+
+
+# Programs that hold the operations of a derivative only if they are differentiated.
+
+
+def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) -> Callable[[PyTree], PyTree]:
+    """A function with the values of ``plain`` and the derivative of ``full``.
+
+    Operations that only a derivative needs are then left out of programs that are not differentiated. A
+    function that is traced for compilation cannot know whether it will be. In a batch, constants among the
+    results of ``plain`` need the lanes that ``full`` gives them (`nsjax.nonlinear.with_lanes`).
+
+    Args:
+        plain: a function of one tree.
+        full: another function with the same values up to rounding. A derivative evaluates it instead of
+            ``plain``, to any order that it has itself; the loops of a large one are compiled in pieces
+            (`nsjax.nonlinear.programs`).
+
+    Returns:
+        A function of that tree.
+
+    Example:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> from nsjax.nonlinear import lean
+        >>> root = lean(jnp.sqrt, lambda x: x / jnp.sqrt(x))
+        >>> [float(f(4.0)) for f in (root, jax.grad(root))]
+        [2.0, 0.25]
+    """
+
+    @jax.custom_jvp
+    def value(data: PyTree) -> PyTree:
+        return plain(data)
+
+    @functools.partial(value.defjvp, symbolic_zeros=True)
+    def rule(primals: Any, tangents: Any) -> Any:
+        (data,), (change,) = primals, tangents
+        _transpose_branches_of_batches()
+        value, along, size = counted_along(full, data, change)
+        return value, ends_kernel(along, data) if size > LARGE_WITH_TANGENTS else along
+
+    return value
+
+
+@functools.cache
+def _transpose_branches_of_batches() -> None:
+    """Lets JAX reverse the derivative of a batch in which lanes take different branches.
+
+    A batch evaluates both branches, with ``stop_gradient`` of the operands in lanes that do not take the
+    branch: what reverse mode finds there, often no number, ends at it. The rule above is differentiated
+    before it is batched, so that operands are tangents, too. For these JAX has no transpose of
+    ``stop_gradient``, and raises an error; it is the same end, zero.
+    """
+    ad.primitive_transposes.setdefault(stop_gradient_p, lambda change, _: [jnp.zeros_like(change)])

@@ -6,9 +6,7 @@ from nsjax.lazy import lazily
 
 if TYPE_CHECKING:
     from nsjax.plot.animation import Animation, animate, check_animation, still
-    from nsjax.plot.explore import explore
-    from nsjax.plot.identification import identification
-    from nsjax.plot.overview import named, overview
+    from nsjax.plot.overview import explore, identification, named, overview
     from nsjax.plot.style import check_format
 
 __all__ = [

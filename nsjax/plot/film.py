@@ -16,7 +16,7 @@ import numpy as np
 
 from nsjax import io
 from nsjax.core import InputError
-from nsjax.core.progress import Progress, meter
+from nsjax.core.memory import Progress, meter
 from nsjax.figures import require_matplotlib
 from nsjax.plot.style import RC
 

@@ -12,7 +12,7 @@ from nsjax.core import InputError
 from nsjax.core.arguments import file_path
 from nsjax.figures import require_matplotlib
 from nsjax.io.files import replacing
-from nsjax.short import scale
+from nsjax.types import scale
 
 __all__ = [
     "CONTACTS", "QUANTITIES", "RC", "check_format", "finite", "math_label", "print_unit",

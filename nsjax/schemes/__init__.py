@@ -11,9 +11,8 @@ from nsjax.lazy import lazily
 
 if TYPE_CHECKING:
     from nsjax.schemes import building
-    from nsjax.schemes.impulses.ggl_decoupled import ggl_decoupled
     from nsjax.schemes.impulses.ggl_unified import ggl_unified
-    from nsjax.schemes.impulses.moreau import moreau
+    from nsjax.schemes.impulses.moreau import ggl_decoupled, moreau
     from nsjax.schemes.impulses.moreau_theta import moreau_theta
     from nsjax.schemes.locating.localized import localized
     from nsjax.schemes.mixed.bathe import bathe

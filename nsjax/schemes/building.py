@@ -45,15 +45,15 @@ Example:
 """
 
 from nsjax.contact import SolverSettings, StepForces, forced_jump, velocity_jump
-from nsjax.contact.criteria import Criteria
-from nsjax.contact.family import Stepped
+from nsjax.contact.events import Criteria
+from nsjax.contact.sensitivity import Stepped
 from nsjax.core.errors import InputError
 from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.step import Balance, Formed, Step, SystemState
 from nsjax.core.system import State, System
-from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations
-from nsjax.schemes.impulses.impulse_scheme import ImpulseRun, Numbers, StepData, impulse_scheme
+from nsjax.schemes.impulses.impulse_scheme import Numbers, impulse_scheme
+from nsjax.schemes.impulses.impulse_step import FrozenRowEquations, ImpulseRun, StepData
 from nsjax.schemes.mixed.base_step import BaseEnd, Memory
 from nsjax.schemes.mixed.framework import Tolerances, mixed_scheme
 from nsjax.schemes.mixed.stages import Maps, single

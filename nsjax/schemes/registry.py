@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from nsjax.schemes.impulses.ggl_decoupled import ggl_decoupled
 from nsjax.schemes.impulses.ggl_unified import ggl_unified
-from nsjax.schemes.impulses.moreau import moreau
+from nsjax.schemes.impulses.moreau import ggl_decoupled, moreau
 from nsjax.schemes.impulses.moreau_theta import moreau_theta
 from nsjax.schemes.mixed.bathe import bathe
 from nsjax.schemes.mixed.ed_alpha import ed_alpha

@@ -6,13 +6,14 @@ from nsjax.lazy import lazily
 
 if TYPE_CHECKING:
     from nsjax.startup.cache import machine_key, use_cache
-    from nsjax.startup.one_kernel import (
+    from nsjax.startup.compilation import (
         ONE_KERNEL_BYTES,
         ONE_KERNEL_OPTION,
         TESTED_JAXLIB,
+        interactive,
         one_kernel_works,
+        watch_compiling,
     )
-    from nsjax.startup.watch import interactive, watch_compiling
 
 __all__ = [
     "ONE_KERNEL_BYTES",

@@ -1,22 +1,26 @@
-"""Cache folder of compiled programs, which outlive the process."""
+"""Cache folder of compiled programs, which outlive the process, and of lowered ones beside them."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import pathlib
 import platform
 import secrets
 import sys
 import warnings
+import zlib
+from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
 import jax
+from jax import export
+from jax.custom_batching import custom_vmap
 
-CONFIG: Any = jax.config
-"""JAX's settings, as `Any` because JAX does not declare their names."""
+from nsjax.startup.fingerprint import CONFIG, UnknownValueError, fingerprint
 
 CacheChoice = str | os.PathLike[str] | bool | None
 
@@ -160,3 +164,163 @@ def _thin_out(base: pathlib.Path, most: int = 2**30) -> None:
             total -= facts.st_size
             if total <= most // 2:
                 return
+
+
+# Cache of lowered programs, stored with the compiled ones, so that later processes do not trace again.
+
+
+FOLDER = "lowered"
+"""Name of the folder of lowered programs in the folder of compiled programs."""
+
+MARK = b"nsjax lowered 1\n"
+DIGEST = hashlib.sha256().digest_size
+
+PLAIN = ("jax_disable_jit", "jax_check_tracer_leaks", "jax_debug_nans", "jax_debug_infs")
+"""Settings of JAX for debugging, with which functions are always traced."""
+
+
+def kept_call(function: Callable[..., Any], static: Any, *arguments: Any) -> Any:
+    """``function(static, *arguments)`` inside a `jax.jit`, from its lowered program where one is cached.
+
+    JAX finds cached compiled programs by their lowered form, so that it must trace and lower first, which
+    is half of the time of a first step. Here the lowered program (`jax.export`) is found by `fingerprint`,
+    the digest of everything that it depends on. The function is traced as usual where the digest is
+    unknown, without a cache (`use_cache`), for a damaged file, in a process with several devices, for a
+    batch, and where the program cannot be exported.
+
+    A cached program has no derivative.
+
+    Args:
+        function: function of the package; its result consists of arrays, None, values with the structure of
+            an argument, and tuples and dicts of these.
+        static: first argument of the function, not traced.
+        arguments: further arguments, traced pytrees.
+
+    Example:
+        >>> import jax
+        >>> from nsjax.math import sin_cos
+        >>> from nsjax.startup.cache import kept_call
+        >>> def both(_, angle):  # not of the package, so that it is traced
+        ...     return sin_cos(angle)
+        >>> [round(float(x), 3) for x in jax.jit(lambda angle: kept_call(both, None, angle))(0.5)]
+        [0.479, 0.878]
+    """
+    folder = _folder()
+    leaves, tree = jax.tree.flatten(arguments)
+    traced = all(isinstance(x, jax.core.Tracer) for x in leaves)
+    if folder is None or not traced or any(getattr(CONFIG, name) for name in PLAIN):
+        return function(static, *arguments)
+    if len(jax.devices()) > 1:  # a program for one device does not accept arrays on several
+        return function(static, *arguments)
+    try:
+        file = folder / fingerprint(function, static, *arguments)
+    except UnknownValueError:
+        return function(static, *arguments)
+    found = _read(file) or _exported(file, function, static, leaves, tree)
+    if found is None:
+        return function(static, *arguments)
+    program, outline = found
+    run = custom_vmap(lambda *leaves: tuple(program.call(*leaves)))
+
+    @run.def_vmap
+    def lanes(size: int, batched: list[bool], *leaves: Any) -> Any:
+        """Results for a batch, traced as usual: a cached program has no lanes."""
+
+        def one(*leaves: Any) -> tuple[Any, ...]:
+            return tuple(jax.tree.leaves(function(static, *jax.tree.unflatten(tree, leaves))))
+
+        out = jax.vmap(one, [0 if x else None for x in batched], axis_size=size)(*leaves)
+        return out, tuple(True for _ in out)
+
+    return _filled(outline, arguments, iter(run(*leaves)))
+
+
+def _folder() -> pathlib.Path | None:
+    """Folder of lowered programs; None without a cache."""
+    chosen = CONFIG.jax_compilation_cache_dir
+    if not chosen or not CONFIG.jax_enable_compilation_cache or "://" in str(chosen):
+        return None
+    return pathlib.Path(chosen) / FOLDER
+
+
+def _exported(file: pathlib.Path, function: Any, static: Any, leaves: Any, tree: Any) -> Any:
+    """Traces and saves a program; returns it with its outline, or None if it cannot be exported."""
+    said: list[Any] = []
+
+    def flat(*leaves: Any) -> Any:
+        arguments = jax.tree.unflatten(tree, leaves)
+        out = function(static, *arguments)
+        said.append(_outline(out, arguments))
+        return jax.tree.leaves(out)
+
+    try:
+        shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves]
+        program = bytes(export.export(jax.jit(flat))(*shapes).serialize())
+    except Exception:  # tracing as usual raises the same error
+        return None
+    text = json.dumps(said[-1]).encode()
+    whole = zlib.compress(len(text).to_bytes(8, "little") + text + program, 1)
+    beside = file.with_name(f".{file.name}-{os.getpid()}-{secrets.token_hex(4)}")
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(MARK + hashlib.sha256(whole).digest() + whole)
+        beside.replace(file)
+    # read back as in another process: JAX finds the compiled program by the program that is read
+    return _opened(whole)
+
+
+def _read(file: pathlib.Path) -> Any:
+    """Program and outline from a file of `_exported`; None if the file is missing or damaged."""
+    try:
+        data = file.read_bytes()
+    except OSError:
+        return None
+    whole = data[len(MARK) + DIGEST :]
+    if data[: len(MARK)] != MARK or data[len(MARK) : len(MARK) + DIGEST] != hashlib.sha256(whole).digest():
+        return None
+    return _opened(whole)
+
+
+def _opened(whole: bytes) -> Any:
+    whole = zlib.decompress(whole)
+    size = int.from_bytes(whole[:8], "little")
+    try:
+        program = export.deserialize(bytearray(whole[8 + size :]))
+    except Exception:  # of another release of the format
+        return None
+    return program, json.loads(whole[8 : 8 + size])
+
+
+def _outline(x: Any, arguments: tuple[Any, ...]) -> Any:
+    """Structure of a result in types of JSON, to rebuild it from leaves: ``"leaf"``, null, ``{"as": k}``
+    for the structure of argument ``k``, ``{"tuple": [...]}``, ``{"dict": [[name, ...], [...]]}``.
+    """
+    if x is None:
+        return None
+    if jax.tree_util.all_leaves([x]):
+        return "leaf"
+    structure: Any = jax.tree.structure(x)
+    for k, argument in enumerate(arguments):
+        if structure == jax.tree.structure(argument):
+            return {"as": k}
+    if type(x) is tuple:
+        return {"tuple": [_outline(part, arguments) for part in x]}
+    if type(x) is dict and all(type(name) is str for name in x):
+        names = sorted(x)
+        return {"dict": [names, [_outline(x[name], arguments) for name in names]]}
+    raise TypeError(f"a result with a {type(x).__name__}")
+
+
+def _filled(outline: Any, arguments: tuple[Any, ...], leaves: Any) -> Any:
+    """Result with the structure of an outline from an iterator of its leaves."""
+    if outline is None:
+        return None
+    if outline == "leaf":
+        return next(leaves)
+    if "as" in outline:
+        structure: Any = jax.tree.structure(arguments[outline["as"]])
+        return jax.tree.unflatten(structure, [next(leaves) for _ in range(structure.num_leaves)])
+    if "tuple" in outline:
+        return tuple(_filled(part, arguments, leaves) for part in outline["tuple"])
+    names, parts = outline["dict"]
+    return {name: _filled(part, arguments, leaves) for name, part in zip(names, parts, strict=True)}

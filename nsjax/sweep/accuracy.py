@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.analysis.comparison import Outputs, output_names, reader
 from nsjax.analysis.events import Table
-from nsjax.analysis.last_values import Outputs, output_names, reader
 from nsjax.core import checks
 from nsjax.core.errors import InputError
 from nsjax.core.keys import Key, number_at, parse_parameter
@@ -19,7 +19,7 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
 from nsjax.startup.owned import compiled_for
 from nsjax.sweep import program
-from nsjax.sweep.plan import Plan, make_plan, refusals
+from nsjax.sweep.program import Plan, make_plan, refusals
 from nsjax.sweep.work_precision import RESTING
 from nsjax.trajectory import RunError, Trajectory, failure_sentence
 from nsjax.types import Array

@@ -10,13 +10,14 @@ import numpy as np
 
 from nsjax.analysis.lyapunov import lyapunov_exponent
 from nsjax.core.errors import InputError
-from nsjax.core.progress import meter
+from nsjax.core.memory import meter
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
 from nsjax.startup.owned import compiled_for
-from nsjax.sweep import processes, program, reductions
-from nsjax.sweep.plan import make_plan, refusals
-from nsjax.sweep.run import CALL_STEPS, CHUNK_LANES, lay_out
+from nsjax.sweep import program, reductions
+from nsjax.sweep.lanes import gather, share
+from nsjax.sweep.program import lay_out, make_plan, refusals
+from nsjax.sweep.run import CALL_STEPS, CHUNK_LANES
 from nsjax.types import Array
 
 
@@ -91,7 +92,7 @@ def sweep_lyapunov(
     devices = tuple(jax.local_devices())
     unit = np.asarray(count * plan.lengths.dt[0] if unit_time is None else unit_time, float)
     found = {"exponent": np.full(plan.axes.count, np.nan), "status": np.zeros(plan.axes.count, int)}
-    mine = processes.share(lanes)
+    mine = share(lanes)
     tangent_cost = 5  # cost of a step with the tangent of the whole state over that of a step without
     per_call = len(devices) * max(1, min(CHUNK_LANES, CALL_STEPS // (tangent_cost * count)))
     with meter(progress, len(mine)) as tell:
@@ -102,5 +103,5 @@ def sweep_lyapunov(
             for name, new in zip(found, part, strict=True):
                 found[name][some] = np.asarray(new)[order]
             tell(start + len(some))
-    found = processes.gather(found, lanes)
+    found = gather(found, lanes)
     return np.where(found["status"] == 0, found["exponent"], np.nan).reshape(plan.axes.shape)

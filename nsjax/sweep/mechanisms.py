@@ -11,9 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, Problem, State
-from nsjax.core.quantities import QUANTITIES
-from nsjax.core.scheme import Scheme
-from nsjax.lanes import map_lanes
+from nsjax.core.branches import map_lanes
+from nsjax.core.scheme import QUANTITIES, Scheme
 from nsjax.loop import LoopProgram, RunState, trajectory
 from nsjax.multibody.size_classes.packing import Packing, packed
 from nsjax.multibody.size_classes.size_class import SizeClass

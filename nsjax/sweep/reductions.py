@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.core.errors import InputError
-from nsjax.core.quantities import ROWS
+from nsjax.core.scheme import ROWS
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree
 

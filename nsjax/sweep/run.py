@@ -15,20 +15,19 @@ import numpy as np
 
 from nsjax.core import checks
 from nsjax.core.errors import InputError
-from nsjax.core.memory import refuse_more, tree_bytes
-from nsjax.core.progress import meter
-from nsjax.core.quantities import row_numbers
-from nsjax.core.scheme import Scheme
+from nsjax.core.memory import meter, refuse_more, tree_bytes
+from nsjax.core.scheme import Scheme, row_numbers
 from nsjax.core.system import Problem
 from nsjax.io.files import PathLike
 from nsjax.simulate import simulate
 from nsjax.stability import warn_of_step
 from nsjax.status import REFUSED
-from nsjax.sweep import checkpoint as lanes_file
-from nsjax.sweep import executors, processes, program, reductions
-from nsjax.sweep.plan import Plan, make_plan, refusals
+from nsjax.sweep import lanes as lanes_file
+from nsjax.sweep import program, reductions
+from nsjax.sweep.lanes import check_executor, computed_lanes, gather, owners
+from nsjax.sweep.program import Plan, lay_out, make_plan, refusals
 from nsjax.sweep.result import SweepResult
-from nsjax.types import Array
+from nsjax.types import Array, is_traced
 
 CHUNK_LANES = 1024
 CALL_STEPS = 4_000_000
@@ -139,9 +138,9 @@ def sweep(
         raise InputError(
             f"sweep: memory_bytes = {memory_bytes!r}; give a number of bytes, 2**30 for instance"
         )
-    executors.check_executor(executor)
+    check_executor(executor)
     plan = make_plan(problem, scheme, over, mode, reduce, dt, steps, time, every, rows, events)
-    if checks.is_traced((plan.common, plan.axes.arrays, plan.lengths.dt)):
+    if is_traced((plan.common, plan.axes.arrays, plan.lengths.dt)):
         if checkpoint is not None:
             raise InputError(
                 f"sweep: checkpoint = {os.fspath(checkpoint)!r} inside jit or grad, where no file is "
@@ -204,13 +203,13 @@ def _run(
     cost = max(1, int(np.mean(plan.lengths.every)) * plan.lengths.rows)
     size = chunk if jax.default_backend() != "cpu" else max(1, min(chunk, CALL_STEPS // cost))
     with lanes_file.lanes_of(checkpoint, plan, found) as (done, file):
-        owner = processes.owners(lanes, done)
+        owner = owners(lanes, done)
         mine = lanes[owner == jax.process_index()]
         left = mine[~done[mine]]
         if executor is None:
             computed = _parts(plan, left, len(devices) * size, devices, chunk)
         else:
-            computed = executors.parts(plan, left, size, memory_bytes, executor, shapes)
+            computed = computed_lanes(plan, left, size, memory_bytes, executor, shapes)
         with meter(progress, len(mine)) as tell, contextlib.closing(computed):
             ready = len(mine) - len(left)
             if ready:
@@ -221,7 +220,7 @@ def _run(
                     whole[some] = few
                 ready += len(some)
                 tell(ready)
-    return processes.gather(found, lanes, owner)
+    return gather(found, lanes, owner)
 
 
 def _parts(
@@ -240,18 +239,6 @@ def deal(
     """Results of some lanes from one compiled call, and their indices in it."""
     table, counts, order = lay_out(some, len(devices), chunk)
     return program.call(plan.one, devices, plan.common, plan.lanes(table), counts), order
-
-
-def lay_out(some: np.ndarray, devices: int, chunk: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Assignment of lanes to devices in turn, because neighbouring lanes have similar costs: the lanes in
-    ``chunk`` slots per device, the number of used slots of each device, and the slot of every lane.
-    """
-    table = np.full((devices, chunk), some[-1])
-    counts = np.asarray([len(some[d::devices]) for d in range(devices)])
-    for d in range(devices):
-        table[d, : counts[d]] = some[d::devices]
-    k = np.arange(len(some))
-    return table.reshape(-1), counts, (k % devices) * chunk + k // devices
 
 
 def _result(plan: Plan, found: program.LaneResults, refused: dict[int, str] | None = None) -> SweepResult:

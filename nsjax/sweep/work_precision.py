@@ -15,17 +15,17 @@ import numpy as np
 
 from nsjax import schemes as families
 from nsjax import status
-from nsjax.analysis.convergence import observed_order
+from nsjax.analysis.comparison import observed_order
 from nsjax.core.arguments import numbers
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
 from nsjax.figures import new_figure, require_matplotlib
-from nsjax.short import as_html
 from nsjax.sweep import reductions
-from nsjax.sweep.plan import Plan, make_plan, refusals
+from nsjax.sweep.program import Plan, make_plan, refusals
 from nsjax.sweep.run import deal
 from nsjax.trajectory import RunError, Trajectory, failure_sentence
+from nsjax.types import as_html
 
 KEPT = {
     "t": reductions.samples("t"),

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.analysis import equilibrium, modes, small_motions
+from nsjax.analysis import equilibria, equilibrium, modes
 from nsjax.core import Problem, State, System
 from nsjax.multibody import assemble, beam, body, fixed, force, hinge, joint_spring, section, slide
 from nsjax.types import Array, record
@@ -213,8 +213,8 @@ def test_a_beam_above_its_load_grows() -> None:
 
 def slowest_by_long_double(problem: Problem) -> float:
     """Slowest frequency [Hz] of a clamped beam: ``K^-1 M`` by elimination with 64 binary digits."""
-    ramp, q = small_motions.ramp_of(problem, None)
-    found = small_motions._linearised(ramp.system, ramp.t, jnp.asarray(q), ramp.start)
+    ramp, q = equilibria.ramp_of(problem, None)
+    found = equilibria._linearised(ramp.system, ramp.t, jnp.asarray(q), ramp.start)
     M, _, K, held, _ = (np.asarray(x) for x in found)
     free = np.flatnonzero(~np.any(held != 0.0, axis=0))  # the clamp holds the six velocities of a node
     assert len(free) == len(K) - 6

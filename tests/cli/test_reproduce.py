@@ -10,7 +10,7 @@ import pytest
 import nsjax
 from experiments import common, papers
 from nsjax import cli
-from nsjax.cli.reproduce import available, reproduce, resolve
+from nsjax.cli.commands import available, reproduce, resolve
 
 
 def test_reproduce_lists_and_runs(tmp_path, capsys) -> None:

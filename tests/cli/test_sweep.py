@@ -9,7 +9,7 @@ import pytest
 
 import nsjax
 from nsjax import cli, models, schemes
-from nsjax.cli import maps
+from nsjax.cli import sweep
 from nsjax.cli.sweep import read_axis
 from tests.plot.faults import faults
 
@@ -132,7 +132,7 @@ def test_refusals(capsys, argv: list[str], words: str) -> None:
 def test_a_map_has_its_axes_and_units() -> None:
     values = np.array([[1e-3, 2e-3, np.nan], [4e-3, 5e-3, 6e-3]])
     axes = {"restitution": np.array([0.1, 0.9]), "dt": np.array([1e-5, 1e-4, 1e-3])}
-    figure = maps.draw(axes, values, "energy_loss", "J", "ball, moreau", {"dt": "s"})
+    figure = sweep.draw(axes, values, "energy_loss", "J", "ball, moreau", {"dt": "s"})
     assert list(faults(figure)) == []
     assert figure.axes[0].get_title() == "ball, moreau"
     assert figure.axes[0].get_xlabel() == "dt (s)"
@@ -142,5 +142,5 @@ def test_a_map_has_its_axes_and_units() -> None:
     assert "mJ" in bar.get_ylabel()
     drawn = ax.collections[0].get_array()
     np.testing.assert_allclose(np.ma.filled(drawn, np.nan).reshape(2, 3), 1e3 * values)
-    curve = maps.draw({"dt": axes["dt"]}, values[1], "energy_loss", "J").axes[0]
+    curve = sweep.draw({"dt": axes["dt"]}, values[1], "energy_loss", "J").axes[0]
     np.testing.assert_allclose(curve.lines[0].get_ydata(), 1e3 * values[1])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nsjax import InputError
-from nsjax.cli.tables import read_columns
+from nsjax.cli.identify import read_columns
 
 
 def table(folder: pathlib.Path, text: str | bytes) -> pathlib.Path:

@@ -12,7 +12,7 @@ import nsjax
 from nsjax import Problem, State, System
 from nsjax.linalg import BlockDiagonal, Dense
 from nsjax.math import rotations
-from nsjax.models.box import SIZE, cross
+from nsjax.models.block import SIZE, cross
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 
 from nsjax import Problem
 from nsjax.simulate import _advance, _chunk_rows, checked
-from nsjax.startup.once import EMITTERS, unoptimised
+from nsjax.startup.compilation import EMITTERS, unoptimised
 
 BLOCKERS = re.compile(r"custom_call_target|\b(?:scatter|sort|dot)\(")
 """What the compiler does not put into one kernel: LAPACK, scatters, sorts, library products."""

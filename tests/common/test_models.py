@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from nsjax import InputError, models
-from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import contact_rows, gap_drift, kinetic_energy, potential_energy
+from nsjax.core.step import mass_matrix
 from tests.design import slow_but
 
 NAMES = sorted(models.REGISTRY)

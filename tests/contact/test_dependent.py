@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.contact.dependent import dependent_answer
-from nsjax.contact.saltation import _answer
+from nsjax.contact.branches import dependent_answer
+from nsjax.contact.jump import _answer
 
 ANSWER = jax.jit(dependent_answer)
 PULL = jax.jit(lambda a, use, f, c: jax.vjp(lambda f: dependent_answer(a, use, f), f)[1](c)[0])

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from nsjax import State, notes, schemes
-from nsjax.contact import events, friction_decisions
-from nsjax.contact.criteria import DEFAULT, Criteria
+from nsjax.contact import events
+from nsjax.contact import friction as friction_decisions
+from nsjax.contact.events import DEFAULT, Criteria
 from nsjax.core.operators import Rows, gap_drift, prepared
 from nsjax.core.scheme import Carry
 from nsjax.core.step import Step, SystemState, formed

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from nsjax.contact import ContactProblem, DelassusFactors, natural_residual, solve
-from nsjax.contact.compact import fits
-from nsjax.contact.factored_rows import has_rows
+from nsjax.contact.active_set import fits
+from nsjax.contact.branches import has_rows
 from nsjax.contact.problem import GivenNormals
 from nsjax.linalg import LOOP_LIMIT, ROW_LIMIT
 

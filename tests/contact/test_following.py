@@ -13,7 +13,7 @@ import pytest
 import nsjax
 from nsjax import ContactLaw, State, System, schemes
 from nsjax.contact import ContactProblem, GivenNormals, natural_residual, solve
-from nsjax.contact.compact import gathers
+from nsjax.contact.active_set import gathers
 from nsjax.core import InputError, Problem
 from tests.points import bouncing
 

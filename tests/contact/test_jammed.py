@@ -9,7 +9,7 @@ import pytest
 import nsjax
 from nsjax import Labels, State, System, notes, schemes, status
 from nsjax.contact import ContactProblem, solve
-from nsjax.contact.law import ContactLaw
+from nsjax.contact.problem import ContactLaw
 from tests.points import no_force, unit_mass
 
 ALONG = np.array([np.cos(0.3), np.sin(0.3)])

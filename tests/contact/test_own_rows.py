@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nsjax.contact import ContactProblem, natural_residual, solve
-from nsjax.contact.compact import CAPACITY
+from nsjax.contact.active_set import CAPACITY
 from nsjax.contact.problem import DelassusFactors, GivenNormals
 
 DRAWS = 12

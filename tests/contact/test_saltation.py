@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nsjax import State, System
-from nsjax.contact import saltation
+from nsjax.contact import jump
 from nsjax.core.step import Formed, SystemState
 from tests.gradients import balls, particle
 from tests.points import no_force, unit_mass
@@ -39,12 +39,12 @@ def test_one_event_gives_the_saltation_matrix(seed: int) -> None:
 
     def step(x):
         g = (normal @ x)[None]
-        shift = saltation.event_shift(g, jnp.array([rate]), jnp.array([True]), jnp.asarray(False))
+        shift = jump.event_shift(g, jnp.array([rate]), jnp.array([True]), jnp.asarray(False))
         s = State(t=jnp.asarray(0.0), q=x[:2], v=x[2:])
-        s = saltation.shift_state(PLANE, s, before[:2], before[2:], shift.mean)
+        s = jump.shift_state(PLANE, s, before[:2], before[2:], shift.mean)
         y = reset @ jnp.concatenate([s.q, s.v])
         s = State(t=s.t, q=y[:2], v=y[2:])
-        s = saltation.shift_state(PLANE, s, after[:2], after[2:], -shift.mean)
+        s = jump.shift_state(PLANE, s, after[:2], after[2:], -shift.mean)
         return jnp.concatenate([s.q, s.v])
 
     x = jnp.asarray(rng.normal(size=4))
@@ -60,7 +60,7 @@ def test_shifts_are_zero_bit_for_bit() -> None:
     state = State(t=jnp.asarray(0.3), q=jnp.array([0.1, -0.7]), v=jnp.array([1e-9, 4.0]))
     tau = jnp.asarray(3.7)  # even where the shift is not zero, values are not touched
     for system in (PLANE, CURVED):
-        moved = saltation.shift_state(system, state, jnp.array([2.0, 5.0]), jnp.array([7.0, 1.0]), tau)
+        moved = jump.shift_state(system, state, jnp.array([2.0, 5.0]), jnp.array([7.0, 1.0]), tau)
         for a, b in zip(jax.tree.leaves(moved), jax.tree.leaves(state), strict=True):
             np.testing.assert_array_equal(a, b)
 
@@ -70,7 +70,7 @@ def test_shift_along_the_retraction() -> None:
     q, v, a = jnp.array([0.4, -0.7]), jnp.array([2.0, 5.0]), jnp.array([7.0, 1.0])
 
     def shifted(tau):
-        s = saltation.shift_state(CURVED, State(t=jnp.asarray(0.3), q=q, v=v), v, a, tau)
+        s = jump.shift_state(CURVED, State(t=jnp.asarray(0.3), q=q, v=v), v, a, tau)
         return s.t, s.q, s.v
 
     change = jax.jvp(shifted, (jnp.asarray(0.0),), (jnp.asarray(1.0),))[1]
@@ -85,7 +85,7 @@ def test_masks_and_the_mean() -> None:
 
     def shift(g, rate):
         events = jnp.array([True, False, True])
-        return saltation.event_shift(g, rate, events, jnp.asarray(True))
+        return jump.event_shift(g, rate, events, jnp.asarray(True))
 
     g, dg = jnp.array([-0.1, 0.2, -0.3]), jnp.array([2.0, jnp.nan, 3.0])
     rate = jnp.array([-4.0, 0.0, -1.0])
@@ -95,7 +95,7 @@ def test_masks_and_the_mean() -> None:
     change = jax.jvp(lambda g: (lambda s: (s.tau, s.mean))(shift(g, rate)), (g,), (dg,))[1]
     np.testing.assert_allclose(change[0], [0.5, 0.0, 3.0])  # -dg / rate
     np.testing.assert_allclose(change[1], 1.75)
-    none = saltation.event_shift(g, jnp.zeros(3), jnp.zeros(3, bool), jnp.asarray(False))
+    none = jump.event_shift(g, jnp.zeros(3), jnp.zeros(3, bool), jnp.asarray(False))
     assert float(none.mean) == 0.0
     back = jax.jacrev(lambda g: shift(g, rate).mean)(g)
     np.testing.assert_allclose(back, [0.125, 0.0, 0.5])  # each -1 / rate, over two events
@@ -108,14 +108,14 @@ def test_independent_impacts_have_a_shift_each() -> None:
     q = jnp.array([-1e-3, -2e-3])
 
     def step(x, apart):
-        shift = saltation.event_shift(x[:2], v, jnp.array([True, True]), jnp.asarray(apart))
+        shift = jump.event_shift(x[:2], v, jnp.array([True, True]), jnp.asarray(apart))
         s = State(t=jnp.asarray(0.0), q=x[:2], v=x[2:])
-        s = saltation.shift_state(balls.SYSTEM, s, v, jnp.full(2, -g), shift.mean)
+        s = jump.shift_state(balls.SYSTEM, s, v, jnp.full(2, -g), shift.mean)
         s = State(t=s.t, q=s.q, v=-e * s.v)
-        s = saltation.shift_state(balls.SYSTEM, s, -e * v, jnp.full(2, -g), -shift.mean)
+        s = jump.shift_state(balls.SYSTEM, s, -e * v, jnp.full(2, -g), -shift.mean)
         dv = -(1 + e) * np.diag(v)
         # the rate of dv along the fall, (1 + e) g, with the sign of -da: accelerations do not change
-        s = saltation.shift_apart(balls.SYSTEM, s, shift, -dv, (1 + e) * g * np.eye(2))
+        s = jump.shift_apart(balls.SYSTEM, s, shift, -dv, (1 + e) * g * np.eye(2))
         return jnp.concatenate([s.q, s.v])
 
     x = jnp.concatenate([q, v])
@@ -139,7 +139,7 @@ def test_settled_contacts_keep_their_gap() -> None:
     f = Formed(at=still, inertia=inertia, rows=rows, response=rows.directions())
 
     def settled(q, resting):
-        q = saltation.settle(f, still.moved(q=q), resting)
+        q = jump.settle(f, still.moved(q=q), resting)
         return q, q
 
     derivative = jax.jit(jax.jacfwd(settled, has_aux=True))
@@ -158,9 +158,9 @@ def test_second_derivatives_are_refused() -> None:
     """A shift is linear in its argument with frozen coefficients: its second derivative would be wrong."""
 
     def end(x):
-        shift = saltation.event_shift(x**2, x, jnp.array([True]), jnp.asarray(False))
+        shift = jump.event_shift(x**2, x, jnp.array([True]), jnp.asarray(False))
         s = State(t=jnp.asarray(0.0), q=x, v=x)
-        return saltation.shift_state(PLANE, s, x, x, shift.mean).q[0]
+        return jump.shift_state(PLANE, s, x, x, shift.mean).q[0]
 
     x = jnp.array([0.5])
     assert np.isfinite(jax.grad(end)(x)[0])

@@ -10,7 +10,7 @@ import pytest
 
 from experiments.contact import reference_solvers
 from nsjax.contact import ContactProblem, DelassusFactors, natural_residual, solve
-from nsjax.contact.split_sweeps import PATIENCE, SPAN, _creeps
+from nsjax.contact.sweeps import PATIENCE, SPAN, _creeps
 from nsjax.linalg import Paired
 
 BODIES, CONTACTS, NT, BLOCK = 4, 6, 2, 6

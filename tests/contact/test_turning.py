@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nsjax.contact import ContactProblem
-from nsjax.contact.answer_step import newton_step
+from nsjax.contact.solvers import newton_step
 
 SPEEDS = 10.0 ** -np.arange(2.0, 17.0)
 

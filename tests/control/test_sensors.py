@@ -10,7 +10,7 @@ import pytest
 import nsjax
 from nsjax import InputError, models, schemes
 from nsjax.multibody import assemble, body, hinge, read_mjcf, sensor
-from nsjax.multibody.body_sensors import sensed
+from nsjax.multibody.sensors import sensed
 from tests.control.mechanisms import hopper
 
 mujoco = pytest.importorskip("mujoco", reason="the package mujoco is not installed")

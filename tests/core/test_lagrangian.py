@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nsjax import from_lagrangian, models
-from nsjax.core.lagrangian import Lagrangian
+from nsjax.core.system_parts import Lagrangian
 
 
 def kinetic(q, v, p):

@@ -11,9 +11,9 @@ import pytest
 import nsjax
 from nsjax import InputError, State, models, multibody, schemes
 from nsjax.core import checks
-from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import prepared, refreshed, row_rates
-from nsjax.core.overshoot import overshoot
+from nsjax.core.start_checks import overshoot
+from nsjax.core.step import mass_matrix
 from tests.common.boxes import boxes
 from tests.common.chain import chain
 from tests.design import slow_but

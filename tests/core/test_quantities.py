@@ -6,8 +6,7 @@ import numpy as np
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.core.quantities import QUANTITIES, ROWS, row_numbers
-from nsjax.core.scheme import Scheme
+from nsjax.core.scheme import QUANTITIES, ROWS, Scheme, row_numbers
 from nsjax.trajectory import Trajectory
 
 FOLD = {

@@ -9,7 +9,7 @@ import pytest
 import nsjax
 from nsjax import models
 from nsjax.core import checks
-from nsjax.core.ranges import sound
+from nsjax.core.start_checks import sound
 from tests.common.chain import chain
 
 FAULTS = {

@@ -9,7 +9,7 @@ import pytest
 
 import nsjax
 from nsjax import InputError, models, schemes
-from nsjax.core.signs import check_signs, negative
+from nsjax.core.arguments import check_signs, negative
 from nsjax.models.registry import REGISTRY
 from nsjax.multibody import assemble, body, box, contact, hinge, plane
 

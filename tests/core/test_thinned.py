@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from nsjax.core import thinned
+from nsjax.core import branches
 from nsjax.core.branches import repeat
 
 
@@ -70,5 +70,5 @@ def test_late_passes_have_few_lanes() -> None:
     program = jax.jit(jax.vmap(count)).lower(np.arange(512)).as_text()
     loops = [x for x in program.splitlines() if "stablehlo.while" in x]
     assert len(loops) == 2
-    few = 512 // thinned.KEPT
-    assert few >= thinned.LEAST > few // thinned.KEPT
+    few = 512 // branches.KEPT
+    assert few >= branches.LEAST > few // branches.KEPT

@@ -10,7 +10,7 @@ import pytest
 
 from nsjax import notes
 from nsjax.core.scheme import Event, Output
-from nsjax.core.watch import WatchLimits, begin_watch, watch_gaps
+from nsjax.recording import WatchLimits, begin_watch, watch_gaps
 
 DT, RATE, BEND = 1e-3, 0.03, 5.0
 """A gap closes with ``RATE`` under the acceleration ``BEND`` that slows it down: six steps of margin."""

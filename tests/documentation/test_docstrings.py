@@ -45,7 +45,7 @@ ELSEWHERE = {
     "nsjax.analysis.Phase": "nsjax.analysis.contact_phases",
     "nsjax.schemes.building.Maps": "nsjax.schemes.building.single",
     # what steps tell, column by column
-    "nsjax.core.quantities.RowQuantities": "nsjax.Trajectory",
+    "nsjax.core.scheme.RowQuantities": "nsjax.Trajectory",
     "nsjax.Event": "nsjax.Output",
     "nsjax.Output": "nsjax.Scheme",
     # exceptions and warnings

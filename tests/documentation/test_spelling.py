@@ -25,7 +25,7 @@ NAMES = re.compile(
 )
 """Code, examples, quotations, and the name of the method of Chung and Hulbert: they keep their spelling."""
 
-TITLES = {"sources.md": None, "assumed_stress.py": "stabilization"}
+TITLES = {"sources.md": None, "solid_mesh.py": "stabilization"}
 """Files with titles of papers, and the words of those."""
 
 

@@ -12,7 +12,7 @@ from experiments import common
 from experiments.half_explicit import fig_bouncing_ball, fig_impacting_bar, fig_slider_crank
 from experiments.references import one_contact
 from nsjax import models
-from nsjax.core.inertia import mass_matrix
+from nsjax.core.step import mass_matrix
 from tests.experiments.results import check
 from tests.references.slider_crank import Data, event_driven
 

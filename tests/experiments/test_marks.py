@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments import common
 from experiments.nsga import published
-from nsjax.cli.reproduce import available
+from nsjax.cli.commands import available
 from nsjax.figures import new_figure
 from tests.plot.faults import faults
 

@@ -21,7 +21,7 @@ COUNTED_WITH = "0.10.2"
 # those of moreau when gaps in the times of impacts came to be those at the impact, which costs 180; plain
 # ones of mixed schemes when contacts that no force holds through a step came to strike, which costs 150;
 # all when the numbers of a traced run came to be examined at its start, which costs 660, and half a second
-# to compile (`nsjax.core.ranges.examined`; as it is traced here, a plain program has this, too).
+# to compile (`nsjax.core.start_checks.examined`; as it is traced here, a plain program has this, too).
 COUNTED = {
     ("moreau", "plain"): (2_000, 2_647),
     ("moreau", "jitted"): (2_000, 2_709),

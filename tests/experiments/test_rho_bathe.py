@@ -10,7 +10,7 @@ import pytest
 import nsjax
 from experiments.examples import rho_infinity_bathe as example
 from nsjax import State, System
-from nsjax.models.slider_crank_bilateral import slider_crank_bilateral
+from nsjax.models.slider_crank import slider_crank_bilateral
 from tests.points import spring, unit_mass
 
 OSCILLATOR = System(nq=1, nv=1, mass=unit_mass, force=spring)

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.fem import SolidMesh
-from nsjax.fem.assumed_stress import element_energies, element_forces, mesh_tables
 from nsjax.fem.hexahedron import CORNERS, MATERIALS, deformation, energy_density, lame, piola
+from nsjax.fem.solid_mesh import element_energies, element_forces, mesh_tables
 
 AROUND = ((0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1))
 KINDS = ("assumed_stress", "displacement")

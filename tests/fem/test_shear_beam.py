@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nsjax import models
-from nsjax.core.inertia import mass_matrix
-from nsjax.fem.shear_beam import BeamStiffness, beam_energy, beam_inertia
+from nsjax.core.step import mass_matrix
+from nsjax.fem.beam import BeamStiffness, beam_energy, beam_inertia
 
 LENGTH, ELEMENTS = 1.0, 8
 SECTION = BeamStiffness(axial=2.1e7, shear=6.730769e6, bending=174.93)

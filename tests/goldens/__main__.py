@@ -10,7 +10,7 @@ import argparse
 import os
 import time
 
-from nsjax.startup.once import unoptimised
+from nsjax.startup.compilation import unoptimised
 
 
 def main() -> int:

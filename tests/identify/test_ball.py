@@ -11,7 +11,7 @@ from scipy.optimize import least_squares
 
 import nsjax
 from nsjax import transforms
-from nsjax.identify.program import _call
+from nsjax.identify.plan import _call
 from tests.identify.balls import DT, PROBLEM, SCHEME, TIMES, recording, stepped
 
 TRAIN = {"restitution": transforms.interval(0.0, 1.0), "gravity": transforms.positive()}

@@ -9,7 +9,7 @@ import pytest
 
 import nsjax
 from nsjax import Recording, State, losses, schemes, transforms
-from nsjax.identify import faults
+from nsjax.identify import objective
 from nsjax.identify.losses import read
 from nsjax.identify.statistics import quantile
 from tests.gradients.root import ROOT
@@ -175,7 +175,7 @@ def test_faults_in_words() -> None:
     status, residual, jacobian = np.zeros(2, int), np.zeros((2, 10, 2)), np.zeros((2, 10, 2, 2))
 
     def told() -> str:
-        return faults.fault_of(plan, trained, status, residual, jacobian)
+        return objective.fault_of(plan, trained, status, residual, jacobian)
 
     assert told() == ""
     jacobian[1, 3, 1, 1] = np.nan
@@ -183,6 +183,6 @@ def test_faults_in_words() -> None:
     assert told().startswith("the derivative of y by m is not finite from t = 2.4 s on of two, though")
     residual[1, 4, 0] = np.nan
     assert told() == "x of the model is not finite from t = 2.5 s on of two"
-    assert faults.remedy(told()) == "give another initial value or a smaller dt"
+    assert objective.remedy(told()) == "give another initial value or a smaller dt"
     status[0] = 4
     assert told() == "the run failed"

@@ -10,10 +10,10 @@ from scipy.stats import vonmises
 
 import nsjax
 from nsjax import models, schemes, transforms
-from nsjax.identify import losses, solve
-from nsjax.identify.newton import trusted_step
+from nsjax.identify import losses, search
 from nsjax.identify.objective import Objective
 from nsjax.identify.plan import make_plan
+from nsjax.identify.search import trusted_step
 from tests.identify.balls import DT, HEIGHT, PROBLEM, RADIUS, SCHEME, TIMES, recording, stepped
 from tests.points import unit_mass
 
@@ -77,7 +77,7 @@ def wrong() -> nsjax.Recording:
 
 @pytest.mark.slow
 def test_newton_ends_quadratically_where_the_residuals_are_large(wrong, monkeypatch) -> None:
-    monkeypatch.setattr(solve.Levenberg, "curved", True)  # both by one program
+    monkeypatch.setattr(search.Levenberg, "curved", True)  # both by one program
     run = {"dt": DT, "tolerance": 1e-14}
     newton = nsjax.identify(PROBLEM, SCHEME, wrong, TRAIN, method="newton", **run)
     other = nsjax.identify(PROBLEM, SCHEME, wrong, TRAIN, **run)

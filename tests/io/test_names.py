@@ -15,16 +15,14 @@ import pytest
 import nsjax
 from nsjax import Criteria, InputError, io, models, schemes
 from nsjax import multibody as mb
-from nsjax.contact.bordered import StageTangent
-from nsjax.contact.equations import CarriedTangent
-from nsjax.io import names
-from nsjax.io.codec import record_types
-from nsjax.io.scheme import describe_scheme, rebuild_scheme
+from nsjax.contact.equations import CarriedTangent, StageTangent
+from nsjax.io import codec
+from nsjax.io.codec import describe_scheme, rebuild_scheme, record_types
+from nsjax.linalg.dense import Factors, Tridiagonal
 from nsjax.linalg.structure import BlockTridiagonal, EliminatedTridiagonal
-from nsjax.linalg.tridiagonal import Factors, Tridiagonal
 from nsjax.loop import LoopProgram, begin_run
 from nsjax.multibody import numbers
-from nsjax.multibody.flexible.tubes import Curve
+from nsjax.multibody.contacts.curves import Curve
 from nsjax.trajectory import Continuation
 from tests.design import slow_but
 from tests.io import keep
@@ -107,8 +105,8 @@ def test_every_record_of_the_package_has_a_public_name() -> None:
         run = begun(scheme)
         found |= set(record_types((run.next, run.events, run.first_failure)).values())
     assert len(found) >= 15
-    nameless = [cls for cls in found if ":" in names.public_name(cls)]
-    assert nameless == [], "give them names in nsjax/io/names.py"
+    nameless = [cls for cls in found if ":" in codec.public_name(cls)]
+    assert nameless == [], "give them names in nsjax/io/codec.py"
 
 
 def test_all_numbers_of_parts_and_kept_tangents_have_public_names() -> None:
@@ -124,17 +122,17 @@ def test_all_numbers_of_parts_and_kept_tangents_have_public_names() -> None:
         Tridiagonal,
         BlockTridiagonal,
     ]
-    assert [cls for cls in found if ":" in names.public_name(cls)] == []
+    assert [cls for cls in found if ":" in codec.public_name(cls)] == []
 
 
 def test_every_name_is_found_and_the_history_is_complete() -> None:
-    for name in names.PLACES:
-        assert names.public_name(names.find_record(name)) == name
-    for path, name in names.VERSION_0_1.items():
-        assert names.find_record(path) is names.find_record(name)
+    for name in codec.PLACES:
+        assert codec.public_name(codec.find_record(name)) == name
+    for path, name in codec.VERSION_0_1.items():
+        assert codec.find_record(path) is codec.find_record(name)
     for path in FILES.glob("version_0_1_*.npz"):
         header = str(np.load(path)["nsjax_header"])
-        assert set(part.split('"')[0] for part in header.split('"record": "')[1:]) <= set(names.VERSION_0_1)
+        assert set(part.split('"')[0] for part in header.split('"record": "')[1:]) <= set(codec.VERSION_0_1)
 
 
 CHOSEN = {

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nsjax import linalg, models, schemes
-from nsjax.io import names
+from nsjax.io import codec
 from nsjax.io.codec import describe, rebuild, record_types
 from nsjax.linalg import Arrow, BlockTridiagonal, Pattern, Sparse
 from nsjax.loop import LoopProgram, begin_run
@@ -39,18 +39,18 @@ def test_an_eliminated_tangent_comes_back(name: str) -> None:
     again = rebuild(description, arrays, {})
     assert jax.tree.structure(again) == jax.tree.structure(done)
     np.testing.assert_array_equal(again.solve(jnp.arange(float(n))), done.solve(jnp.arange(float(n))))
-    assert [x for x in map(names.public_name, record_types(done).values()) if ":" in x] == []
+    assert [x for x in map(codec.public_name, record_types(done).values()) if ":" in x] == []
 
 
 def test_what_a_run_of_the_flexible_crank_carries_has_public_names() -> None:
     problem, scheme = models.slider_crank_flexible(), schemes.moreau_theta()
     program = LoopProgram(system=problem.system, keep=(), events=2)
     run = jax.eval_shape(lambda: begin_run(program, scheme, problem.params, problem.state, 1e-5, None))
-    found = {names.public_name(cls) for cls in record_types(run.next).values()}
+    found = {codec.public_name(cls) for cls in record_types(run.next).values()}
     assert "linalg.arrow" in found
     assert [name for name in found if ":" in name] == []
 
 
 def test_a_class_path_is_found_where_the_class_has_a_name() -> None:
-    """Files written before the class had a name hold its path."""
-    assert names.find_record("nsjax.linalg.arrow:Arrow") is Arrow
+    """Files written before the class had a name hold its path of then."""
+    assert codec.find_record("nsjax.linalg.arrow:Arrow") is Arrow

@@ -21,8 +21,7 @@ from nsjax.linalg import (
     local_jacobian,
     matvec,
 )
-from nsjax.linalg.conjugate import Iterative
-from nsjax.linalg.krylov import stabilised
+from nsjax.linalg.iterative import Iterative, stabilised
 
 RNG = np.random.default_rng(5)
 BOX = (2, 3, 2)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.linalg.narrow_order import narrow_order
+from nsjax.linalg.elimination import narrow_order
 
 ORDER = jax.jit(narrow_order, static_argnums=2)
 

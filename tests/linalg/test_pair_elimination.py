@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nsjax.linalg import Paired
-from nsjax.linalg.pair_elimination import HUBS, pair_order, solve_pairs
+from nsjax.linalg.elimination import HUBS, pair_order, solve_pairs
 from tests.design import slow_but
 
 ROWS, BLOCK = 3, 6

@@ -101,7 +101,7 @@ def test_tangent_solution_and_derivatives(structure, pattern) -> None:
 
 def test_ordering_and_colours_are_those_of_a_narrow_band() -> None:
     """A chain whose nodes are numbered at random has band 1 again, and three colours."""
-    from nsjax.linalg.sparse import plan
+    from nsjax.linalg.elimination import plan
 
     shuffled = RNG.permutation(50)
     way = plan(Pattern.of_elements(50, itertools.pairwise(shuffled)))

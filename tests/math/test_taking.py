@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.math import picked, taken
-from nsjax.math.static_entries import SLICES, TERMS
+from nsjax.math.elementary import SLICES, TERMS
 
 
 def test_places_of_any_order_repeated_or_none() -> None:

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import contact_rows, row_drift
+from nsjax.core.step import mass_matrix
 
 
 @functools.partial(jax.jit, static_argnames=("system",))

@@ -101,7 +101,7 @@ def hooke(angle):
     )
 
 
-@pytest.mark.filterwarnings("ignore::nsjax.multibody.coordinates.loop_closure.RedundantConstraintsWarning")
+@pytest.mark.filterwarnings("ignore::nsjax.multibody.start.RedundantConstraintsWarning")
 def test_universal_joint_ratio() -> None:
     """Phase and ratio of a closed start: to the tolerance of the loop."""
     phases, ratios = [], []
@@ -137,7 +137,7 @@ def test_universal_joint_turns() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::nsjax.multibody.coordinates.loop_closure.RedundantConstraintsWarning")
+@pytest.mark.filterwarnings("ignore::nsjax.multibody.start.RedundantConstraintsWarning")
 def test_rows_of_rounding_are_no_open_start() -> None:
     check_values(*shafts(motion=lambda t: 2.0 * t), ALPHA)
 

@@ -18,7 +18,6 @@ import pytest
 
 import nsjax
 from nsjax import InputError, schemes, transforms
-from nsjax.core.checks import is_traced
 from nsjax.multibody import (
     assemble,
     ball,
@@ -31,8 +30,9 @@ from nsjax.multibody import (
     slide,
     universal,
 )
-from nsjax.multibody.coordinates.loop_closure import RedundantConstraintsWarning
 from nsjax.multibody.kept_start import KeptStart
+from nsjax.multibody.start import RedundantConstraintsWarning
+from nsjax.types import is_traced
 from tests.multibody.test_start import CRANK, GROUND, ROCKER, exact
 
 SMALL, Z = (1e-3, 1e-3, 2e-3), (0.0, 0.0, 1.0)

@@ -20,7 +20,7 @@ from nsjax.multibody import (
     sphere,
     walls,
 )
-from nsjax.multibody.coordinates.loop_closure import RedundantConstraintsWarning
+from nsjax.multibody.start import RedundantConstraintsWarning
 from tests.common.kernel import BLOCKERS, is_one_kernel, loop_text
 from tests.multibody.slider_crank_parts import FROM_PARTS
 

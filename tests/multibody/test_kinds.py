@@ -16,13 +16,11 @@ from scipy.integrate import solve_ivp
 
 import nsjax
 from nsjax import schemes
-from nsjax.multibody import assemble, ball, beam, body, couplings, hinge, joints, loads, section
+from nsjax.multibody import assemble, ball, beam, body, couplings, elements, hinge, joints, loads, section
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.couplings.coupling_kind import CouplingKind, coupled
-from nsjax.multibody.flexible import elements
-from nsjax.multibody.flexible.elements.element_kind import ElementKind
-from nsjax.multibody.flexible.elements.pieces import halves
+from nsjax.multibody.elements import ElementKind, halves
 from nsjax.multibody.joints.joint_kind import JointKind, across, apart, axis_of, joint, tilts
 from nsjax.multibody.loads.load_kind import LoadKind
 from nsjax.multibody.numbers import Load
@@ -272,10 +270,9 @@ ROOT = pathlib.Path(nsjax.__file__).parent / "multibody"
 NAMES = {*joints.KINDS, *loads.KINDS, *elements.KINDS, *couplings.KINDS, "free"} - {"beam"}
 EXCEPTIONS = {
     "files/source.py": "sizes and names of the other program's elements, an actuator among them",
-    "files/sensors.py": "actuator is what the other program calls a motor",
-    "body_sensors.py": "distance is what a sensor measures",
+    "files/starts.py": "actuator is what the other program calls a motor",
     "reactions.py": "force and torque are quantities of a row",
-    "views_of_rows.py": "force and torque are quantities of a row",
+    "sensors.py": "distance is what a sensor measures, force and torque are quantities of a row",
 }
 """Files that compare words that are names of kinds, and why."""
 

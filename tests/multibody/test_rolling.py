@@ -13,7 +13,7 @@ import nsjax
 from nsjax import schemes
 from nsjax.core import InputError
 from nsjax.multibody import assemble, body, hinge, rolling, slide
-from nsjax.multibody.coordinates.loop_closure import RedundantConstraintsWarning
+from nsjax.multibody.start import RedundantConstraintsWarning
 
 SLOW = pytest.mark.slow
 BOTH = [

@@ -10,7 +10,7 @@ import pytest
 import nsjax
 from nsjax import schemes
 from nsjax.multibody import assemble, body, fixed, slide, spring
-from nsjax.multibody.user_laws import lacks_acceleration
+from nsjax.multibody.parts import lacks_acceleration
 
 SLOW = pytest.mark.slow
 MASS, DT, STEPS = 2.0, 2e-3, 150

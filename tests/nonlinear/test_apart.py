@@ -10,7 +10,7 @@ import pytest
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.nonlinear import piecewise_loops
+from nsjax.nonlinear import programs
 from tests.common.kernel import USERS, is_one_kernel
 
 MODELS = {"ball": functools.partial(models.bouncing_ball, dimension=2), "crank": models.slider_crank}
@@ -31,7 +31,7 @@ def _last(restitution, gradient=None):
 def test_a_large_step_is_the_same_in_pieces(monkeypatch) -> None:
     """Rounding differs, as of any two programs. The loops of its solver stay kernels."""
     whole = jax.jit(_last).lower(0.4).compile(USERS)
-    monkeypatch.setattr(piecewise_loops, "LARGE_STEP", 0)
+    monkeypatch.setattr(programs, "LARGE_STEP", 0)
     jax.clear_caches()  # else what has been traced is taken
     pieces = jax.jit(_last).lower(0.4).compile(USERS)
     np.testing.assert_allclose(pieces(0.4), whole(0.4), rtol=1e-12)
@@ -46,11 +46,11 @@ def test_a_large_step_is_the_same_in_pieces(monkeypatch) -> None:
 def test_derivatives_of_a_large_step_are_the_same_in_pieces(monkeypatch, mode, gradient) -> None:
     end = functools.partial(_last, gradient=gradient)
     whole = jax.jit(mode(end))(0.4)
-    monkeypatch.setattr(piecewise_loops, "LARGE_STEP", 0)
+    monkeypatch.setattr(programs, "LARGE_STEP", 0)
     jax.clear_caches()
     np.testing.assert_allclose(jax.jit(mode(end))(0.4), whole, rtol=1e-9, atol=1e-12)
 
 
 def test_what_has_no_vector_stays() -> None:
     one = {"a": jnp.asarray(1.0), "b": jnp.ones((2, 2)), "c": jnp.arange(3)}
-    assert piecewise_loops.ends_kernel(one, one)["a"] is one["a"]
+    assert programs.ends_kernel(one, one)["a"] is one["a"]

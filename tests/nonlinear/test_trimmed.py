@@ -8,7 +8,7 @@ import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
 from nsjax.nonlinear import trimmed
-from nsjax.nonlinear.trimmed import code_size, equations, without_repeats
+from nsjax.nonlinear.programs import code_size, equations, without_repeats
 
 
 def test_the_same_function() -> None:

@@ -15,7 +15,7 @@ import pytest
 import nsjax
 from nsjax import InputError, Problem, State, System, models, shapes
 from nsjax.motion import motion
-from nsjax.plot import scenes
+from nsjax.plot import animation as scenes
 from nsjax.plot.animation import PACE
 from tests.plot.browser import browser, missing
 from tests.plot.coasting import coasting, stretched

@@ -10,8 +10,7 @@ import pytest
 
 import nsjax
 from nsjax import InputError, models, plot
-from nsjax.plot.animation import PACE
-from nsjax.plot.scenes import FORCE
+from nsjax.plot.animation import FORCE, PACE
 from tests.plot.coasting import coasting, stretched
 
 pytest.importorskip("plotly", reason="animations need plotly (extra plot)")

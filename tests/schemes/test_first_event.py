@@ -12,8 +12,8 @@ import pytest
 import nsjax
 from nsjax import multibody as mb
 from nsjax.core.scheme import Scheme
-from nsjax.nonlinear.trimmed import equations
-from nsjax.schemes.locating.first_event import EDGE, SAME_INSTANT, FirstEvent, Flight, first_event
+from nsjax.nonlinear.programs import equations
+from nsjax.schemes.locating.trial_steps import EDGE, SAME_INSTANT, FirstEvent, Flight, first_event
 
 GRAVITY = 9.81
 HEIGHTS, SPEEDS = jnp.array([0.3, 1.0, 0.31]), jnp.array([-0.1, 0.0, -0.2])

@@ -11,7 +11,7 @@ import pytest
 import nsjax
 from nsjax import State, System, models, schemes, status
 from nsjax.analysis import impulse_steps
-from nsjax.io.scheme import describe_scheme, rebuild_scheme
+from nsjax.io.codec import describe_scheme, rebuild_scheme
 from tests.points import unit_mass
 from tests.references import slope
 from tests.references.slider_crank import Data, bilateral

@@ -12,8 +12,8 @@ import pytest
 
 import nsjax
 from nsjax import InputError, State, schemes
-from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows
+from nsjax.core.step import inertia_at
 from nsjax.linalg import BlockDiagonal, BlockTridiagonal, matmul
 from tests.common.boxes import boxes
 

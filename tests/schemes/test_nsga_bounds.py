@@ -14,8 +14,7 @@ import pytest
 from nsjax import ContactLaw, schemes
 from nsjax.contact import GivenNormals
 from nsjax.loop import system_of_steps
-from nsjax.schemes.nsga.levels import PositionLevel, VelocityLevel
-from nsjax.schemes.nsga.states import Prediction
+from nsjax.schemes.nsga.levels import PositionLevel, Prediction, VelocityLevel
 from tests.gradients.dry import carriage, drawn
 
 SCHEME = schemes.nsga_coupled()

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.contact.bordered import linearised
+from nsjax.contact.equations import linearised
 from nsjax.linalg import Dense
-from nsjax.schemes.nsga.linear import Tangent, correction
+from nsjax.schemes.nsga.correction import Tangent, correction
 
 N, ROWS = 4, 6
 

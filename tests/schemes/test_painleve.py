@@ -19,7 +19,7 @@ import pytest
 
 import nsjax
 from nsjax import State, System, notes, schemes
-from nsjax.contact.law import ContactLaw
+from nsjax.contact.problem import ContactLaw
 
 GRAVITY, DT, STEPS, DRAWN = 9.81, 1e-3, 8, 200
 MIXED = ("generalized_alpha", "hht", "newmark", "bathe", "ed_alpha")

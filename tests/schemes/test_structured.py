@@ -12,7 +12,7 @@ import pytest
 
 import nsjax
 from nsjax import ContactLaw, Problem, State, System, models, schemes
-from nsjax.core.probe import probe
+from nsjax.core.start_checks import probe
 from nsjax.linalg import BlockTridiagonal, Dense, Pattern, Sparse
 from tests.design import drawn
 

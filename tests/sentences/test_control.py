@@ -11,7 +11,7 @@ import pytest
 
 import nsjax
 from nsjax import InputError, models, schemes
-from nsjax.core.chosen import widths
+from nsjax.contact.few_contacts import widths
 from nsjax.core.inputs import check_constants
 from nsjax.multibody import assemble, body, contact, coupling, force, hinge, plane, sphere, spheres
 from nsjax.multibody.coordinates.absolute import _unmeasured

@@ -15,9 +15,9 @@ import pytest
 
 import nsjax
 from nsjax import InputError, io, models, schemes
-from nsjax.cli import inputs, main, tables
-from nsjax.io import archive, codec, driver, safe_entries
-from nsjax.io import scheme as saved_scheme
+from nsjax.cli import identify, inputs, main
+from nsjax.io import archive, codec, driver, files
+from nsjax.io import codec as saved_scheme
 from nsjax.trajectory import Impacts
 from tests.plot.coasting import coasting
 
@@ -61,7 +61,7 @@ def list_of(**change: Any) -> None:
         | {name: np.zeros(3) for name in ("time", *names)}
         | {"impulse_tangential": np.zeros((3, BALL.system.nt))} | change
     )  # fmt: skip
-    safe_entries._check_events(BALL.system, made)
+    files._check_events(BALL.system, made)
 
 
 MADE = "tests.sentences.test_files:Record"
@@ -137,7 +137,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "no name": (lambda: io.check_writable(""), "the file name is empty; give a path"),
     "no file": (lambda: io.load("none.npz"), "none.npz does not exist"),
     "impacts": (
-        lambda: safe_entries._check_events(BALL.system, {}),  # type: ignore[arg-type]
+        lambda: files._check_events(BALL.system, {}),  # type: ignore[arg-type]
         "it is damaged: events is a dict",
     ),
     "shape of impacts": (
@@ -247,13 +247,13 @@ def test_tables(tmp_path: pathlib.Path) -> None:
     with pytest.raises(
         InputError, match="row 2 has 1 entries, the heading 2 names; a missing value is an empty"
     ):
-        tables.read_columns(tmp_path / "short.csv")
+        identify.read_columns(tmp_path / "short.csv")
     with pytest.raises(InputError, match="row 2, column y: 'one' is no number"):
-        tables.read_columns(tmp_path / "words.csv")
+        identify.read_columns(tmp_path / "words.csv")
 
 
 def test_experiments_that_are_not_there(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    monkeypatch.setattr(importlib.import_module("nsjax.cli.reproduce"), "PACKAGE", "none")
+    monkeypatch.setattr(importlib.import_module("nsjax.cli.commands"), "PACKAGE", "none")
     assert main(["reproduce", "table4"]) == 2
     assert "reproduce: the experiments are not installed; use a checkout" in capsys.readouterr().err
 

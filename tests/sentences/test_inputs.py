@@ -9,8 +9,8 @@ import pytest
 
 import nsjax
 from nsjax import ContactLaw, InputError, Problem, State, System, io, models, schemes
+from nsjax.cli.commands import resolve
 from nsjax.cli.identify import read_config
-from nsjax.cli.reproduce import resolve
 
 
 def test_a_number_where_a_word_stands(tmp_path: pathlib.Path) -> None:

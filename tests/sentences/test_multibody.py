@@ -13,7 +13,7 @@ import pytest
 from nsjax import InputError
 from nsjax import multibody as mb
 from nsjax.multibody.joints.joint_kind import joint
-from nsjax.multibody.user_laws import with_surfaces
+from nsjax.multibody.parts import with_surfaces
 
 SECTION = mb.circular(0.01, E=1e9, rho=1e3)
 SPACE = mb.body("rod", mass=1.0, inertia=(1.0, 1.0, 1.0))

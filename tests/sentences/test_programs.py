@@ -14,9 +14,9 @@ import pytest
 
 import nsjax
 from nsjax import InputError, Recording, losses, models, reductions, schemes, transforms
-from nsjax.identify import solve
-from nsjax.identify.estimate import Estimate
+from nsjax.identify import search
 from nsjax.identify.losses import read
+from nsjax.identify.records import Estimate
 from nsjax.schemes.mixed.base_step import Runner
 from nsjax.sweep.result import SweepResult
 from nsjax.sweep.work_precision import COLUMNS, WorkPrecision
@@ -109,11 +109,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "identify: resamples = 1; it must be a whole number, at least 2",
     ),
     "method": (
-        lambda: solve.make("newtn", T, None, 1e-8, 60),  # type: ignore[arg-type]
+        lambda: search.make("newtn", T, None, 1e-8, 60),  # type: ignore[arg-type]
         "identify: method = 'newtn'; .*; or give an optimiser of optax",
     ),
     "no method": (
-        lambda: solve.make(3, T, None, 1e-8, 60),  # type: ignore[arg-type]
+        lambda: search.make(3, T, None, 1e-8, 60),  # type: ignore[arg-type]
         r"identify: method = 3; give one of .* or optax.adam\(...\)",
     ),
     "estimate": (
@@ -140,7 +140,7 @@ def test_refused(name: str) -> None:
 
 def test_no_search_that_could_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     none = types.SimpleNamespace(best=None, why="the model failed")
-    monkeypatch.setattr(run.solve, "search", lambda *given: [none])
+    monkeypatch.setattr(run.search, "search", lambda *given: [none])
     point = types.SimpleNamespace(status=np.array([4]), fault="the run failed")
     monkeypatch.setattr(run.Objective, "points", lambda self, at: [point])
     with pytest.raises(

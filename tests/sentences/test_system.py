@@ -13,11 +13,12 @@ import pytest
 
 import nsjax
 from nsjax import ContactLaw, InputError, Problem, State, System, models, schemes
+from nsjax.contact import active_set
 from nsjax.contact.solvers import solve
-from nsjax.core import Labels, memory, pairs, promises
+from nsjax.core import Labels, memory, start_checks
 from nsjax.linalg import BlockDiagonal, BlockTridiagonal
 from nsjax.multibody import spheres
-from nsjax.schemes import choices
+from nsjax.schemes import common
 from tests.points import no_force, unit_mass
 
 BALL, MOREAU = models.bouncing_ball(), schemes.moreau()
@@ -167,19 +168,19 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "rows would take 2 GiB, of 1 GiB of memory; save fewer",
     ),
     "scheme of pairs": (
-        lambda: pairs.check_run(PILE.system, schemes.bathe(), 0, None),
+        lambda: active_set.check_run(PILE.system, schemes.bathe(), 0, None),
         r"scheme 'bathe' does not work with pairs \(contacts of many bodies\); take schemes.moreau\(\)",
     ),
     "events of pairs": (
-        lambda: pairs.check_run(PILE.system, MOREAU, 3, None),
+        lambda: active_set.check_run(PILE.system, MOREAU, 3, None),
         "events = 3: with pairs impacts are counted in traj.impacts, but not listed; leave events out",
     ),
     "gradient of pairs": (
-        lambda: pairs.check_run(PILE.system, MOREAU, 0, "saltation"),
+        lambda: active_set.check_run(PILE.system, MOREAU, 0, "saltation"),
         r"gradient: runs with pairs \(contacts of many bodies\) have no derivatives; take differences",
     ),
     "promise of pairs": (
-        lambda: promises.check_promises(PILE.system, {"pairs: contacts": np.array(0.5)}),
+        lambda: start_checks.check_promises(PILE.system, {"pairs: contacts": np.array(0.5)}),
         "pairs: rates of the contacts by the directions differ from those of gap and slip by 0.5 of",
     ),
     "change": (lambda: BALL.replace({"params.hight": 1.0}), "replace: unknown parameter 'params.hight'; "),
@@ -198,7 +199,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "solve: unknown method 'guess'; ",
     ),
     "one of": (
-        lambda: choices.choose("hht", "form", "own", ("a", "b")),
+        lambda: common.choose("hht", "form", "own", ("a", "b")),
         "hht: form = 'own'; choose one of a, b",
     ),
     "option": (lambda: schemes.bathe(colour=1), "bathe: unknown option 'colour'; "),

@@ -180,7 +180,7 @@ print(fingerprint(models.slider_crank().system, {'a', 'b', 'c'}))
 
 def test_it_is_the_same_in_every_process() -> None:
     """Whatever the order of sets, and whatever else is loaded."""
-    everything = "import nsjax.cli, nsjax.fem.modes, nsjax.multibody.assemble, nsjax.models.registry"
+    everything = "import nsjax.cli, nsjax.fem.rod, nsjax.multibody.assemble, nsjax.models.registry"
     found = {
         subprocess.run(
             [sys.executable, "-c", loaded + RUN], capture_output=True, text=True, check=True,

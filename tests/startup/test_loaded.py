@@ -45,7 +45,7 @@ def test_a_run_loads_no_parts_that_it_does_not_use() -> None:
     assert not HEAVY & {name.partition(".")[0] for name in found}
     apart = ("analysis", "cli", "fem", "identify", "io", "plot", "statics", "sweep", "models.slider_crank")
     assert not {name for name in own(found) if name.startswith(tuple(f"nsjax.{x}" for x in apart))}
-    parts = {"nsjax.multibody", *(f"nsjax.multibody.{x}" for x in ("number_checks", "numbers", "parts"))}
+    parts = {"nsjax.multibody", *(f"nsjax.multibody.{x}" for x in ("numbers", "parts"))}
     assert {name for name in own(found) if name.startswith("nsjax.multibody")} <= parts
 
 
@@ -82,7 +82,7 @@ def test_lists_of_names_agree(package: types.ModuleType) -> None:
 
 def test_a_function_hides_the_module_of_its_name() -> None:
     code = (
-        "import nsjax.simulate, nsjax.sweep.plan, nsjax.models.bouncing_ball\n"
+        "import nsjax.simulate, nsjax.sweep.program, nsjax.models.bouncing_ball\n"
         "import nsjax.models.bouncing_ball as ball\n"
         "from nsjax.models import bouncing_ball\n"
         "from nsjax import models, sweep\n"

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax.startup import lowered
+from nsjax.startup import cache
 from nsjax.startup.cache import CONFIG
 
 RUN = """
 import nsjax
 from nsjax import models, schemes
-from nsjax.startup import lowered
+from nsjax.startup import cache as lowered
 made, make = [], lowered._exported
 lowered._exported = lambda *given: made.append(1) or make(*given)
 nsjax.configure({options})
@@ -73,14 +73,14 @@ def test_a_second_process_traces_no_step_and_damaged_files_are_made_anew(tmp_pat
     assert len(files) == 3  # the checks of the start, the fastest motion, the run
     for k, file in enumerate(files):
         whole = file.read_bytes()
-        assert lowered._read(file) is not None
+        assert cache._read(file) is not None
         for damaged in (b"", whole[:-1], b"x" + whole, whole[:100] + bytes([whole[100] ^ 1]) + whole[101:]):
             file.write_bytes(damaged)
-            assert lowered._read(file) is None
+            assert cache._read(file) is None
         file.write_bytes((b"", whole[:-1], b"x" + whole)[k])
     assert run(folder) == first
     assert kept(folder) == files
-    assert all(lowered._read(file) is not None for file in files)
+    assert all(cache._read(file) is not None for file in files)
 
 
 @pytest.mark.slow
@@ -118,7 +118,7 @@ def test_a_changed_package_is_traced_anew(tmp_path: pathlib.Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    monkeypatch.setattr(lowered, "_folder", lambda: tmp_path / "lowered")
+    monkeypatch.setattr(cache, "_folder", lambda: tmp_path / "lowered")
     return tmp_path
 
 
@@ -131,11 +131,11 @@ def twice(static, x):
 
 
 def test_results_keep_their_structure(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lowered, "fingerprint", lambda *_: "one")
+    monkeypatch.setattr(cache, "fingerprint", lambda *_: "one")
     run = nsjax.State(t=jnp.zeros(()), q=jnp.ones(2), v=jnp.ones(2))
     asked = double(None, run, {"x": jnp.arange(3.0)})
     for _ in range(2):
-        call = jax.jit(lambda run, more: lowered.kept_call(double, None, run, more))
+        call = jax.jit(lambda run, more: cache.kept_call(double, None, run, more))
         found = call(run, {"x": jnp.arange(3.0)})
         assert jax.tree.structure(found) == jax.tree.structure(asked)
         assert all(np.array_equal(x, y) for x, y in zip(*map(jax.tree.leaves, (found, asked)), strict=True))
@@ -144,13 +144,13 @@ def test_results_keep_their_structure(folder: pathlib.Path, monkeypatch: pytest.
 
 def test_an_outline_of_anything_else_is_refused() -> None:
     with pytest.raises(TypeError, match="a result with a list"):
-        lowered._outline(([1.0],), ((1.0,),))
+        cache._outline(([1.0],), ((1.0,),))
 
 
 def test_what_cannot_be_kept_is_traced(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lowered, "fingerprint", lambda *_: "two")
+    monkeypatch.setattr(cache, "fingerprint", lambda *_: "two")
     # a list is no argument's structure
-    assert jax.jit(lambda x: lowered.kept_call(twice, None, x))(1.0) == [1.0]
+    assert jax.jit(lambda x: cache.kept_call(twice, None, x))(1.0) == [1.0]
     # a callback cannot be exported
     calls = []
 
@@ -158,11 +158,11 @@ def test_what_cannot_be_kept_is_traced(folder: pathlib.Path, monkeypatch: pytest
         jax.debug.callback(lambda x: calls.append(float(x)), x)
         return (x,)
 
-    assert jax.jit(lambda x: lowered.kept_call(called, None, x))(3.0) == (3.0,)
+    assert jax.jit(lambda x: cache.kept_call(called, None, x))(3.0) == (3.0,)
     jax.effects_barrier()
     assert calls == [3.0]
     # not traced at all
-    assert lowered.kept_call(twice, None, 1.0) == [1.0]
+    assert cache.kept_call(twice, None, 1.0) == [1.0]
     assert not kept(folder)
 
 
@@ -170,21 +170,21 @@ def test_a_folder_that_cannot_be_written_does_no_harm(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(lowered, "_folder", lambda: tmp_path / "file" / "lowered")
-    monkeypatch.setattr(lowered, "fingerprint", lambda *_: "three")
-    assert jax.jit(lambda x: lowered.kept_call(lambda _, x: (2.0 * x,), None, x))(1.0) == (2.0,)
+    monkeypatch.setattr(cache, "_folder", lambda: tmp_path / "file" / "lowered")
+    monkeypatch.setattr(cache, "fingerprint", lambda *_: "three")
+    assert jax.jit(lambda x: cache.kept_call(lambda _, x: (2.0 * x,), None, x))(1.0) == (2.0,)
 
 
 def test_nothing_is_kept_where_nothing_compiled_is(monkeypatch: pytest.MonkeyPatch) -> None:
     before = CONFIG.jax_compilation_cache_dir, CONFIG.jax_enable_compilation_cache
     try:
         CONFIG.update("jax_enable_compilation_cache", False)
-        assert lowered._folder() is None
+        assert cache._folder() is None
         CONFIG.update("jax_enable_compilation_cache", True)
         CONFIG.update("jax_compilation_cache_dir", "gs://somewhere")
-        assert lowered._folder() is None
+        assert cache._folder() is None
         CONFIG.update("jax_compilation_cache_dir", "here")
-        assert lowered._folder() == pathlib.Path("here/lowered")
+        assert cache._folder() == pathlib.Path("here/lowered")
     finally:
         CONFIG.update("jax_compilation_cache_dir", before[0])
         CONFIG.update("jax_enable_compilation_cache", before[1])
@@ -196,8 +196,8 @@ def turned(static, angle, size):
 
 def test_a_batch_of_a_kept_program(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lanes are single runs, some arguments shared."""
-    monkeypatch.setattr(lowered, "fingerprint", lambda *_: "three")
-    call = jax.jit(lambda angle, size: lowered.kept_call(turned, None, angle, size))
+    monkeypatch.setattr(cache, "fingerprint", lambda *_: "three")
+    call = jax.jit(lambda angle, size: cache.kept_call(turned, None, angle, size))
     angles, size = jnp.linspace(0.1, 0.5, 5), jnp.asarray(2.0)
     wanted = [call(x, size)[0] for x in angles]
     assert len(kept(folder)) == 1

@@ -10,47 +10,47 @@ import sys
 
 import pytest
 
-from nsjax.startup import one_kernel
+from nsjax.startup import compilation
 
 
 @pytest.fixture
 def untried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_kernel, "TESTED_JAXLIB", ())
+    monkeypatch.setattr(compilation, "TESTED_JAXLIB", ())
 
 
 def test_the_answer_is_found_and_remembered(
     untried: None, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert one_kernel.one_kernel_works(tmp_path)
+    assert compilation.one_kernel_works(tmp_path)
     (record,) = tmp_path.iterdir()
     assert json.loads(record.read_text())["works"] is True
-    monkeypatch.setattr(one_kernel, "_try", lambda: pytest.fail("tried a second time"))
-    assert one_kernel.one_kernel_works(tmp_path)
+    monkeypatch.setattr(compilation, "_try", lambda: pytest.fail("tried a second time"))
+    assert compilation.one_kernel_works(tmp_path)
     record.write_text(record.read_text().replace("true", "false"))
-    assert not one_kernel.one_kernel_works(tmp_path)  # it is the record that answers
+    assert not compilation.one_kernel_works(tmp_path)  # it is the record that answers
 
 
 def test_an_unknown_option_is_no(untried: None, tmp_path: pathlib.Path, monkeypatch) -> None:
-    monkeypatch.setattr(one_kernel, "ONE_KERNEL_OPTION", "no_such_option")
-    assert not one_kernel.one_kernel_works(tmp_path)  # the child was ended by the compiler
+    monkeypatch.setattr(compilation, "ONE_KERNEL_OPTION", "no_such_option")
+    assert not compilation.one_kernel_works(tmp_path)  # the child was ended by the compiler
     assert json.loads(next(tmp_path.iterdir()).read_text())["works"] is False
 
 
 def test_the_trial_tells_the_option_from_the_default(untried: None, monkeypatch) -> None:
-    monkeypatch.setattr(one_kernel, "ONE_KERNEL_BYTES", 1024)
-    assert not one_kernel.one_kernel_works(None)
+    monkeypatch.setattr(compilation, "ONE_KERNEL_BYTES", 1024)
+    assert not compilation.one_kernel_works(None)
 
 
 def test_no_answer_is_not_remembered(untried: None, tmp_path: pathlib.Path, monkeypatch) -> None:
     monkeypatch.setattr(sys, "executable", None)
-    assert not one_kernel.one_kernel_works(tmp_path)
+    assert not compilation.one_kernel_works(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_configure_uses_the_answer(tmp_path: pathlib.Path) -> None:
     code = """
 import importlib, os, nsjax
-module = importlib.import_module("nsjax.startup.one_kernel")
+module = importlib.import_module("nsjax.startup.compilation")
 module.TESTED_JAXLIB = ()
 module._try = lambda: %s
 nsjax.configure(cache=%r)
@@ -80,7 +80,7 @@ jax.jit(lambda a: jax.lax.fori_loop(0, 3, lambda _, b: b + solve(a, b), a)).lowe
 @pytest.mark.parametrize("bounded", [True, False])
 def test_eliminations_have_vector_instructions(bounded: bool, tmp_path: pathlib.Path) -> None:
     """Rows of 18 entries are subtracted four entries at once; without the bound one by one."""
-    kernel = one_kernel.option() if bounded else one_kernel.option().split(",")[0]
+    kernel = compilation.option() if bounded else compilation.option().split(",")[0]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
     environment |= {"XLA_FLAGS": f"{kernel} --xla_dump_to={tmp_path}", "JAX_PLATFORMS": "cpu"}
     subprocess.run([sys.executable, "-c", LOOP], env=environment, check=True)
@@ -93,11 +93,11 @@ def test_eliminations_have_vector_instructions(bounded: bool, tmp_path: pathlib.
 def test_loops_are_written_out_for_other_devices_and_releases(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels of GPUs need them, and a release that was not tried may not know the bound."""
     monkeypatch.delenv("JAX_PLATFORMS", raising=False)
-    monkeypatch.setattr(one_kernel.metadata, "entry_points", lambda group: ())
-    assert "unroll-full-max-count" in one_kernel.option()
-    monkeypatch.setattr(one_kernel.metadata, "entry_points", lambda group: ("xla_cuda12",))
-    assert "unroll-full-max-count" not in one_kernel.option()
+    monkeypatch.setattr(compilation.metadata, "entry_points", lambda group: ())
+    assert "unroll-full-max-count" in compilation.option()
+    monkeypatch.setattr(compilation.metadata, "entry_points", lambda group: ("xla_cuda12",))
+    assert "unroll-full-max-count" not in compilation.option()
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
-    assert "unroll-full-max-count" in one_kernel.option()
-    monkeypatch.setattr(one_kernel, "TESTED_JAXLIB", ())
-    assert "unroll-full-max-count" not in one_kernel.option()
+    assert "unroll-full-max-count" in compilation.option()
+    monkeypatch.setattr(compilation, "TESTED_JAXLIB", ())
+    assert "unroll-full-max-count" not in compilation.option()

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from nsjax.startup import watch
-from nsjax.startup.watch import COMPILE, CompileListener
+from nsjax.startup import compilation
+from nsjax.startup.compilation import COMPILE, CompileListener
 
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
 
@@ -18,8 +18,8 @@ TRACE = "/jax/core/compile/jaxpr_trace_duration"
 @pytest.fixture
 def levels(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
-    monkeypatch.setattr(watch, "_set_level", found.append)
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", watch.JAX_LEVEL)
+    monkeypatch.setattr(compilation, "_set_level", found.append)
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", compilation.JAX_LEVEL)
     return found
 
 
@@ -36,7 +36,7 @@ def test_a_long_program_is_named_once_and_a_short_one_is_not(levels: list[int]) 
     part(listener, TRACE, "_advance", 0.2)
     part(listener, COMPILE, "jit(_advance)", 0.2)  # together longer than the patience
     part(listener, COMPILE, "jit(_advance)", 0.4)
-    assert said == [f"nsjax: compiling the time loop takes longer than 3 s; {watch.USUAL_TIMES}"]
+    assert said == [f"nsjax: compiling the time loop takes longer than 3 s; {compilation.USUAL_TIMES}"]
 
 
 def test_many_short_programs_are_not_taken_for_a_long_one(levels: list[int]) -> None:
@@ -51,10 +51,10 @@ def test_the_compiler_is_silent_while_it_works(levels: list[int]) -> None:
     listener = CompileListener(None)
     listener.begin(COMPILE, 0.0, fun_name="outer")
     listener.begin(COMPILE, 0.0, fun_name="inner")
-    assert levels == [watch.SILENT]
+    assert levels == [compilation.SILENT]
     listener.end(COMPILE, 0.0, fun_name="inner")
     listener.end(COMPILE, 0.0, fun_name="outer")
-    assert levels == [watch.SILENT, watch.USUAL]
+    assert levels == [compilation.SILENT, compilation.USUAL]
     part(listener, TRACE, "f", 0.0)
     assert len(levels) == 2
 
@@ -72,7 +72,7 @@ import importlib, jax, nsjax
 from nsjax import models, schemes
 nsjax.configure(cache=False, announce=True)
 nsjax.configure(announce=True)
-watch = importlib.import_module("nsjax.startup.watch")
+watch = importlib.import_module("nsjax.startup.compilation")
 watch._watch.patience, set_level, levels = 0.0, watch._set_level, []
 watch._set_level = lambda level: (levels.append(level), set_level(level))
 ball = models.bouncing_ball()
@@ -88,15 +88,15 @@ assert levels[-1] == watch.USUAL
     assert done.returncode == 0, done.stderr
     line = "nsjax: compiling the time loop{} of bouncing_ball with moreau takes longer than 3 s; "
     for inside in ("", " inside a transformation"):
-        said = line.format(inside) + watch.USUAL_TIMES
+        said = line.format(inside) + compilation.USUAL_TIMES
         assert [x for x in done.stderr.splitlines() if said in x], (inside, done.stderr)
-    assert done.stderr.splitlines().count(line.format("") + watch.USUAL_TIMES) == 1
+    assert done.stderr.splitlines().count(line.format("") + compilation.USUAL_TIMES) == 1
     assert "finds it ready" not in done.stderr
 
 
 def test_nobody_watches_a_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
-    assert not watch.interactive()
+    assert not compilation.interactive()
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
-    assert watch.interactive()
+    assert compilation.interactive()

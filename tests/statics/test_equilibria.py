@@ -8,7 +8,7 @@ import pytest
 from nsjax.analysis import equilibrium, load_path, modes
 from nsjax.core import InputError
 from nsjax.multibody import assemble, beam, hinge, section
-from nsjax.statics.equilibria import null_space
+from nsjax.statics import null_space
 from tests.multibody.flexible.beam_cases import COLUMN, ELEMENTS, LENGTH, cantilever, lees_frame
 
 

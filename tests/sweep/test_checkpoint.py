@@ -15,7 +15,7 @@ import pytest
 
 import nsjax
 from nsjax import InputError, models, reductions, schemes
-from nsjax.sweep import checkpoint
+from nsjax.sweep import lanes as checkpoint
 from nsjax.sweep import run as sweeps
 
 LANES = 24

@@ -12,7 +12,7 @@ import pytest
 
 import nsjax
 from nsjax import models, reductions, schemes
-from nsjax.sweep import executors
+from nsjax.sweep import lanes
 
 LANES = 12
 STEPS = 200
@@ -57,7 +57,7 @@ class _AtOnce(futures.Executor):
 
 def test_bits_failures_and_progress_are_those_of_a_sweep(monkeypatch) -> None:
     pieces = 256
-    monkeypatch.setattr(executors, "PIECES", pieces)
+    monkeypatch.setattr(lanes, "PIECES", pieces)
     said, here = [], _AtOnce()
     found = _sweep(here, progress=lambda done, total: said.append((done, total)))
     _same(found, _sweep())
@@ -88,13 +88,13 @@ def test_sentences() -> None:
         match=r"executor = 3; give a concurrent.futures.Executor: a ProcessPoolExecutor, or client",
     ):
         _sweep(3)
-    other = executors.releases() | {"jax": "0.0.1"}
+    other = lanes.releases() | {"jax": "0.0.1"}
     with pytest.raises(
         nsjax.InputError,
         match=r"a worker of the executor has .*, the calling process .*; install the same releases on all "
         r"workers, and start them with the same",
     ):
-        executors.compute(b"", other, [], 0)
+        lanes.compute(b"", other, [], 0)
 
     def end(restitution):
         ball, scheme = models.bouncing_ball(height=0.01), schemes.moreau()

@@ -1,12 +1,16 @@
-"""Table of all kinds of shapes: a new kind is one entry here."""
+"""Tables of all kinds of shapes and of their pairs: a new kind, or a new pair of known shapes, is one
+entry.
+"""
 
 from __future__ import annotations
 
+import collections
+from collections.abc import Iterator
 from typing import Any
 
-from nsjax.multibody.contacts import heightfields
-from nsjax.multibody.contacts import shape_pictures as pictures
-from nsjax.multibody.contacts.shape import ShapeKind
+from nsjax.multibody import symbols as pictures
+from nsjax.multibody.contacts import beam_pairs, closest_pairs, convex_pairs, cylinders, heightfields, hulls
+from nsjax.multibody.contacts.shape import PairKind, ShapeKind
 
 
 def _never(x: Any) -> bool:
@@ -64,3 +68,47 @@ KINDS: dict[str, ShapeKind] = {
     )
 }  # fmt: skip
 """Kinds of shapes by their names."""
+
+
+# Table of all kinds of pairs of shapes that meet: a new pair of known shapes is one entry here.
+
+
+Kinds = tuple[str, str]
+
+
+class PairTable(collections.UserDict[Kinds, PairKind]):
+    """Kinds of pairs, by the names of the kinds of both shapes: entries of this file, and the pairs that a
+    kind of shape registers itself (`ShapeKind.pairs`).
+    """
+
+    def _brought(self) -> dict[Kinds, PairKind]:
+        return {pair.kinds: pair for shape in KINDS.values() for pair in shape.pairs}
+
+    def __missing__(self, kinds: Kinds) -> PairKind:
+        return self._brought()[kinds]
+
+    def __contains__(self, kinds: object) -> bool:
+        return kinds in self.data or kinds in self._brought()
+
+    def __iter__(self) -> Iterator[Kinds]:
+        return iter({**self.data, **self._brought()})
+
+    def __len__(self) -> int:
+        return len({**self.data, **self._brought()})
+
+
+PAIRS = PairTable(
+    {
+        x.kinds: x
+        for x in (
+            *closest_pairs.POINT_PAIRS,
+            *closest_pairs.CLOSEST_PAIRS,
+            *cylinders.CYLINDERS,
+            *beam_pairs.KINDS,
+            *hulls.KINDS,
+            *convex_pairs.KINDS,
+            *cylinders.CYLINDERS_ON_HULLS,
+        )
+    }
+)
+"""Kinds of pairs by the names of the kinds of their first and second shape."""

@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.multibody.contacts import boxes, triangles
+from nsjax.multibody.contacts import boxes, closest_points
+from nsjax.multibody.contacts.closest_pairs import CORNERS, POINTS
 from nsjax.multibody.contacts.closest_points import (
     COINCIDE,
     ShapeContacts,
@@ -28,8 +29,7 @@ from nsjax.multibody.contacts.closest_points import (
     sign,
 )
 from nsjax.multibody.contacts.hulls import ROUND, ROWS, TILT, Faces, index_of, vertices_of
-from nsjax.multibody.contacts.pair_kind import PairKind
-from nsjax.multibody.contacts.point_pairs import CORNERS, POINTS
+from nsjax.multibody.contacts.shape import PairKind
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.parts import Part
@@ -204,17 +204,17 @@ def _column(points: Array, place: Array) -> Array:
 def _reduced(one: Array, other: Array, first: Array, second: Array) -> Simplex:
     """The feature, nearest to the origin outside, of the tetrahedron of four differences of vertices."""
     y = jnp.stack([_column(one, i) - _column(other, j) for i, j in zip(first, second, strict=True)], axis=1)
-    look = triangles.position_of([y[:, k] for k in FACES_OF_TETRAHEDRON], jnp.zeros(3))
+    look = closest_points.position_of([y[:, k] for k in FACES_OF_TETRAHEDRON], jnp.zeros(3))
     over = jnp.where(look.over, look.height**2, jnp.inf)
     flat = jnp.min(over) <= jnp.min(look.squares)
     edge = first_of(look.squares.reshape(-1) <= jnp.min(look.squares)).reshape(3, 4)
     which = jnp.where(flat, first_of(over <= jnp.min(over)), jnp.sum(edge, axis=0))
-    turns, size = triangles.first_vertex(flat, jnp.sum(edge, axis=1), jnp.sum(edge * look.shares))
+    turns, size = closest_points.first_vertex(flat, jnp.sum(edge, axis=1), jnp.sum(edge * look.shares))
     place = jnp.sum(FACES_OF_TETRAHEDRON * which[None].astype(int), axis=1)
     place = sum((turns[k].astype(int) * jnp.roll(place, -k) for k in range(3)), 0 * place)
     # unused indices repeat the first vertex
     place = jnp.where(jnp.arange(3) < size, place, place[0])
-    away, way = triangles.from_feature([_column(y, k) for k in place], size, jnp.zeros(3))
+    away, way = closest_points.from_feature([_column(y, k) for k in place], size, jnp.zeros(3))
     first, second = (
         jnp.sum(jnp.where(place[:, None] == jnp.arange(4), x[None], 0), axis=1) for x in (first, second)
     )

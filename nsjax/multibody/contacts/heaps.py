@@ -14,21 +14,25 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact import ContactLaw
-from nsjax.core.checks import is_traced
 from nsjax.linalg import BlockDiagonal
 from nsjax.multibody.contacts import gap_functions, hulls
 from nsjax.multibody.contacts.batches import Batch, BatchMeetings, Places, batched
-from nsjax.multibody.contacts.bounding_volumes import ENDLESS, radius_of
-from nsjax.multibody.contacts.candidates import Candidates, pair_counts, pair_template, size_classes
-from nsjax.multibody.contacts.cells import CandidatePairs
+from nsjax.multibody.contacts.candidates import (
+    CandidatePairs,
+    Candidates,
+    pair_counts,
+    pair_template,
+    size_classes,
+)
+from nsjax.multibody.contacts.gap_functions import ENDLESS, radius_of
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.absolute import Bodies
+from nsjax.multibody.coordinates.frames import constants, held, holding
 from nsjax.multibody.joints import FREE
 from nsjax.multibody.numbers import LAW, side_by_side
 from nsjax.multibody.parts import GROUND, Part
-from nsjax.multibody.prepared import constants, held, holding
 from nsjax.multibody.topology import Topology
-from nsjax.types import Array, PyTree, record
+from nsjax.types import Array, PyTree, is_traced, record
 
 
 @record()
@@ -42,7 +46,7 @@ class ContactNumbers:
 @dataclasses.dataclass(frozen=True)
 class Contacts:
     """All contacts of a mechanism of free bodies: contact functions of its system, and its
-    `nsjax.core.pairs.Pairs`.
+    `nsjax.contact.active_set.Pairs`.
 
     Args:
         tree: the bodies.
@@ -178,7 +182,7 @@ class Contacts:
         return ContactLaw(**law)
 
     def bodies(self, p: PyTree) -> Array:
-        """Numbers (nc, 2) int of both bodies, see `nsjax.core.pairs.Pairs`."""
+        """Numbers (nc, 2) int of both bodies, see `nsjax.contact.active_set.Pairs`."""
         n, found = len(self.tree.names), []
         for batch, x in zip(self.batches, self._places(p), strict=True):
             both = jnp.stack([jnp.asarray(x.first), jnp.asarray(x.second)], axis=1)
@@ -187,7 +191,7 @@ class Contacts:
         return self._used(p, found, n)
 
     def directions(self, t: Array, q: Array, p: PyTree) -> Array:
-        """Rows (nc, 2, 1 + nt, block) of gap rate and slips, see `nsjax.core.pairs.Pairs`."""
+        """Rows (nc, 2, 1 + nt, block) of gap rate and slips, see `nsjax.contact.active_set.Pairs`."""
         frames, found = self._meetings(q, p)
         d, n = self.tree.dimension, len(self.tree.names)
         poses = q.reshape(n, -1)[:, :d]

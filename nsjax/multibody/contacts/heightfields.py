@@ -1,4 +1,4 @@
-"""Terrain: heights over a regular grid, with two triangles in a cell, under points, balls, capsules, boxes.
+"""Terrain: heights over a regular grid, with two triangles in a cell.
 
 At the start of a step, each point of a body searches the cells around it for the nearest face, edge or
 vertex of their triangles. A ball also searches for the next two faces over which its centre lies; these
@@ -17,16 +17,14 @@ from jax import lax
 
 from nsjax import shapes
 from nsjax.core import InputError
-from nsjax.core.checks import is_traced
-from nsjax.multibody.contacts import triangles
+from nsjax.multibody.contacts import closest_points
+from nsjax.multibody.contacts.closest_pairs import POINTS
 from nsjax.multibody.contacts.closest_points import ShapeContacts, first_of, set_back
-from nsjax.multibody.contacts.pair_kind import PairKind
-from nsjax.multibody.contacts.point_pairs import POINTS
-from nsjax.multibody.contacts.shape import Shape, ShapeKind
+from nsjax.multibody.contacts.shape import PairKind, Shape, ShapeKind
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.coordinates.spatial_vectors import rotation_of, turned
 from nsjax.multibody.parts import GROUND, Part, number
-from nsjax.types import Array, record
+from nsjax.types import Array, is_traced, record
 
 PLACES = 3
 """Contacts of a ball: with the nearest feature, and with two more faces."""
@@ -188,10 +186,10 @@ def _window(x: Heightfield, point: Array, radius: Any) -> tuple[Array, Array]:
 
 def _looked(
     x: Heightfield, number: Array, point: Array, side: Array
-) -> tuple[triangles.TrianglePosition, Array]:
+) -> tuple[closest_points.TrianglePosition, Array]:
     """Distances of a point from a triangle, and whether the point is over its face on the given side."""
     corner = [k[:, None] for k in _vertices(x, _triangle(number, x.heights.shape[1] - 1))]
-    found = triangles.position_of(corner, point)
+    found = closest_points.position_of(corner, point)
     return found, (found.over & (found.height * side >= 0.0))[0]
 
 
@@ -231,14 +229,14 @@ def _feature(x: Heightfield, number: Array, point: Array, side: Array) -> tuple[
     found, over = _looked(x, number, point, side)
     least = found.squares[:, 0]
     edge = first_of(least <= jnp.min(least))
-    turns, size = triangles.first_vertex(over, edge, jnp.sum(edge * found.shares[:, 0]))
+    turns, size = closest_points.first_vertex(over, edge, jnp.sum(edge * found.shares[:, 0]))
     places = _triangle(number, x.heights.shape[1] - 1)
     return sum((turns[k].astype(int) * jnp.roll(places, -k, axis=0) for k in range(3)), 0 * places), size
 
 
 def _foot(x: Heightfield, places: Array, size: Array, point: Array) -> tuple[Array, Array, Array]:
     """Distance of a point from a feature, the foot on the feature, and the direction from the foot."""
-    away, way = triangles.from_feature(_vertices(x, places), size, point)
+    away, way = closest_points.from_feature(_vertices(x, places), size, point)
     return away, point - away * way, way
 
 
@@ -331,3 +329,67 @@ KIND = ShapeKind(
     "heightfield", _drawn, PAIRS,
     instead=((2, "a heightfield is spatial; use planes, or spheres of the ground"),),
 )  # fmt: skip
+
+
+# Highest points of terrain in blocks of cells: a lower bound of the gap between terrain and a shape.
+
+
+BLOCKS = 16
+"""Largest number of blocks along an edge of terrain: a bound compares with 256 numbers at most."""
+
+
+@record()
+class BlockedHeightfield(Heightfield):
+    """Terrain with the highest points ``tops`` (k, l) of its blocks [m], their edges ``width`` (2,) and the
+    smaller spacing of the grid ``spacing`` () [m].
+    """
+
+    tops: Array
+    width: Array
+    spacing: Array
+
+
+def with_blocks(x: Any) -> Any:
+    """Terrain with its blocks; other shapes as they are."""
+    if not isinstance(x, Heightfield):
+        return x
+    heights = lax.stop_gradient(jnp.asarray(x.heights, float))
+    cells = np.array(heights.shape) - 1
+    size = -(-cells // BLOCKS)
+    many = -(-cells // size)
+    highest = jnp.maximum(heights[:-1], heights[1:])
+    highest = jnp.maximum(highest[:, :-1], highest[:, 1:])
+    lack = [(0, int(k)) for k in many * size - cells]
+    filled = jnp.pad(highest, lack, constant_values=-jnp.inf)
+    tops = jnp.max(filled.reshape(many[0], size[0], many[1], size[1]), axis=(1, 3))
+    half = lax.stop_gradient(jnp.stack([jnp.asarray(k, float) for k in (x.half_length, x.half_width)]))
+    spacing: Array = 2.0 * half / cells
+    own = {k: getattr(x, k) for k in ("heights", "half_length", "half_width", "at", "turned")}
+    return BlockedHeightfield(**own, tops=tops, width=spacing * size, spacing=jnp.min(spacing))
+
+
+def above(terrain: BlockedHeightfield, centre: Array, wide: Array, radius: Array) -> Array:
+    """Lower bound of the gap of a shape to terrain [m].
+
+    Of the features of the terrain, those within ``room = radius + spacing`` of the shape, measured along
+    both horizontal axes, lie below the highest top of the blocks there; all others are farther away than
+    ``room``. A shape beside the grid has no contact. Hence::
+
+        gap >= max(beside, min(room, lowest point of the shape - highest top))
+
+    Args:
+        terrain: with blocks.
+        centre: of the shape (3,) in the axes of the terrain [m].
+        wide: half widths (3,) of the shape along these axes [m].
+        radius: of a sphere around the shape [m].
+    """
+    half = jnp.stack([jnp.asarray(k, float) for k in (terrain.half_length, terrain.half_width)])
+    beside = jnp.max(jnp.abs(centre[:2]) - wide[:2] - half)
+    room, over = radius + terrain.spacing, []
+    for k, many in enumerate(terrain.tops.shape):
+        low = np.arange(many) * terrain.width[k] - half[k]
+        away = jnp.maximum(low - centre[k], centre[k] - low - terrain.width[k])
+        over.append(away <= wide[k] + room)
+    top = jnp.max(jnp.where(over[0][:, None] & over[1][None, :], terrain.tops, -jnp.inf))
+    height = centre[2] - wide[2] - top
+    return jnp.maximum(beside, jnp.minimum(room, height))

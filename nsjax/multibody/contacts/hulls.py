@@ -14,10 +14,9 @@ import numpy as np
 from jax import lax
 
 from nsjax.core import InputError
-from nsjax.multibody.contacts import triangles
+from nsjax.multibody.contacts import closest_points
 from nsjax.multibody.contacts.closest_points import ShapeContacts, dot, first_of, set_back
-from nsjax.multibody.contacts.pair_kind import PairKind
-from nsjax.multibody.contacts.shape_places import normal_of
+from nsjax.multibody.contacts.shape import PairKind, normal_of
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.numbers import Hull
 from nsjax.multibody.parts import Part
@@ -171,7 +170,7 @@ def nearest(points: Array, faces: Any, centre: Array) -> HullFeature:
     """The feature of a hull that is nearest to a point outside; for a point inside, the nearest face."""
     points, centre = lax.stop_gradient((points, centre))
     index = index_of(faces)
-    look = triangles.position_of([points[:, k] for k in index], centre)
+    look = closest_points.position_of([points[:, k] for k in index], centre)
     height, squares = look.height, look.squares.reshape(-1)
     outside = jnp.max(height) > 0.0
     above = look.over & (height > 0.0)
@@ -180,7 +179,7 @@ def nearest(points: Array, faces: Any, centre: Array) -> HullFeature:
     face = jnp.where(outside, above & (height <= least), height >= jnp.max(height))
     edge = first_of(squares <= jnp.min(squares)).reshape(3, -1)
     which = jnp.where(flat, first_of(face), jnp.sum(edge, axis=0))
-    turns, size = triangles.first_vertex(flat, jnp.sum(edge, axis=1), jnp.sum(edge * look.shares))
+    turns, size = closest_points.first_vertex(flat, jnp.sum(edge, axis=1), jnp.sum(edge * look.shares))
     # one-hot vertices of that face (3, n), rotated so that the vertices of the feature come first
     places = jnp.sum(which[None].astype(int) * index, axis=1)
     own = (places[:, None] == np.arange(points.shape[1])).astype(float)
@@ -191,7 +190,7 @@ def nearest(points: Array, faces: Any, centre: Array) -> HullFeature:
 def from_feature(points: Array, near: HullFeature, centre: Array) -> tuple[Array, Array]:
     """Distance of a point from a feature, negative behind a face, and the direction to the point."""
     corner = [jnp.sum(points * row[None], axis=1) for row in near.corners]
-    return triangles.from_feature(corner, near.size, centre)
+    return closest_points.from_feature(corner, near.size, centre)
 
 
 def _sphere_held(scene: Scene, part: Part, numbers: Any) -> HullFeature:

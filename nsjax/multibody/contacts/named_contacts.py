@@ -1,6 +1,4 @@
-"""Named contacts of a mechanism: contacts of equal kinds are evaluated as a batch, so that the size of a
-program grows with the kinds of pairs, not with their number.
-"""
+"""Named contacts of a mechanism, evaluated in batches, and their rows from the screws of a tree."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -16,20 +14,24 @@ import numpy as np
 from jax import lax
 
 from nsjax.core import InputError
+from nsjax.core.operators import jacobian
+from nsjax.linalg import matmul
 from nsjax.math import taken
 from nsjax.multibody import numbers
-from nsjax.multibody.contacts import gap_functions, shape_stacks
+from nsjax.multibody.contacts import batches, gap_functions
 from nsjax.multibody.contacts.batches import Batch, scene_of, spread_out
-from nsjax.multibody.contacts.bounding_volumes import apart, around
 from nsjax.multibody.contacts.candidates import first_of
-from nsjax.multibody.contacts.gap_functions import Meeting
-from nsjax.multibody.contacts.pair_kind import PairKind
+from nsjax.multibody.contacts.gap_functions import Meeting, apart, around, flat
+from nsjax.multibody.contacts.shape import PairKind
 from nsjax.multibody.coordinates import planar_vectors as plane
-from nsjax.multibody.coordinates.frames import Scene, several
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.frames import Scene, constants, held, several
 from nsjax.multibody.numbers import LAW, TURNING
-from nsjax.multibody.parts import Part
-from nsjax.multibody.prepared import constants, held
+from nsjax.multibody.parts import GROUND, Part
 from nsjax.types import Array, PyTree, record
+
+if TYPE_CHECKING:
+    from nsjax.multibody.coordinates.spatial import SpatialTree
 
 
 @record()
@@ -123,7 +125,7 @@ class NamedContacts:
                 sides = zip(("first", "second"), kinds, shapes, strict=True)
                 return apart(kinds, *(around(both, body, kind, x) for body, kind, x in sides))
 
-            axes = shape_stacks.axes((first, second), len(piece.names))
+            axes = batches.axes((first, second), len(piece.names))
             gap = jax.vmap(bound, (-1, axes))(*lax.stop_gradient((ends, (first, second))))
             near = gap < lax.stop_gradient(p[piece.group].reach)
             which, place = first_of(near, piece.places)
@@ -187,7 +189,7 @@ class NamedContacts:
         found = {}
         for piece in self.many:
             own = [p[name] for name in piece.names]
-            shapes = shape_stacks.stacked([(x.first, x.second) for x in own])
+            shapes = batches.stacked([(x.first, x.second) for x in own])
             laws = {key: _column(p, piece.names, key, piece.rows) for key in (*LAW, *TURNING)}
             found[piece.names[0]] = shapes, laws
         return found
@@ -213,7 +215,7 @@ class NamedContacts:
             which = None if choice is None or piece.places == len(piece.names) else choice.which
             ends = [several(scene.frames, [x[k] for x in piece.bodies], which) for k in (0, 1)]
             if which is not None:
-                shapes = shape_stacks.some(shapes, len(piece.names), which)
+                shapes = batches.some(shapes, len(piece.names), which)
 
             def at(ends: Any, shapes: Any, held: Any, piece: Batch = piece) -> Any:
                 both = numbers.Contact(first=shapes[0], second=shapes[1])
@@ -222,11 +224,9 @@ class NamedContacts:
             # held features belong to the pairs that the step evaluates
             held = None if choice is None and piece.group is not None else near.get(piece.names[0])
             if search and choice is not None and piece.long_search:
-                found.append(
-                    shape_stacks.searched(functools.partial(at, held=None), ends, shapes, choice.used)
-                )
+                found.append(batches.searched(functools.partial(at, held=None), ends, shapes, choice.used))
                 continue
-            axes = shape_stacks.axes(shapes, len(piece.names) if which is None else which.shape[0])
+            axes = batches.axes(shapes, len(piece.names) if which is None else which.shape[0])
             found.append(jax.vmap(at, (-1, axes, -1), -1)(ends, shapes, held))
         return found
 
@@ -353,3 +353,96 @@ def _first(piece: Batch) -> Choice:
     return Choice(
         which=which, used=which >= 0, place=jnp.asarray(np.minimum(pairs, few)), near=jnp.asarray(few)
     )  # fmt: skip
+
+
+# Rows of contacts of a spatial tree, from the screws of its velocities.
+#
+# A unit generalised velocity with the screw ``(w, u)`` gives the point ``x`` of a body that it moves the
+# velocity ``u + w x x``, whose component along ``n`` is ``n . u + (x x n) . w``. The rate of a gap
+# between closest points of rigid bodies is the relative velocity of these points along the normal, so
+# that no gap is differentiated through the chain of bodies. Gaps of features that a step holds fixed have
+# another rate; their rows are derivatives of these gaps.
+
+
+def rows(
+    tree: SpatialTree, named: NamedContacts, meetings: list[Meeting], tangents: int,
+    screws: tuple[Array, Array], p: PyTree,
+) -> Array:  # fmt: skip
+    """Rows (nc, 1 + tangents, nv) of gap rates and slip velocities by the generalised velocities.
+
+    Args:
+        tree: tree of the bodies.
+        named: named contacts.
+        meetings: contact points and normals, piece by piece.
+        tangents: number of tangents of each contact.
+        screws: spins (nv, 3) and velocities (nv, 3) of all screws.
+        p: refreshed params.
+    """
+    (spins, velocities), d = screws, 1 + tangents
+    columns = jnp.concatenate([velocities, spins], axis=1).T
+    if not meetings:
+        return jnp.zeros((0, d, spins.shape[0]))
+    return _of_meetings(tree, named, meetings, d, columns, p)
+
+
+def _of_meetings(
+    tree: SpatialTree, named: NamedContacts, meetings: list[Meeting], d: int, columns: Array, p: PyTree
+) -> Array:
+    """Rows (k, d, nv) from the columns (6, nv) of all screws."""
+    counts = [jnp.size(x.gap) for x in meetings]
+    both, total = list(zip(meetings, counts, strict=True)), sum(counts)
+    ways = [jnp.stack([space.many(y, n) for y in (x.normal, *x.tangents)[:d]], axis=2) for x, n in both]
+    way = named.in_order(ways, 1)
+    made: Any = 0.0
+    for side, point, sign in (("first", "here", 1.0), ("second", "there", -1.0)):
+        moves = _moved(tree, named, meetings, side, p)
+        if moves is None:
+            continue
+        places = named.in_order([space.many(getattr(x, point), n) for x, n in both], 1)
+        screws = jnp.concatenate([way, space.cross(places[:, :, None], way)]).reshape(6, total * d)
+        along = matmul(screws.T, columns).reshape(total, d, -1)
+        made = made + sign * moves[:, None, :] * along
+    return jnp.asarray(made)
+
+
+def with_held_gaps(wt: Array, named: NamedContacts, moved: Callable[[Array], Scene], p: PyTree) -> Array:
+    """Rows (nc, d, nv) of `rows` with the derivatives of the gaps as normal rows where the rate of a gap is
+    not that of the contact points.
+
+    Args:
+        wt: rows of the named contacts.
+        named: named contacts.
+        moved: the bodies after an increment (nv,) of the coordinates.
+        p: refreshed params.
+    """
+    if all(named.at_points):
+        return wt
+    held = [not x for x in named.at_points]
+    some, count = named.some(held), sum(named.rows)
+    own = jacobian(lambda x: flat(some.gaps(moved(x), p)), jnp.zeros(wt.shape[2]), sum(some.rows))
+    places, parts = np.arange(count), named.numbers
+    places[np.concatenate([x for x, keep in zip(parts, held, strict=True) if keep])] = count + np.arange(
+        sum(some.rows)
+    )
+    normal = taken(jnp.concatenate([wt[:, 0], own]), places)
+    return jnp.concatenate([normal[:, None], wt[:, 1:]], axis=1)
+
+
+def _moved(tree: SpatialTree, named: NamedContacts, meetings: list[Meeting], side: str, p: PyTree) -> Any:
+    """Mask (k, nv): whether each generalised velocity moves the body on a side of each contact; None where
+    all of these bodies are the ground.
+    """
+    bodies = [x.bodies(side) for x in meetings]
+    if all(name == GROUND for own in bodies for name in own):
+        return None
+    if not named.few:
+        return tree.moves_of(named.sorted([name for own in bodies for name in own]))
+    found = []
+    for piece, own in zip(named.pieces, bodies, strict=True):
+        moves: Any = tree.moves_of(own)
+        choice = named.choice(piece, p)
+        if choice is not None:
+            at = choice.which[:, None] * piece.rows + np.arange(piece.rows)  # type: ignore[union-attr]
+            moves = jnp.asarray(moves)[at.reshape(-1)]
+        found.append(jnp.asarray(moves))
+    return found[0] if len(found) == 1 else jnp.concatenate(found)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from nsjax.core import InputError
-from nsjax.core.checks import is_traced
 from nsjax.multibody import numbers
-from nsjax.multibody.contacts import hulls, profiles
-from nsjax.multibody.contacts.all_pairs import KINDS
+from nsjax.multibody.contacts import curves, hulls
+from nsjax.multibody.contacts.all_shapes import PAIRS
 from nsjax.multibody.contacts.shape import Shape
 from nsjax.multibody.contacts.turning_friction import coefficients
 from nsjax.multibody.parts import GROUND, Part, made, number, unit
+from nsjax.types import is_traced
 
 
 def point(body: str, at: Any = None) -> Shape:
@@ -224,7 +224,7 @@ def hole(body: str, radius: Any, *, at: Any = None, axis: Any = None, half_lengt
     return _round("hole", body, radius, half_length, at, axis)
 
 
-def profile(body: str, curve: Any, *, samples: int = profiles.SAMPLES) -> Shape:
+def profile(body: str, curve: Any, *, samples: int = curves.SAMPLES) -> Shape:
     """A closed curve in the plane, a cam, filled: the periodic cubic spline through points.
 
     Args:
@@ -246,7 +246,7 @@ def profile(body: str, curve: Any, *, samples: int = profiles.SAMPLES) -> Shape:
         >>> egg.numbers.control.shape
         (32, 2)
     """
-    return Shape("profile", body, numbers.Profile(control=profiles.control_points(body, curve, samples)))
+    return Shape("profile", body, numbers.Profile(control=curves.control_points(body, curve, samples)))
 
 
 def tube(beam: str, radius: Any) -> Shape:
@@ -374,10 +374,10 @@ def contact(
                 f"contact {name!r}: {shape!r} is no shape; give point(body), sphere(body, radius), plane() "
                 "or another one"
             )
-    known = KINDS.get((first.kind, second.kind))
+    known = PAIRS.get((first.kind, second.kind))
     if known is None:
-        partners = ", ".join(other for one, other in KINDS if one == first.kind) or "no shape"
-        hint = "exchange them" if (second.kind, first.kind) in KINDS else f"{first.kind} meets {partners}"
+        partners = ", ".join(other for one, other in PAIRS if one == first.kind) or "no shape"
+        hint = "exchange them" if (second.kind, first.kind) in PAIRS else f"{first.kind} meets {partners}"
         raise InputError(
             f"contact {name!r}: no pair of {first.kind} and {second.kind}, in this order; {hint}"
         )

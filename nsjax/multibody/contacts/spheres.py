@@ -15,10 +15,10 @@ from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Labels, Problem, State, System
 from nsjax.core.arguments import numbers
 from nsjax.linalg import BlockDiagonal
-from nsjax.multibody.contacts.cells import ROOM, CandidatePairs, listed, pairs_within
+from nsjax.multibody.contacts.candidates import ROOM, CandidatePairs, listed, pairs_within
 from nsjax.multibody.contacts.closest_points import lengthened
 from nsjax.multibody.coordinates import spatial_vectors as space
-from nsjax.multibody.number_checks import number
+from nsjax.multibody.parts import number
 from nsjax.types import Array, record
 
 REACH = 0.2
@@ -28,7 +28,7 @@ DRAWN_RINGS, DRAWN_AROUND = 7, 10
 """Number of rings of a drawn sphere, and of points around each ring."""
 
 OVERLAP = 1e-9
-"""Largest overlap of spheres at the start [m], see `nsjax.core.ranges.PENETRATION_TOLERANCE`."""
+"""Largest overlap of spheres at the start [m], see `nsjax.core.start_checks.PENETRATION_TOLERANCE`."""
 
 
 @record()
@@ -58,7 +58,9 @@ class Numbers:
 
 @dataclasses.dataclass(frozen=True)
 class Spheres:
-    """Functions of the system, and its `nsjax.core.pairs.Pairs`; wall ``w`` is body ``count + w``."""
+    """Functions of the system, and its `nsjax.contact.active_set.Pairs`; wall ``w`` is body ``count +
+    w``.
+    """
 
     count: int
     walls: int
@@ -164,7 +166,7 @@ class Spheres:
         return jnp.stack([first, jnp.where(second < self.count, second, self.count)], axis=1)
 
     def directions(self, t: Array, q: Array, p: Numbers) -> Array:
-        """Directions of gap rate and slips, see `nsjax.core.pairs.Pairs`."""
+        """Directions of gap rate and slips, see `nsjax.contact.active_set.Pairs`."""
         assert p.near is not None
         _, normal, radii = self._meeting(q, p)
         sides = []

@@ -15,7 +15,7 @@ one row of rolling exists.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,15 +25,16 @@ from nsjax.math import taken
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.batches import Batch
 from nsjax.multibody.contacts.gap_functions import Meeting
-from nsjax.multibody.contacts.named_contacts import NamedContacts
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
-from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.coordinates.frames import Scene, held
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.numbers import TURNING
 from nsjax.multibody.parts import Part, number
-from nsjax.multibody.prepared import held
 from nsjax.types import Array, PyTree
+
+if TYPE_CHECKING:
+    from nsjax.multibody.contacts.named_contacts import NamedContacts
 
 WAYS = {
     2: (("rolling", 0, "roll"),),

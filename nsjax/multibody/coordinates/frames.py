@@ -1,4 +1,6 @@
-"""Frames of the bodies of a mechanism: positions and motions that loads, joints and contacts read."""
+"""Frames of the bodies of a mechanism, which loads, joints and contacts read, and what a step holds
+fixed.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, nearest
+from nsjax.core.keys import Prepared
 from nsjax.math import picked
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.parts import GROUND
-from nsjax.types import Array
+from nsjax.types import Array, PyTree, record
 
 ALGEBRA: dict[int, ModuleType] = {2: plane, 3: space}
 """Modules of vector functions by dimension."""
@@ -271,3 +274,54 @@ def still_frames(scene: Scene) -> Frames:
         return dataclasses.replace(scene.frame(name), velocity=zero, spin=None)
 
     return Frames(tuple(scene.frames), still, kept=False)
+
+
+# Constants of a mechanism in a run, and the features of its contacts that a step holds fixed.
+
+
+@record()
+class MechanismConstants:
+    """Numbers of the parts in arrays, derived once for a run; None: read from the params where needed.
+
+    Args:
+        tree: of bodies and joints.
+        joints: of loads, limits and dry friction on coordinates, `coordinates.tree_joints.JointNumbers`.
+        contacts: of batches of contacts.
+    """
+
+    tree: Any = None
+    joints: Any = None
+    contacts: Any = None
+
+
+@record()
+class HeldFeatures:
+    """What a step holds fixed of its contacts; None: nothing.
+
+    Args:
+        chosen: pairs that the step evaluates (`contacts.named_contacts.Choice`), by the first name of a
+            batch.
+        features: closest points and features, by the name of a contact or the first name of a batch.
+        candidates: pairs and features of groups of free bodies, batch by batch.
+    """
+
+    chosen: Any = None
+    features: Any = None
+    candidates: Any = None
+
+
+def constants(p: PyTree) -> MechanismConstants:
+    """Derived constants of params; none of params that are not prepared."""
+    return p.constants if isinstance(p, Prepared) else MechanismConstants()
+
+
+def held(p: PyTree) -> HeldFeatures:
+    """What the step holds fixed; nothing of params that are not refreshed."""
+    found = p.held if isinstance(p, Prepared) else None
+    return HeldFeatures() if found is None else found
+
+
+def holding(p: PyTree, **features: Any) -> Prepared:
+    """Params with features that the step holds fixed."""
+    ready = p if isinstance(p, Prepared) else Prepared(params=p, constants=MechanismConstants())
+    return dataclasses.replace(ready, held=dataclasses.replace(held(p), **features))

@@ -1,13 +1,18 @@
-"""Kinds of couplings between the coordinates of joints, one file for each. A new coupling is a file with a
-`CouplingKind`, and an entry here.
+"""Kinds of couplings between the coordinates of joints. A new one is a `CouplingKind`, and an entry
+here.
 """
 
 from __future__ import annotations
 
-from nsjax.multibody.couplings.coupling_kind import CouplingKind
-from nsjax.multibody.couplings.gear import GEAR, gear
-from nsjax.multibody.couplings.polynomial import COUPLING, coupling
-from nsjax.multibody.couplings.rack_pinion import RACK_PINION, rack_pinion
+from nsjax.multibody.couplings.coupling_kind import (
+    COUPLING,
+    GEAR,
+    RACK_PINION,
+    CouplingKind,
+    coupling,
+    gear,
+    rack_pinion,
+)
 from nsjax.multibody.parts import Part, registered
 
 KINDS: dict[str, CouplingKind] = {x.name: x for x in (GEAR, COUPLING, RACK_PINION)}

@@ -1,6 +1,4 @@
-"""Actuators of a model file: motors, position and velocity servos in hinges, slides and tendons, thrusters
-at sites, and the activations (filters and integrators) of their controls.
-"""
+"""Actuators of a model file: motors, servos, thrusters, tendons, and the activations of their controls."""
 
 from __future__ import annotations
 
@@ -13,14 +11,87 @@ import numpy as np
 
 from nsjax.core import Problem
 from nsjax.core.filters import filtered
-from nsjax.multibody.coordinates.tree_joints import AtOnce
 from nsjax.multibody.files.source import Source, gathered
-from nsjax.multibody.files.thrusters import obstacle as thruster_obstacle
-from nsjax.multibody.files.thrusters import thruster_of, thrusts
-from nsjax.multibody.loads import actuator
-from nsjax.multibody.loads.servos import within
-from nsjax.multibody.parts import Part
-from nsjax.types import Array, record
+from nsjax.multibody.files.tree import BALL, FREE, HINGE, SLIDE, nonzero
+from nsjax.multibody.joint_forces import AtOnce, within
+from nsjax.multibody.loads import actuator, joint_tendon, tendon, thruster
+from nsjax.multibody.parts import GROUND, Part
+from nsjax.types import Array, Fn, record
+
+# Actuators of a model file at sites, and in balls and free joints: forces and moments on a body.
+
+
+SITE = -1
+"""Stands for a site among the numbers of the kinds of joints."""
+
+
+def _acts_on(source: Source, k: int) -> int | None:
+    """What an actuator acts on: `SITE`, `BALL` or `FREE`; None for others."""
+    model, kinds = source.model, source.mujoco.mjtTrn
+    transmission, on = int(model.actuator_trntype[k]), int(model.actuator_trnid[k][0])
+    if transmission == kinds.mjTRN_SITE:
+        return SITE
+    joint = int(model.jnt_type[on]) if transmission == kinds.mjTRN_JOINT else None
+    return joint if joint in (BALL, FREE) else None
+
+
+def thrusts(source: Source, k: int) -> bool:
+    """Whether an actuator pushes a body, not a coordinate."""
+    return _acts_on(source, k) is not None
+
+
+def obstacle(source: Source, k: int) -> str:
+    """Reason for which such an actuator has no equivalent part; empty if it has one."""
+    model, where, on = source.model, _acts_on(source, k), source.model.actuator_trnid[k]
+    if where == SITE and int(on[1]) >= 0:
+        return "act at a site relative to another one (refsite)"
+    if int(getattr(model, "actuator_outnum", np.ones(k + 1))[k]) > 1:
+        return "have several efforts"
+    if where == SITE:
+        held = source.place(int(model.site_bodyid[int(on[0])])).body == GROUND
+        return "act at a site of the ground" if held else ""
+    if int(model.body_jntnum[int(model.jnt_bodyid[int(on[0])])]) > 1:
+        return "act on a ball beside other joints of its body"
+    # only fixed gains and biases, and those of rates, are without the turn of the ball
+    if where == BALL and (model.actuator_biasprm[k][1] or model.actuator_gainprm[k][1]):
+        return "serve the position of a ball"
+    return ""
+
+
+def thruster_of(source: Source, k: int, law: Fn, own: Any) -> Part:
+    """The actuator as a part.
+
+    Args:
+        source: the model file.
+        k: number of the actuator.
+        law, own: law of its effort, before the gears.
+    """
+    model, where, on = source.model, _acts_on(source, k), int(source.model.actuator_trnid[k][0])
+    name, gears = source.names["actuator", k], source.gears(k)
+    if where == SITE:
+        place = source.place(int(model.site_bodyid[on]))
+        turn = place.turn @ source.turn(model.site_quat[on])
+        end = place.body, place.point(model.site_pos[on])
+        given = {"axis": nonzero(turn @ gears[:3]), "moment": nonzero(turn @ gears[3:])}
+        return thruster(name, end, law=law, own=own, **_some(given))
+    body = int(model.jnt_bodyid[on])
+    if where == FREE:
+        given = {"axis": nonzero(gears[:3]), "moment": nonzero(gears[3:])}
+        return thruster(name, source.names["body", body], law=law, own=own, follower=False, **_some(given))
+    against = source.place(int(model.body_parentid[body])).body
+    return thruster(
+        name, source.names["body", body], law=law, own=own, moment=gears[:3], against=against
+    )  # fmt: skip
+
+
+def _some(given: dict[str, Any]) -> dict[str, Any]:
+    """The numbers, of which at least one is given."""
+    return given if any(x is not None for x in given.values()) else {"moment": np.zeros(3)}
+
+
+# Actuators of a model file: motors, position and velocity servos in hinges, slides and tendons, thrusters
+# at sites, and the activations (filters and integrators) of their controls.
+
 
 OWN = (
     "state", "initial_q", "initial_v", "initial_time", "params", "model", "commands", "time_constants",
@@ -202,7 +273,7 @@ def _obstacle(source: Source, k: int, lines: set[str]) -> str:
     model, mujoco = source.model, source.mujoco
     in_tendon = int(model.actuator_trntype[k]) == mujoco.mjtTrn.mjTRN_TENDON
     if thrusts(source, k):
-        why = thruster_obstacle(source, k)
+        why = obstacle(source, k)
         if why:
             return why
     elif not in_tendon and int(model.actuator_trntype[k]) != mujoco.mjtTrn.mjTRN_JOINT:
@@ -293,3 +364,89 @@ def servo_of(source: Source, k: int) -> Servo:
         control=0.0, gear=source.gear(k), gain=gain, bias=bias, control_range=control,
         force_range=force, joint_range=total,
     )  # fmt: skip
+
+
+# Tendons of a model file: sums of coordinates of joints, and lengths through sites and pulleys.
+
+
+POLYNOMIALS = ("stiffnesspoly", "dampingpoly")
+
+
+def tendons(source: Source) -> tuple[list[Part], list[str]]:
+    """Tendons as parts, and sentences about tendons and numbers that are left out."""
+    parts, said = [], []
+    for k in range(source.model.ntendon):
+        who, why = source.called("tendon", k), _tendon_obstacle(source, k)
+        if why:
+            said.append((f"tendons that {why} are left out: they neither pull nor bind", who))
+            continue
+        parts.append(_part(source, k))
+        said += [(f"tendons whose {what} is left out", who) for what in _lost_of_tendon(source, k)]
+    return parts, gathered(said)
+
+
+def _wraps(source: Source, k: int) -> range:
+    first = int(source.model.tendon_adr[k])
+    return range(first, first + int(source.model.tendon_num[k]))
+
+
+def _tendon_obstacle(source: Source, k: int) -> str:
+    """Reason for which a tendon has no equivalent part; empty if it has one."""
+    model, kinds = source.model, source.mujoco.mjtWrap
+    known = {int(kinds.mjWRAP_JOINT), int(kinds.mjWRAP_PULLEY), int(kinds.mjWRAP_SITE)}
+    if any(int(model.wrap_type[w]) not in known for w in _wraps(source, k)):
+        return "wind about a geometry"
+    joints = [w for w in _wraps(source, k) if int(model.wrap_type[w]) == kinds.mjWRAP_JOINT]
+    if any(int(model.jnt_type[int(model.wrap_objid[w])]) not in (HINGE, SLIDE) for w in joints):
+        return "run over a ball or free joint"
+    return ""
+
+
+def _lost_of_tendon(source: Source, k: int) -> list[str]:
+    model = source.model
+    lost = ["armature"] * bool(np.any(getattr(model, "tendon_armature", np.zeros(k + 1))[k]))
+    bounded = getattr(model, "tendon_actfrclimited", np.zeros(k + 1))[k]
+    if bounded and len(acting_in(source, k)) > 1:
+        lost.append("bound of the sum of all actuators")
+    if any(np.any(getattr(model, f"tendon_{x}", np.zeros(k + 1))[k]) for x in POLYNOMIALS):
+        lost.append("stiffness or damping of higher order")
+    return lost
+
+
+def _numbers(source: Source, k: int) -> dict[str, Any]:
+    """Stiffness, damping, limits and friction of a tendon that the file gives and does not switch off."""
+    model, found = source.model, dict[str, Any]()
+    if model.tendon_stiffness[k] and not source.off("spring"):
+        least, most = (float(x) for x in model.tendon_lengthspring[k])
+        found |= {
+            "stiffness": float(model.tendon_stiffness[k]),
+            "length": least if least == most else (least, most),
+        }
+    if model.tendon_damping[k] and not source.off("damper"):
+        found["damping"] = float(model.tendon_damping[k])
+    if model.tendon_limited[k] and not source.off("limit"):
+        found["limits"] = tuple(float(x) for x in model.tendon_range[k])
+        found["restitution"] = source.restitution
+    if model.tendon_frictionloss[k] and not source.off("frictionloss"):
+        found["friction"] = float(model.tendon_frictionloss[k])
+    return found
+
+
+def _part(source: Source, k: int) -> Part:
+    model, kinds = source.model, source.mujoco.mjtWrap
+    name, given, wraps = source.names["tendon", k], _numbers(source, k), _wraps(source, k)
+    if int(model.wrap_type[wraps[0]]) == kinds.mjWRAP_JOINT:
+        factors: dict[str, float] = {}
+        for w in wraps:
+            joint = source.names["joint", int(model.wrap_objid[w])]
+            factors[joint] = factors.get(joint, 0.0) + float(model.wrap_prm[w])
+        return joint_tendon(name, factors, **given)
+    path: list[Any] = []
+    for w in wraps:
+        if int(model.wrap_type[w]) == kinds.mjWRAP_PULLEY:
+            path.append(float(model.wrap_prm[w]))
+            continue
+        site = int(model.wrap_objid[w])
+        place = source.place(int(model.site_bodyid[site]))
+        path.append((place.body, place.point(model.site_pos[site])))
+    return tendon(name, *path, **given)

@@ -12,8 +12,7 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.multibody.contacts import gap_functions, shape_parts
-from nsjax.multibody.contacts.capacities import MANY_ROWS
-from nsjax.multibody.contacts.groups import few_of, ordered, unused
+from nsjax.multibody.contacts.groups import MANY_ROWS, few_of, ordered, unused
 from nsjax.multibody.contacts.heightfields import heightfield
 from nsjax.multibody.files.source import Source, listed
 from nsjax.multibody.parts import Part

@@ -1,4 +1,4 @@
-"""Bodies and joints of a model file."""
+"""Bodies and joints of a model file, the medium around them, and equality constraints."""
 
 from __future__ import annotations
 
@@ -10,12 +10,75 @@ import numpy as np
 
 from nsjax.multibody.contacts.groups import unused
 from nsjax.multibody.coordinates.frames import Scene
-from nsjax.multibody.files.medium import resistance
-from nsjax.multibody.files.source import Place, Source
+from nsjax.multibody.couplings import coupling
+from nsjax.multibody.files.source import Place, Source, gathered
 from nsjax.multibody.joints import ball, fixed, hinge, slide
-from nsjax.multibody.loads import force, joint_spring, torque
+from nsjax.multibody.loads import ellipsoid_drag, fluid_drag, force, joint_spring, torque
 from nsjax.multibody.parts import Part, body
 from nsjax.types import Array
+
+# The medium of a model file, water or air, as loads on its bodies.
+
+
+def resistance(source: Source, b: int, name: str) -> Iterator[Part]:
+    """Loads of the medium on a body: as on the box with the body's mass and moments of inertia, or as on
+    ellipsoids in place of its geometries.
+    """
+    model, option = source.model, source.model.opt
+    mass = float(model.body_mass[b])
+    # smallest number of MuJoCo: the medium does not act on bodies below this mass [kg], and bounds from
+    # below the differences of moments that give the edges of the box [kg m^2]
+    least = 1e-15
+    if not acts(source) or mass < least or not model.body_weldid[b]:
+        return
+    geoms = ellipsoids(source, b)
+    for k, g in enumerate(geoms):
+        yield _on_ellipsoid(source, g, f"{name}_medium{k if len(geoms) > 1 else ''}", name)
+    if geoms:
+        return
+    moments = np.array(model.body_inertia[b], float)
+    box = np.sqrt(np.maximum(least, np.sum(moments) - 2.0 * moments) / mass * 6.0)
+    wind = np.array(option.wind, float)
+    turned = source.rotation_vector(source.turn(model.body_iquat[b]))
+    yield fluid_drag(
+        f"{name}_medium", (name, np.array(model.body_ipos[b])), box,
+        density=float(option.density) or None, viscosity=float(option.viscosity) or None,
+        wind=wind if np.any(wind) else None, turned=turned,
+    )  # fmt: skip
+
+
+def acts(source: Source) -> bool:
+    """Whether the file has a medium that acts; disabled springs and dampers together switch it off."""
+    option = source.model.opt
+    return bool(option.density or option.viscosity) and not (source.off("spring") and source.off("damper"))
+
+
+def ellipsoids(source: Source, b: int) -> list[int]:
+    """Numbers of the geometries of a body on whose ellipsoids the medium acts (``fluidshape``)."""
+    model, first = source.model, int(source.model.body_geomadr[b])
+    geoms = range(first, first + int(model.body_geomnum[b]))
+    return [g for g in geoms if model.geom_fluid[g][0] > 0.0]
+
+
+def _on_ellipsoid(source: Source, g: int, name: str, body: str) -> Part:
+    model, option, kinds = source.model, source.model.opt, source.mujoco.mjtGeom
+    size, kind = np.array(model.geom_size[g], float), int(model.geom_type[g])
+    if kind == kinds.mjGEOM_SPHERE:
+        size = np.full(3, size[0])
+    elif kind in (kinds.mjGEOM_CAPSULE, kinds.mjGEOM_CYLINDER):
+        half = size[1] + (size[0] if kind == kinds.mjGEOM_CAPSULE else 0.0)
+        size = np.array([size[0], size[0], half])
+    given, wind = np.array(model.geom_fluid[g], float), np.array(option.wind, float)
+    return ellipsoid_drag(
+        name, (body, np.array(model.geom_pos[g])), size, density=float(option.density) or None,
+        viscosity=float(option.viscosity) or None, wind=wind if np.any(wind) else None,
+        turned=source.rotation_vector(source.turn(model.geom_quat[g])), coefficients=given[1:6],
+        added=given[6:12] if np.any(given[6:12]) else None,
+    )  # fmt: skip
+
+
+# Bodies and joints of a model file.
+
 
 FREE, BALL, SLIDE, HINGE = range(4)
 """Numbers of the kinds of joints in `mujoco.mjtJoint`."""
@@ -195,3 +258,144 @@ def _quats_above(source: Source, b: int) -> Iterator[np.ndarray]:
 def nonzero(point: np.ndarray) -> np.ndarray | None:
     """The point, or None for the origin, which costs no operations."""
     return np.array(point, float) if np.any(point) else None
+
+
+# Equality constraints of a model file: joints that close loops, couplings of joints and of tendons.
+
+
+def equalities(source: Source, lines: set[str]) -> tuple[list[Part], list[str]]:
+    """Parts of connect, weld, joint and tendon constraints, and sentences about the others.
+
+    Args:
+        source: the model file.
+        lines: names of the tendons that are parts.
+    """
+    said: list[tuple[str, str]] = []
+    count = 0 if source.off("equality") else source.model.neq
+    return [part for k in range(count) for part in _equality(source, k, lines, said)], gathered(said)
+
+
+def _equality(source: Source, k: int, lines: set[str], said: list[tuple[str, str]]) -> Iterator[Part]:
+    model, mujoco, who = source.model, source.mujoco, source.called("equality", k)
+    kind = int(model.eq_type[k])
+    if not model.eq_active0[k]:
+        said.append(("equality constraints that are not active at the start are left out", who))
+        return
+    if kind == mujoco.mjtEq.mjEQ_JOINT:
+        yield from _of_joints(source, k, said)
+        return
+    if kind == mujoco.mjtEq.mjEQ_TENDON:
+        yield from _of_tendons(source, k, lines, said)
+        return
+    if kind not in (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD):
+        named = mujoco.mjtEq(kind).name.removeprefix("mjEQ_").lower()
+        what = f"equality constraints of the kind {named} are left out: take connect, weld, joint or tendon"
+        said.append((what, who))
+        return
+    ends, (at, on, turn) = _ends(source, k), _data(source, k)
+    one, other = (source.place(b) for b in ends)
+    if one.body == other.body:
+        said.append((f"equality constraints that join {one.body!r} to itself are left out", who))
+        return
+    name, points = source.names["equality", k], {"at": one.point(at), "on": other.point(on)}
+    loose = kind == mujoco.mjtEq.mjEQ_WELD and not float(model.eq_data[k][10])  # torquescale
+    if kind == mujoco.mjtEq.mjEQ_CONNECT or loose:
+        yield ball(name, one.body, other.body, loop=True, **points)
+        return
+    turned = source.rotation_vector(one.turn @ turn @ other.turn.T)
+    yield fixed(name, one.body, other.body, at=points["at"], on=points["on"], turned=turned, loop=True)
+
+
+def _of_joints(source: Source, k: int, said: list[tuple[str, str]]) -> Iterator[Part]:
+    """A polynomial coupling of the coordinates of two hinges or slides, or one coordinate held fixed."""
+    model, joints = source.model, _pair(source, k)
+    who = " of ".join(source.called("joint", j) for j in joints)
+    if any(int(model.jnt_type[j]) not in (HINGE, SLIDE) for j in joints):
+        said.append(("couplings of balls or free joints are left out", who))
+        return
+    at = [float(model.qpos0[model.jnt_qposadr[j]]) for j in joints]
+    yield _coupling(source, k, [source.names["joint", j] for j in joints], at)
+
+
+def _of_tendons(
+    source: Source, k: int, lines: set[str], said: list[tuple[str, str]]
+) -> Iterator[Part]:  # fmt: skip
+    """A polynomial coupling of the lengths of two tendons, or one length held fixed."""
+    tendons = _pair(source, k)
+    names = [source.names["tendon", j] for j in tendons]
+    if not lines.issuperset(names):
+        who = " of ".join(source.called("tendon", j) for j in tendons)
+        said.append(("couplings of tendons that are left out are left out", who))
+        return
+    yield _coupling(source, k, names, [float(source.model.tendon_length0[j]) for j in tendons])
+
+
+def _pair(source: Source, k: int) -> list[int]:
+    """Numbers of the one or two joints or tendons that an equality couples."""
+    pair = source.model.eq_obj1id[k], source.model.eq_obj2id[k]
+    return [int(j) for j in pair if j >= 0]
+
+
+def _coupling(source: Source, k: int, names: list[str], at: list[float]) -> Part:
+    """A coupling from the polynomial of the file."""
+    factors = _law(source, k, at).coef if len(names) > 1 else np.array([_law(source, k, at)(0.0)])
+    most = int(np.max(np.flatnonzero(factors), initial=0))
+    return coupling(source.names["equality", k], *names, polynomial=factors[: most + 1])
+
+
+def _law(source: Source, k: int, at: list[float]) -> np.polynomial.Polynomial:
+    """``y(x)`` from the polynomial of the file, ``y - y0 = P(x - x0)`` from the reference position ``at``,
+    which is y0 alone for a coordinate that is held.
+    """
+    law = np.polynomial.Polynomial(np.array(source.model.eq_data[k][:5], float))
+    if len(at) == 1:
+        return np.polynomial.Polynomial([law.coef[0] + at[0]])
+    return law(np.polynomial.Polynomial([-at[-1], 1.0])) + at[0]
+
+
+def following(source: Source) -> list[tuple[int, int | None, np.polynomial.Polynomial]]:
+    """Joints that follow others, leaders before their followers: number of the joint, that of its leader,
+    None for a joint that is held, and its coordinate as a function of the leader's. Joints in a circle, and
+    with several leaders, are left out.
+    """
+    model, joint = source.model, source.mujoco.mjtEq.mjEQ_JOINT
+    found, twice = dict[int, Any](), set[int]()
+    for k in range(0 if source.off("equality") else model.neq):
+        if int(model.eq_type[k]) != joint or not model.eq_active0[k]:
+            continue
+        pair = _pair(source, k)
+        if all(int(model.jnt_type[j]) in (HINGE, SLIDE) for j in pair):
+            twice |= {pair[0]} & found.keys()
+            at = [float(model.qpos0[model.jnt_qposadr[j]]) for j in pair]
+            found[pair[0]] = (pair[0], pair[1] if len(pair) > 1 else None, _law(source, k, at))
+    ordered: list[Any] = []
+    waiting = [x for j, x in found.items() if j not in twice]
+    while waiting:
+        later = {x[0] for x in waiting} | twice
+        ready = [x for x in waiting if x[1] not in later]
+        if not ready:
+            break
+        ordered += ready
+        waiting = [x for x in waiting if x not in ready]
+    return ordered
+
+
+def _ends(source: Source, k: int) -> tuple[int, int]:
+    """Numbers of the two bodies of an equality constraint."""
+    model = source.model
+    pair = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
+    if int(model.eq_objtype[k]) == source.mujoco.mjtObj.mjOBJ_SITE:
+        return int(model.site_bodyid[pair[0]]), int(model.site_bodyid[pair[1]])
+    return pair
+
+
+def _data(source: Source, k: int) -> tuple[Any, Any, np.ndarray]:
+    """Points on both bodies, and rotation (3, 3) of the second body relative to the first."""
+    model, data = source.model, np.array(source.model.eq_data[k], float)
+    if int(model.eq_objtype[k]) == source.mujoco.mjtObj.mjOBJ_SITE:
+        pair = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
+        one, other = (source.turn(model.site_quat[s]) for s in pair)
+        return np.array(model.site_pos[pair[0]]), np.array(model.site_pos[pair[1]]), one @ other.T
+    if int(model.eq_type[k]) == source.mujoco.mjtEq.mjEQ_CONNECT:
+        return data[:3], data[3:6], np.eye(3)
+    return data[3:6], data[:3], source.turn(data[6:10])

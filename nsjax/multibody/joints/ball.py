@@ -7,8 +7,16 @@ from typing import Any
 
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
-from nsjax.multibody.joints.joint_kind import JointKind, apart, components, joint
-from nsjax.multibody.joints.motion import At, FrameMotion, Screws, spun
+from nsjax.multibody.joints.joint_kind import (
+    At,
+    FrameMotion,
+    JointKind,
+    Screws,
+    apart,
+    components,
+    joint,
+    spun,
+)
 from nsjax.multibody.parts import Part
 
 

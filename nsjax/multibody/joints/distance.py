@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from nsjax.core import InputError
-from nsjax.core.checks import is_traced
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, apart, joint
-from nsjax.multibody.number_checks import NEEDED, number
-from nsjax.multibody.parts import Part
+from nsjax.multibody.parts import NEEDED, Part, number
+from nsjax.types import is_traced
 
 
 def distance(name: str, first: str, second: str, *, length: Any, at: Any = None, on: Any = None) -> Part:

@@ -10,8 +10,7 @@ import numpy as np
 
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
-from nsjax.multibody.joints.joint_kind import JointKind
-from nsjax.multibody.joints.motion import At, FrameMotion, Screws
+from nsjax.multibody.joints.joint_kind import At, FrameMotion, JointKind, Screws
 from nsjax.multibody.parts import Part
 
 

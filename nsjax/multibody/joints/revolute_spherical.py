@@ -7,8 +7,7 @@ from typing import Any
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, apart, axis_of, joint
-from nsjax.multibody.number_checks import AXIS, LENGTH
-from nsjax.multibody.parts import Part
+from nsjax.multibody.parts import AXIS, LENGTH, Part
 
 
 def revolute_spherical(

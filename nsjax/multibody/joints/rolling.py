@@ -11,8 +11,7 @@ from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, joint
-from nsjax.multibody.number_checks import POSITIVE, number
-from nsjax.multibody.parts import Part
+from nsjax.multibody.parts import POSITIVE, Part, number
 from nsjax.types import Array, record
 
 

@@ -10,18 +10,21 @@ from nsjax.forms import quantity
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import (
+    At,
+    FrameMotion,
     JointKind,
+    Screws,
     across,
     apart,
     axis_of,
     joint,
     moment_about,
+    moved_along,
     relative_angle,
     tilts,
+    turned_about,
 )
-from nsjax.multibody.joints.motion import At, FrameMotion, Screws, moved_along, turned_about
-from nsjax.multibody.number_checks import AXIS, record_of
-from nsjax.multibody.parts import Part
+from nsjax.multibody.parts import AXIS, Part, record_of
 from nsjax.types import Array, Fn, record
 
 

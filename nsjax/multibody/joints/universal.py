@@ -8,15 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError
-from nsjax.core.checks import is_traced
 from nsjax.forms import form_of
 from nsjax.math import rotations
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, apart, axis_of, components, joint
-from nsjax.multibody.number_checks import AXIS, number
 from nsjax.multibody.numbers import Joint
-from nsjax.multibody.parts import UNIT_TOLERANCE, Part, unit
+from nsjax.multibody.parts import AXIS, UNIT_TOLERANCE, Part, number, unit
+from nsjax.types import is_traced
 
 
 def universal(

@@ -21,14 +21,12 @@ from nsjax.multibody.loads.force import FORCE, force
 from nsjax.multibody.loads.joint_spring import JOINT_SPRING, joint_spring
 from nsjax.multibody.loads.joint_tendon import JOINT_TENDON, joint_tendon
 from nsjax.multibody.loads.line_load import LINE_LOAD, line_load
-from nsjax.multibody.loads.lines import Line
-from nsjax.multibody.loads.load_kind import LoadKind
+from nsjax.multibody.loads.load_kind import Line, LoadKind
 from nsjax.multibody.loads.spring import SPRING, spring
 from nsjax.multibody.loads.tendon import TENDON, tendon
 from nsjax.multibody.loads.thruster import THRUSTER, thruster
 from nsjax.multibody.loads.torque import TORQUE, torque
-from nsjax.multibody.parts import GROUND, Part, registered
-from nsjax.multibody.user_laws import with_surfaces
+from nsjax.multibody.parts import GROUND, Part, registered, with_surfaces
 from nsjax.types import Array, PyTree
 
 KINDS: dict[str, LoadKind] = {

@@ -8,9 +8,7 @@ from nsjax.core import InputError
 from nsjax.multibody import numbers
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.loads.load_kind import LoadKind, with_law
-from nsjax.multibody.number_checks import ONE, number
-from nsjax.multibody.parts import Part, made
-from nsjax.multibody.user_laws import user_value
+from nsjax.multibody.parts import ONE, Part, made, number, user_value
 from nsjax.types import Fn
 
 

@@ -10,18 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError
-from nsjax.core.checks import is_traced
 from nsjax.math import norm
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.coordinates.spatial_vectors import cross
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.fluid_drag import axes_of, medium_numbers
-from nsjax.multibody.loads.force import refuse_ground
-from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of
-from nsjax.multibody.number_checks import number, record_of
+from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of, refuse_ground
 from nsjax.multibody.numbers import Load, Number
-from nsjax.multibody.parts import Part, made
-from nsjax.types import Array, record
+from nsjax.multibody.parts import Part, made, number, record_of
+from nsjax.types import Array, is_traced, record
 
 COEFFICIENTS = (0.5, 0.25, 1.5, 1.0, 1.0)
 """Default coefficients of MuJoCo: blunt and slender drag, drag of turns, Kutta lift, Magnus lift."""

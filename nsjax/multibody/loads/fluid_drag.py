@@ -10,19 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError
-from nsjax.core.checks import is_traced
 from nsjax.forms import form_of, quantity
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
-from nsjax.multibody.loads.force import refuse_ground
-from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of
-from nsjax.multibody.loads.tension import signed_square
-from nsjax.multibody.number_checks import number, record_of
+from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of, refuse_ground, signed_square
 from nsjax.multibody.numbers import Load, Number
-from nsjax.multibody.parts import Part, made
-from nsjax.types import Array, record
+from nsjax.multibody.parts import Part, made, number, record_of
+from nsjax.types import Array, is_traced, record
 
 
 @record()

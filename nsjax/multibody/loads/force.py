@@ -9,10 +9,8 @@ from nsjax.core import InputError
 from nsjax.multibody import numbers
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
-from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of, with_law
-from nsjax.multibody.number_checks import record_of
-from nsjax.multibody.parts import GROUND, Part, made
-from nsjax.multibody.user_laws import user_value
+from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of, refuse_ground, with_law
+from nsjax.multibody.parts import Part, made, record_of, user_value
 from nsjax.types import Fn
 
 
@@ -58,12 +56,6 @@ def force_value(scene: Scene, part: Part, numbers: Any, shape: tuple[int, ...]) 
     return user_value(
         part, "law", "t, scene, own", scene.time, scene.for_user(), numbers.own, shapes=(shape,)
     )
-
-
-def refuse_ground(kind: str, name: str, body: str) -> None:
-    """Refuses a load on the ground."""
-    if body == GROUND:
-        raise InputError(f"{kind} {name!r}: acts on the ground, which does not move; name a body")
 
 
 def on_body(kind: str, name: str, end: tuple[str, Any], value: Any, **given: Any) -> Part:

@@ -17,8 +17,7 @@ from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.joints.joint_kind import Push
-from nsjax.multibody.loads.load_kind import Driven, LoadKind, on_a_coordinate
-from nsjax.multibody.loads.tension import kept_numbers, stored, tension
+from nsjax.multibody.loads.load_kind import Driven, LoadKind, kept_numbers, on_a_coordinate, stored, tension
 from nsjax.multibody.parts import Part, made
 from nsjax.types import Array, Fn
 

@@ -10,8 +10,7 @@ from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.joints.joint_kind import Push
-from nsjax.multibody.loads.lines import Line, line_effort, line_energy, line_numbers
-from nsjax.multibody.loads.load_kind import LoadKind
+from nsjax.multibody.loads.load_kind import Line, LoadKind, line_effort, line_energy, line_numbers
 from nsjax.multibody.parts import Part, made, number
 
 

@@ -11,12 +11,10 @@ import numpy as np
 
 from nsjax.core import InputError, nearest
 from nsjax.math import rotations
-from nsjax.multibody.flexible.elements import kind_of
-from nsjax.multibody.flexible.elements.pieces import line_forces
+from nsjax.multibody.elements import kind_of, line_forces
 from nsjax.multibody.loads.load_kind import LoadKind
 from nsjax.multibody.numbers import Load
-from nsjax.multibody.parts import Part, made, number
-from nsjax.multibody.user_laws import user_value
+from nsjax.multibody.parts import Part, made, number, user_value
 from nsjax.types import Array, Fn, PyTree
 
 

@@ -13,8 +13,7 @@ from nsjax.multibody import numbers, symbols
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
-from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of
-from nsjax.multibody.loads.tension import kept_numbers, stored, tension
+from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of, kept_numbers, stored, tension
 from nsjax.multibody.parts import Part, made
 from nsjax.types import Array, Fn
 

@@ -13,10 +13,17 @@ from nsjax.multibody import symbols
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
-from nsjax.multibody.loads.lines import Line, Tendon, line_effort, line_energy, line_numbers
-from nsjax.multibody.loads.load_kind import End, LoadKind, end_of
-from nsjax.multibody.number_checks import POINT, POSITIVE, number
-from nsjax.multibody.parts import Part, made
+from nsjax.multibody.loads.load_kind import (
+    End,
+    Line,
+    LoadKind,
+    Tendon,
+    end_of,
+    line_effort,
+    line_energy,
+    line_numbers,
+)
+from nsjax.multibody.parts import POINT, POSITIVE, Part, made, number
 
 
 def tendon(

@@ -11,12 +11,9 @@ from nsjax.core import InputError
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
-from nsjax.multibody.loads.force import refuse_ground
-from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of
-from nsjax.multibody.number_checks import ONE, number, record_of
+from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of, refuse_ground
 from nsjax.multibody.numbers import Number, Thruster
-from nsjax.multibody.parts import GROUND, Part, made
-from nsjax.multibody.user_laws import user_value
+from nsjax.multibody.parts import GROUND, ONE, Part, made, number, record_of, user_value
 from nsjax.types import Array, Fn
 
 

@@ -12,13 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError
-from nsjax.core.checks import is_traced
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.batches import Batch
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import downwards
 from nsjax.multibody.joints import BALL, FREE, JointKind
-from nsjax.multibody.joints.motion import stepped
+from nsjax.multibody.joints.joint_kind import stepped
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.numbers import LAW
 from nsjax.multibody.parts import GROUND, Part
@@ -33,7 +32,7 @@ from nsjax.multibody.size_classes.size_class import (
 )
 from nsjax.multibody.size_classes.tree_arrays import Layout, TreeArrays
 from nsjax.multibody.topology import Link
-from nsjax.types import PyTree
+from nsjax.types import PyTree, is_traced
 
 if TYPE_CHECKING:
     from nsjax.multibody.mechanism import Mechanism

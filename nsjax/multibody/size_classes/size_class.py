@@ -12,7 +12,7 @@ import numpy as np
 
 from nsjax.contact import ContactLaw
 from nsjax.core import InputError, System, add, subtract
-from nsjax.core.prepared import Prepared
+from nsjax.core.keys import Prepared
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.batches import scene_of, spread_out

@@ -1,4 +1,4 @@
-"""A step whose contact forces are all impulses: Moreau, theta-method, Gear-Gupta-Leimkuhler.
+"""A step whose contact forces are all impulses, with rows that are frozen in it.
 
 Such a scheme decides at the predicted midpoint which contacts act, and then changes the velocity by one
 jump. The contact decision, the memory of contacts and the output are common to all these schemes and are
@@ -13,23 +13,183 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from nsjax.contact import Jump, events
-from nsjax.contact.contact_report import no_report
-from nsjax.contact.criteria import criteria_of
+from nsjax.contact import GivenNormals, Jump, events
+from nsjax.contact.active_set import smooth_contacts
 from nsjax.contact.equations import CarriedTangent
-from nsjax.contact.family import Contacts, Family, Stepped
-from nsjax.contact.sensitivity import through_events
-from nsjax.contact.stage import StageAnswer, StageStart
+from nsjax.contact.events import criteria_of
+from nsjax.contact.sensitivity import Contacts, Family, Stepped, no_report, through_events
+from nsjax.contact.stage import StageAnswer, StageSettings, StageStart, solve_stage
 from nsjax.core.branches import branch
-from nsjax.core.operators import touching
-from nsjax.core.scheme import Carry, Output
+from nsjax.core.operators import Rows, momentum, no_rows, touching
+from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.step import Balance, Formed, Step, SystemState
-from nsjax.core.system import State
-from nsjax.schemes.at_events import derivatives, held_contacts, touch_at_start
-from nsjax.schemes.books import contact_event, impulse_output, step_status
-from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
+from nsjax.core.system import State, System
+from nsjax.linalg import Structure
+from nsjax.schemes.common import (
+    contact_event,
+    derivatives,
+    held_contacts,
+    impulse_output,
+    stage_jump,
+    step_status,
+    touch_at_start,
+)
 from nsjax.types import Array, PyTree, record
+
+# Contact and constraint rows in the step equations of schemes that freeze their directions in a step.
+
+
+@record()
+class FrozenRows:
+    """Rows of contacts and constraints that are constant in a step, with their restitution.
+
+    Args:
+        rows: contact rows (if contacts may act), then bilateral rows.
+        restitution: (rows,) coefficients of restitution, zero for bilateral rows.
+    """
+
+    rows: Rows
+    restitution: Array
+
+
+def frozen_rows(at: SystemState, contacts: bool) -> FrozenRows:
+    """Rows at a state; those of contacts only if ``contacts`` is true."""
+    system = at.system
+    count = system.nc * (1 + system.nt) if contacts else 0
+    if not count and not system.nb:
+        return FrozenRows(rows=no_rows(system), restitution=jnp.zeros(0))
+    e = jnp.zeros(system.nb)
+    if count:
+        law = system.law(at.params)
+        e = jnp.concatenate([law.row_restitution(system.nc, system.nt), e])
+    return FrozenRows(rows=at.rows(contacts), restitution=e)
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenRowEquations:
+    """Equations of a step with frozen rows, for the velocity increment ``z = v_{i+1} - v_i``.
+
+    ``residual(data, z) = W P`` is the momentum balance, with ``residual`` added by the scheme, and
+    ``rates(data, z)`` and the row impulses ``P`` fulfil the laws of contacts and constraints.
+
+    The data ``d`` of all methods have the fields ``params``, ``state`` (start of the step), ``dt`` and
+    ``frozen`` (`FrozenRows`).
+
+    Args:
+        system: system of the problem.
+        contacts: whether contacts may act in the step.
+        tangent: tangent of the iteration, see `nsjax.schemes.mixed.framework.mixed_scheme`.
+    """
+
+    system: System
+    contacts: bool
+    tangent: str = "full"
+
+    def frozen(self, d: Any, z: Array) -> tuple[Callable[[Array], Array], bool]:
+        """``w -> M w`` at the start of the step, and True: rates are ``W' z`` plus a constant."""
+        return lambda w: momentum(self.system, d.state.q, w, d.params), True
+
+    @property
+    def structure(self) -> Structure:
+        """Structure of the tangent matrix: that of the model."""
+        return self.system.structure
+
+    @property
+    def nc(self) -> int:
+        """Number of contacts that may act."""
+        return self.system.nc if self.contacts else 0
+
+    @property
+    def nt(self) -> int:
+        """Number of tangents per contact."""
+        return self.system.nt
+
+    @property
+    def nb(self) -> int:
+        """Number of bilateral rows."""
+        return self.system.nb
+
+    @property
+    def islands(self) -> int:
+        """Number of islands of the model."""
+        return self.system.islands
+
+    def forces(self, d: Any, z: Array, impulses: Array) -> Array:
+        """Generalised impulse ``W P`` (nv,) of the row impulses ``P`` (rows,) [N s]."""
+        return d.frozen.rows.force(impulses)
+
+    def directions(self, d: Any, z: Array) -> Any:
+        """Directions ``W`` (nv, rows) of the row impulses."""
+        return d.frozen.rows.directions()
+
+    def rates(self, d: Any, z: Array) -> Array:
+        """``u^+ + e u^-`` (rows,) of the row velocities before and after the step [m/s]."""
+        rate, v = d.frozen.rows.all_rates, d.state.v
+        return rate(v + z) + d.frozen.restitution * rate(v)
+
+    def replaced(self, rates: Array, normal: Array | None = None, bilateral: Array | None = None) -> Array:
+        """``rates`` (rows,) with the entries of the normals (nc,) and of the bilateral rows (nb,) replaced,
+        where these are given.
+        """
+        count = self.nc * (1 + self.nt)
+        contacts, last = rates[:count], rates[count:] if bilateral is None else bilateral
+        if normal is not None:
+            tangents = contacts.reshape(self.nc, 1 + self.nt)[:, 1:]
+            contacts = jnp.concatenate([normal[:, None], tangents], axis=1).reshape(-1)
+        return jnp.concatenate([contacts, last])
+
+    def friction(self, d: Any) -> Array:
+        """Coefficients of friction (nc,)."""
+        if not self.nc:
+            return jnp.zeros(0)
+        return self.system.law(d.params).friction_of(self.nc)
+
+    def given(self, d: Any) -> GivenNormals | None:
+        """Normal impulses that the contact law prescribes; None if it prescribes none."""
+        return self.system.law(d.params).given(self.nc, d.dt) if self.nc else None
+
+    def smooth(self, d: Any) -> np.ndarray:
+        """Contacts (nc,) bool without friction."""
+        if not self.nc:
+            return np.zeros(0, bool)
+        return smooth_contacts(self.system, self.system.law(d.params).loads)
+
+
+def solve_frozen(
+    scheme: Scheme, equations: Any, data: Any, active: Array, start: StageStart
+) -> tuple[Jump, StageAnswer]:
+    """Solves the equations of a step for ``z = v_{i+1} - v_i``.
+
+    Args:
+        scheme: has the numbers ``tolerance`` and ``stage_tolerance`` and the choices ``max_passes`` and
+            ``max_iterations``.
+        equations: `FrozenRowEquations`.
+        data: data of the equations.
+        active: (nc,) bool, contacts that take part.
+        start: start of the iteration: zeros, and a tangent if one is known.
+
+    Returns:
+        The velocity jump with its impulses, and the answer of the stage solver.
+    """
+    system, v, options = equations.system, data.state.v, scheme.options
+    settings = StageSettings(
+        tolerance=scheme.coef.stage_tolerance,
+        contact_tolerance=scheme.coef.tolerance,
+        scale=1.0 + jnp.max(jnp.abs(v)),
+        max_passes=options.max_passes,
+        max_iterations=options.max_iterations,
+    )
+    answer = solve_stage(equations, data, active[: equations.nc], settings, start)
+    before, after = (data.frozen.rows.all_rates(v + x) for x in (0.0, answer.z))
+    acting = active if equations.contacts else None
+    jump = stage_jump(system, answer, answer.z, (before, after), acting, equations.given(data))
+    return jump, answer
+
+
+# A step whose contact forces are all impulses: Moreau, theta-method, Gear-Gupta-Leimkuhler.
+
 
 FEW = 32
 """Largest number of contacts whose gaps are in the program once for the gaps and once for their curvature.

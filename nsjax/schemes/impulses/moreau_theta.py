@@ -7,18 +7,20 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax.contact.criteria import Criteria
 from nsjax.contact.equations import kept_tangent
-from nsjax.contact.events import gap_rates
-from nsjax.contact.family import Stepped
+from nsjax.contact.events import Criteria, gap_rates
+from nsjax.contact.sensitivity import Stepped
 from nsjax.core.operators import momentum
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
-from nsjax.schemes.choices import choose_tangent, tangent_of, within
-from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
-from nsjax.schemes.impulses.impulse_scheme import impulse_scheme
-from nsjax.schemes.impulses.impulse_step import ImpulseRun
-from nsjax.schemes.impulses.kept_tangents import blank_tangents, carried_tangent, memory_after
+from nsjax.schemes.common import choose_tangent, tangent_of, within
+from nsjax.schemes.impulses.impulse_scheme import (
+    blank_tangents,
+    carried_tangent,
+    impulse_scheme,
+    memory_after,
+)
+from nsjax.schemes.impulses.impulse_step import FrozenRowEquations, FrozenRows, ImpulseRun, frozen_rows
 from nsjax.types import Array, PyTree, record
 
 

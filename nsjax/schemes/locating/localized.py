@@ -15,16 +15,25 @@ from nsjax.contact import Jump
 from nsjax.core.arguments import check_is
 from nsjax.core.branches import branch
 from nsjax.core.operators import refreshed
-from nsjax.core.quantities import ROWS, accumulated
-from nsjax.core.scheme import Carry, Event, Output, Scheme
+from nsjax.core.scheme import ROWS, Carry, Event, Output, Scheme, accumulated
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System
-from nsjax.schemes.choices import within
-from nsjax.schemes.locating.first_event import DEPTH, FAR, SAME_INSTANT, FirstEvent, Flight
-from nsjax.schemes.locating.located_impact import ImpactContacts, located_impact, merged
-from nsjax.schemes.locating.mode_step import step_in_modes
+from nsjax.schemes.common import within
+from nsjax.schemes.locating.mode_step import ImpactContacts, located_impact, merged, step_in_modes
 from nsjax.schemes.locating.modes import locates_changes
-from nsjax.schemes.locating.trial_steps import CUTS, MaskedParams, Start, Stepper, in_one_step, inside
+from nsjax.schemes.locating.trial_steps import (
+    CUTS,
+    DEPTH,
+    FAR,
+    SAME_INSTANT,
+    FirstEvent,
+    Flight,
+    MaskedParams,
+    Start,
+    Stepper,
+    in_one_step,
+    inside,
+)
 from nsjax.types import Array, PyTree, record
 
 

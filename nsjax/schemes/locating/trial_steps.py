@@ -1,19 +1,176 @@
-"""Trial steps of a scheme in which open contacts cannot act, up to the first one that closes."""
+"""Trial steps of a scheme in which open contacts cannot act, and the search of the first event."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from nsjax.core.branches import repeat
 from nsjax.core.operators import acting
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.schemes.at_events import LOCATED
-from nsjax.schemes.locating.first_event import DEPTH, FirstEvent, Flight, first_event
+from nsjax.nonlinear import event_solution
+from nsjax.schemes.common import LOCATED
 from nsjax.types import Array, PyTree, record
+
+# The motion up to its first event within a given time, found by one search of trial motions.
+
+
+DEPTH = 1e-12
+"""A located impact has the gap ``-DEPTH`` [m]: a contact that stays there is closed for every scheme."""
+
+SAME_INSTANT = 0.1 * DEPTH
+"""Gaps that differ by less close at the same instant [m]. It is the tolerance of the search, too."""
+
+FAR = 1e6
+"""Replaces the gap of contacts that are not searched for [m]."""
+
+EDGE = 1e-9
+"""Least distance of an event from both ends of its part of a step, relative to this part: no part has
+length zero.
+"""
+
+
+@record()
+class Flight:
+    """A trial motion.
+
+    Args:
+        end: its end and what else is needed of it, a tree of arrays.
+        values: (...) event functions at the end, positive before the event, scaled to gaps [m].
+        hit: (...) bool, functions that count as events if they are so at the end of the whole motion.
+    """
+
+    end: PyTree
+    values: Array
+    hit: Array
+
+
+@record()
+class FirstEvent:
+    """The motion up to its first event, or over the whole time if there is none.
+
+    Args:
+        time: () time from the start [s].
+        flight: the motion up to there; ``hit`` are the events by the end of the whole time.
+        found: () bool, whether the first zero was found; of no meaning without an event.
+    """
+
+    time: Array
+    flight: Flight
+    found: Array
+
+
+Fly = Callable[[Array, PyTree], Flight]
+
+
+def first_event(fly: Fly, begin: Callable[[PyTree], Array], like: PyTree, most: int) -> Callable[..., Any]:
+    """Function that returns the motion up to its first event.
+
+    The time is found without derivatives. Its derivatives of any order, and those of the motion, follow
+    from the equation that defines it: the least event function vanishes, or the time is the whole time.
+
+    Args:
+        fly: ``(time, data) -> Flight``.
+        begin: ``data -> (...)`` event functions at the start.
+        like: arrays of the shapes of ``Flight.end``.
+        most: largest number of trial motions beside the first.
+
+    Returns:
+        ``(whole time, data) -> FirstEvent``.
+    """
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)), like)
+
+    def solver(given: Any) -> Any:
+        length, data = given
+        last = _search(lambda s: fly(s, data), begin(data), length, shapes, most)
+        return last.x, last.flight.end, (last.flight.values, last.flight.hit, last.found)
+
+    def flown(time: Array, given: Any, found: Any) -> tuple[PyTree, Array]:
+        length, data = given
+        flight, hit = fly(time, data), found[1]
+        return flight.end, jnp.where(jnp.any(hit), _least(flight.values, hit), length - time)
+
+    solution = event_solution(solver, flown)
+
+    def to_event(length: Array, data: PyTree) -> FirstEvent:
+        time, end, (values, hit, found) = solution((length, data))
+        return FirstEvent(time=time, flight=Flight(end=end, values=values, hit=hit), found=found)
+
+    return to_event
+
+
+def _least(values: Array, hit: Array) -> Array:
+    return jnp.min(jnp.where(hit, values, FAR))
+
+
+@record()
+class _Bracket:
+    """State of the search: bracket with the values of the function, side of its last change, next time,
+    number of trial motions, whether the next or the last of them ends at a zero moved away from the ends,
+    whether a zero is found, whether to go on, and the last trial motion.
+    """
+
+    low: Array
+    f_low: Array
+    high: Array
+    f_high: Array
+    side: Array
+    x: Array
+    count: Array
+    moved: Array
+    found: Array
+    going: Array
+    flight: Flight
+
+
+def _search(
+    fly: Callable[[Array], Flight], start: Array, length: Array, shapes: PyTree, most: int
+) -> _Bracket:
+    """First trial over the whole time; if events occur by its end, the zero of their least function, by the
+    Illinois form of regula falsi. One loop, so that the program holds one trial motion.
+    """
+
+    def body(s: _Bracket) -> _Bracket:
+        flight, first = fly(s.x), s.count == 0
+        hit = jnp.where(first, flight.hit, s.flight.hit)
+        f = _least(flight.values, hit)
+        up = f > 0.0
+        low = jnp.where(first, 0.0, jnp.where(up, s.x, s.low))
+        high = jnp.where(up & ~first, s.high, s.x)
+        half_low = jnp.where(s.side < 0, 0.5 * s.f_low, s.f_low)
+        half_high = jnp.where(s.side > 0, 0.5 * s.f_high, s.f_high)
+        f_low = jnp.where(first, _least(start, hit), jnp.where(up, f, half_low))
+        f_high = jnp.where(up & ~first, half_high, f)
+        secant = (low * f_high - high * f_low) / (f_high - f_low)
+        secant = jnp.where((secant > low) & (secant < high), secant, 0.5 * (low + high))
+        zero, inner = ~(jnp.abs(f) > SAME_INSTANT), jnp.clip(s.x, EDGE * length, (1.0 - EDGE) * length)
+        more = jnp.any(hit) & ~s.moved & jnp.where(zero, inner != s.x, s.count < most)
+        return _Bracket(
+            low=low, f_low=f_low, high=high, f_high=f_high,
+            side=jnp.where(first, 0, jnp.where(up, 1, -1)),
+            x=jnp.where(more, jnp.where(zero, inner, secant), s.x), count=s.count + 1, moved=more & zero,
+            found=jnp.where(s.moved, s.found, jnp.abs(f) <= 0.5 * DEPTH), going=more,
+            flight=dataclasses.replace(flight, hit=hit),
+        )  # fmt: skip
+
+    zero, no, none = jnp.zeros_like(length), jnp.asarray(False), jnp.asarray(0)
+    end = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    rest = Flight(end=end, values=jnp.zeros_like(start), hit=jnp.zeros(start.shape, bool))
+    first = _Bracket(
+        low=zero, f_low=zero, high=zero, f_high=zero, side=none, x=length, count=none, moved=no, found=no,
+        going=jnp.asarray(True), flight=rest,
+    )  # fmt: skip
+    found: _Bracket = repeat(lambda s: s.going, body, first)
+    return found
+
+
+# Trial steps of a scheme in which open contacts cannot act, up to the first one that closes.
+
 
 CUTS = 3
 """Largest number of instants that are located in one step. More of them occur at the end of an accumulation

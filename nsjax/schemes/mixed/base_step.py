@@ -11,20 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact import ContactProblem, SolverSettings
-from nsjax.contact.bordered import StageTangent
-from nsjax.contact.equations import CarriedTangent, blank, kept_tangent, no_tangent
-from nsjax.contact.events import Touch, no_touch
-from nsjax.contact.row_choice import chosen_rows, smooth_contacts
+from nsjax.contact.active_set import chosen_rows, smooth_contacts
+from nsjax.contact.equations import CarriedTangent, StageTangent, blank, kept_tangent, no_tangent
+from nsjax.contact.events import NEVER, Touch, no_touch
 from nsjax.contact.stage import StageSettings, StageStart, solve_stage
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError
-from nsjax.core.inertia import ConstantInertia, constant_inertia
-from nsjax.core.operators import Rows
-from nsjax.core.scheme import Carry, Scheme
-from nsjax.core.step import Step
+from nsjax.core.operators import Rows, momentum
+from nsjax.core.scheme import Answer, Carry, InModes, PartEnd, Scheme
+from nsjax.core.step import ConstantInertia, Step, constant_inertia
 from nsjax.core.system import State, System
-from nsjax.schemes.choices import tangent_of
-from nsjax.schemes.mixed.stages import Maps, StageEquations
+from nsjax.schemes.common import tangent_of
+from nsjax.schemes.mixed.stages import Maps, StageEquations, single
 from nsjax.types import Array, PyTree, record
 
 Tangents = tuple[tuple[CarriedTangent, ...], tuple[CarriedTangent, ...]]
@@ -320,3 +318,148 @@ def end_by(step: Step, contacts: bool, formulas: Any, tangents: tuple[CarriedTan
         free=base.free,
         tangents=(both[0], tuple(run.carried)) if contacts else (tuple(run.carried), both[1]),
     )
+
+
+# The base step of the mixed framework, and that after contacts have changed stiff motion.
+
+
+def base_step(step: Step, contacts: bool) -> End:
+    """The step before an impulse, with or without contact rows: that of the base scheme, or the implicit
+    Euler rule where contacts have changed motion that is too fast for the step.
+
+    The rule adds no energy to motion with a convex potential and dampers, whatever its velocities::
+
+        E_{i+1} - E_i <= -dv M dv / 2 - dt v_{i+1} D v_{i+1} + P W' v_{i+1}
+
+    Unilateral contacts do no work at the velocity of the end, and friction takes energy. One such step has
+    an error of order two, no more than the impact before it. Source of the idea: Rannacher's start of
+    parabolic equations (1984), and Marti and Lin's steps after switches in circuits (1989).
+    """
+    scheme = step.scheme
+    end = end_by(step, contacts, scheme.options.base, step.carry.memory.tangents[contacts])
+    if not (contacts and step.system.stiff and scheme.options.implicit):
+        return end
+
+    def anew(_: None) -> End:
+        inertia_alone = ConstantParts(inertia=step.constants.inertia) if step.constants else step.constants
+        found = end_by(dataclasses.replace(step, constants=inertia_alone), True, _implicit_euler)
+        return dataclasses.replace(
+            found, iterations=end.iterations + found.iterations, tangents=end.tangents
+        )
+
+    found: End = branch(_unresolved(step, end), anew, lambda _: end, None)
+    return found
+
+
+def _implicit_euler(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEnd:
+    """``q_{i+1} = q_i + dt v_{i+1}``, ``M (v_{i+1} - v_i) = dt h_{i+1} + W P``. No memory is read."""
+    v, rest = state.v, jnp.zeros_like(state.v)
+    maps = single(
+        anchor=state.q, xi=dt * v, v=v, a=rest, cq=dt, ca=1 / dt, t=jnp.asarray(state.t) + dt, dt=dt
+    )
+    ((_, q, v, a),), (impulses,) = run(maps)
+    return BaseEnd(q=q, v=v, a=a, algorithmic=a, force=impulses / dt, impulse=impulses)
+
+
+def _unresolved(step: Step, end: End) -> Array:
+    """Whether () bool contacts have changed motion that is too fast for the step.
+
+    Contacts change velocities at once where they are new, leave, or push what moves apart. If then
+    ``dt d D d + dt^2 d K d > d M d`` (``omega dt`` above one, or decay within a step) for the change ``d``
+    of the velocity in the step, or for the acceleration at its start, weights of a scheme do what
+    forces do not: the acceleration ``-D dv / M`` after an impact moves bodies far over their aim, and the
+    contact force of the start does work on a contact that leaves. In slower motion both are errors of the
+    order of the scheme.
+    """
+    system, memory, state, dt = step.system, step.carry.memory, step.state, step.dt
+    before, pushed, after = (split_rows(system, x)[0] > 0.0 for x in (memory.force, end.impulse, end.force))
+    changes = (before & ~after) | (pushed & ~memory.resting)
+
+    def too_fast(d: Array) -> Array:
+        def force(s: Array) -> Array:
+            q = system.retract(state.q, s * dt * d)
+            found: Array = system.force(jnp.asarray(state.t), q, state.v + s * d, step.params)
+            return found
+
+        push = jax.jvp(force, (jnp.zeros(()),), (jnp.ones(()),))[1]
+        return -dt * jnp.sum(d * push) > jnp.sum(d * momentum(system, state.q, d, step.params))
+
+    def fast(_: None) -> Array:
+        ways = jax.lax.stop_gradient(jnp.stack([end.v - state.v, dt * memory.a]))
+        return jnp.any(jax.vmap(too_fast)(ways))
+
+    suspect = memory.stale | jnp.any(memory.closed & changes)
+    return branch(suspect, fast, lambda _: jnp.asarray(False), None)
+
+
+# Steps of an explicit base scheme in fixed contact modes, without contact laws.
+
+
+class _GivenImpulses(Runner):
+    """Runs a base scheme with row impulses by given equations instead of the contact laws."""
+
+    def __init__(self, step: Step, closed: Array, contacts: bool, answer: Answer) -> None:
+        super().__init__(step, closed, contacts)
+        self.answer = answer
+
+    def velocity_level(self, delassus: Array, free: Array) -> Array:
+        """Impulses of the rows by the equations of their modes."""
+        return self.answer(delassus, free)
+
+
+def _advance(step: Step, held: Array | None, answer: Answer) -> PartEnd:
+    """The base step without an impulse at its end."""
+    options, coef = step.scheme.options, step.scheme.coef
+
+    def base(contacts: bool) -> PartEnd:
+        run = _GivenImpulses(
+            step, jnp.zeros(step.system.nc, bool) if held is None else held, contacts, answer
+        )
+        end: BaseEnd = options.base(coef, step.state, None, step.dt, run)
+        return PartEnd(q=end.q, v=end.v, a=end.a, force=end.force, impulse=end.impulse)
+
+    if held is None:
+        return base(False)
+    found: PartEnd = on_contacts(step.system, held, base)
+    return found
+
+
+def _fits(scheme: Scheme) -> bool:
+    """Whether base steps fulfil constraints on velocity level, and report their own forces."""
+    options = scheme.options
+    plain = options.starting_force is None and not options.leaving_is_open
+    return bool(plain and options.constraint_form == "index_2")
+
+
+def _held(memory: Memory) -> tuple[Array, Array]:
+    touch = memory.touch
+    return memory.resting, memory.resting & (touch.off == 0) & ~touch.stuck
+
+
+def _flown(memory: Memory) -> Array:
+    return jnp.where(memory.touch.bounced, memory.touch.off, NEVER)
+
+
+def _remembered(
+    memory: Memory, end: PartEnd, held: Array, stuck: Array, active: Array, impact: Array
+) -> Memory:
+    """The memory after a step in which the contacts ``active`` took part and the contacts ``impact`` had
+    impacts.
+    """
+    old = memory.touch
+    touch = dataclasses.replace(
+        old,
+        held=held,
+        stuck=stuck,
+        off=jnp.where(active, 0, old.off + 1),
+        bounced=(old.bounced | impact) & ~held,
+        slide=jnp.full_like(old.slide, jnp.inf),  # not known
+    )
+    return dataclasses.replace(
+        memory, a=end.a, algorithmic=end.a, force=end.force, algorithmic_force=end.force, closed=held,
+        touch=touch, stale=jnp.asarray(False),
+    )  # fmt: skip
+
+
+EXPLICIT = InModes(fits=_fits, advance=_advance, held=_held, flown=_flown, remembered=_remembered)
+"""Steps in modes of base schemes that start from position and velocity alone and solve no stages."""

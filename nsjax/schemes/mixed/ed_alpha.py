@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
-from nsjax.schemes.choices import known_options, within
+from nsjax.schemes.common import known_options, within
 from nsjax.schemes.mixed.framework import BaseEnd, Memory, Tolerances, mixed_scheme
 from nsjax.schemes.mixed.stages import Maps
 from nsjax.types import Array, record

@@ -17,21 +17,29 @@ import jax.numpy as jnp
 
 from nsjax import notes
 from nsjax.contact import events
-from nsjax.contact.acceleration import consistent_forces
-from nsjax.contact.criteria import Criteria, criteria_of
-from nsjax.contact.events import Touch
+from nsjax.contact.events import Criteria, Touch, criteria_of
+from nsjax.contact.friction import consistent_forces
 from nsjax.core.branches import branch
 from nsjax.core.operators import row_forces, touching
 from nsjax.core.scheme import Accelerations, Carry, Output, Scheme
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System
-from nsjax.schemes.books import contact_event, step_status
-from nsjax.schemes.choices import FORMS, checked_criteria, choose, choose_tangent, within
+from nsjax.schemes.common import (
+    FORMS,
+    checked_criteria,
+    choose,
+    choose_tangent,
+    contact_event,
+    step_status,
+    within,
+)
 from nsjax.schemes.mixed.base_step import (
+    EXPLICIT,
     BaseEnd,
     End,
     Memory,
     Runner,
+    base_step,
     contact_settings,
     kept_parts,
     no_tangents,
@@ -39,10 +47,14 @@ from nsjax.schemes.mixed.base_step import (
     row_count,
     split_rows,
 )
-from nsjax.schemes.mixed.impact import end_with_impact, through_reversal
-from nsjax.schemes.mixed.in_modes import EXPLICIT
-from nsjax.schemes.mixed.renewal import after_step, recomputes, remembering, renewed
-from nsjax.schemes.mixed.stiff_steps import base_step
+from nsjax.schemes.mixed.impact import (
+    after_step,
+    end_with_impact,
+    recomputes,
+    remembering,
+    renewed,
+    through_reversal,
+)
 from nsjax.types import Array, PyTree, record
 
 __all__ = ["BaseEnd", "Memory", "MixedOptions", "Tolerances", "mixed_scheme"]

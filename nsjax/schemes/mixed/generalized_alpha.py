@@ -11,10 +11,9 @@ import numpy as np
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
-from nsjax.schemes.choices import known_options, within
+from nsjax.schemes.common import chung_hulbert, known_options, within
 from nsjax.schemes.mixed.framework import BaseEnd, Memory, Tolerances, mixed_scheme
 from nsjax.schemes.mixed.stages import single
-from nsjax.schemes.parameters import chung_hulbert
 from nsjax.types import Array, record
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax.contact.acceleration import SlidingRule, consistent_forces
-from nsjax.contact.criteria import Criteria, criteria_of
+from nsjax.contact.events import Criteria, criteria_of
+from nsjax.contact.friction import SlidingRule, consistent_forces
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
 from nsjax.linalg import matvec
-from nsjax.schemes.choices import choose
+from nsjax.schemes.common import choose
 from nsjax.schemes.mixed.base_step import contact_settings
 from nsjax.schemes.mixed.framework import BaseEnd, Memory, Tolerances, mixed_scheme
 from nsjax.types import Array, record

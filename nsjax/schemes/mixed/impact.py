@@ -1,30 +1,96 @@
-"""The impact at the end of a step of the mixed framework, reversals of sliding within a step, and the
-derivatives through both.
-"""
+"""The impact at the end of a step of the mixed framework, and accelerations after contact changes."""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from nsjax.contact import Jump, events, friction_decisions, no_jump, saltation, velocity_jump
-from nsjax.contact.acceleration import SlidingRule
-from nsjax.contact.contact_report import ContactReport, no_report
-from nsjax.contact.criteria import criteria_of
+from nsjax.contact import Jump, events, friction, jump, no_jump, velocity_jump
 from nsjax.contact.event_motion import accelerate
-from nsjax.contact.events import Approach, frozen
-from nsjax.contact.family import Contacts, Family, Stepped
-from nsjax.contact.sensitivity import through_events
+from nsjax.contact.events import Approach, at_rest, criteria_of, frozen, gap_rates
+from nsjax.contact.friction import SlidingRule, lasting_forces, sliding
+from nsjax.contact.sensitivity import ContactReport, Contacts, Family, Stepped, no_report, through_events
 from nsjax.core.branches import branch
 from nsjax.core.step import Formed, Step, SystemState, formed
 from nsjax.core.system import State
+from nsjax.math import norm
 from nsjax.nonlinear import only_tangent, with_tangent
-from nsjax.schemes.at_events import derivatives
-from nsjax.schemes.mixed.base_step import End, contact_settings
-from nsjax.schemes.mixed.stiff_steps import base_step
+from nsjax.schemes.common import derivatives
+from nsjax.schemes.mixed.base_step import End, Memory, base_step, contact_settings
 from nsjax.types import Array, record
+
+# Accelerations in the memory of a mixed scheme: when they are computed anew, and what no force holds.
+
+
+def recomputes(step: Step) -> bool:
+    """Whether steps compute accelerations anew after a change of the persistent contacts."""
+    return step.scheme.options.acceleration_after_change == "recompute" and step.system.nc > 0
+
+
+def renewed(step: Step) -> tuple[Step, Array]:
+    """The step with the accelerations of the persistent contacts in its memory. They are computed at the
+    start of a step, so that the same code serves the start of the run. Contacts that no force holds through
+    the step are open in it, and strike at its end. Of these, the second result (nc,) bool tells those that
+    no force holds at all: their impact is one without collision.
+    """
+    memory, scheme = step.carry.memory, step.scheme
+    none = jnp.zeros(step.system.nc, bool)
+    if not step.system.nc or not (scheme.options.consistent_initial_acceleration or recomputes(step)):
+        return step, none
+    kept = (memory.a, memory.force), (memory.algorithmic, memory.algorithmic_force)
+
+    def anew(_: None) -> Any:
+        rule = SlidingRule(criteria=criteria_of(scheme))
+        settings = contact_settings(scheme)
+        found = lasting_forces(step.start, memory.resting, settings, rule, dt=step.dt)
+        return (found.a, found.force), (found.a, found.force), found.blows, found.jams
+
+    keep = lambda _: (*kept, none, none)  # noqa: E731
+    (a, force), (algorithmic, behind), blows, jams = branch(memory.stale, anew, keep, None)
+    memory = dataclasses.replace(
+        memory, a=a, force=force, algorithmic=algorithmic, algorithmic_force=behind,
+        closed=memory.closed & ~blows,
+        touch=dataclasses.replace(memory.touch, held=memory.resting & ~blows),
+    )  # fmt: skip
+    return remembering(step, memory), jams
+
+
+def remembering(step: Step, memory: Memory) -> Step:
+    """The step with another memory."""
+    return dataclasses.replace(step, carry=dataclasses.replace(step.carry, memory=memory))
+
+
+def after_step(step: Step, state: State, closed: Array) -> tuple[Array, Array]:
+    """Of the ``closed`` contacts (nc,) bool at the end ``state`` of a step, those at rest; and those that
+    have rested throughout, whose sliding has stopped in the step, or will within half of the next one.
+
+    Accelerations jump where sliding ends, as they do where contacts change: those of sliding, taken on,
+    would make the contact slide back. A force that ends sliding early in the next step is found in time.
+    """
+    system, criteria, before = step.system, criteria_of(step.scheme), step.carry.memory
+    none = jnp.zeros(system.nc, bool)
+    if not system.nc:
+        return none, none
+
+    def look(_: None) -> tuple[Array, Array]:
+        at = step.at(state)
+        rests = closed & at_rest(criteria, gap_rates(at), at.v)
+        if not (system.nt and recomputes(step)):
+            return rests, none
+        slip = jax.jit(lambda x: step.at(State(t=x[0], q=x[1], v=x[2])).slip())
+        first, last = (slip(frozen((jnp.asarray(x.t), x.q, x.v))) for x in (step.state, state))
+        slid = rests & before.resting & sliding(criteria, first, step.state.v)
+        return rests, slid & (norm(last) <= 0.5 * norm(last - first))
+
+    found: tuple[Array, Array] = branch(jnp.any(closed), look, lambda _: (none, none), None)
+    return found
+
+
+# The impact at the end of a step of the mixed framework, reversals of sliding within a step, and the
+# derivatives through both.
 
 
 @record()
@@ -109,20 +175,20 @@ def through_reversal(step: Step) -> End:
     still = frozen(dataclasses.replace(step, constants=()))
     start, a, v = still.start, still.carry.memory.a, still.state.v
     now, change = _sliding(start, a)
-    turning = friction_decisions.reversal(criteria, now, change, _may_turn(step), v, still.dt)
+    turning = friction.reversal(criteria, now, change, _may_turn(step), v, still.dt)
     if scheme.options.laws_at_start:
         # a contact that has just stopped slides off with another acceleration than the stored one
-        stops = memory.resting & ~friction_decisions.sliding(criteria, now, v)
+        stops = memory.resting & ~friction.sliding(criteria, now, v)
         own = lambda _: accelerate(start, memory.resting, rule).a  # noqa: E731
         a = branch(jnp.any(stops), own, lambda _: a, None)
         change = _sliding(start, a)[1]
-        turning = turning | friction_decisions.departure(criteria, now, change, memory.resting, v, still.dt)
+        turning = turning | friction.departure(criteria, now, change, memory.resting, v, still.dt)
     along, rate = jnp.sum(step.start.slip() * change, axis=1), jnp.sum(change * change, axis=1)
     refuse = derivatives(scheme)["refuse"]
-    shift = saltation.event_shift(along, rate, turning, jnp.asarray(False), refuse)
-    step = step.shifted(saltation.shift_state(system, state, v, a, shift.mean))
+    shift = jump.event_shift(along, rate, turning, jnp.asarray(False), refuse)
+    step = step.shifted(jump.shift_state(system, state, v, a, shift.mean))
     end = base_step(step, True)
-    kinks = friction_decisions.unresolved_turns(criteria, turning, now, change, v)
+    kinks = friction.unresolved_turns(criteria, turning, now, change, v)
     end = dataclasses.replace(end, notes=kinks, slide=now)
 
     def finish(live: tuple[End, Array]) -> End:
@@ -132,7 +198,7 @@ def through_reversal(step: Step) -> End:
         # the acceleration of a step that ends at rest is neither that before the reversal nor that after it
         found = accelerate(step.at(late), memory.resting, rule)
         after, force = found.a, found.force
-        back = saltation.shift_state(system, late, done.v, frozen(after), -tau)
+        back = jump.shift_state(system, late, done.v, frozen(after), -tau)
         change = only_tangent(after, refuse)
         a, algorithmic = done.a + change, done.algorithmic + change
         impulse = with_tangent(end.impulse, (frozen(memory.force) - frozen(force)) * tau)
@@ -154,7 +220,7 @@ def _may_turn(step: Step) -> Array:
     resting: Array = memory.resting
     if not scheme.holds_velocities:
         return resting
-    return resting & friction_decisions.sliding(criteria_of(scheme), memory.touch.slide, step.state.v)
+    return resting & friction.sliding(criteria_of(scheme), memory.touch.slide, step.state.v)
 
 
 def _sliding(at: SystemState, a: Array) -> tuple[Array, Array]:

@@ -11,15 +11,13 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact import GivenNormals
+from nsjax.contact.active_set import smooth_contacts
 from nsjax.contact.projection import Directions
-from nsjax.contact.row_choice import smooth_contacts
-from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates
-from nsjax.core.step import SystemState
-from nsjax.core.system import State, System, joined
-from nsjax.core.velocity_rows import slip_of
+from nsjax.core.step import SystemState, inertia_at
+from nsjax.core.system import State, System, joined, slip_of
 from nsjax.linalg import Structure, matvec, solve
-from nsjax.schemes.choices import kinetic_metric
+from nsjax.schemes.common import kinetic_metric
 from nsjax.types import Array, record
 
 

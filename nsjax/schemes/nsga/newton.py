@@ -1,11 +1,11 @@
 """Semismooth Newton iterations of the nonsmooth generalized-alpha family, counted in linear solves.
 
-On the linearised dynamics a velocity jump with friction is a contact problem (`nsjax.schemes.nsga.jumps`);
-the other subproblems solve their laws with the dynamics, as in [C]: a position correction with friction has
-a creep force whose bound is the answer of its gap. The decoupled schemes iterate each subproblem on its
-own, the coupled scheme all three in turn (as published) or all at once. Dynamics may be linearised anew in
-every correction, or as in an earlier step until corrections shrink too slowly. The derivative of an answer
-is one more correction with data that have derivatives.
+On the linearised dynamics a velocity jump with friction is a contact problem
+(`nsjax.schemes.nsga.correction`); the other subproblems solve their laws with the dynamics, as in [C]: a
+position correction with friction has a creep force whose bound is the answer of its gap. The decoupled
+schemes iterate each subproblem on its own, the coupled scheme all three in turn (as published) or all at
+once. Dynamics may be linearised anew in every correction, or as in an earlier step until corrections shrink
+too slowly. The derivative of an answer is one more correction with data that have derivatives.
 Source: [C (33), (39), (43), (47)-(51), Algorithm 1].
 """
 
@@ -22,24 +22,28 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact.at_nodes import NodeProblem, correction_at_nodes, tangent_at_nodes, without_responses
-from nsjax.contact.bordered import StageTangent
-from nsjax.contact.criteria import DEFAULT, Criteria
-from nsjax.contact.equations import CarriedTangent, blank
+from nsjax.contact.equations import CarriedTangent, StageTangent, blank
+from nsjax.contact.events import DEFAULT, Criteria
 from nsjax.contact.stage import CONTRACTION
 from nsjax.core.branches import branch, repeat
 from nsjax.core.operators import jacobian
 from nsjax.nonlinear import implicit_solution
-from nsjax.schemes.nsga.jumps import is_contact_problem, velocity_jump
-from nsjax.schemes.nsga.levels import Level
-from nsjax.schemes.nsga.linear import Tangent, correction, linear_of, linearised, regularisation
-from nsjax.schemes.nsga.residual import (
+from nsjax.schemes.nsga.correction import (
     IterationBounds,
     LevelUnknowns,
     Residual,
+    Tangent,
+    correction,
     evaluate,
+    is_contact_problem,
+    linear_of,
+    linearised,
     no_unknown,
+    regularisation,
     sigma,
+    velocity_jump,
 )
+from nsjax.schemes.nsga.levels import Level
 from nsjax.startup.owned import RECENT
 from nsjax.types import Array, PyTree, record
 

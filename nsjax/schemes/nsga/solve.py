@@ -1,4 +1,4 @@
-"""Solution of the three subproblems of a step, one after the other or together."""
+"""Solution of the subproblems of a step, smooth motion first, one after the other or together."""
 
 from __future__ import annotations
 
@@ -12,18 +12,141 @@ from jax import lax
 
 from nsjax.contact import events
 from nsjax.contact.at_nodes import own_responses, without_responses
-from nsjax.contact.criteria import Criteria
+from nsjax.contact.events import Criteria
 from nsjax.core.branches import branch
-from nsjax.core.operators import Rows, momentum
+from nsjax.core.operators import Rows, gap_drift, gap_rows, jacobian, momentum, position_rows, row_rates
 from nsjax.core.system import System
-from nsjax.schemes.choices import tangent_of
-from nsjax.schemes.nsga.levels import PositionLevel, VelocityLevel
-from nsjax.schemes.nsga.linear import linearised
+from nsjax.schemes.common import tangent_of
+from nsjax.schemes.nsga.correction import IterationBounds, LevelUnknowns, acting, linearised, sigma
+from nsjax.schemes.nsga.levels import (
+    Level,
+    PositionLevel,
+    Prediction,
+    Smooth,
+    Total,
+    VelocityLevel,
+    bilateral_forces,
+    decided,
+    rows_at,
+    smooth_motion,
+    smooth_state,
+    total_state,
+)
 from nsjax.schemes.nsga.newton import Subproblems, blank_tangent, own_data, solve_levels
-from nsjax.schemes.nsga.residual import IterationBounds, LevelUnknowns, acting, sigma
-from nsjax.schemes.nsga.smooth import SmoothLevel
-from nsjax.schemes.nsga.states import Prediction, Smooth, Total, rows_at, total_state
 from nsjax.types import Array, PyTree, record
+
+# The smooth motion of the nonsmooth generalized-alpha family, with a choice of the forces in it.
+#
+# Forces that it leaves out act in position corrections and velocity jumps, with first order. Source: [C
+# section 3.1].
+
+
+SMOOTH = ("constrained", "full", "free", "zero")
+"""Accelerations of the smooth motion: with bilateral forces, [B14]; with contact forces, too; with neither,
+after Chen and co-workers; none at all.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class SmoothLevel(Level):
+    """Motion without impacts and contacts, constraints on velocity level; data ``(Prediction, u, w)``.
+
+    Args:
+        smooth: forces that it contains, see `SMOOTH`. ``"full"``: also those of the contacts
+            (nc,) bool that follow in the data, with both laws on acceleration level.
+    """
+
+    smooth: str = "constrained"
+
+    @property
+    def contacts(self) -> int:
+        """Number of contact rows."""
+        return self.system.nc if self.smooth == "full" else 0
+
+    @property
+    def rows(self) -> int:
+        """Number of rows: contacts, then constraints."""
+        return 0 if self.smooth in ("free", "zero") else self.contacts + self.system.nb
+
+    @property
+    def bilateral(self) -> int:
+        """Number of bilateral rows."""
+        return self.rows - self.contacts
+
+    def factors(self, d: Any) -> tuple[Array, Array]:
+        """``k_s = p_s``: a mass over a time; a mass on acceleration level."""
+        k = d[0].scale if self.smooth == "full" else d[0].scale / d[0].dt
+        return k, k
+
+    def _at(self, d: Any, w: Array) -> tuple[Array, Array, Array, Array]:
+        """Position and velocity at which the operators are taken; smooth velocity and acceleration."""
+        s, u, jump = d[:3]
+        q, v, a = smooth_motion(self.system, s, w)
+        if self.coupled:
+            return self.system.retract(q, u), v + jump, v, a
+        return q, v, v, a
+
+    def terms(self, d: Any, w: Array, pi: Array) -> tuple[Array, ...]:
+        """``M dv/dt - f - G_b' pi``; for ``"zero"`` a scaled ``w``, so that the velocity is constant."""
+        (q, v, _, a), s = self._at(d, w), d[0]
+        if self.smooth == "zero":
+            return (s.scale * w,)
+        inertia, force = momentum(self.system, q, a, s.params), self.system.force(s.t, q, v, s.params)
+        if self.smooth == "free":
+            return inertia, -force
+        return inertia, -force, -bilateral_forces(self.system, s, q, pi, self.contacts)
+
+    def values(self, d: Any, w: Array) -> Array:
+        """``G_b v`` of the smooth velocity; ``G dv/dt + dG/dt v`` on acceleration level."""
+        if not self.rows:
+            return jnp.zeros(0)
+        q, total, v, a = self._at(d, w)
+        if self.smooth == "full":
+            return self._accelerations(d[0], q, total, a)
+        return row_rates(self.system, d[0].t, q, v, d[0].params, contacts=False)
+
+    def directions(self, d: Any, w: Array) -> tuple[Array, Array]:
+        """``G'`` and the tangent of `values`."""
+        n, parts = self.system.nv, []
+        if not self.rows:
+            return jnp.zeros((n, 0)), jnp.zeros((0, n))
+        q, _, _, _ = self._at(d, w)
+        for name, count in (("gap", self.contacts), ("constraint", self.system.nb)):
+            if count:
+                parts.append(gap_rows(self.system, name, d[0].t, q, d[0].params).jacobian())
+        return jnp.concatenate(parts).T, jacobian(lambda w: self.values(d, w), w, self.rows)
+
+    def law(self, d: Any, sigma: Array) -> Array:
+        """Acting part of ``sigma``: contacts only push, and only contacts that take part."""
+        nc = self.contacts
+        if not nc:
+            return sigma
+        push = jnp.where(d[3] & decided(sigma[:nc] >= 0.0), sigma[:nc], 0.0)
+        return jnp.concatenate([push, sigma[nc:]])
+
+    def _accelerations(self, s: Prediction, q: Array, v: Array, a: Array) -> Array:
+        """Accelerations of gaps and constraints at the total state."""
+        system, p = self.system, s.params
+        names = [name for name, count in (("gap", system.nc), ("constraint", system.nb)) if count]
+        drift = jnp.concatenate([gap_drift(system, s.t, q, v, p, name) for name in names])
+        along = lambda xi: position_rows(system, s.t, (q, xi), p, system.nc)  # noqa: E731
+        return drift + jax.jvp(along, (jnp.zeros(system.nv),), (a,))[1]
+
+    def state(self, s: Prediction, delta: Array, x: Array) -> Smooth:
+        """The smooth motion for the other subproblems, with its forces ``x`` (rows,) [N]."""
+        system, nc = self.system, self.contacts
+        lam = x[nc:] if self.rows else jnp.zeros(system.nb)
+        found = smooth_state(system, s, delta, lam)
+        if self.smooth == "zero":
+            return dataclasses.replace(found, force=jnp.zeros(system.nv))
+        if s.held is None:
+            return found
+        # an acceleration c1 delta adds delta to the velocity and c2 delta to the position
+        added = x[:nc] / s.c1
+        return dataclasses.replace(found, push=x[:nc], contacts=s.held + jnp.stack([s.c2 * added, added]))
+
+
+# Solution of the three subproblems of a step, one after the other or together.
 
 
 @dataclasses.dataclass(frozen=True)

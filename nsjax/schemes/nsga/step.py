@@ -10,32 +10,90 @@ import numpy as np
 from jax import lax
 
 from nsjax import notes
-from nsjax.contact import events
+from nsjax.contact import ContactProblem, Jump, events, no_jump, worst_contact
 from nsjax.contact.at_nodes import without_responses
-from nsjax.contact.contact_report import ContactReport, no_report
-from nsjax.contact.criteria import criteria_of
-from nsjax.contact.events import Touch, gap_rates
-from nsjax.contact.family import Contacts, Family, Stepped
-from nsjax.contact.friction_decisions import sliding, sticking
-from nsjax.contact.sensitivity import through_events
+from nsjax.contact.events import Touch, criteria_of, gap_rates
+from nsjax.contact.friction import sliding, sticking
+from nsjax.contact.problem import relative_residual
+from nsjax.contact.sensitivity import ContactReport, Contacts, Family, Stepped, no_report, through_events
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError
-from nsjax.core.inertia import NO_RESPONSES
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_rates, touching
 from nsjax.core.scheme import Carry, Output, Scheme
-from nsjax.core.step import Step, SystemState
+from nsjax.core.step import NO_RESPONSES, Step, SystemState
 from nsjax.core.system import State, System
 from nsjax.nonlinear import without_derivative
-from nsjax.schemes.at_events import derivatives, held_or_acting, touch_at_start
-from nsjax.schemes.books import contact_event, impulse_output, step_status
-from nsjax.schemes.nsga.books import jump_of
-from nsjax.schemes.nsga.linear import Tangent, correction, linearised
+from nsjax.schemes.common import (
+    chung_hulbert,
+    contact_event,
+    derivatives,
+    held_or_acting,
+    impulse_output,
+    step_status,
+    touch_at_start,
+)
+from nsjax.schemes.nsga.correction import IterationBounds, Tangent, correction, linearised
+from nsjax.schemes.nsga.levels import Prediction
 from nsjax.schemes.nsga.newton import tangent
-from nsjax.schemes.nsga.residual import IterationBounds
-from nsjax.schemes.nsga.solve import blank_tangents, coupled, data_of, decoupled, levels_of
-from nsjax.schemes.nsga.states import Prediction
-from nsjax.schemes.parameters import chung_hulbert
+from nsjax.schemes.nsga.solve import Answer, blank_tangents, coupled, data_of, decoupled, levels_of
 from nsjax.types import Array, PyTree, record
+
+# The velocity jump of a step of the nonsmooth generalized-alpha family, with rates and certificate.
+
+
+def _certificate(
+    system: System, s: Prediction, x: Answer, values: Array, free: Array, size: Array
+) -> tuple[Array, Array]:
+    """Natural-map residual of all laws, relative to the largest impulse that single rows would need with
+    the characteristic mass, and the contact that fulfils its law worst.
+
+    Args:
+        values, free: (rows,) rates in the laws, ``G v + e G(q_n) v_n``, with and without the jump.
+        size: (rows,) sums of the magnitudes of their terms.
+    """
+    problem = ContactProblem(
+        nc=system.nc, nt=system.nt, nb=system.nb, delassus=jnp.zeros((0, 0)), free=free,
+        friction=s.friction, mask=x.active, given=s.given,
+    )  # fmt: skip
+    masses = s.scale * jnp.ones(values.shape[0])
+    single = masses * jnp.maximum(jnp.abs(free), size)
+    normal = jnp.where(x.active, problem.contacts(single)[:, 0], 0.0)
+    parts = [normal, problem.bilateral(single), s.dt * jnp.abs(x.smooth.lam)]
+    largest = jnp.max(jnp.concatenate(parts))
+    residual = relative_residual(problem, x.impulses, values, masses, (largest, largest))
+    return residual, worst_contact(problem, x.impulses, (values, masses))
+
+
+def jump_of(step: Step, s: Prediction, x: Answer) -> Jump:
+    """The jump of a step, with rates and certificate."""
+    scheme, system = step.scheme, step.system
+    none = no_jump(system)
+    iterations = jnp.sum(x.solves)
+
+    def look(_: None) -> Jump:
+        rates, free = x.rows.rate(x.smooth.v + x.w), x.rows.rate(x.smooth.v) + s.restitution
+        values, size = rates + s.restitution, x.rows.rate_size(x.smooth.v + x.w)
+        residual, worst = _certificate(system, s, x, values, free, size)
+        d, count = 1 + system.nt, system.nc * (1 + system.nt)
+        before = gap_rates(step.start) if system.nc else none.before
+        after = rates[:count:d] if system.nc else none.after
+        return Jump(
+            dv=x.w,
+            contacts=x.impulses[:count].reshape(system.nc, d),
+            constraints=x.impulses[count:],
+            before=jnp.where(x.active, before, 0.0),
+            after=jnp.where(x.active, after, 0.0),
+            iterations=iterations,
+            residual=residual,
+            worst=jnp.where(residual > scheme.coef.tolerance, worst, none.worst),
+        )
+
+    def fly(_: None) -> Jump:
+        return dataclasses.replace(none, dv=x.w, iterations=iterations)
+
+    if system.nb:
+        return look(None)
+    return branch(jnp.any(x.active), look, fly, None) if system.nc else fly(None)
 
 
 @record()
@@ -348,7 +406,7 @@ def _stopped(step: Step, stuck: Array) -> Array:
 def nsga_step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
-    """One step, with the derivative of the motion around it; see `nsjax.contact.saltation`."""
+    """One step, with the derivative of the motion around it; see `nsjax.contact.jump`."""
     step = dataclasses.replace(_step(scheme, system, params, carry, dt), constants=constants)
     memory: NsgaMemory = carry.memory
     at = step.at(_ahead(step))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from nsjax.contact.criteria import Criteria
+from nsjax.contact.events import Criteria
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import Accelerations, Scheme
-from nsjax.schemes.choices import checked_criteria, choose, within
-from nsjax.schemes.nsga.smooth import SMOOTH
-from nsjax.schemes.nsga.solve import NsgaOptions
+from nsjax.schemes.common import checked_criteria, choose, within
+from nsjax.schemes.nsga.solve import SMOOTH, NsgaOptions
 from nsjax.schemes.nsga.step import (
     NsgaCoefficients,
     nsga_init,

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.multibody.contacts.bounding_volumes import Around, apart
+from nsjax.multibody.contacts.gap_functions import Around, apart
 
 SHAPES, SAMPLES, PAIRS = ("sphere", "box", "capsule", "cylinder"), 4_000, 40
 

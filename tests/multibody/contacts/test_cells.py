@@ -11,10 +11,10 @@ import jax
 import numpy as np
 import pytest
 
-from nsjax.multibody.contacts import candidates, cells
-from nsjax.multibody.contacts.all_pairs import KINDS
-from nsjax.multibody.contacts.bounding_volumes import Around, apart
+from nsjax.multibody.contacts import candidates
+from nsjax.multibody.contacts.all_shapes import PAIRS
 from nsjax.multibody.contacts.candidates import Candidates, pair_counts, size_classes
+from nsjax.multibody.contacts.gap_functions import Around, apart
 
 from .test_candidates import drawn
 
@@ -39,8 +39,8 @@ def test_all_near_points_are_found(what: str, dimension: int) -> None:
     """Each pair once, among points and between two sets; the number of all pairs of cells is exact."""
     draw, n, m, within = np.random.default_rng(5), 150, 60, 0.3
     x, y = points(what, dimension, n, draw), points(what, dimension, m, draw)
-    among = jax.jit(cells.pairs_within, static_argnums=2)(x, within, n * n)
-    between = jax.jit(cells.pairs_between, static_argnums=3)(x, y, within, n * m)
+    among = jax.jit(candidates.pairs_within, static_argnums=2)(x, within, n * n)
+    between = jax.jit(candidates.pairs_between, static_argnums=3)(x, y, within, n * m)
     away = np.linalg.norm(x[:, None] - x, axis=2), np.linalg.norm(x[:, None] - y, axis=2)
     for found, near in ((among, np.triu(away[0] < within, 1)), (between, away[1] < within)):
         here = np.asarray(found.here)
@@ -51,7 +51,7 @@ def test_all_near_points_are_found(what: str, dimension: int) -> None:
         assert set(map(tuple, np.argwhere(near).tolist())) <= told
     if what == "anywhere":
         assert int(among.count) < n * n / 8
-        few = jax.jit(cells.pairs_within, static_argnums=2)(x, within, 50)
+        few = jax.jit(candidates.pairs_within, static_argnums=2)(x, within, 50)
         assert int(few.count) == int(among.count) > 50  # said, also without the room for them
         np.testing.assert_array_equal(few.first, among.first[:50])
 
@@ -116,7 +116,7 @@ def test_near_shapes(
     place = {x: k for k, x in enumerate(["ground", *dict.fromkeys(bodies[:-2])])}
     pairs: dict[Any, list[tuple[int, int]]] = {}
     for i, j in meeting(bodies, split, banned):
-        i, j = (i, j) if (kinds[i], kinds[j]) in KINDS else (j, i)
+        i, j = (i, j) if (kinds[i], kinds[j]) in PAIRS else (j, i)
         pairs.setdefault((kinds[i], kinds[j]), []).append((i, j))
     members = tuple(zip(kinds, bodies, strict=True))
     assert pair_counts(members, split, banned) == {x: len(own) for x, own in pairs.items()}

@@ -28,7 +28,7 @@ from nsjax.multibody import (
     plane,
     sphere,
 )
-from nsjax.multibody.contacts import all_pairs, groups
+from nsjax.multibody.contacts import all_shapes, groups
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def shape(kind: str, name: str) -> Any:
 def test_directions_are_derivatives() -> None:
     """Of all pairs that are known, at random places, in each other and apart."""
     parts: list[Any] = [body(x, **MASS, com=(0.01, 0.02, -0.03)) for x in ("a", "b")]
-    known = [x for x in itertools.product(KINDS, KINDS) if x in all_pairs.KINDS]
+    known = [x for x in itertools.product(KINDS, KINDS) if x in all_shapes.PAIRS]
     parts += [contact("_".join(x), shape(x[0], "a"), shape(x[1], "b"), friction=0.3) for x in known]
     group = contact_group("all", [shape("sphere", "a"), shape("sphere", "b")], capacity=1, reach=10.0)
     problem = assemble(*parts, group, gravity=9.81, coordinates="absolute", start={"a": (0.0, 0.0, 1.0)})

@@ -29,7 +29,7 @@ from nsjax.multibody import (
     walls,
 )
 from nsjax.multibody.assemble import RowsWarning
-from nsjax.multibody.contacts.pieces import AT_ONCE, named
+from nsjax.multibody.presence import AT_ONCE, named
 
 FEW = [("sphere", "plane"), ("capsule", "plane")]
 MORE = [("sphere", "sphere"), ("points", "plane"), ("sphere", "hole")]

@@ -35,10 +35,9 @@ from nsjax.multibody import (
     tube,
     walls,
 )
-from nsjax.multibody.contacts.all_pairs import KINDS
+from nsjax.multibody.contacts.all_shapes import PAIRS
 from nsjax.multibody.contacts.closest_points import ShapeContacts
-from nsjax.multibody.contacts.pair_kind import PairKind
-from nsjax.multibody.contacts.solid_distance import solid
+from nsjax.multibody.contacts.shape import PairKind, solid
 from tests.design import slow_but
 
 GUIDE = pathlib.Path(nsjax.__file__).parent / "documentation" / "guide" / "contact_pairs.md"
@@ -114,7 +113,7 @@ def test_a_pair_of_known_shapes_is_one_entry(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(InputError, match="no pair of points and box, in this order; points meets plane"):
         contact("c", shape("points", "a", 3), shape("box", "b", 3))
     new = PairKind("points", "box", points_on_box, lambda part, numbers, dimension: len(numbers.first.at))
-    monkeypatch.setitem(KINDS, new.kinds, new)
+    monkeypatch.setitem(PAIRS, new.kinds, new)
     rng = np.random.default_rng(3)
     at, half = 0.3 * rng.normal(size=(3, 3)), (0.2, 0.3, 0.1)
     law = {"friction": 0.3, "restitution": 0.5}

@@ -28,7 +28,7 @@ from nsjax.multibody import (
     points,
     sphere,
 )
-from nsjax.multibody.contacts import all_pairs
+from nsjax.multibody.contacts import all_shapes
 from tests.multibody.coordinates.random_trees import GRAVITY, near
 
 SHAPES = {
@@ -43,7 +43,7 @@ SHAPES = {
     "heightfield": lambda x: heightfield(x, 0.4 * np.random.default_rng(5).normal(size=(6, 5)), 1.5, 1.5),
     "plane": lambda x: plane(x, normal=(0.0, 0.6, 0.8)),
 }
-OURS = {x: kind for x, kind in all_pairs.KINDS.items() if set(x) <= set(SHAPES)}
+OURS = {x: kind for x, kind in all_shapes.PAIRS.items() if set(x) <= set(SHAPES)}
 HELD_FIXED = [x for x, kind in OURS.items() if not kind.rate_at_points]
 KNOWN = [x for x, kind in OURS.items() if kind.hold is None]
 FOLLOWING = [x for x, kind in OURS.items() if kind.follows]

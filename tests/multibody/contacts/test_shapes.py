@@ -17,9 +17,7 @@ from nsjax.core.operators import prepared
 from nsjax.multibody import assemble, body, contact, plane
 from nsjax.multibody.contacts.all_shapes import KINDS
 from nsjax.multibody.contacts.closest_points import ShapeContacts
-from nsjax.multibody.contacts.pair_kind import PairKind
-from nsjax.multibody.contacts.shape import Shape, ShapeKind
-from nsjax.multibody.contacts.shape_places import normal_of
+from nsjax.multibody.contacts.shape import PairKind, Shape, ShapeKind, normal_of
 from nsjax.multibody.numbers import Points
 from nsjax.shapes import Shape as Drawn
 

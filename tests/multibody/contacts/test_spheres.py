@@ -15,8 +15,8 @@ import pytest
 
 import nsjax
 from nsjax import InputError, Problem, schemes, status
+from nsjax.contact.active_set import handed_on
 from nsjax.core.operators import contact_rows, refreshed
-from nsjax.core.pairs import handed_on
 from nsjax.multibody import pairs_of, spheres
 
 RADIUS, FRICTION = 0.1, 0.3

@@ -27,7 +27,7 @@ from nsjax.multibody import (
     point,
     sphere,
 )
-from nsjax.multibody.coordinates.generations import generations
+from nsjax.multibody.coordinates.spatial import generations
 from tests.multibody.coordinates.random_trees import GRAVITY, drawn, lagrange, near, parts, poses
 
 

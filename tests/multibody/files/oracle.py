@@ -14,14 +14,13 @@ import pytest
 
 from nsjax.core.operators import prepared
 from nsjax.multibody import LeftOutWarning, read_mjcf
-from nsjax.multibody.body_sensors import sensed
 from nsjax.multibody.contacts.groups import unused
-from nsjax.multibody.files.actuators import acting_on
+from nsjax.multibody.files.actuators import acting_on, thrusts
 from nsjax.multibody.files.model_source import compiled, opened
 from nsjax.multibody.files.source import Source, identifier
 from nsjax.multibody.files.starts import _coordinates, _entry
-from nsjax.multibody.files.thrusters import thrusts
 from nsjax.multibody.reactions import Instant
+from nsjax.multibody.sensors import sensed
 from nsjax.multibody.start import given_coordinates
 
 mujoco = pytest.importorskip("mujoco", reason="the package mujoco is not installed")

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from nsjax.core.operators import prepared
 from nsjax.multibody import LeftOutWarning, read_mjcf, read_urdf
-from nsjax.multibody.files.moments import nearest_moments
+from nsjax.multibody.files.model_source import nearest_moments
 from tests.multibody.files.oracle import compared, quiet
 
 LINKS = """<robot name="r"><link name="a"/>

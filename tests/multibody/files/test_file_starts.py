@@ -19,7 +19,7 @@ OPEN = """<mujoco><worldbody>
 """Two slides whose pin is open by 2 cm; without contacts."""
 
 
-@pytest.mark.filterwarnings("ignore::nsjax.multibody.coordinates.loop_closure.RedundantConstraintsWarning")
+@pytest.mark.filterwarnings("ignore::nsjax.multibody.start.RedundantConstraintsWarning")
 def test_an_open_loop_begins_at_the_nearest_position() -> None:
     """Both slides move by half of what is open; what is rounding of printed digits is not told."""
     model = read_mjcf(OPEN, contact=False)

@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from nsjax.core import InputError
 from nsjax.core.operators import prepared
 from nsjax.multibody import LeftOutWarning, assemble, read_mjcf, read_urdf
-from nsjax.multibody.coordinates.loop_closure import RedundantConstraintsWarning
+from nsjax.multibody.start import RedundantConstraintsWarning
 
 mujoco = pytest.importorskip("mujoco", reason="the package mujoco is not installed")
 

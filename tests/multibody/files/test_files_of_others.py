@@ -15,7 +15,7 @@ import nsjax
 from nsjax.core import InputError
 from nsjax.core.operators import prepared
 from nsjax.multibody import LeftOutWarning, assemble, read_mjcf, read_urdf
-from nsjax.multibody.files.left_out import left_out
+from nsjax.multibody.files.readers import left_out
 from nsjax.multibody.files.source import SWITCHES, Source
 from tests.multibody.files.test_files import here
 

@@ -26,8 +26,8 @@ from nsjax.multibody import (
     plane,
     tube,
 )
-from nsjax.multibody.contacts import solid_distance
-from nsjax.multibody.flexible import tubes
+from nsjax.multibody.contacts import curves
+from nsjax.multibody.contacts import shape as solid_distance
 from tests.multibody.contacts.contact_program import Contacts
 from tests.multibody.flexible.test_tubes import bezier, circle
 
@@ -106,7 +106,7 @@ def curve(q: np.ndarray, name: str, n: int) -> np.ndarray:
     points = {"bent": BENT, "ring": circle(8, radius=0.5)}.get(name)
     if points is None:
         points = np.linspace((-0.6, 0.3, 0.0), (0.7, 0.2, 0.1), 4)
-    x = tubes.curve_of(points)
+    x = curves.curve_of(points)
     tangents = Rotation.from_quat(rows[:, 3:], scalar_first=True).apply(x.tangents)
     u = np.linspace(0.0, len(rows) - 1.0, n)
     return np.array([bezier(rows[:, :3], tangents, x, float(s)) for s in u])

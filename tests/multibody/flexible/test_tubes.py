@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from nsjax.core import InputError
 from nsjax.core.operators import prepared
 from nsjax.multibody import assemble, beam, body, circular, contact, fixed, sphere, tube
-from nsjax.multibody.flexible import tubes
+from nsjax.multibody.contacts import curves
 
 ROUND = circular(0.05, E=2.1e9, rho=7850.0)
 
@@ -34,9 +34,9 @@ def test_a_circle_is_met_to_sixth_order() -> None:
     part = 0.4
     for n in (8, 16):
         points = circle(n, part=part)
-        x = tubes.curve_of(points)
+        x = curves.curve_of(points)
         u = np.linspace(0.0, n, 20 * n + 1)
-        place, *_ = jax.vmap(lambda s, x=x, y=points: tubes.evaluated(x, y.T, x.tangents.T, s))(u)
+        place, *_ = jax.vmap(lambda s, x=x, y=points: curves.curve_at(x, y.T, x.tangents.T, s))(u)
         off = np.abs(np.linalg.norm(place, axis=1) - 1.0)
         assert np.max(off) <= 4.0 * 4.0 / 27.0 * (2.0 * np.pi * part / n / 4.0) ** 6
 
@@ -48,12 +48,12 @@ def test_unequal_elements_and_single_ones() -> None:
     angles = np.array([0.0, 0.1, 0.25, 0.31, 0.5])
     points = np.stack([np.cos(angles), np.sin(angles), 0.0 * angles], axis=1)
     wanted = np.stack([-np.sin(angles), np.cos(angles), 0.0 * angles], axis=1)
-    np.testing.assert_allclose(tubes.curve_of(points).tangents, wanted, atol=0.2**3)
-    straight = tubes.curve_of(np.array([[0.0, 0, 0], [2.0, 0, 0]]))
+    np.testing.assert_allclose(curves.curve_of(points).tangents, wanted, atol=0.2**3)
+    straight = curves.curve_of(np.array([[0.0, 0, 0], [2.0, 0, 0]]))
     np.testing.assert_allclose(straight.tangents, [[1.0, 0, 0], [1.0, 0, 0]])
     np.testing.assert_allclose([straight.behind[0], straight.before[1]], 2.0)
-    traced = jax.jit(lambda y: tubes.curve_of(y).tangents)(points)
-    np.testing.assert_allclose(traced, tubes.curve_of(points).tangents, atol=1e-14)
+    traced = jax.jit(lambda y: curves.curve_of(y).tangents)(points)
+    np.testing.assert_allclose(traced, curves.curve_of(points).tangents, atol=1e-14)
 
 
 def bezier(nodes: np.ndarray, tangents: np.ndarray, x: Any, u: float) -> np.ndarray:
@@ -87,7 +87,7 @@ def moved(points: np.ndarray, x: Any, seed: int) -> tuple[np.ndarray, np.ndarray
     nodes = points + 0.01 * rng.normal(size=points.shape)
     turns = Rotation.from_rotvec(0.05 * rng.normal(size=points.shape))
     tangents = turns.apply(x.tangents)
-    if tubes.is_closed(points):
+    if curves.is_closed(points):
         nodes[-1], tangents[-1] = nodes[0], tangents[0]
     return nodes, tangents
 
@@ -97,13 +97,13 @@ def moved(points: np.ndarray, x: Any, seed: int) -> tuple[np.ndarray, np.ndarray
 def test_nearest_points(part: float) -> None:
     """Of random points beside curves of moved nodes; beyond the ends of an open one, the ends."""
     points = circle(9, part=part)
-    x, closed = tubes.curve_of(points), part == 1.0
+    x, closed = curves.curve_of(points), part == 1.0
 
     @jax.jit
     def distance(nodes: Any, tangents: Any, point: Any) -> Any:
-        near = tubes.searched(x, nodes, tangents, point, closed)
-        u = tubes.closest(x, nodes, tangents, point, near, closed)
-        return jnp.linalg.norm(tubes.evaluated(x, nodes, tangents, u)[0] - point)
+        near = curves.curve_searched(x, nodes, tangents, point, closed)
+        u = curves.closest_on_curve(x, nodes, tangents, point, near, closed)
+        return jnp.linalg.norm(curves.curve_at(x, nodes, tangents, u)[0] - point)
 
     rng = np.random.default_rng(8)
     ends = 0

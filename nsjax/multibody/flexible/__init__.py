@@ -1,1 +1,0 @@
-"""Flexible parts: beams, their sections, elements and surfaces."""

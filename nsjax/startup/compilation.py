@@ -1,0 +1,370 @@
+"""Compilation: one kernel for CPU time loops, quick programs that run once, notes on what takes long."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from types import FrameType
+from typing import Any
+
+import jax
+
+from nsjax.startup.cache import CONFIG
+
+# Test whether the installed jaxlib can turn CPU time loops into one kernel.
+
+
+ONE_KERNEL_OPTION = "xla_cpu_small_while_loop_byte_threshold"
+"""Compiler option that turns a whole CPU time loop into one function (about six times faster)."""
+
+# Loop bodies that touch fewer bytes become one kernel. The bound is above any small model and a chain of a
+# thousand nodes, which takes a third of the time as one kernel; it is below dense bodies of a hundred
+# unknowns, which would take minutes to compile (a flexible slider-crank of 20 elements runs four times as
+# long from 4 MB on).
+ONE_KERNEL_BYTES = 3_000_000
+
+TESTED_JAXLIB = ("0.10.2", "0.11.2")
+"""Releases on which the package was tested with its options. An unknown option aborts the process."""
+
+WRITTEN_OUT = 6
+"""Largest number of passes of a loop that the compiler writes out in full.
+
+LLVM writes out loops of a constant number of passes before it looks for vector instructions, and finds none
+in what it wrote: rows of up to 37 entries were subtracted from each other entry by entry. Steps by Moreau's
+rule, A-B-A-B, us without and with this bound: go1 35 and 29, ant 19 and 16, hopper 5.6 and 5.5;
+slider-crank 0.177 and 0.170, with nsga_decoupled 0.95 and 0.84, ggl_unified 0.77 and 0.65,
+generalized_alpha 0.40 and 0.37. First calls take 2 to 12 % less. Go1 with bounds of 4, 8 and 12: 30, 29,
+30; no loops written out at all: go1 37, its first call 25 % shorter, slider-crank 0.24.
+"""
+
+# 64 kB per step: above the default threshold of a few bytes, below `ONE_KERNEL_BYTES`.
+TRIAL = """
+import os
+import jax
+loop = jax.jit(lambda x: jax.lax.fori_loop(0, 3, lambda _, y: y + 1, x))
+text = loop.lower(jax.numpy.zeros(16384)).compile().as_text()
+print("one kernel" if 'xla_cpu_small_call="true"' in text else "no kernel")
+"""
+
+
+def option() -> str:
+    """The options in the form of ``XLA_FLAGS``: one kernel and, on releases that were tested with it, the
+    bound on loops that are written out. It holds for all compilations of a process: it is left out where a
+    process may use a GPU, whose kernels keep short arrays in registers in such loops.
+    """
+    bound = f",-unroll-full-max-count={WRITTEN_OUT}"
+    tested = metadata.version("jaxlib") in TESTED_JAXLIB and not _other_devices()
+    return f"--xla_backend_extra_options={ONE_KERNEL_OPTION}={ONE_KERNEL_BYTES}{bound if tested else ''}"
+
+
+def _other_devices() -> bool:
+    """Whether JAX may use a device that is no CPU: a plugin of one is installed, and not excluded."""
+    return os.environ.get("JAX_PLATFORMS") != "cpu" and bool(metadata.entry_points(group="jax_plugins"))
+
+
+def one_kernel_works(folder: pathlib.Path | None) -> bool:
+    """Whether the installed jaxlib knows the option and makes one kernel with it.
+
+    Releases of `TESTED_JAXLIB` do. Any other release is tried once in a separate process, because an
+    unknown option aborts the process; ``folder`` keeps the answer.
+
+    Args:
+        folder: folder of the answer; None: the release is tried at every call.
+
+    Returns:
+        True if the option works; False if the trial failed for any reason.
+
+    Example:
+        >>> from nsjax.startup import one_kernel_works
+        >>> one_kernel_works(None)
+        True
+    """
+    installed = metadata.version("jaxlib")
+    if installed in TESTED_JAXLIB:
+        return True
+    record = None if folder is None else folder / f"one_kernel-{installed}.json"
+    if record is not None:
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            return bool(json.loads(record.read_text())["works"])
+    works = _try()
+    if record is not None and works is not None:
+        with contextlib.suppress(OSError):
+            record.parent.mkdir(parents=True, exist_ok=True)
+            fresh = record.with_name(f"{record.name}.{secrets.token_hex(4)}")
+            fresh.write_text(json.dumps({"jaxlib": installed, "works": works}))
+            os.replace(fresh, record)
+    return bool(works)
+
+
+def _try() -> bool | None:
+    """Result of the trial in a child process; None if no child process could run it."""
+    if not sys.executable:  # inside a program that embeds Python
+        return None
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("JAX_")},
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": option(),
+    }
+    try:
+        patience = 120.0  # time limit of the trial [s]
+        done = subprocess.run(
+            [sys.executable, "-c", TRIAL], capture_output=True, text=True, env=environment, timeout=patience
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.returncode == 0 and "one kernel" in done.stdout
+
+
+# Compilation of programs that run once, such as the checks of an initial state, or the start of a run.
+
+
+OPTIMISATION, EMITTERS = "xla_backend_optimization_level", "xla_cpu_use_fusion_emitters"
+
+WITHOUT_EMITTERS = ("0.10.2",)
+"""Tested releases of jaxlib that know the option `EMITTERS`; 0.11.2 always uses the emitters."""
+
+
+def unoptimised() -> dict[str, int | bool]:
+    """Compiler options of programs that run once; empty for a release that was not tested.
+
+    Compiling takes a fourth of the time, an eager call of a robot 4 ms longer. They serve the checks of an
+    initial state and the start of a run, whose numbers differ from those of an optimised program by
+    rounding at most. (They do not suit runs: without optimisation a step takes ten times as long, and
+    without the fusion emitters a reverse gradient does not compile.) Releases refuse to compile with
+    unknown options.
+    """
+    release = metadata.version("jaxlib")
+    level = {OPTIMISATION: 0} if release in TESTED_JAXLIB else {}
+    return level | ({EMITTERS: False} if release in WITHOUT_EMITTERS else {})
+
+
+def compiled_once(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """`jax.jit` of a function that is called outside transformations, once per run.
+
+    Args:
+        function: function to compile.
+        options: options of `jax.jit`, static arguments for instance.
+
+    Returns:
+        The compiled function. JAX refuses compiler options inside `jax.jit`, `jax.vmap` and the like: call
+        ``function`` itself there.
+
+    Example:
+        >>> from nsjax.startup.compilation import compiled_once
+        >>> float(compiled_once(lambda x: x + 1.0)(1.0))
+        2.0
+    """
+    made: Callable[..., Any] = jax.jit(function, compiler_options=unoptimised() or None, **options)
+    return made
+
+
+# Notes on stderr about long compilations, in place of the compiler's own alarm.
+
+
+NOTE_AFTER = 3.0
+"""Time of work on one program before a note [s]."""
+
+COMPILE = "/jax/core/compile/backend_compile_duration"
+TRACE = "/jax/core/compile/jaxpr_trace_duration"
+PHASES = {
+    TRACE: "tracing",
+    "/jax/core/compile/jaxpr_to_mlir_module_duration": "lowering",
+    COMPILE: "compiling",
+}
+"""JAX's names of the events of tracing, lowering and compiling, with a beginning and an end each."""
+
+INSIDE = "scan"
+"""JAX's name of a loop outside compiled functions: that of a run in a gradient, for instance."""
+
+PROGRAMS = {
+    "_advance": "the time loop", "begin_run": "the start of the run",
+    INSIDE: "the time loop inside a transformation",
+}  # fmt: skip
+"""Texts that describe functions of the package in notes."""
+
+USUAL_TIMES = (
+    "first runs of mechanisms take seconds to half a minute, first gradients half a minute to minutes"
+)
+"""Measured on two cores: robots of 3 to 20 joints, with contacts."""
+
+JAX_LEVEL = "1"  # TF_CPP_MIN_LOG_LEVEL as set by the import of JAX
+SILENT, USUAL = 3, 1  # levels of the compiler's messages: fatal ones only; warnings and errors
+
+
+def interactive() -> bool:
+    """Whether a person may read stderr: a Python prompt, IPython or a notebook, or a terminal."""
+    if hasattr(sys, "ps1"):
+        return True
+    shell = sys.modules.get("IPython")
+    if shell is not None and shell.get_ipython() is not None:
+        return True
+    try:
+        return bool(sys.stderr.isatty())
+    except (AttributeError, ValueError):  # no stderr, or a closed one
+        return False
+
+
+class CompileListener:
+    """Listener of JAX's events of tracing, lowering and compiling.
+
+    Args:
+        say: function that outputs a note; None: no notes.
+        patience: time of work on one program before a note [s].
+    """
+
+    def __init__(self, say: Callable[[str], None] | None, patience: float = NOTE_AFTER) -> None:
+        self.say = say
+        self.patience = patience
+        self.lock = threading.Lock()
+        self.alarms = 0
+        self.local = threading.local()
+
+    def begin(self, event: str, value: float | int, **kwargs: str | int) -> None:
+        """Takes the beginning of an event."""
+        if event not in PHASES:
+            return
+        if event == COMPILE:
+            self._quiet(+1)
+        local = self.local
+        depth = getattr(local, "depth", 0)
+        local.depth = depth + 1
+        if depth or self.say is None:  # inner programs belong to the outermost one
+            return
+        name = _bare(str(kwargs.get("fun_name", "a program")))
+        now = time.monotonic()
+        # longest break between tracing, lowering and compiling that still belong to one program [s]
+        pause = 5.0
+        if name != getattr(local, "name", None) or now - local.ended > pause:
+            local.name, local.begun, local.said = name, now, False
+        if local.said:
+            return
+        local.said_box = said = [False]
+        sentence = _sentence(name, sys._getframe())
+        local.timer = threading.Timer(
+            max(local.begun + self.patience - now, 0), self._tell, (sentence, said)
+        )
+        local.timer.daemon = True
+        local.timer.start()
+
+    def end(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
+        """Takes the end of an event."""
+        if event not in PHASES:
+            return
+        if event == COMPILE:
+            self._quiet(-1)
+        local = self.local
+        local.depth = max(getattr(local, "depth", 1) - 1, 0)
+        if local.depth:
+            return
+        local.ended = time.monotonic()
+        timer = getattr(local, "timer", None)
+        if timer is not None:
+            timer.cancel()
+            local.timer, local.said = None, local.said_box[0]
+
+    def _tell(self, sentence: str, said: list[bool]) -> None:
+        said[0] = True
+        if self.say is not None:
+            self.say(sentence)
+
+    def _quiet(self, change: int) -> None:
+        """Restricts the compiler to fatal messages while programs compile; failures are exceptions."""
+        level = getattr(jax.config, "jax_logging_level", None)
+        if os.environ.get("TF_CPP_MIN_LOG_LEVEL", JAX_LEVEL) != JAX_LEVEL or level not in (None, "NOTSET"):
+            return  # the user chose the level
+        with self.lock:
+            before, self.alarms = self.alarms, max(self.alarms + change, 0)
+            if (before == 0) != (self.alarms == 0):
+                _set_level(SILENT if self.alarms else USUAL)
+
+
+def _set_level(level: int) -> None:
+    """Sets the least level of messages of the compiler, if this release of jaxlib can."""
+    try:
+        from jax._src.lib import utils  # no public call does it without changing Python's loggers too
+
+        utils.absl_set_min_log_level(level)
+    except (ImportError, AttributeError):
+        pass
+
+
+def _bare(name: str) -> str:
+    """Name of a function without JAX's additions."""
+    for prefix in ("jit(", "jit_"):
+        if name.startswith(prefix):
+            return name.removeprefix(prefix).removesuffix(")")
+    return name
+
+
+def _sentence(name: str, frame: FrameType | None) -> str:
+    """Sentence about the program that is compiled, from the function that requested it."""
+    model = scheme = None
+    while frame is not None and (model is None or scheme is None):
+        if frame.f_globals.get("__name__", "").startswith("nsjax."):
+            model = model or getattr(frame.f_locals.get("system"), "name", None)
+            scheme = scheme or getattr(frame.f_locals.get("scheme"), "name", None)
+        frame = frame.f_back
+    words = PROGRAMS.get(name, name) if model or name != INSIDE else "a loop"
+    model = f" of {model}" if model else ""
+    scheme = f" with {scheme}" if scheme else ""
+    return f"nsjax: compiling {words}{model}{scheme} takes longer than {NOTE_AFTER:g} s; {USUAL_TIMES}"
+
+
+def _print(sentence: str) -> None:
+    kept = ""
+    if CONFIG.jax_compilation_cache_dir and CONFIG.jax_enable_compilation_cache:
+        kept = "; the next process finds it ready"
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # stderr is closed
+        print(f"{sentence}{kept}", file=sys.stderr, flush=True)
+
+
+_watch = CompileListener(None)
+_listening = False
+
+
+@contextlib.contextmanager
+def tracing(name: str) -> Iterator[None]:
+    """Context that reports Python's work on a program to the listener, for which JAX has no event.
+
+    Args:
+        name: JAX's name of the program.
+    """
+    _watch.begin(TRACE, 0.0, fun_name=name)
+    try:
+        yield
+    finally:
+        _watch.end(TRACE, 0.0, fun_name=name)
+
+
+def watch_compiling(announce: bool | None = None) -> None:
+    """Starts notes about long compilations on stderr and suppresses the compiler's alarm.
+
+    XLA logs the alarm (``Very slow compile? If you want to file a bug, ...``) as an error after two
+    minutes, although nothing is wrong. Messages of the compiler are therefore suppressed while it works,
+    unless ``TF_CPP_MIN_LOG_LEVEL`` or ``JAX_LOGGING_LEVEL`` is set; its failures are exceptions in any
+    case. A second call changes the receiver of notes and adds no second listener.
+
+    Args:
+        announce: whether to write notes; None: if a person may read them (`interactive`).
+
+    Example:
+        >>> from nsjax.startup import watch_compiling
+        >>> watch_compiling(announce=False)
+    """
+    global _listening
+    announced = interactive() if announce is None else announce
+    _watch.say = _print if announced else None
+    if _listening:
+        return
+    jax.monitoring.register_scalar_listener(_watch.begin)
+    jax.monitoring.register_event_duration_secs_listener(_watch.end)
+    _listening = True

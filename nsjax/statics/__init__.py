@@ -1,1 +1,0 @@
-"""Statics: equilibria of problems, and stable positions of rest."""
