@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -36,20 +35,6 @@ def each_family(axis: str, *quick: str, beside: Sequence[str] = ()) -> Callable[
         return pytest.mark.parametrize(axis, [*quick, *slow])(test)
 
     return mark
-
-
-def pairwise(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Rows with a value of each axis, such that each pair of values of two axes stands in one: about the
-    product of the two longest axes, in place of the product of all.
-    """
-    rows = list(itertools.product(*(range(len(x)) for x in axes)))
-    pairs = {row: set(itertools.combinations(enumerate(row), 2)) for row in rows}
-    missing, chosen = set().union(*pairs.values()), []
-    while missing:
-        best = max(rows, key=lambda row: len(pairs[row] & missing))
-        chosen.append(tuple(axis[k] for axis, k in zip(axes, best, strict=True)))
-        missing -= pairs[best]
-    return chosen
 
 
 def slow_but(values: Iterable[Any], *quick: Any) -> list[Any]:

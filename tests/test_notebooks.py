@@ -8,6 +8,8 @@ import pathlib
 
 import pytest
 
+from tests.conftest import QUICK_NOTEBOOK, left_out
+
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 LARGEST = 300_000
@@ -26,6 +28,11 @@ def pictures(cell: dict) -> list[bytes]:
 
 def test_there_are_notebooks() -> None:
     assert len(NOTEBOOKS) >= 10
+
+
+def test_one_notebook_is_quick() -> None:
+    assert [x.name for x in NOTEBOOKS if not left_out(x)] == [QUICK_NOTEBOOK]
+    assert not left_out(pathlib.Path(__file__))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
