@@ -74,7 +74,8 @@ def test_run(name, tmp_path):
 def test_every_experiment_has_its_numbers():
     file = pathlib.Path(flexible.__file__).with_name("expected_flexible.json")
     recorded = json.loads(file.read_text())
-    assert sorted(recorded) == sorted([*DRAWN, *RUN])
+    # the numbers of a table of costs are times, which a machine with other work does not have
+    assert sorted(recorded) == sorted([*DRAWN, *RUN, "table_cost_flexible"])
 
 
 def test_assembly_by_hand_sees_a_change():

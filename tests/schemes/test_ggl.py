@@ -283,7 +283,7 @@ def test_unified_scheme_is_an_implicit_midpoint_rule():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: schemes.ggl_unified(gap="linear"), "gap = 'linear'; choose one of nonlinear, linearised"),
+        (lambda: schemes.ggl_unified(gap="linear"), "gap = 'linear'; did you mean 'nonlinear'"),
         (lambda: schemes.ggl_unified(metric="l2"), "ggl_unified: metric = 'l2'"),
         (lambda: schemes.ggl_decoupled(metric="l2"), "ggl_decoupled: metric = 'l2'"),
         (lambda: schemes.ggl_decoupled(max_iterations=0), "max_iterations = 0; it must be at least 1"),
