@@ -301,5 +301,5 @@ def test_midpoint_schemes_on_the_constrained_top(name):
     "make", [schemes.moreau, schemes.generalized_alpha, schemes.bathe, schemes.ed_alpha]
 )
 def test_unknown_levels_are_refused(make):
-    with pytest.raises(InputError, match="constraint_form = 'index_4'; .* choose one of index_2, ggl"):
+    with pytest.raises(InputError, match=r"constraint_form = 'index_4'; .* choose one of index_2, ggl"):
         make(constraint_form="index_4")
