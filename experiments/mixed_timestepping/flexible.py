@@ -39,10 +39,13 @@ class Rod:
     young: float = 2e11
 
     def model(self, **data: Any) -> Any:
-        """The mechanism with this rod."""
-        return models.slider_crank_flexible(
+        """The mechanism with this rod, by the schemes alone: the step of implicit Euler that mixed schemes
+        take at contacts of stiff models slows the crank by 0.3 per cent within ten turns at 1e-4 s.
+        """
+        problem = models.slider_crank_flexible(
             elements=self.elements, modes=self.modes, young=self.young, **data
         )
+        return dataclasses.replace(problem, system=dataclasses.replace(problem.system, stiff=False))
 
 
 def modal(conditions: str, count: int) -> Rod:
