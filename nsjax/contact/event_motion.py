@@ -14,7 +14,7 @@ from nsjax.contact.jump import jump_problem
 from nsjax.contact.solvers import SolverSettings, newton_step
 from nsjax.core.branches import repeat_for
 from nsjax.core.operators import Rows
-from nsjax.core.step import Formed, SystemState
+from nsjax.core.step import Formed, Inertia, SystemState
 from nsjax.core.system import State, System
 from nsjax.linalg import Blocks, matvec, summed
 from nsjax.math import norm
@@ -211,13 +211,14 @@ def _jump_along(x: EventMotion, time: float, way: Array, a: Array) -> tuple[Blow
     """
     at, p = x.at, x.impulses
 
-    def formed_at(s: Array) -> tuple[Rows, Any]:
+    def formed_at(s: Array) -> tuple[tuple[Rows, Any], Inertia]:
         there = at.moved(t=at.t + time * s, q=at.system.retract(at.q, s * way))
-        rows = there.rows()
-        return rows, rows.response(there.inertia())
+        rows, inertia = there.rows(), there.inertia()
+        return (rows, rows.response(inertia)), inertia
 
-    (rows, response), (turned, bent) = jax.jvp(formed_at, (jnp.zeros(()),), (jnp.ones(()),))
-    f = Formed(at=at, inertia=at.inertia(), rows=rows, response=response)
+    both, moved, inertia = jax.jvp(formed_at, (jnp.zeros(()),), (jnp.ones(()),), has_aux=True)
+    (rows, response), (turned, bent) = both, moved
+    f = Formed(at=at, inertia=inertia, rows=rows, response=response)
     p, none = rows.apart(p)[0], jnp.zeros(at.system.nv)
     problem = jump_problem(f, rows.rate(at.v), none, x.active)
     # the velocities after the impact change with those before it, and by the impulses in turned directions
