@@ -34,9 +34,9 @@ from nsjax.core import InputError, checks
 from nsjax.core.keys import Key, number_at, parse_parameter, put, restarted
 from nsjax.core.scheme import Scheme, all_notes
 from nsjax.core.system import Problem, contact_names
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.notes import SERIOUS, describe
 from nsjax.simulate import simulate
-from nsjax.startup.owned import compiled_for
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array
 

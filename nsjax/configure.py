@@ -6,9 +6,10 @@ import os
 import warnings
 from importlib import metadata
 
-from nsjax.startup import TESTED_JAXLIB, one_kernel_works, use_cache, watch_compiling
-from nsjax.startup.cache import CacheChoice
-from nsjax.startup.compilation import option
+from nsjax.jaxtools import TESTED_JAXLIB, one_kernel_works, use_cache, watch_compiling
+from nsjax.jaxtools.cache import CacheChoice
+from nsjax.jaxtools.compilation import option
+from nsjax.jaxtools.internals import backend_exists
 
 
 def configure(
@@ -25,14 +26,14 @@ def configure(
 
     * switches 64-bit floats on: gap and impact decisions do not work in single precision;
     * asks XLA to compile each CPU time loop into one kernel. A jaxlib that is not in
-      ``nsjax.startup.TESTED_JAXLIB`` is tested once, in a separate process, and the result is stored. On
+      ``nsjax.jaxtools.TESTED_JAXLIB`` is tested once, in a separate process, and the result is stored. On
       machines without another device it also asks for vector instructions in loops of more than
-      ``nsjax.startup.compilation.WRITTEN_OUT`` passes, which robots need;
+      ``nsjax.jaxtools.compilation.WRITTEN_OUT`` passes, which robots need;
     * splits the CPU into ``host_devices`` devices, for batches on all cores;
     * limits the linear algebra library to ``blas_threads`` threads: with several, factorisations of some
       hundred unknowns are ten times slower, and batches use the cores better than the library;
     * keeps compiled programs in the user's cache folder, so that the next process starts at once; runs of
-      models and mechanisms of the package are not even traced again (`nsjax.startup.cache`);
+      models and mechanisms of the package are not even traced again (`nsjax.jaxtools.cache`);
     * in a prompt, a notebook or a terminal, names on stderr the programs that have been compiling for more
       than three seconds; it hides XLA's own message about slow compilation, which looks like an error.
 
@@ -42,9 +43,9 @@ def configure(
     behind branches, and solvers are not differentiated through. This form runs fast and compiles slowly.
     Moreau's rule compiles in some ten to fifteen seconds; generalized-alpha and Bathe on the slider-crank
     take 50 CPU seconds in reverse mode on a loaded machine and then 1.7 and 5 us per step. They take 80 s
-    if the run is so long that steps are stored in blocks (`nsjax.core.memory`). Larger steps, as of robots
-    by schemes that iterate over forces, are compiled in pieces, runs in some ten to thirty seconds and
-    their derivatives in about a minute (`nsjax.nonlinear.programs`).
+    if the run is so long that steps are stored in blocks (`nsjax.jaxtools.control_flow`). Larger steps, as
+    of robots by schemes that iterate over forces, are compiled in pieces, runs in some ten to thirty
+    seconds and their derivatives in about a minute (`nsjax.jaxtools.programs`).
     ``one_kernel=False``, for the whole process, compiles faster and runs some eight times slower, which
     suits short runs.
 
@@ -55,7 +56,7 @@ def configure(
             is. Without effect once scipy is loaded.
         cache: folder for compiled programs; None: the user's cache folder, unless the process has one
             already (``JAX_COMPILATION_CACHE_DIR``); False: nothing is kept. See
-            `nsjax.startup.use_cache`.
+            `nsjax.jaxtools.use_cache`.
         announce: whether to name programs that compile for long; None: if somebody watches.
 
     Raises:
@@ -94,7 +95,7 @@ def configure(
     missing = [flag for flag in wanted if not _has(flag)]
     if not missing:
         return
-    if _backend_exists():
+    if backend_exists():
         warnings.warn(
             f"a computation has already run, so {' '.join(missing)} comes too late; call "
             "nsjax.configure() first, or set XLA_FLAGS before starting Python",
@@ -108,10 +109,3 @@ def configure(
 def _has(flag: str) -> bool:
     """Whether ``XLA_FLAGS`` contains the flag already, with any value."""
     return flag.split("=")[0] in os.environ.get("XLA_FLAGS", "")
-
-
-def _backend_exists() -> bool:
-    """Whether JAX has made its first backend, after which XLA reads no options."""
-    from jax._src import xla_bridge  # no public call answers this without making a backend
-
-    return bool(xla_bridge.backends_are_initialized())

@@ -18,8 +18,8 @@ from nsjax.core.errors import InputError, check_choice
 from nsjax.core.operators import acting, position_gradient, prepared, refreshed, touching
 from nsjax.core.step import SystemState
 from nsjax.core.system import bordered, contact_names, gap_units, positioned
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.linalg import matvec
-from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree, is_traced, without_values
 
 VIOLATED = 1e-9

@@ -21,14 +21,14 @@ from nsjax.contact.switches import (
     force_notes,
     through_switches,
 )
-from nsjax.core.branches import branch, repeat_for
-from nsjax.core.memory import StepBlocks, scan_blocks
 from nsjax.core.operators import on_constraints, prepared, refreshed
 from nsjax.core.scheme import QUANTITIES, ROWS, Carry, Output, Scheme, accumulated
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System, at_nodes_alone, bordered, traced_once
-from nsjax.nonlinear import keep_solutions, lean, make_live, with_lanes, with_tangent, without_derivative
-from nsjax.nonlinear.programs import large_in_pieces
+from nsjax.jaxtools import keep_solutions, lean, make_live, with_lanes, with_tangent, without_derivative
+from nsjax.jaxtools.control_flow import StepBlocks, branch, repeat_for, scan_blocks
+from nsjax.jaxtools.owned import compiled_for
+from nsjax.jaxtools.programs import large_in_pieces
 from nsjax.recording import (
     Watch,
     WatchLimits,
@@ -41,7 +41,6 @@ from nsjax.recording import (
     same_pairs,
     watch_gaps,
 )
-from nsjax.startup.owned import compiled_for
 from nsjax.status import CANDIDATES_LOST
 from nsjax.trajectory import Continuation, FirstFailure, Impacts, Trajectory
 from nsjax.types import Array, PyTree, record

@@ -12,8 +12,8 @@ from nsjax.core.arguments import check_is, check_one_run
 from nsjax.core.errors import InputError, call, check_whole
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.system import Problem, System
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.shapes import KINDS, ROLES, Picture
-from nsjax.startup.owned import compiled_for
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree, is_traced
 

@@ -15,13 +15,12 @@ from nsjax import notes
 from nsjax.contact.active_set import handed_on, rows_handed_on
 from nsjax.contact.events import Touch, frozen, gap_rates, no_touch
 from nsjax.contact.friction import jammed
-from nsjax.core.branches import branch
-from nsjax.core.memory import scan_first
 from nsjax.core.operators import refreshed
 from nsjax.core.scheme import QUANTITIES, Carry, Event, Output
 from nsjax.core.step import SystemState
 from nsjax.core.system import State, System
-from nsjax.nonlinear import with_tangent
+from nsjax.jaxtools import with_tangent
+from nsjax.jaxtools.control_flow import branch, scan_first
 from nsjax.trajectory import Impacts
 from nsjax.types import Array, PyTree, record
 

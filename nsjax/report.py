@@ -14,8 +14,8 @@ from jax import lax
 from nsjax import status
 from nsjax.core.operators import kinetic_energy, potential_energy, prepared, refreshed
 from nsjax.core.system import System, contact_names, gap_units
-from nsjax.startup.compilation import compiled_once
-from nsjax.startup.owned import compiled_for
+from nsjax.jaxtools.compilation import compiled_once
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.types import Array, PyTree, scale
 
 # Loads of a mechanism that are not finite where a run failed.

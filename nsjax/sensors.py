@@ -18,7 +18,7 @@ from nsjax.core.operators import kinetic_energy, potential_energy, prepared, ref
 from nsjax.core.scheme import NOTES, ROWS, Event, Output
 from nsjax.core.system import System
 from nsjax.core.system_parts import part_unit
-from nsjax.startup.owned import compiled_for, kept
+from nsjax.jaxtools.owned import compiled_for, kept
 from nsjax.types import Array, PyTree, is_traced, record
 
 # Bodies, joints, loads and contacts of a run by name.

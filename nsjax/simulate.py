@@ -18,29 +18,26 @@ from nsjax.core import checks
 from nsjax.core.arguments import check_call, check_switches
 from nsjax.core.errors import InputError
 from nsjax.core.inputs import check_constants, driven
-from nsjax.core.memory import (
-    Progress,
-    check_events,
-    check_rows,
+from nsjax.core.memory import Progress, check_events, check_rows, meter
+from nsjax.core.scheme import NOTES, ROWS, Scheme, row_numbers
+from nsjax.core.system import Problem, State, System
+from nsjax.jaxtools.cache import kept_call
+from nsjax.jaxtools.compilation import INSIDE, compiled_once, tracing
+from nsjax.jaxtools.control_flow import (
     kept_bytes,
-    lanes_around,
-    meter,
     plan_blocks,
     scan_blocks,
     scan_first,
     tree_bytes,
     tree_shapes,
 )
-from nsjax.core.scheme import NOTES, ROWS, Scheme, row_numbers
-from nsjax.core.system import Problem, State, System
+from nsjax.jaxtools.fingerprint import package_held
+from nsjax.jaxtools.internals import lanes_around
+from nsjax.jaxtools.owned import compiled_for, kept, latest, owned
 from nsjax.loop import LoopProgram, RunState, begin_run, no_tally, prepare_run, run_steps, trajectory
 from nsjax.multibody.parts import Part
 from nsjax.recording import rows_with_gaps
 from nsjax.stability import warn_of_step, with_findings
-from nsjax.startup.cache import kept_call
-from nsjax.startup.compilation import INSIDE, compiled_once, tracing
-from nsjax.startup.fingerprint import package_held
-from nsjax.startup.owned import compiled_for, kept, latest, owned
 from nsjax.trajectory import Continuation, Trajectory
 from nsjax.types import Array, PyTree, being_compiled, is_traced
 
@@ -363,7 +360,7 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
     """State of the run and all rows with static lengths, for use inside transformations.
 
     Reverse mode keeps the carries and solutions of the steps if they fit into a budget
-    (`nsjax.core.memory`); else only those between blocks, of several rows or of parts of a row.
+    (`nsjax.jaxtools.control_flow`); else only those between blocks, of several rows or of parts of a row.
     """
     program, scheme, dt, rows, every = call.program, call.scheme, call.dt, call.rows, call.every
     # arrays of numpy cannot be read at a traced index, as a model may do with its tables

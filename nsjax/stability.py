@@ -22,12 +22,12 @@ from nsjax.core.operators import gap_rows, momentum, prepared, refreshed
 from nsjax.core.scheme import Scheme
 from nsjax.core.step import SystemState, added_momentum, heavier, inertia_at, mass_matrix
 from nsjax.core.system import State, System, gap_units
+from nsjax.jaxtools.cache import kept_call
+from nsjax.jaxtools.compilation import compiled_once
+from nsjax.jaxtools.owned import compiled_for, latest
 from nsjax.loop import RunState
 from nsjax.report import rise_in_run
 from nsjax.schemes.amplification import spectral_radius
-from nsjax.startup.cache import kept_call
-from nsjax.startup.compilation import compiled_once
-from nsjax.startup.owned import compiled_for, latest
 from nsjax.types import Array, PyTree, record
 
 

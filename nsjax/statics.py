@@ -16,7 +16,7 @@ from nsjax.core.checks import canonical, check_precision
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.step import mass_matrix
 from nsjax.core.system import bordered, contact_names
-from nsjax.startup.owned import compiled_for
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.types import Array, PyTree
 
 # Systems with contacts held closed, whose gaps become constraints.

@@ -13,7 +13,6 @@ import numpy as np
 from nsjax.contact.active_set import check_run
 from nsjax.core import checks
 from nsjax.core.arguments import check_is, name_list, numbers
-from nsjax.core.branches import map_lanes
 from nsjax.core.errors import InputError, check_choice, check_whole
 from nsjax.core.inputs import (
     KINDS,
@@ -26,13 +25,13 @@ from nsjax.core.inputs import (
     shape_of,
     value_of,
 )
-from nsjax.core.memory import StepBlocks
 from nsjax.core.operators import refreshed
 from nsjax.core.scheme import ROWS, RowQuantities, Scheme
 from nsjax.core.system import Problem, State
+from nsjax.jaxtools.control_flow import StepBlocks, map_lanes
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.loop import LoopProgram, RunSetup, RunState, begin_run, begin_with_inputs, prepare_run, run_row
 from nsjax.sensors import needed_rows, read, row_output
-from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree, being_compiled, is_traced, record
 
 # Batches of one stepper, whose lanes advance together step by step.

@@ -14,9 +14,9 @@ from nsjax.core.errors import InputError, nearest, observed
 from nsjax.core.operators import kinetic_energy, potential_energy, prepared, refreshed
 from nsjax.core.scheme import QUANTITIES, ROWS, Carry, Output, RowQuantities
 from nsjax.core.system import System
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.report import failed_loads
 from nsjax.sensors import ByName, label_name, quantity, read_rows, row_output, table
-from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree, is_traced, record
 from nsjax.views import Views
 

@@ -13,8 +13,8 @@ import jax
 import pytest
 
 import nsjax
-from nsjax.startup import cache, machine_key
-from nsjax.startup.compilation import unoptimised
+from nsjax.jaxtools import cache, machine_key
+from nsjax.jaxtools.compilation import unoptimised
 
 # One program is asked for by many tests, by both test processes, and by the kernels of notebooks, which
 # inherit the environment: compile it once.
@@ -34,7 +34,7 @@ LEVEL = "--xla_backend_optimization_level"
 QUICK = " ".join(f"--{name}={str(value).lower()}" for name, value in unoptimised().items())
 """Options of the programs of quick tests: a quarter of the time to compile, ten times as long to run."""
 
-KEEP_LOWERED = "startup"
+KEEP_LOWERED = "jaxtools"
 """Folder of the quick tests whose processes keep lowered programs: few programs serve a second test, and to
 export a program and to read the package for its name costs a fifth of a test's time.
 """

@@ -11,11 +11,11 @@ import nsjax
 
 FLOORS = [
     {"forms", "lazy"},
-    {"notes", "startup", "status", "types", "version"},
+    {"notes", "status", "types", "version"},
+    {"jaxtools"},
     {"configure"},
     {"math"},
     {"linalg"},
-    {"nonlinear"},
     {"core"},
     {"shapes"},
     {"report"},

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.analysis import observed_order
-from nsjax.startup.compilation import compiled_once
+from nsjax.jaxtools.compilation import compiled_once
 
 from .. import common
 from . import strike

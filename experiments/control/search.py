@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from nsjax.startup.compilation import compiled_once
+from nsjax.jaxtools.compilation import compiled_once
 
 Curves = tuple[np.ndarray, np.ndarray, np.ndarray]
 

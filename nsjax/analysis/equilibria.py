@@ -14,7 +14,7 @@ import numpy as np
 from nsjax.core import InputError, Problem, System
 from nsjax.core.operators import prepared
 from nsjax.core.step import mass_matrix
-from nsjax.startup.owned import compiled_for
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.statics import (
     LAST_STEP,
     LOAD_HALVINGS,

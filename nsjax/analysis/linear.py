@@ -25,9 +25,9 @@ from nsjax.core.operators import prepared, refreshed, row_rates
 from nsjax.core.scheme import NOTES, QUANTITIES, ROWS
 from nsjax.core.step import mass_matrix
 from nsjax.core.system import bordered, contact_names
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.linalg.elimination import independent
 from nsjax.sensors import quantity, read, row_output
-from nsjax.startup.owned import compiled_for
 from nsjax.statics import check_positioned, chosen_contacts, null_space
 from nsjax.types import Array, PyTree
 

@@ -12,7 +12,7 @@ from nsjax.core.arguments import check_one_run
 from nsjax.core.errors import InputError
 from nsjax.core.operators import gap_rows, prepared, refreshed, row_rates, touching
 from nsjax.core.system import System, residuals
-from nsjax.startup.owned import compiled_for
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree, is_traced, record
 

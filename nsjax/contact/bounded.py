@@ -26,8 +26,8 @@ from nsjax.contact.problem import ContactLaw
 from nsjax.core.operators import jacobian
 from nsjax.core.scheme import QUANTITIES, Output
 from nsjax.core.system import System
+from nsjax.jaxtools.owned import kept
 from nsjax.math import taken
-from nsjax.startup.owned import kept
 from nsjax.types import Array, PyTree
 
 

@@ -12,10 +12,10 @@ from nsjax.contact import jump
 from nsjax.contact.friction import LawfulMotion, SlidingRule, at_border, lasting_forces, sticking
 from nsjax.contact.jump import jump_problem
 from nsjax.contact.solvers import SolverSettings, newton_step
-from nsjax.core.branches import repeat_for
 from nsjax.core.operators import Rows
 from nsjax.core.step import Formed, Inertia, SystemState
 from nsjax.core.system import State, System
+from nsjax.jaxtools.control_flow import repeat_for
 from nsjax.linalg import Blocks, matvec, summed
 from nsjax.math import norm
 from nsjax.types import Array, record

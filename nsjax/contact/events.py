@@ -18,12 +18,12 @@ from jax import lax
 
 from nsjax import notes
 from nsjax.contact.problem import in_place, over_links, pairs, tangents_in_place
-from nsjax.core.branches import repeat
 from nsjax.core.operators import touching
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import System
+from nsjax.jaxtools import lean
+from nsjax.jaxtools.control_flow import repeat
 from nsjax.linalg import Blocks, Paired, every, magnitude, matmul, matvec
-from nsjax.nonlinear import lean
 from nsjax.types import Array, PyTree, record
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from nsjax.contact.bounded import by_law, by_row
 from nsjax.contact.events import NEVER, Criteria, Touch, fly
 from nsjax.contact.switches import ClosedPhases
 from nsjax.core.errors import InputError
-from nsjax.core.memory import tree_shapes
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.scheme import QUANTITIES, Carry, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.nonlinear.programs import equations
-from nsjax.startup.owned import kept
+from nsjax.jaxtools.control_flow import tree_shapes
+from nsjax.jaxtools.owned import kept
+from nsjax.jaxtools.programs import equations
 from nsjax.status import CANDIDATES_LOST
 from nsjax.types import Array, PyTree, record
 

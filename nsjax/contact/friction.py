@@ -14,9 +14,9 @@ from nsjax.contact.active_set import chosen_rows, smooth_contacts
 from nsjax.contact.events import DEFAULT, Criteria, Touch, frozen, held_or_hopping, normals
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.solvers import SolverSettings
-from nsjax.core.branches import branch
 from nsjax.core.operators import Rows, acting
 from nsjax.core.step import SystemState, formed
+from nsjax.jaxtools.control_flow import branch
 from nsjax.linalg import Blocks, matvec, summed
 from nsjax.math import direction, norm
 from nsjax.types import Array, record

@@ -12,12 +12,12 @@ from jax import lax
 from nsjax.contact.branches import dependent_answer
 from nsjax.contact.problem import ContactProblem, DelassusFactors, worst_contact
 from nsjax.contact.solvers import SolverSettings
-from nsjax.core.branches import branch
 from nsjax.core.operators import Joints, Rows
 from nsjax.core.step import Balance, Formed, Inertia, SystemState
 from nsjax.core.system import State, System
+from nsjax.jaxtools import only_tangent, with_retract_tangent, with_tangent
+from nsjax.jaxtools.control_flow import branch
 from nsjax.linalg import Blocks, every, matmul, matvec
-from nsjax.nonlinear import only_tangent, with_retract_tangent, with_tangent
 from nsjax.types import Array, record
 
 # Derivatives right through impacts: the time shift that a time-stepping scheme misses.

@@ -35,7 +35,7 @@ from nsjax.contact.problem import (
     natural_residual,
     relative_residual,
 )
-from nsjax.core.branches import repeat
+from nsjax.jaxtools.control_flow import repeat
 from nsjax.linalg import solve_rows, solve_some_rows
 from nsjax.linalg.dense import unit_matrix
 from nsjax.linalg.elimination import PairOrder

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.stage import StageSettings, StageStart, solve_stage
-from nsjax.core.branches import branch
 from nsjax.core.operators import acting, position_gradient, position_rows
 from nsjax.core.step import SystemState
 from nsjax.core.system import System
+from nsjax.jaxtools.control_flow import branch
 from nsjax.linalg import BlockTridiagonal, Structure, matvec
 from nsjax.types import Array, PyTree, record
 

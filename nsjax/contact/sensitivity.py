@@ -35,12 +35,12 @@ from nsjax.contact.events import Approach, Criteria, GapsAround, Touch, criteria
 from nsjax.contact.friction import SlidingRule
 from nsjax.contact.jump import Jump, event_shift, settle, shift_apart, shift_of, shift_state
 from nsjax.contact.problem import over_links
-from nsjax.core.branches import branch
 from nsjax.core.step import Formed, Step, SystemState, formed
 from nsjax.core.system import State
+from nsjax.jaxtools import LiveLeaves, with_tangent
+from nsjax.jaxtools.control_flow import branch
 from nsjax.linalg import every, matvec
 from nsjax.math import norm
-from nsjax.nonlinear import LiveLeaves, with_tangent
 from nsjax.types import Array, PyTree, record
 
 # Report on the contacts of a step.

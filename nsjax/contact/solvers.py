@@ -24,10 +24,10 @@ from nsjax.contact.branches import (
 from nsjax.contact.newton import Iterate, beginning, newton, newton_by_compliance
 from nsjax.contact.problem import ContactProblem, natural_residual
 from nsjax.contact.sweeps import split_steps
-from nsjax.core.branches import branch
 from nsjax.core.errors import InputError, nearest
+from nsjax.jaxtools import implicit_solution, without_derivative
+from nsjax.jaxtools.control_flow import branch
 from nsjax.math import direction
-from nsjax.nonlinear import implicit_solution, without_derivative
 from nsjax.types import Array, record
 
 # Derivative of an answer with contacts that slide in space, by rows along and across their sliding.

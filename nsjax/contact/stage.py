@@ -34,10 +34,10 @@ from nsjax.contact.equations import (
 )
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.solvers import SolverSettings, newton_step
-from nsjax.core.branches import branch, repeat, repeat_for
+from nsjax.jaxtools import implicit_solution
+from nsjax.jaxtools.control_flow import branch, repeat, repeat_for
+from nsjax.jaxtools.owned import RECENT
 from nsjax.linalg import matvec
-from nsjax.nonlinear import implicit_solution
-from nsjax.startup.owned import RECENT
 from nsjax.types import Array, PyTree, record
 
 

@@ -29,14 +29,14 @@ from nsjax import notes
 from nsjax.contact.event_motion import accelerate
 from nsjax.contact.events import Touch, criteria_of, frozen, gap_rates
 from nsjax.contact.friction import SlidingRule, sticking
-from nsjax.core.branches import branch, repeat, repeat_for
 from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output
 from nsjax.core.step import Step
 from nsjax.core.system import State
+from nsjax.jaxtools import only_tangent, with_retract_tangent, with_tangent
+from nsjax.jaxtools.control_flow import branch, repeat, repeat_for
+from nsjax.jaxtools.programs import decides
 from nsjax.linalg import matvec
-from nsjax.nonlinear import only_tangent, with_retract_tangent, with_tangent
-from nsjax.nonlinear.programs import decides
 from nsjax.types import Array, record
 
 # Derivative of the time for which contacts are closed: landings and releases move with the data.

@@ -15,7 +15,6 @@ import numpy as np
 from nsjax.core.arguments import check_signs
 from nsjax.core.errors import InputError, check_choice, check_whole, nearest, nones, shapes_of
 from nsjax.core.keys import is_number
-from nsjax.core.memory import tree_shapes
 from nsjax.core.scheme import Scheme
 from nsjax.core.start_checks import (
     SKEW_TOLERANCE,
@@ -28,8 +27,9 @@ from nsjax.core.start_checks import (
     within,
 )
 from nsjax.core.system import State, System, gap_units
-from nsjax.startup.cache import CONFIG
-from nsjax.startup.owned import kept, latest
+from nsjax.jaxtools.cache import CONFIG
+from nsjax.jaxtools.control_flow import tree_shapes
+from nsjax.jaxtools.owned import kept, latest
 from nsjax.types import Array, PyTree, is_traced
 
 REMEDY = "let nsjax.consistent(problem) do it"

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.system import State, System, is_local, positioned, slip_of
+from nsjax.jaxtools import implicit_solution
 from nsjax.linalg import Blocks, Local, Paired, block_jacobian, local_jacobian, magnitude, matmul, matvec
-from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, PyTree, record
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.core.system import State, System
-from nsjax.startup.owned import kept
+from nsjax.jaxtools.owned import kept
 from nsjax.types import Array, PyTree, record, short
 
 # The row quantities in one table: shape, unit, and accumulation between rows of each.

@@ -29,12 +29,12 @@ from nsjax.core.operators import (
 from nsjax.core.scheme import Scheme
 from nsjax.core.step import inertia_at, mass_matrix, saddle
 from nsjax.core.system import State, System, bordered, is_local, residuals
+from nsjax.jaxtools.cache import kept_call
+from nsjax.jaxtools.compilation import compiled_once
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.linalg import Local, interleaving, matvec
 from nsjax.linalg.blocks import every, magnitude, product_diagonal
 from nsjax.linalg.dense import unit_matrix
-from nsjax.startup.cache import kept_call
-from nsjax.startup.compilation import compiled_once
-from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree
 
 # Bounds on how far inside walls, and off its constraints, a time-stepping scheme may leave a state.

@@ -22,8 +22,8 @@ from nsjax.core.system_parts import (
     check_pairs,
     problem_html,
 )
+from nsjax.jaxtools.owned import kept
 from nsjax.linalg import Dense, Structure, interleaving
-from nsjax.startup.owned import kept
 from nsjax.types import Array, Fn, Promised, PyTree, record
 
 TANGENTS = ("full", "mass", "kept")

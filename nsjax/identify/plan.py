@@ -21,9 +21,9 @@ from nsjax.core.scheme import ROWS, Scheme, all_notes
 from nsjax.core.system import State, System
 from nsjax.identify.records import Recording
 from nsjax.identify.transforms import Transform
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.loop import LoopProgram, begin_run, prepare_run, trajectory
 from nsjax.sensors import ENERGIES, label_name
-from nsjax.startup.owned import compiled_for
 from nsjax.sweep.program import lay_out, spread, traced_row
 from nsjax.trajectory import label_names
 from nsjax.types import Array, PyTree, record

@@ -16,7 +16,6 @@ from nsjax import models
 from nsjax.core import Carry, InputError, Problem, Scheme, State, System, nearest
 from nsjax.core.arguments import check_is, check_one_run
 from nsjax.core.checks import check_precision
-from nsjax.core.memory import tree_shapes
 from nsjax.io.codec import (
     ChangedRecordError,
     UnsavedSchemeError,
@@ -27,6 +26,7 @@ from nsjax.io.codec import (
     record_types,
 )
 from nsjax.io.files import SCHEMA, SMALL, PathLike, check_rows, check_state, read_arrays, reading, replacing
+from nsjax.jaxtools.control_flow import tree_shapes
 from nsjax.loop import LoopProgram, begin_run
 from nsjax.trajectory import Continuation, Trajectory
 from nsjax.types import PyTree, is_traced

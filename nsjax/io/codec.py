@@ -15,7 +15,7 @@ import numpy as np
 from nsjax import schemes
 from nsjax.contact import Criteria
 from nsjax.core import InputError, Scheme, nearest
-from nsjax.core.memory import tree_shapes
+from nsjax.jaxtools.control_flow import tree_shapes
 from nsjax.types import PyTree
 
 # Public names of the records in files: a file has public names instead of class paths, so that classes

@@ -109,7 +109,7 @@ def export_program(
 
     Limits: later releases of JAX read the file for at least half a year. A program for several platforms
     takes slightly longer to start. In the calling process, `nsjax.configure` decides whether its loops
-    become one kernel, and `nsjax.startup.use_cache` whether each process compiles it again. A program has
+    become one kernel, and `nsjax.jaxtools.use_cache` whether each process compiles it again. A program has
     no derivatives: export the gradient. The loop over lanes of a sweep is that of the exporting platform.
 
     Example:
@@ -173,7 +173,7 @@ def load_program(path: PathLike) -> Program:
         path: path of the file.
 
     Returns:
-        A `Program`. Its first call compiles, unless `nsjax.startup.use_cache` has it from another process.
+        A `Program`. Its first call compiles, unless `nsjax.jaxtools.use_cache` has it from another process.
 
     Raises:
         InputError: for a file that is not a program, has another layout, is of a release of JAX that this

@@ -25,7 +25,7 @@ LOOP_LIMIT = 64
 ROW_LIMIT = 256
 """Number of rows up to which all are solved inside the kernel of a time loop although few are active.
 
-The compiler makes one kernel of loops whose operations touch less than `nsjax.startup.ONE_KERNEL_BYTES` in
+The compiler makes one kernel of loops whose operations touch less than `nsjax.jaxtools.ONE_KERNEL_BYTES` in
 all. With 231 rows they touch some two and a half million, of which the one matrix that is written and read
 once (`nsjax.contact.branches`) is one.
 """

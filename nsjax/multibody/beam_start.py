@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.linalg.elimination import independent
 from nsjax.math import rotations
 from nsjax.multibody.beams import nodes_of
@@ -25,7 +26,6 @@ from nsjax.multibody.start import (
     turned_at,
 )
 from nsjax.multibody.topology import ENTRIES, free_link
-from nsjax.startup.owned import compiled_for
 from nsjax.types import Array, PyTree, is_traced, without_values
 
 if TYPE_CHECKING:

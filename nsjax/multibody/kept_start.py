@@ -19,6 +19,7 @@ from nsjax.core import InputError, State, System
 from nsjax.core.inputs import depends
 from nsjax.core.keys import Key, child, put
 from nsjax.core.start_checks import CONSTRAINT_TOLERANCE, RATE_TOLERANCE
+from nsjax.jaxtools.owned import compiled_for, kept
 from nsjax.math import rotations
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.coordinates.spatial_vectors import quaternion
@@ -34,7 +35,6 @@ from nsjax.multibody.start import (
     root,
 )
 from nsjax.multibody.topology import ENTRIES, Link
-from nsjax.startup.owned import compiled_for, kept
 from nsjax.types import Array, PyTree, without_values
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
 from jax.flatten_util import ravel_pytree
-from jax.interpreters import partial_eval
 
 from nsjax.core import InputError
 from nsjax.core.arguments import check_switches, impossible
 from nsjax.core.errors import call
 from nsjax.core.keys import as_number
 from nsjax.forms import ANY, SHAPES, NumberForm, forms_of
+from nsjax.jaxtools.internals import dce_jaxpr
 from nsjax.multibody import numbers
 from nsjax.types import Array, Fn, PyTree, is_traced
 
@@ -380,7 +380,7 @@ def lacks_acceleration(motion: Fn) -> bool:
 
     seen.defjvp(noted, symbolic_zeros=True)
     jax.eval_shape(lambda t: jax.jvp(lambda t: seen(rate(t)), (t,), (jnp.ones(()),)), at)
-    _, used = partial_eval.dce_jaxpr(jax.make_jaxpr(rate)(at).jaxpr, [True])
+    _, used = dce_jaxpr(jax.make_jaxpr(rate)(at).jaxpr, [True])
     return used[0] and not any(moves)
 
 

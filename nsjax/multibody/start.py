@@ -18,14 +18,14 @@ from nsjax.core import InputError, Problem, System, nearest
 from nsjax.core.keys import Prepared
 from nsjax.core.operators import gap_rows, prepared, refreshed
 from nsjax.core.system import contact_names
+from nsjax.jaxtools import implicit_solution
+from nsjax.jaxtools.compilation import compiled_once
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.linalg.elimination import independent
 from nsjax.math import rotations
 from nsjax.multibody.coordinates.frames import ALGEBRA, Frame, MechanismConstants, Scene, several
 from nsjax.multibody.coordinates.spatial_vectors import quaternion
 from nsjax.multibody.topology import Link
-from nsjax.nonlinear import implicit_solution
-from nsjax.startup.compilation import compiled_once
-from nsjax.startup.owned import compiled_for
 from nsjax.statics import rest
 from nsjax.types import Array, PyTree, is_traced, without_values
 

@@ -13,13 +13,13 @@ from nsjax.contact.events import Approach, Criteria, Touch, criteria_of
 from nsjax.contact.problem import GivenNormals
 from nsjax.contact.sensitivity import ContactReport, Contacts, Stepped
 from nsjax.contact.stage import StageAnswer
-from nsjax.core.branches import branch
 from nsjax.core.errors import InputError, check_choice, nearest
 from nsjax.core.keys import as_number
 from nsjax.core.operators import touching
 from nsjax.core.scheme import Event, Output, Scheme
 from nsjax.core.step import Balance, Step, SystemState
 from nsjax.core.system import TANGENTS, State, System, add
+from nsjax.jaxtools.control_flow import branch
 from nsjax.types import Array, is_traced
 
 # Parameters of integration methods that several families of schemes use.

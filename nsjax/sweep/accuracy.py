@@ -17,7 +17,7 @@ from nsjax.core.errors import InputError
 from nsjax.core.keys import Key, number_at, parse_parameter
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
-from nsjax.startup.owned import compiled_for
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.sweep import program
 from nsjax.sweep.program import Plan, make_plan, refusals
 from nsjax.sweep.work_precision import RESTING

@@ -21,8 +21,9 @@ import numpy as np
 from nsjax.configure import configure
 from nsjax.core.arguments import file_path
 from nsjax.core.errors import InputError, optional
-from nsjax.core.memory import tree_bytes
 from nsjax.io.files import PathLike, check_writable
+from nsjax.jaxtools.control_flow import tree_bytes
+from nsjax.jaxtools.internals import gathered
 from nsjax.sweep import program
 from nsjax.sweep.program import Plan
 from nsjax.types import Array, PyTree
@@ -45,7 +46,7 @@ def owners(lanes: np.ndarray, done: np.ndarray) -> np.ndarray:
         done: (all lanes,) mask of the lanes that this process has.
     """
     number = jax.process_count()
-    has = done[None] if number == 1 else np.asarray(_collected(done))
+    has = done[None] if number == 1 else np.asarray(gathered(done))
     owner = np.where(has.any(0), np.argmax(has, axis=0), -1)[lanes]
     missing = np.flatnonzero(owner < 0)
     owner[missing] = np.arange(len(missing)) % number
@@ -69,19 +70,12 @@ def gather(found: PyTree, lanes: np.ndarray, owner: np.ndarray | None = None) ->
     places = np.concatenate([mine, np.repeat(lanes[:1], longest - len(mine))])
 
     def collect(values: np.ndarray) -> np.ndarray:
-        parts = _collected(values[places])
+        parts = gathered(values[places])
         for k in range(number):
             values[own[k]] = np.asarray(parts[k])[: len(own[k])]
         return values
 
     return jax.tree.map(collect, found)
-
-
-def _collected(values: np.ndarray) -> Any:
-    """The arrays of all processes, one after the other."""
-    from jax.experimental import multihost_utils
-
-    return multihost_utils.process_allgather(values)
 
 
 def releases() -> dict[str, str]:

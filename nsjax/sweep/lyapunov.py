@@ -13,7 +13,7 @@ from nsjax.core.errors import InputError
 from nsjax.core.memory import meter
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
-from nsjax.startup.owned import compiled_for
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.sweep import program, reductions
 from nsjax.sweep.lanes import gather, share
 from nsjax.sweep.program import lay_out, make_plan, refusals

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, Problem, State
-from nsjax.core.branches import map_lanes
 from nsjax.core.scheme import QUANTITIES, Scheme
+from nsjax.jaxtools.control_flow import map_lanes
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.loop import LoopProgram, RunState, trajectory
 from nsjax.multibody.size_classes.packing import Packing, packed
 from nsjax.multibody.size_classes.size_class import SizeClass
 from nsjax.simulate import checked, rows_of
-from nsjax.startup.owned import compiled_for
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree
 

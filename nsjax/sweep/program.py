@@ -19,15 +19,15 @@ from jax.sharding import Mesh, PartitionSpec
 
 from nsjax.core import checks
 from nsjax.core.arguments import check_is, refused_values
-from nsjax.core.branches import map_lanes
 from nsjax.core.errors import InputError, check_whole
 from nsjax.core.keys import Key, put, restarted
 from nsjax.core.memory import check_events
 from nsjax.core.scheme import ROWS, Scheme
 from nsjax.core.start_checks import overshoot, probe, sound
 from nsjax.core.system import Problem, State, System
+from nsjax.jaxtools.control_flow import map_lanes
+from nsjax.jaxtools.owned import compiled_for
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row, trajectory
-from nsjax.startup.owned import compiled_for
 from nsjax.sweep import reductions
 from nsjax.sweep.reductions import Fold, Reduction
 from nsjax.sweep.result import Axes, read_axes
@@ -157,7 +157,7 @@ def spread(
 ) -> PyTree:  # fmt: skip
     """Results of ``lane(common, own)`` for lanes distributed over devices: device ``d`` runs the first
     ``counts[d]`` of its share of the ``lanes``, or all of them without counts, see
-    `nsjax.core.branches.map_lanes`.
+    `nsjax.jaxtools.control_flow.map_lanes`.
     """
 
     def share(common: PyTree, lanes: PyTree, *count: Array) -> PyTree:

@@ -15,10 +15,11 @@ import numpy as np
 
 from nsjax.core import checks
 from nsjax.core.errors import InputError
-from nsjax.core.memory import meter, refuse_more, tree_bytes
+from nsjax.core.memory import meter, refuse_more
 from nsjax.core.scheme import Scheme, row_numbers
 from nsjax.core.system import Problem
 from nsjax.io.files import PathLike
+from nsjax.jaxtools.control_flow import tree_bytes
 from nsjax.simulate import simulate
 from nsjax.stability import warn_of_step
 from nsjax.status import REFUSED

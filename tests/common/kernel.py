@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from nsjax import Problem
+from nsjax.jaxtools.compilation import EMITTERS, unoptimised
 from nsjax.simulate import _advance, _chunk_rows, checked
-from nsjax.startup.compilation import EMITTERS, unoptimised
 
 BLOCKERS = re.compile(r"custom_call_target|\b(?:scatter|sort|dot)\(")
 """What the compiler does not put into one kernel: LAPACK, scatters, sorts, library products."""

@@ -10,8 +10,8 @@ import nsjax
 from nsjax import schemes
 from nsjax.contact import few_contacts
 from nsjax.contact.few_contacts import without_overflow
+from nsjax.jaxtools.owned import owned
 from nsjax.multibody import assemble, body, contact, plane, points, slide
-from nsjax.startup.owned import owned
 
 
 def overflowed(problem, forget=False):

@@ -10,7 +10,7 @@ import argparse
 import os
 import time
 
-from nsjax.startup.compilation import unoptimised
+from nsjax.jaxtools.compilation import unoptimised
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ import pytest
 import nsjax
 from nsjax import multibody as mb
 from nsjax.core.scheme import Scheme
-from nsjax.nonlinear.programs import equations
+from nsjax.jaxtools.programs import equations
 from nsjax.schemes.locating.trial_steps import EDGE, SAME_INSTANT, FirstEvent, Flight, first_event
 
 GRAVITY = 9.81

@@ -21,11 +21,11 @@ from nsjax.contact.equations import CarriedTangent
 from nsjax.contact.events import criteria_of
 from nsjax.contact.sensitivity import Contacts, Family, Stepped, no_report, through_events
 from nsjax.contact.stage import StageAnswer, StageSettings, StageStart, solve_stage
-from nsjax.core.branches import branch
 from nsjax.core.operators import Rows, momentum, no_rows, touching
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.step import Balance, Formed, Step, SystemState
 from nsjax.core.system import State, System
+from nsjax.jaxtools.control_flow import branch
 from nsjax.linalg import Structure
 from nsjax.schemes.common import (
     contact_event,

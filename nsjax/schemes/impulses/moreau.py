@@ -19,7 +19,7 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.step import Balance, ConstantInertia, Inertia, added_momentum, constant_inertia
 from nsjax.core.system import State, System, add
 from nsjax.core.system_parts import check_damping
-from nsjax.nonlinear import only_tangent, with_tangent
+from nsjax.jaxtools import only_tangent, with_tangent
 from nsjax.schemes.common import FORMS, METRICS, choose, derivatives, kinetic_metric, within
 from nsjax.schemes.impulses.impulse_scheme import impulse_scheme
 from nsjax.schemes.impulses.impulse_step import FrozenRowEquations, FrozenRows, ImpulseRun, frozen_rows

@@ -13,11 +13,11 @@ from jax import lax
 from nsjax import notes
 from nsjax.contact import Jump
 from nsjax.core.arguments import check_is
-from nsjax.core.branches import branch
 from nsjax.core.operators import refreshed
 from nsjax.core.scheme import ROWS, Carry, Event, Output, Scheme, accumulated
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System
+from nsjax.jaxtools.control_flow import branch
 from nsjax.schemes.common import within
 from nsjax.schemes.locating.mode_step import ImpactContacts, located_impact, merged, step_in_modes
 from nsjax.schemes.locating.modes import locates_changes

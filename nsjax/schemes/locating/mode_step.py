@@ -21,12 +21,12 @@ from nsjax.contact.events import Criteria, criteria_of
 from nsjax.contact.friction import SlidingRule
 from nsjax.contact.jump import Shift
 from nsjax.contact.problem import struck_with
-from nsjax.core.branches import branch
 from nsjax.core.operators import acting, refreshed
 from nsjax.core.scheme import Carry, Event, Output, PartEnd, Scheme
 from nsjax.core.step import Formed, Step, SystemState, formed
 from nsjax.core.system import State
-from nsjax.nonlinear import only_tangent
+from nsjax.jaxtools import only_tangent
+from nsjax.jaxtools.control_flow import branch
 from nsjax.schemes.common import step_status
 from nsjax.schemes.locating.modes import StepPart, advance, begin, no_modes, state_of, to_event
 from nsjax.schemes.locating.trial_steps import CUTS, DEPTH, SAME_INSTANT, FirstEvent, inside

@@ -12,11 +12,11 @@ from nsjax.contact.branches import dependent_answer
 from nsjax.contact.event_motion import EXACT
 from nsjax.contact.events import Criteria, criteria_of, frozen
 from nsjax.contact.friction import SlidingRule, consistent_forces
-from nsjax.core.branches import branch
 from nsjax.core.operators import acting
 from nsjax.core.scheme import Carry, PartEnd, Scheme
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System, at_nodes_alone
+from nsjax.jaxtools.control_flow import branch
 from nsjax.linalg import matvec
 from nsjax.math import norm
 from nsjax.schemes.locating.trial_steps import DEPTH, FirstEvent, Flight, first_event, inside

@@ -9,11 +9,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nsjax.core.branches import repeat
 from nsjax.core.operators import acting
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.nonlinear import event_solution
+from nsjax.jaxtools import event_solution
+from nsjax.jaxtools.control_flow import repeat
 from nsjax.schemes.common import LOCATED
 from nsjax.types import Array, PyTree, record
 

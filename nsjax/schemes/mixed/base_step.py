@@ -15,12 +15,12 @@ from nsjax.contact.active_set import chosen_rows, smooth_contacts
 from nsjax.contact.equations import CarriedTangent, StageTangent, blank, kept_tangent, no_tangent
 from nsjax.contact.events import NEVER, Touch, no_touch
 from nsjax.contact.stage import StageSettings, StageStart, solve_stage
-from nsjax.core.branches import branch
 from nsjax.core.errors import InputError
 from nsjax.core.operators import Rows, momentum
 from nsjax.core.scheme import Answer, Carry, InModes, PartEnd, Scheme
 from nsjax.core.step import ConstantInertia, Step, constant_inertia
 from nsjax.core.system import State, System
+from nsjax.jaxtools.control_flow import branch
 from nsjax.schemes.common import tangent_of
 from nsjax.schemes.mixed.stages import Maps, StageEquations, single
 from nsjax.types import Array, PyTree, record

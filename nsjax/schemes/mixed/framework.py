@@ -19,11 +19,11 @@ from nsjax import notes
 from nsjax.contact import events
 from nsjax.contact.events import Criteria, Touch, criteria_of
 from nsjax.contact.friction import consistent_forces
-from nsjax.core.branches import branch
 from nsjax.core.operators import row_forces, touching
 from nsjax.core.scheme import Accelerations, Carry, Output, Scheme
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System
+from nsjax.jaxtools.control_flow import branch
 from nsjax.schemes.common import (
     FORMS,
     checked_criteria,

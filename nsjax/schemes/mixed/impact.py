@@ -13,11 +13,11 @@ from nsjax.contact.event_motion import accelerate
 from nsjax.contact.events import Approach, at_rest, criteria_of, frozen, gap_rates
 from nsjax.contact.friction import SlidingRule, lasting_forces, sliding
 from nsjax.contact.sensitivity import ContactReport, Contacts, Family, Stepped, no_report, through_events
-from nsjax.core.branches import branch
 from nsjax.core.step import Formed, Step, SystemState, formed
 from nsjax.core.system import State
+from nsjax.jaxtools import only_tangent, with_tangent
+from nsjax.jaxtools.control_flow import branch
 from nsjax.math import norm
-from nsjax.nonlinear import only_tangent, with_tangent
 from nsjax.schemes.common import derivatives
 from nsjax.schemes.mixed.base_step import End, Memory, base_step, contact_settings
 from nsjax.types import Array, record

@@ -16,9 +16,9 @@ from nsjax.contact.branches import REGULARISATION, dependent_answer
 from nsjax.contact.equations import StageTangent
 from nsjax.contact.solvers import turned_answer
 from nsjax.core.system import System
+from nsjax.jaxtools import with_tangent
 from nsjax.linalg import Structure, matmul, matvec, solve
 from nsjax.math import norm
-from nsjax.nonlinear import with_tangent
 from nsjax.schemes.nsga.levels import Level, VelocityLevel
 from nsjax.types import Array, PyTree, record
 

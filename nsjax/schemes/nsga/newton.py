@@ -25,9 +25,10 @@ from nsjax.contact.at_nodes import NodeProblem, correction_at_nodes, tangent_at_
 from nsjax.contact.equations import CarriedTangent, StageTangent, blank
 from nsjax.contact.events import DEFAULT, Criteria
 from nsjax.contact.stage import CONTRACTION
-from nsjax.core.branches import branch, repeat
 from nsjax.core.operators import jacobian
-from nsjax.nonlinear import implicit_solution
+from nsjax.jaxtools import implicit_solution
+from nsjax.jaxtools.control_flow import branch, repeat
+from nsjax.jaxtools.owned import RECENT
 from nsjax.schemes.nsga.correction import (
     IterationBounds,
     LevelUnknowns,
@@ -44,7 +45,6 @@ from nsjax.schemes.nsga.correction import (
     velocity_jump,
 )
 from nsjax.schemes.nsga.levels import Level
-from nsjax.startup.owned import RECENT
 from nsjax.types import Array, PyTree, record
 
 # Updates below this part of the velocities are rounding: the residual cannot fall any further.

@@ -13,9 +13,9 @@ from jax import lax
 from nsjax.contact import events
 from nsjax.contact.at_nodes import own_responses, without_responses
 from nsjax.contact.events import Criteria
-from nsjax.core.branches import branch
 from nsjax.core.operators import Rows, gap_drift, gap_rows, jacobian, momentum, position_rows, row_rates
 from nsjax.core.system import System
+from nsjax.jaxtools.control_flow import branch
 from nsjax.schemes.common import tangent_of
 from nsjax.schemes.nsga.correction import IterationBounds, LevelUnknowns, acting, linearised, sigma
 from nsjax.schemes.nsga.levels import (

@@ -16,13 +16,13 @@ from nsjax.contact.events import Touch, criteria_of, gap_rates
 from nsjax.contact.friction import sliding, sticking
 from nsjax.contact.problem import relative_residual
 from nsjax.contact.sensitivity import ContactReport, Contacts, Family, Stepped, no_report, through_events
-from nsjax.core.branches import branch
 from nsjax.core.errors import InputError
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_rates, touching
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.step import NO_RESPONSES, Step, SystemState
 from nsjax.core.system import State, System
-from nsjax.nonlinear import without_derivative
+from nsjax.jaxtools import without_derivative
+from nsjax.jaxtools.control_flow import branch
 from nsjax.schemes.common import (
     chung_hulbert,
     contact_event,

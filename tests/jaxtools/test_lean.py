@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.nonlinear import lean
+from nsjax.jaxtools import lean
 
 
 def plain(x):

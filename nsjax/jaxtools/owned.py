@@ -84,7 +84,7 @@ def kept(function: Callable[P, T]) -> Callable[P, T]:
 
     Example:
         >>> import dataclasses
-        >>> from nsjax.startup.owned import kept
+        >>> from nsjax.jaxtools.owned import kept
         >>> @dataclasses.dataclass(frozen=True)
         ... class Model:
         ...     size: int
@@ -121,7 +121,7 @@ def latest(function: Callable[P, T]) -> Callable[P, T]:
     Example:
         >>> import dataclasses
         >>> import numpy as np
-        >>> from nsjax.startup.owned import latest
+        >>> from nsjax.jaxtools.owned import latest
         >>> @dataclasses.dataclass(frozen=True)
         ... class Model:
         ...     size: int
@@ -174,7 +174,7 @@ def compiled_for(
 
     Example:
         >>> import dataclasses
-        >>> from nsjax.startup.owned import compiled_for
+        >>> from nsjax.jaxtools.owned import compiled_for
         >>> @dataclasses.dataclass(frozen=True)
         ... class Model:
         ...     size: int

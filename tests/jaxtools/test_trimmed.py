@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
-from nsjax.nonlinear import trimmed
-from nsjax.nonlinear.programs import code_size, equations, without_repeats
+from nsjax.jaxtools import trimmed
+from nsjax.jaxtools.programs import code_size, equations, without_repeats
 
 
 def test_the_same_function() -> None:

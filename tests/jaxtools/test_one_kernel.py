@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from nsjax.startup import compilation
+from nsjax.jaxtools import compilation
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_no_answer_is_not_remembered(untried: None, tmp_path: pathlib.Path, monk
 def test_configure_uses_the_answer(tmp_path: pathlib.Path) -> None:
     code = """
 import importlib, os, nsjax
-module = importlib.import_module("nsjax.startup.compilation")
+module = importlib.import_module("nsjax.jaxtools.compilation")
 module.TESTED_JAXLIB = ()
 module._try = lambda: %s
 nsjax.configure(cache=%r)

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax.startup import cache
-from nsjax.startup.cache import CONFIG
+from nsjax.jaxtools import cache
+from nsjax.jaxtools.cache import CONFIG
 
 RUN = """
 import nsjax
 from nsjax import models, schemes
-from nsjax.startup import cache as lowered
+from nsjax.jaxtools import cache as lowered
 made, make = [], lowered._exported
 lowered._exported = lambda *given: made.append(1) or make(*given)
 nsjax.configure({options})

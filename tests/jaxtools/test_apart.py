@@ -10,7 +10,7 @@ import pytest
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.nonlinear import programs
+from nsjax.jaxtools import programs
 from tests.common.kernel import USERS, is_one_kernel
 
 MODELS = {"ball": functools.partial(models.bouncing_ball, dimension=2), "crank": models.slider_crank}

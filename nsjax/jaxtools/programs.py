@@ -9,9 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.extend.core import ClosedJaxpr, Jaxpr, Var, jaxpr_as_fun
-from jax.interpreters import partial_eval
 
+from nsjax.jaxtools.internals import ClosedJaxpr, Jaxpr, Var, dce_jaxpr, jaxpr_as_fun
 from nsjax.types import Array, PyTree
 
 # Programs without operations whose results are not used, or that stand in them twice.
@@ -20,7 +19,7 @@ from nsjax.types import Array, PyTree
 def without_unread(made: ClosedJaxpr) -> ClosedJaxpr:
     """A traced function with the same arguments and results, without operations that no result needs."""
     wanted = [True] * len(made.jaxpr.outvars)
-    lines, _ = partial_eval.dce_jaxpr(made.jaxpr, wanted, instantiate=True)
+    lines, _ = dce_jaxpr(made.jaxpr, wanted, instantiate=True)
     return made.replace(jaxpr=lines)
 
 
@@ -35,7 +34,7 @@ def without_repeats(made: ClosedJaxpr) -> ClosedJaxpr:
     Example:
         >>> import jax
         >>> import jax.numpy as jnp
-        >>> from nsjax.nonlinear.programs import without_repeats
+        >>> from nsjax.jaxtools.programs import without_repeats
         >>> made = jax.make_jaxpr(lambda x: jnp.sin(2.0 * x) + jnp.cos(2.0 * x))(1.0)
         >>> [len(x.eqns) for x in (made, without_repeats(made))]
         [5, 4]
@@ -110,7 +109,7 @@ def trimmed(f: Callable[..., Any], *arguments: Any) -> Any:
     Example:
         >>> import jax
         >>> import jax.numpy as jnp
-        >>> from nsjax.nonlinear import trimmed
+        >>> from nsjax.jaxtools import trimmed
         >>> slope = lambda x: trimmed(lambda y: jax.jvp(jnp.sin, (y,), (jnp.ones(()),))[1], x)
         >>> float(slope(0.0)), "sin" in str(jax.make_jaxpr(slope)(0.0))
         (1.0, False)
@@ -131,7 +130,7 @@ def equations(made: ClosedJaxpr | Jaxpr) -> int:
 
     Example:
         >>> import jax
-        >>> from nsjax.nonlinear.programs import equations
+        >>> from nsjax.jaxtools.programs import equations
         >>> equations(jax.make_jaxpr(lambda x: jax.jit(lambda y: 2.0 * y + 1.0)(x))(1.0))
         2
     """
@@ -145,7 +144,7 @@ def code_size(made: ClosedJaxpr | Jaxpr) -> int:
     Example:
         >>> import jax
         >>> import jax.numpy as jnp
-        >>> from nsjax.nonlinear.programs import code_size
+        >>> from nsjax.jaxtools.programs import code_size
         >>> [code_size(jax.make_jaxpr(jnp.sin)(x)) for x in (1.0, jnp.ones(3), jnp.ones((3, 3)))]
         [1, 2, 3]
     """
@@ -165,7 +164,7 @@ def decides(made: ClosedJaxpr | Jaxpr) -> bool:
     Example:
         >>> import jax
         >>> import jax.numpy as jnp
-        >>> from nsjax.nonlinear.programs import decides
+        >>> from nsjax.jaxtools.programs import decides
         >>> [decides(jax.make_jaxpr(f)(1.0)) for f in (jnp.sin, lambda x: jnp.where(x > 0.0, x, 1.0))]
         [False, True]
     """
@@ -194,7 +193,7 @@ def _inside(value: Any) -> list[Any]:
 
 
 LARGE_WITH_TANGENTS = 42_000
-"""Code size of a step with its tangents (`nsjax.nonlinear.programs.code_size`) from which on its loops are
+"""Code size of a step with its tangents (`nsjax.jaxtools.programs.code_size`) from which on its loops are
 no longer one kernel.
 
 The compilation time of one kernel grows with the square of this size, that of pieces in proportion.
@@ -255,7 +254,7 @@ def large_in_pieces(step: Callable[[PyTree], PyTree], first: PyTree) -> Callable
         The step with the same results; `ends_kernel` at its start if its code size is above `LARGE_STEP`.
 
     Example:
-        >>> from nsjax.nonlinear.programs import large_in_pieces
+        >>> from nsjax.jaxtools.programs import large_in_pieces
         >>> float(large_in_pieces(lambda x: 2.0 * x, 1.0)(3.0))
         6.0
     """
@@ -281,7 +280,7 @@ def ends_kernel(tangents: PyTree, data: PyTree) -> PyTree:
 
     Example:
         >>> import jax.numpy as jnp
-        >>> from nsjax.nonlinear.programs import ends_kernel
+        >>> from nsjax.jaxtools.programs import ends_kernel
         >>> ends_kernel([jnp.arange(3.0)], [jnp.ones(3)])[0].tolist()
         [0.0, 1.0, 2.0]
     """

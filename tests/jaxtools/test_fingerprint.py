@@ -24,12 +24,12 @@ from nsjax import models, schemes
 from nsjax.contact import newton
 from nsjax.core.system import add
 from nsjax.fem import beam
+from nsjax.jaxtools import fingerprint as module
+from nsjax.jaxtools.fingerprint import UnknownValueError, fingerprint, package_held
 from nsjax.linalg import BlockDiagonal
 from nsjax.loop import LoopProgram
 from nsjax.multibody import assemble, joints
 from nsjax.simulate import rows_of
-from nsjax.startup import fingerprint as module
-from nsjax.startup.fingerprint import UnknownValueError, fingerprint, package_held
 
 
 def program(**options: object) -> LoopProgram:
@@ -172,7 +172,7 @@ def test_registered_functions_of_others_make_everything_unknown(monkeypatch: pyt
 RUN = """
 import nsjax
 from nsjax import models
-from nsjax.startup.fingerprint import fingerprint
+from nsjax.jaxtools.fingerprint import fingerprint
 nsjax.configure(cache=False)
 print(fingerprint(models.slider_crank().system, {'a', 'b', 'c'}))
 """
@@ -231,4 +231,4 @@ def test_parts_apart_are_not_of_runs() -> None:
     digest.add((rows_of, program()))
     names = set(list(module._modules(digest.modules))[::2])
     assert {"nsjax.loop", "nsjax.simulate", "nsjax.contact.newton", "nsjax.core.system"} <= names
-    assert not {name for name in names if name.split(".")[1:2] and name.split(".")[1] in module.APART}
+    assert not {name for name in names if name.startswith(tuple(f"nsjax.{part}" for part in module.APART))}

@@ -22,15 +22,15 @@ from typing import Any
 import jax
 import numpy as np
 
+from nsjax.jaxtools.owned import STORE
 from nsjax.lazy import LazyPackage
-from nsjax.startup.owned import STORE
 
 PACKAGE = __name__.partition(".")[0]
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 APART = (
-    "analysis", "check_gradient", "cli", "experiments", "identify", "io", "lazy", "motion",
-    "plot", "startup", "sweep",
+    "analysis", "check_gradient", "cli", "experiments", "identify", "io", "jaxtools.cache",
+    "jaxtools.compilation", "jaxtools.fingerprint", "jaxtools.owned", "lazy", "motion", "plot", "sweep",
 )  # fmt: skip
 """Parts of the package outside the program of a run: they call the time loop, or do not use it."""
 
@@ -67,7 +67,7 @@ def fingerprint(*values: Any) -> str:
             they are traced (globals, files, the time) are unknown.
 
     Example:
-        >>> from nsjax.startup.fingerprint import fingerprint
+        >>> from nsjax.jaxtools.fingerprint import fingerprint
         >>> fingerprint(1.0) == fingerprint(1.0), fingerprint(1.0) == fingerprint(1)
         (True, False)
     """
@@ -88,7 +88,7 @@ def package_held() -> Iterator[None]:
     """Context in which this thread computes the digest of a module once: it does not change in a call.
 
     Example:
-        >>> from nsjax.startup.fingerprint import fingerprint, package_held
+        >>> from nsjax.jaxtools.fingerprint import fingerprint, package_held
         >>> with package_held():
         ...     inside = fingerprint(1)
         >>> inside == fingerprint(1)
@@ -127,7 +127,7 @@ def _settings() -> dict[str, str]:
 def _ours(module: str | None) -> bool:
     """Whether a module belongs to the package."""
     parts = (module or "").split(".")
-    return parts[0] == PACKAGE and not (len(parts) > 1 and parts[1] in APART)
+    return parts[0] == PACKAGE and not {".".join(parts[1:k]) for k in (2, 3)} & {*APART}
 
 
 class ForeignCodeError(UnknownValueError):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-from nsjax.core import branches
-from nsjax.core.branches import repeat
+from nsjax.jaxtools import control_flow
+from nsjax.jaxtools.control_flow import repeat
 
 
 @pytest.fixture(autouse=True)
@@ -70,5 +70,5 @@ def test_late_passes_have_few_lanes() -> None:
     program = jax.jit(jax.vmap(count)).lower(np.arange(512)).as_text()
     loops = [x for x in program.splitlines() if "stablehlo.while" in x]
     assert len(loops) == 2
-    few = 512 // branches.KEPT
-    assert few >= branches.LEAST > few // branches.KEPT
+    few = 512 // control_flow.KEPT
+    assert few >= control_flow.LEAST > few // control_flow.KEPT

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from nsjax.nonlinear import implicit_solution, keep_solutions
+from nsjax.jaxtools import implicit_solution, keep_solutions
 
 
 def solver(a):

@@ -11,7 +11,7 @@ from jax.interpreters import ad
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.nonlinear import make_live, only_tangent, with_retract_tangent, with_tangent
+from nsjax.jaxtools import make_live, only_tangent, with_retract_tangent, with_tangent
 from tests.design import slow_but
 
 TWICE = {

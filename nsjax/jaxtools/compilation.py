@@ -18,7 +18,8 @@ from typing import Any
 
 import jax
 
-from nsjax.startup.cache import CONFIG
+from nsjax.jaxtools.cache import CONFIG
+from nsjax.jaxtools.internals import set_log_level
 
 # Test whether the installed jaxlib can turn CPU time loops into one kernel.
 
@@ -84,7 +85,7 @@ def one_kernel_works(folder: pathlib.Path | None) -> bool:
         True if the option works; False if the trial failed for any reason.
 
     Example:
-        >>> from nsjax.startup import one_kernel_works
+        >>> from nsjax.jaxtools import one_kernel_works
         >>> one_kernel_works(None)
         True
     """
@@ -159,7 +160,7 @@ def compiled_once(function: Callable[..., Any], **options: Any) -> Callable[...,
         ``function`` itself there.
 
     Example:
-        >>> from nsjax.startup.compilation import compiled_once
+        >>> from nsjax.jaxtools.compilation import compiled_once
         >>> float(compiled_once(lambda x: x + 1.0)(1.0))
         2.0
     """
@@ -284,17 +285,7 @@ class CompileListener:
         with self.lock:
             before, self.alarms = self.alarms, max(self.alarms + change, 0)
             if (before == 0) != (self.alarms == 0):
-                _set_level(SILENT if self.alarms else USUAL)
-
-
-def _set_level(level: int) -> None:
-    """Sets the least level of messages of the compiler, if this release of jaxlib can."""
-    try:
-        from jax._src.lib import utils  # no public call does it without changing Python's loggers too
-
-        utils.absl_set_min_log_level(level)
-    except (ImportError, AttributeError):
-        pass
+                set_log_level(SILENT if self.alarms else USUAL)
 
 
 def _bare(name: str) -> str:
@@ -357,7 +348,7 @@ def watch_compiling(announce: bool | None = None) -> None:
         announce: whether to write notes; None: if a person may read them (`interactive`).
 
     Example:
-        >>> from nsjax.startup import watch_compiling
+        >>> from nsjax.jaxtools import watch_compiling
         >>> watch_compiling(announce=False)
     """
     global _listening

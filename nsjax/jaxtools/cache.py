@@ -20,7 +20,8 @@ import jax
 from jax import export
 from jax.custom_batching import custom_vmap
 
-from nsjax.startup.fingerprint import CONFIG, UnknownValueError, fingerprint
+from nsjax.jaxtools.fingerprint import CONFIG, UnknownValueError, fingerprint
+from nsjax.jaxtools.internals import forget_cache_folder
 
 CacheChoice = str | os.PathLike[str] | bool | None
 
@@ -47,7 +48,7 @@ def use_cache(choice: CacheChoice = None) -> pathlib.Path | None:
         RuntimeWarning: for a chosen folder that cannot be written.
 
     Example:
-        >>> from nsjax.startup import use_cache
+        >>> from nsjax.jaxtools import use_cache
         >>> folder = use_cache()  # None where nothing can be kept
     """
     if choice is False:
@@ -98,7 +99,7 @@ def machine_key() -> str:
     the processor's instructions.
 
     Example:
-        >>> from nsjax.startup import machine_key
+        >>> from nsjax.jaxtools import machine_key
         >>> machine_key().startswith("jaxlib-")
         True
     """
@@ -133,8 +134,6 @@ def _takes_files(folder: pathlib.Path) -> bool:
 
 def _set_folder(folder: pathlib.Path) -> None:
     """Points JAX to the folder."""
-    from jax.experimental.compilation_cache import compilation_cache
-
     jax_least_seconds = 1.0  # JAX's default threshold; only this value is replaced
     if CONFIG.jax_persistent_cache_min_compile_time_secs == jax_least_seconds:
         # least compile time [s] of a cached program: zero, since a first step needs many small programs
@@ -143,7 +142,7 @@ def _set_folder(folder: pathlib.Path) -> None:
     CONFIG.update("jax_enable_compilation_cache", True)
     if CONFIG.jax_compilation_cache_dir != str(folder):
         CONFIG.update("jax_compilation_cache_dir", str(folder))
-        compilation_cache.reset_cache()  # an earlier computation may have fixed another folder
+        forget_cache_folder()
 
 
 def _thin_out(base: pathlib.Path, most: int = 2**30) -> None:
@@ -199,7 +198,7 @@ def kept_call(function: Callable[..., Any], static: Any, *arguments: Any) -> Any
     Example:
         >>> import jax
         >>> from nsjax.math import sin_cos
-        >>> from nsjax.startup.cache import kept_call
+        >>> from nsjax.jaxtools.cache import kept_call
         >>> def both(_, angle):  # not of the package, so that it is traced
         ...     return sin_cos(angle)
         >>> [round(float(x), 3) for x in jax.jit(lambda angle: kept_call(both, None, angle))(0.5)]

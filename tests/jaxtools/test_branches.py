@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from nsjax.core.branches import branch, repeat, repeat_for
+from nsjax.jaxtools.control_flow import branch, repeat, repeat_for
 
 
 def body(scale: jax.Array, both: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:

@@ -7,7 +7,7 @@ import pytest
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.startup.compilation import compiled_once
+from nsjax.jaxtools.compilation import compiled_once
 
 
 def test_the_values_are_those_of_any_compiler() -> None:

@@ -15,9 +15,9 @@ from nsjax import InputError, models, schemes, stability
 from nsjax.analysis import equilibrium
 from nsjax.contact import stage
 from nsjax.core import checks
+from nsjax.jaxtools import owned
 from nsjax.multibody import assemble, body, hinge, joint_spring, torque
 from nsjax.simulate import _advance
-from nsjax.startup import owned
 
 
 def pendulum(law: Any) -> Any:

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from nsjax.startup import compilation
-from nsjax.startup.compilation import COMPILE, CompileListener
+from nsjax.jaxtools import compilation
+from nsjax.jaxtools.compilation import COMPILE, CompileListener
 
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
 
@@ -18,7 +18,7 @@ TRACE = "/jax/core/compile/jaxpr_trace_duration"
 @pytest.fixture
 def levels(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
-    monkeypatch.setattr(compilation, "_set_level", found.append)
+    monkeypatch.setattr(compilation, "set_log_level", found.append)
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", compilation.JAX_LEVEL)
     return found
 
@@ -72,9 +72,9 @@ import importlib, jax, nsjax
 from nsjax import models, schemes
 nsjax.configure(cache=False, announce=True)
 nsjax.configure(announce=True)
-watch = importlib.import_module("nsjax.startup.compilation")
-watch._watch.patience, set_level, levels = 0.0, watch._set_level, []
-watch._set_level = lambda level: (levels.append(level), set_level(level))
+watch = importlib.import_module("nsjax.jaxtools.compilation")
+watch._watch.patience, set_level, levels = 0.0, watch.set_log_level, []
+watch.set_log_level = lambda level: (levels.append(level), set_level(level))
 ball = models.bouncing_ball()
 nsjax.simulate(*ball, schemes.moreau(), dt=1e-3, steps=1)
 def fall(h):

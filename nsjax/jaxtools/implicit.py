@@ -25,7 +25,7 @@ from jax.custom_derivatives import SymbolicZero
 from jax.extend.core.primitives import stop_gradient_p
 from jax.interpreters import ad
 
-from nsjax.nonlinear.programs import LARGE_WITH_TANGENTS, counted, ends_kernel
+from nsjax.jaxtools.programs import LARGE_WITH_TANGENTS, counted, ends_kernel
 from nsjax.types import Array, PyTree
 
 # Derivatives written by hand: values that carry a tangent of their own, of first order.
@@ -146,7 +146,7 @@ def with_lanes(x: PyTree, by: PyTree) -> PyTree:
     Example:
         >>> import jax
         >>> import jax.numpy as jnp
-        >>> from nsjax.nonlinear import with_lanes
+        >>> from nsjax.jaxtools import with_lanes
         >>> jax.vmap(lambda y: with_lanes(jnp.arange(2), y))(jnp.ones(3)).shape
         (3, 2)
     """
@@ -204,7 +204,7 @@ def tangent_along(f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree) -
 def counted_along(
     f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree
 ) -> tuple[PyTree, PyTree, int]:
-    """`tangent_along`, and the code size of its program (`nsjax.nonlinear.programs.code_size`)."""
+    """`tangent_along`, and the code size of its program (`nsjax.jaxtools.programs.code_size`)."""
     live = LiveLeaves(data, change)
 
     def both(some: list[Array], change: list[Array]) -> tuple[PyTree, PyTree]:
@@ -224,7 +224,7 @@ class LiveLeaves:
 
     Example:
         >>> import jax.numpy as jnp
-        >>> from nsjax.nonlinear import LiveLeaves
+        >>> from nsjax.jaxtools import LiveLeaves
         >>> data = {"x": jnp.ones(2), "count": jnp.asarray(3)}
         >>> live = LiveLeaves(data, data, {"x": True, "count": True})
         >>> live.whole([jnp.zeros(2)])["x"].tolist(), len(live.values)
@@ -366,13 +366,13 @@ def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) ->
 
     Operations that only a derivative needs are then left out of programs that are not differentiated. A
     function that is traced for compilation cannot know whether it will be. In a batch, constants among the
-    results of ``plain`` need the lanes that ``full`` gives them (`nsjax.nonlinear.with_lanes`).
+    results of ``plain`` need the lanes that ``full`` gives them (`nsjax.jaxtools.with_lanes`).
 
     Args:
         plain: a function of one tree.
         full: another function with the same values up to rounding. A derivative evaluates it instead of
             ``plain``, to any order that it has itself; the loops of a large one are compiled in pieces
-            (`nsjax.nonlinear.programs`).
+            (`nsjax.jaxtools.programs`).
 
     Returns:
         A function of that tree.
@@ -380,7 +380,7 @@ def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) ->
     Example:
         >>> import jax
         >>> import jax.numpy as jnp
-        >>> from nsjax.nonlinear import lean
+        >>> from nsjax.jaxtools import lean
         >>> root = lean(jnp.sqrt, lambda x: x / jnp.sqrt(x))
         >>> [float(f(4.0)) for f in (root, jax.grad(root))]
         [2.0, 0.25]

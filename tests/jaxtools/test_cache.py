@@ -12,7 +12,7 @@ import jax
 import pytest
 
 import nsjax
-from nsjax.startup import cache, machine_key, use_cache
+from nsjax.jaxtools import cache, machine_key, use_cache
 
 RUN = """
 import jax, nsjax, sys

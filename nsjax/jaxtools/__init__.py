@@ -1,0 +1,59 @@
+"""All that knows how JAX traces and compiles: derivatives of solutions and derivatives written by hand,
+branches and loops, small programs, caches, one kernel.
+
+What it uses of JAX beyond the public interface stands in `nsjax.jaxtools.internals`.
+"""
+
+from typing import TYPE_CHECKING
+
+from nsjax.lazy import lazily
+
+if TYPE_CHECKING:
+    from nsjax.jaxtools.cache import machine_key, use_cache
+    from nsjax.jaxtools.compilation import (
+        ONE_KERNEL_BYTES,
+        ONE_KERNEL_OPTION,
+        TESTED_JAXLIB,
+        interactive,
+        one_kernel_works,
+        watch_compiling,
+    )
+    from nsjax.jaxtools.implicit import (
+        LiveLeaves,
+        event_solution,
+        implicit_solution,
+        keep_solutions,
+        lean,
+        make_live,
+        only_tangent,
+        with_lanes,
+        with_retract_tangent,
+        with_tangent,
+        without_derivative,
+    )
+    from nsjax.jaxtools.programs import trimmed
+
+__all__ = [
+    "ONE_KERNEL_BYTES",
+    "ONE_KERNEL_OPTION",
+    "TESTED_JAXLIB",
+    "LiveLeaves",
+    "event_solution",
+    "implicit_solution",
+    "interactive",
+    "keep_solutions",
+    "lean",
+    "machine_key",
+    "make_live",
+    "one_kernel_works",
+    "only_tangent",
+    "trimmed",
+    "use_cache",
+    "watch_compiling",
+    "with_lanes",
+    "with_retract_tangent",
+    "with_tangent",
+    "without_derivative",
+]
+
+lazily(__name__)
