@@ -84,23 +84,6 @@ def test_events_crossed_are_named() -> None:
     assert found.crossed[0] in str(found)
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"parameters": ["restitutoin"]}, "did you mean 'restitution'"),
-        ({"parameters": ["initial_q"]}, r"name one entry: 'initial_q\[0\]'"),
-        ({"parameters": ["initial_q[3]"]}, "has shape"),
-        ({"parameters": ["gravity"], "outputs": ["energi"]}, "did you mean 'energy'"),
-        ({"parameters": ["gravity"], "outputs": "y"}, "give a list"),
-        ({"parameters": ["gravity"], "samples": 4}, "must be odd"),
-        ({"parameters": ["gravity"], "gradient": "salt"}, "gradient = 'salt'"),
-    ],
-)
-def test_refusals(options: dict, sentence: str) -> None:
-    with pytest.raises(nsjax.InputError, match=sentence):
-        check_gradient(BALL, schemes.moreau(), **{**RUN, **options})
-
-
 def slack(traj: nsjax.Trajectory) -> jax.Array:
     """An output that has no derivative at zero, of a motion that has one."""
     return jnp.sqrt(jnp.maximum(-traj.v[-1], -1.0) * 0.0)

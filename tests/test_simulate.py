@@ -65,14 +65,6 @@ def test_continuation_is_bit_identical() -> None:
     assert same(whole.carry, second.carry)
 
 
-def test_a_problem_that_is_not_unpacked_is_answered_with_the_star() -> None:
-    ball = models.bouncing_ball()
-    with pytest.raises(
-        InputError, match=r"first argument is a problem, .*; unpack it with a star: simulate\(\*"
-    ):
-        nsjax.simulate(ball, schemes.moreau(), dt=1e-3, steps=10)
-
-
 def test_a_carry_of_another_scheme_is_refused() -> None:
     ball = models.bouncing_ball()
     first = nsjax.simulate(*ball, schemes.moreau(), dt=1e-3, steps=10)

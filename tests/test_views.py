@@ -135,12 +135,6 @@ def test_records_are_short() -> None:
     assert short(np.zeros((7, 1))) == "float64(7, 1)"
 
 
-@pytest.mark.parametrize("key", [0, -1, slice(3), ("y1", "y2"), np.int64(2)])
-def test_rows_are_no_items(key) -> None:
-    with pytest.raises(TypeError, match=r"quantities have names, .* row k is traj\.q\[k\]"):
-        run()[key]
-
-
 def test_a_figure_of_what_is_named() -> None:
     figure = run().plot("y1", "vy1", "y2", "energy")
     assert [axes.get_ylabel() for axes in figure.axes] == [

@@ -17,15 +17,6 @@ def test_observed_order() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("steps", "errors"),
-    [([0.1], [0.1]), ([0.1, 0.2], [0.1, 0.0]), ([0.1, 0.2], [0.1, np.nan]), ([1, 2], [1])],
-)
-def test_observed_order_refuses(steps: list[float], errors: list[float]) -> None:
-    with pytest.raises(ValueError, match="observed_order"):
-        observed_order(steps, errors)
-
-
 def test_paper_error() -> None:
     reference = np.array([0.0, 1.0, -2.0, 4.0])
     assert paper_error(reference * 1.01, reference) == pytest.approx(0.01 * np.sqrt(3.0))
@@ -113,12 +104,3 @@ def test_long_runs() -> None:
     found = hausdorff(t, late, t, saw, time_scale=1.0, value_scale=1.0)
     assert 0.008 < found < 0.02
     assert hausdorff(t, saw, t, saw) == pytest.approx(0.0, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("t", "x", "scale"),
-    [([0, 1], [0], 1.0), ([1, 0], [0, 0], 1.0), ([0, 1], [0, np.inf], 1.0), ([0, 1], [0, 1], -1.0)],
-)
-def test_hausdorff_refuses(t: list[float], x: list[float], scale: float) -> None:
-    with pytest.raises(ValueError, match="hausdorff"):
-        hausdorff(t, x, [0, 1], [0, 1], value_scale=scale)

@@ -11,7 +11,6 @@ import pytest
 import nsjax
 from nsjax import models, schemes
 from nsjax.analysis import growth, measure_drift
-from nsjax.core import InputError
 
 
 @functools.cache
@@ -159,19 +158,3 @@ def test_a_bounded_oscillation_does_not_grow() -> None:
     assert abs(found.power) < 0.1
     assert abs(found.rate) < 4 * found.rate_error
     assert math.isnan(growth(T, 0 * T).power)
-
-
-def test_refusals() -> None:
-    with pytest.raises(InputError, match=r"growth: t and residual have shapes \(1201,\) and \(1200,\)"):
-        growth(T, T[1:])
-    with pytest.raises(InputError, match="growth: 19 rows; at least 20 are needed: save more"):
-        growth(T[:19], T[:19])
-    with pytest.raises(InputError, match="must be finite"):
-        growth(T, np.where(T > 2, np.nan, T))
-    free = models.mass_spring_chain(support_stiffness=1.0)
-    with pytest.raises(InputError, match="no constraints and no contacts"):
-        measure_drift(nsjax.simulate(*free, schemes.moreau(), dt=1e-3, steps=4))
-    with pytest.raises(InputError, match="force_normal not saved"):
-        measure_drift(
-            nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=4, save=("impacts",))
-        )

@@ -13,7 +13,6 @@ from scipy.integrate import solve_ivp
 import nsjax
 from nsjax import ContactLaw, State, System, models, schemes
 from nsjax.analysis import energy_books, observed_order
-from nsjax.core import InputError
 from nsjax.math import rotations
 from tests.design import each_family, slow_but
 from tests.points import unit_mass
@@ -298,11 +297,3 @@ def test_a_moving_constraint_does_the_work_of_a_hoist(scheme: str) -> None:
 
 
 # ------------------------------------------------------------------------ refusals
-
-
-def test_refusals() -> None:
-    traj = run(models.bouncing_ball(), "moreau", 1e-3, 20, every=10)
-    with pytest.raises(InputError, match="rows are 10 steps apart"):
-        energy_books(traj)
-    with pytest.raises(InputError, match="forces = 'start'; choose one of auto, end, mean, midpoint"):
-        energy_books(traj, forces="start")

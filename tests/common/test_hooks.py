@@ -7,11 +7,9 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import nsjax
-from nsjax import InputError, State, System, schemes
-from nsjax.linalg import Dense
+from nsjax import State, System, schemes
 from tests.common.own import OWN
 from tests.design import each_family
 from tests.points import bouncing, unit_mass
@@ -119,17 +117,3 @@ def test_a_ball_falls_off_the_table(name: str) -> None:
     beside = State(t=0.0, q=np.array([1.5, -0.3]), v=np.array([0.0, 1.0]))
     rises = nsjax.simulate(TABLE, PARAMS, beside, scheme, dt=1e-3, steps=100)
     np.testing.assert_allclose(rises.v[-1, 1], 1.0 - 9.81e-1, rtol=1e-9)
-
-
-def test_contradictions_are_refused() -> None:
-    with pytest.raises(InputError, match="allowed is given but never used with nc = 0"):
-        System(nq=2, nv=2, mass=unit_mass, force=force, allowed=on_the_table)
-    with pytest.raises(InputError, match="refresh with a structure that promises to be constant"):
-        dataclasses.replace(TANGENT, structure=Dense(constant=True))
-    numbers = dataclasses.replace(TABLE, allowed=floor)
-    with pytest.raises(
-        InputError, match=r"allowed returns shape \(1,\) of type float64; it must return \(1,\) bool"
-    ):
-        nsjax.simulate(
-            numbers, PARAMS, State(t=0.0, q=np.zeros(2), v=np.zeros(2)), schemes.moreau(), dt=1e-3, steps=1
-        )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, models, schemes
+from nsjax import models, schemes
 from nsjax.analysis import linearise
 from nsjax.multibody import assemble, body, servo, slide
 from tests.control.mechanisms import arm
@@ -99,36 +99,6 @@ def test_an_activation_is_one_state_of_the_linear_motion() -> None:
     s = 3.0j  # beside the resonance at 2 rad/s
     transfer = (C @ np.linalg.solve(s * np.eye(3) - A, B) + D)[0, 0]
     assert transfer == pytest.approx(8.0 / (2.0 * s * s + 8.0) / (1.0 + 0.1 * s), rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: servo("s", "j"), "neither stiffness nor damping; give one of them"),
-        (
-            lambda: servo("s", "j", velocity=1.0, stiffness=1.0),
-            "servo 's': velocity = 1.0 has no gain; give damping with it",
-        ),
-        (
-            lambda: servo("s", "j", stiffness=1.0, limit=-1.0),
-            "give a positive number, or the least and the largest effort",
-        ),
-        (
-            lambda: nsjax.filtered(arm("joint", 2), {"motor": 0.0}),
-            "filtered: time constant .* s of .*; it must be positive",
-        ),
-        (lambda: nsjax.filtered(arm("joint", 2), {"upper.mass": 0.1}), "more than the force"),
-        (lambda: nsjax.filtered(arm("joint", 2), {"motor": 0.1}, {"servo": 0.0}), "no time constant"),
-        (lambda: nsjax.filtered(models.slider_crank(), {"friction": 0.1}), "more than the force"),
-        (
-            lambda: nsjax.filtered(arm("joint", 2), {"motor": 0.1, "upper.mass": 0.1}),
-            "'upper_mass' enters more than the force",
-        ),
-    ],
-)
-def test_refusals(make: Any, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        make()
 
 
 def test_many_activations_are_looked_at_together() -> None:

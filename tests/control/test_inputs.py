@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, schemes
+from nsjax import schemes
 from nsjax.core.inputs import depends
 from nsjax.multibody import actuator, assemble, body, hinge
-from tests.control.mechanisms import arm, hopper
+from tests.control.mechanisms import arm
 
 TIMES, VALUES = np.array([0.0, 0.1, 0.25, 0.3]), np.array([0.0, 1.0, -2.0, 3.0])
 """Uneven times, all of them multiples of the step."""
@@ -96,41 +96,3 @@ def test_every_leaf_of_a_table_is_differentiated(kind: str, coordinates: str, di
 def test_what_does_not_depend_on_inputs_is_known() -> None:
     found = depends(lambda x: {"a": 2.0 * x, "b": jnp.ones(2), "c": jnp.where(x > 0, x, 1.0)}, 1.0)
     assert found == (True, False, True)
-
-
-@pytest.mark.parametrize(
-    ("inputs", "words"),
-    [
-        ({"moter": 0.0}, "unknown number 'moter'"),
-        (
-            {"motor": nsjax.table([0.0], [[1.0, 2.0]])},
-            "has values of shape .*; the number has the shape .*, give that",
-        ),
-        ({"motor": 0.0, "motor.own.position": 0.0}, "same number"),
-        ({"state.q": 0.0}, "is no number of params; give one of those"),
-        ({"trunk": 0.0}, "is no number; choose one of trunk.mass, .*, or a motor or load: motor"),
-        ({"motor": lambda t: t}, "nsjax.table"),
-    ],
-)
-def test_refusals_name_the_input_and_the_remedy(inputs: Any, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        nsjax.driven(hopper(), inputs)
-
-
-@pytest.mark.parametrize(
-    ("times", "values", "kind", "words"),
-    [
-        ([0.0, 0.0], [1.0, 2.0], "held", r"table: times\[1\] = .* after .*; they must ascend"),
-        ([0.0, 1.0], [1.0], "held", "give one row for each time"),
-        ([0.0], [1.0], "cubic", "table: kind = 'cubic'; choose "),
-        (0.0, 1.0, "held", r"table: times have shape .*; give \(n,\), at least one"),
-    ],
-)
-def test_tables_that_do_not_fit(times: Any, values: Any, kind: str, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        nsjax.table(times, values, kind)
-
-
-def test_a_problem_with_inputs_takes_no_more() -> None:
-    with pytest.raises(InputError, match="all of them at once"):
-        nsjax.driven(nsjax.driven(hopper(), {"motor": 0.5}), {"gravity": 1.0})

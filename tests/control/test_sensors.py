@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, models, schemes
+from nsjax import InputError, schemes
 from nsjax.multibody import assemble, body, hinge, read_mjcf, sensor
 from nsjax.multibody.sensors import sensed
 from tests.control.mechanisms import hopper
@@ -93,30 +93,6 @@ def test_names_of_a_run_are_what_it_shows() -> None:
     assert apart == pytest.approx(run.joint("thigh").coordinate, rel=1e-12)
     # standing: nothing accelerates, the ground carries the weight
     assert run.status == 0
-
-
-def test_refusals() -> None:
-    run = nsjax.simulate(*hopper(), schemes.moreau(), dt=1e-3, steps=10, save=["gap"])
-    with pytest.raises(InputError, match="needs forces, which are not saved; run simulate with save=None"):
-        run.sensor("foot.force")
-    with pytest.raises(InputError, match=r"sensor: unknown quantity .*trunk\.velocity"):
-        run.sensor("trunk.velocty")
-    with pytest.raises(InputError, match="measures the body 'trunc', which the mechanism does not have"):
-        run.sensor(sensor("x", "position", "trunc"))
-    with pytest.raises(InputError, match="sensor 'x': unknown kind 'speed'"):
-        sensor("x", "speed", "trunk")
-    with pytest.raises(
-        InputError,
-        match="acceleration against the frame of 'trunk'; leave frame out, or measure one of position, vel",
-    ):
-        sensor("x", "acceleration", "trunk", frame=("trunk", None, None))
-    with pytest.raises(InputError, match="give the names of 2 parts, each a body"):
-        sensor("x", "distance", "trunk")
-    with pytest.raises(InputError, match="its point or axes are traced; give numbers"):
-        jax.jit(lambda x: sensor("x", "position", "trunk", scale=x) and x)(1.0)
-    ball = nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=2)
-    with pytest.raises(InputError, match="not made of parts"):
-        ball.sensor(sensor("x", "position", "ball"))
 
 
 def test_what_is_measured_in_a_frame_that_turns() -> None:

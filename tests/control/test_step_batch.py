@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, schemes
+from nsjax import schemes
 from tests.control.mechanisms import hopper
 
 DT, STEPS, LANES = 1e-3, 200, 5
@@ -63,26 +63,3 @@ def test_a_policy_answers_all_lanes_and_sees_starts() -> None:
     (carry, _), t = jax.jit(lambda x: jax.lax.scan(policy, x, None, length=30))((start, seen))
     np.testing.assert_allclose(t[-1], np.full(LANES, 30 * DT))
     assert not np.any(carry.status)
-
-
-@pytest.mark.parametrize("lanes", [0, 2.0])
-def test_numbers_of_lanes_that_are_none(lanes: Any) -> None:
-    with pytest.raises(InputError, match=r"batch: lanes = .*; it must be a whole number, at least 1"):
-        stepper().batch(lanes)
-
-
-def test_other_numbers_of_lanes_and_structures() -> None:
-    many = stepper().batch(LANES)
-    one = r"has shape .*, and the batch 5 lanes; give one entry a lane on its first axis"
-    with pytest.raises(InputError, match="step: u " + one):
-        many.step(many.reset(), np.zeros((3, 1)))
-    with pytest.raises(InputError, match="step: u " + one):
-        many.step(many.reset(), {"motor": 0.5})
-    with pytest.raises(InputError, match="reset: a leaf " + one):
-        many.reset(state=dataclasses.replace(drops(), q=np.zeros((3, 2))))
-    words = (
-        "reset: params or state of a batch have another structure than those of the problem; put other "
-        "numbers into problem.params and problem.state"
-    )
-    with pytest.raises(InputError, match=words):
-        many.reset({"trunk": 1.0})

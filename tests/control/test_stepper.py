@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, models, schemes
+from nsjax import schemes
 from nsjax.multibody import actuator, assemble, body, slide
 from tests.control.mechanisms import arm, hopper
 
@@ -135,33 +135,6 @@ def test_a_policy_sees_the_start_and_the_outputs() -> None:
     (carry, _), gaps = jax.jit(lambda x: jax.lax.scan(policy, x, None, length=50))((start, seen))
     assert gaps.shape == (50,)
     assert int(carry.status) == 0
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"inputs": ["moter"]}, "moter"), ({"outputs": ["foot.forces"]}, "foot.force"),
-        ({"hold": "cubic"}, "stepper: hold = .*; choose "),
-        ({"substeps": 0}, "stepper: substeps = .*; it must be a whole number, at least 1"),
-        ({"inputs": "motor"}, "stepper: inputs = 'motor'; give a list of names"),
-        ({"save": ["forces"]}, "forces"),
-    ],
-)  # fmt: skip
-def test_refusals(given: Any, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        nsjax.stepper(hopper(), schemes.moreau(), DT, **given)
-
-
-def test_inputs_of_a_step_that_do_not_fit() -> None:
-    stepper = nsjax.stepper(hopper(), schemes.moreau(), DT, inputs=["motor"])
-    carry = stepper.reset()
-    with pytest.raises(InputError, match=r"step: u has shape .*; give \(1,\), of the inputs"):
-        stepper.step(carry, np.zeros(2))
-    with pytest.raises(InputError, match=r"step: unknown input .*; the inputs are motor"):
-        stepper.step(carry, {"moter": 1.0})
-    free = nsjax.stepper(models.bouncing_ball(), schemes.moreau(), DT)
-    with pytest.raises(InputError, match="no inputs"):
-        free.step(free.reset(), 1.0)
 
 
 @pytest.mark.parametrize(

@@ -87,15 +87,3 @@ def asks(p):
 
 def not_named(t, q, v, output, p):
     return q
-
-
-def test_other_functions() -> None:
-    state = State(t=0.0, q=np.ones(1), v=np.zeros(1))
-    system = System(nq=1, nv=1, mass=unit_mass, force=spring, prepare=asks)
-    with pytest.raises(InputError, match=r"prepare \(asks, .*\): KeyError: 'missing'; params has k"):
-        nsjax.simulate(system, {"k": 1.0}, state, schemes.moreau(), dt=1e-3, steps=1)
-    labels = nsjax.Labels(observables=("e [J]",))
-    system = System(nq=1, nv=1, mass=unit_mass, force=spring, observe=not_named, labels=labels)
-    traj = nsjax.simulate(system, {"k": 1.0}, state, schemes.moreau(), dt=1e-3, steps=1)
-    with pytest.raises(InputError, match="it must return a dict of named quantities"):
-        traj["e"]

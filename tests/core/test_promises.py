@@ -11,9 +11,8 @@ import pytest
 import nsjax
 from nsjax import InputError, State, System, models, schemes
 from nsjax.core.checks import check_values
-from nsjax.linalg import BlockDiagonal, BlockTridiagonal, Dense
+from nsjax.linalg import BlockDiagonal, BlockTridiagonal
 from nsjax.multibody import assemble, body
-from tests.points import unit_mass
 
 N = 6
 
@@ -48,25 +47,6 @@ def run(structure, inertia=weigh, force=spring) -> None:
     nsjax.simulate(system, {}, state, schemes.moreau(), dt=0.1, steps=1)
 
 
-@pytest.mark.parametrize(
-    ("functions", "structure", "sentence"),
-    [
-        ({"force": far}, BlockTridiagonal(1), "force over the positions is not BlockTridiagonal"),
-        (
-            {"force": drag},
-            BlockTridiagonal(1, constant=True),
-            "force over the velocities has a tangent that changes",
-        ),
-        ({"force": drag}, Dense(constant=True), "force over the velocities has a tangent that changes"),
-        ({"inertia": tilt}, BlockTridiagonal(1), "inertia is not symmetric"),
-        ({"inertia": lift}, BlockTridiagonal(1), "inertia is not positive definite"),
-    ],
-)
-def test_broken_promises(functions, structure, sentence) -> None:
-    with pytest.raises(InputError, match=sentence):
-        run(structure, **functions)
-
-
 def spinning_apart(t, q, v, p):
     """Gyroscopic moments of two bodies of equal inertias 1e4, which cancel but for rounding, and a drag
     between the bodies, a hundred million times smaller than what cancels.
@@ -88,13 +68,6 @@ def test_gyroscopic_moments_that_cancel_are_no_coupling() -> None:
     check_values(*wheels)
     with pytest.raises(InputError, match="force over the velocities is not BlockTridiagonal"):
         run(BlockTridiagonal(1), lambda q, w, p: 1e4 * w, spinning_apart)
-
-
-def test_a_dense_matrix_ends_at_2000_unknowns() -> None:
-    with pytest.raises(InputError, match=r"nv = 2401 .* promise structure=BlockTridiagonal"):
-        dataclasses.replace(models.elastic_bar(elements=2400).system, structure=Dense())
-    with pytest.raises(InputError, match="give inertia"):
-        System(nq=2, nv=2, mass=unit_mass, force=spring, structure=BlockTridiagonal(1))
 
 
 def test_contacts_that_are_not_without_friction() -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, models, schemes
+from nsjax import InputError, schemes
 from nsjax.core.arguments import check_signs, negative
 from nsjax.models.registry import REGISTRY
 from nsjax.multibody import assemble, body, box, contact, hinge, plane
@@ -56,12 +54,6 @@ def test_numbers_of_registered_models_are_not_negative(name: str) -> None:
     check_signs(REGISTRY[name].factory().params)
 
 
-def test_hand_written_models_refuse_negative_numbers() -> None:
-    crank = models.slider_crank()
-    with pytest.raises(InputError, match=r"^rod_mass = -0.001; it must not be negative"):
-        run(crank.replace(rod_mass=-0.001))
-
-
 def test_of_a_matrix_the_diagonal_counts() -> None:
     """Products of inertia have either sign; the moment of a turned rod about its axis is rounding."""
     assert not negative(np.array([[1.0, -0.2], [-0.2, 1.0]]))
@@ -69,26 +61,6 @@ def test_of_a_matrix_the_diagonal_counts() -> None:
     assert not negative([1.0, 1.0, -1e-17])
     assert negative(-1e-17)
     assert negative(np.array([[1.0, 1.0, 1.0], [1.0, -1.0, 1.0]]), 1).tolist() == [False, True]
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("rod.mass", [1.0, 2.0], r"rod.mass has shape \(2,\); give one number; nsjax.sweep takes several"),
-        ("elbow.at", [1.0, 2.0, 3.0], r"elbow.at has shape \(3,\); give an array of the shape \(2,\)"),
-    ],
-)
-def test_replaced_numbers_keep_their_shapes(name: str, value: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        PENDULUM.replace({name: value})
-
-
-def test_rows_of_several_lengths_are_refused() -> None:
-    with pytest.raises(
-        InputError,
-        match=r"rod.mass = \[\[1.0, 2.0\], \[3.0\]\]; give a number, or an array with rows of one length",
-    ):
-        PENDULUM.replace({"rod.mass": [[1.0, 2.0], [3.0]]})
 
 
 def test_points_may_be_numbers_or_vectors() -> None:

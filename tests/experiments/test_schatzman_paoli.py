@@ -10,7 +10,7 @@ import pytest
 
 import nsjax
 from experiments.examples import schatzman_paoli as example
-from nsjax import ContactLaw, InputError, State, System, models
+from nsjax import ContactLaw, State, System, models
 
 G, HEIGHT = 9.81, 1.0
 SCHEME = example.schatzman_paoli()
@@ -120,8 +120,3 @@ def test_friction_stops_a_sliding_block() -> None:
     np.testing.assert_allclose(traj.v[:300, 0], 1.0 - 0.3 * G * np.asarray(traj.t[:300]), atol=1e-9)
     assert np.max(np.abs(traj.v[345:, 0])) <= 1e-12
     assert traj.q[-1, 0] == pytest.approx(0.5 / (0.3 * G), abs=1e-3)
-
-
-def test_no_other_derivatives_are_claimed() -> None:
-    with pytest.raises(InputError, match="'schatzman_paoli' provides 'discrete' only"):
-        nsjax.simulate(*ball(0.5), SCHEME, dt=1e-2, steps=10, gradient="saltation")

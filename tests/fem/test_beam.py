@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nsjax import InputError, fem
+from nsjax import fem
 
 
 @pytest.mark.parametrize("points", [1, 2, 4, 7])
@@ -73,9 +73,3 @@ def test_integrals_of_known_fields(elements):
     np.testing.assert_allclose(shift @ rod.axial, 0.0, atol=1e-12)
     at = np.array([0.0, 0.123, 0.5, 1.0])
     np.testing.assert_allclose(fem.rod_shapes(elements, at)[:, 1] @ across, at**2, atol=1e-14)
-
-
-@pytest.mark.parametrize("elements", [0, -1, 2.0])
-def test_a_rod_has_elements(elements):
-    with pytest.raises(InputError, match=r"rod: elements = .*; it must be a whole number, at least 1"):
-        fem.unit_rod(elements)

@@ -9,7 +9,7 @@ import pytest
 from scipy.linalg import eigh
 from scipy.optimize import brentq
 
-from nsjax import InputError, fem
+from nsjax import fem
 
 LENGTH, MASS, INERTIA, YOUNG, DENSITY = 0.306, 0.038, 5.9e-4, 2e11, 7800.0
 
@@ -142,16 +142,3 @@ def test_a_basis_follows_its_data():
     # omega goes with the root of E / rho
     np.testing.assert_allclose(by_young * YOUNG, 0.5 * value, rtol=1e-12)
     np.testing.assert_allclose(by_density * DENSITY, -0.5 * value, rtol=1e-12)
-
-
-def test_refusals():
-    with pytest.raises(InputError, match="did you mean 'clamped_free'"):
-        fem.Modes("clamped-free", 3)
-    with pytest.raises(InputError, match="count = 0"):
-        fem.Modes("free_free", 0)
-    with pytest.raises(InputError, match="2 elements have 6 clamped_free modes"):
-        fem.RodBasis(2, modes=fem.Modes("clamped_free", 7))
-    with pytest.raises(InputError, match="frame = 'floating'"):
-        fem.RodBasis(2, frame="floating")
-    with pytest.raises(InputError, match=r"give fem\.Modes"):
-        fem.RodBasis(2, modes="clamped_free")

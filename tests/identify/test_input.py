@@ -140,13 +140,6 @@ def test_input_is_checked_before_any_run(given: dict, sentence: str) -> None:
         nsjax.identify(PROBLEM, SCHEME, call.pop("data"), call.pop("train"), **call)
 
 
-def test_a_robust_loss_needs_the_noise() -> None:
-    with pytest.raises(nsjax.InputError, match="needs the noise level"):
-        nsjax.identify(
-            PROBLEM, schemes.moreau(), recording(noise=None), {"gravity": POSITIVE}, dt=DT, loss="huber"
-        )
-
-
 ROOT_TIMES = np.linspace(2.1, 3.0, 10)
 
 

@@ -125,16 +125,3 @@ def test_ninety_five_in_a_hundred() -> None:
             inside[kind] += int(found.interval[0, 0] < 0.3 < found.interval[0, 1])
     assert 90 <= inside["recordings"] <= 98
     assert inside["noise"] < 60  # what model error does to the noise's
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"intervals": "recording"}, "did you mean 'recordings'"),
-        ({"intervals": "bootstrap"}, "needs several recordings"),
-        ({"resamples": 1}, "resamples = 1"),
-    ],
-)
-def test_options_are_checked(options: dict, said: str) -> None:
-    with pytest.raises(nsjax.InputError, match=said):
-        nsjax.identify(problem(), SCHEME, recordings(1, count=1), TRAIN, dt=DT, **options)

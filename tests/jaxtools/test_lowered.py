@@ -142,11 +142,6 @@ def test_results_keep_their_structure(folder: pathlib.Path, monkeypatch: pytest.
     assert len(kept(folder)) == 1
 
 
-def test_an_outline_of_anything_else_is_refused() -> None:
-    with pytest.raises(TypeError, match="a result with a list"):
-        cache._outline(([1.0],), ((1.0,),))
-
-
 def test_what_cannot_be_kept_is_traced(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "fingerprint", lambda *_: "two")
     # a list is no argument's structure

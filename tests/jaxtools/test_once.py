@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import nsjax
 from nsjax import models, schemes
@@ -16,11 +15,6 @@ def test_the_values_are_those_of_any_compiler() -> None:
 
     x = np.linspace(0.0, 1.0, 50)
     np.testing.assert_allclose(compiled_once(wave)(x), jax.jit(wave)(x), rtol=1e-14)
-
-
-def test_it_is_refused_inside_a_transformation() -> None:
-    with pytest.raises(ValueError, match="compiler_options"):
-        jax.jit(lambda x: compiled_once(jnp.sin)(x))(1.0)
 
 
 def test_a_run_of_plain_numbers_inside_jit() -> None:

@@ -34,16 +34,6 @@ def test_wrong_keywords_are_named(model: str, given: dict[str, Any], said: str) 
         getattr(models, model)(**given)
 
 
-def test_starts_of_another_length_are_named() -> None:
-    with pytest.raises(InputError, match=r"a start has \[1.0, 2.0\]; give one number, or 1 of them"):
-        models.bouncing_ball(height=[1.0, 2.0])
-
-
-def test_what_is_no_solid_is_named() -> None:
-    with pytest.raises(InputError, match="None is no solid of elements"):
-        models.solid_of(None)  # type: ignore[arg-type]
-
-
 def test_numbers_of_all_kinds_are_taken() -> None:
     """Whole numbers, numpy's and traced ones, and one value for each contact."""
     made = models.block(mass=np.float64(2.0), friction=[0.1] * 8, slope=np.array(0.1), height=1)

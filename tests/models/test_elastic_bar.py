@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, models, schemes
+from nsjax import models, schemes
 
 SPEED, WAVE, LENGTH = 10.0, 30.0, 10.0
 PASSAGE = LENGTH / WAVE
@@ -102,11 +102,6 @@ def test_unequal_elements_of_unequal_material() -> None:
     assert float(s.potential(0.0, 0.1 * x, p)) == pytest.approx(float(np.sum(stress * 0.1 * np.diff(x))))
     weighted = problem.replace(gravity=2.0)
     np.testing.assert_allclose(s.force(0.0, 0 * x, 0 * x, weighted.params).sum(), 2.0 * 16.0)
-
-
-def test_a_bar_needs_an_element() -> None:
-    with pytest.raises(InputError, match="elements = 0"):
-        models.elastic_bar(elements=0)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import nsjax
-from nsjax import InputError, models, schemes
+from nsjax import models, schemes
 
 
 def rigid_arrival(length: float, gravity: float, spread: float) -> tuple[float, float]:
@@ -70,10 +70,3 @@ def test_observed_resultants_of_a_stretched_beam() -> None:
     assert float(found["strain_energy"]) == pytest.approx(0.5 * 2.1e7 * 1e-6)
     # rounding of coordinates over the element's length
     assert float(found["shear_force"]) + float(found["bending_moment"]) < 1e-7
-
-
-def test_refusals() -> None:
-    with pytest.raises(InputError, match="elements = 0"):
-        models.flexible_pendulum(elements=0)
-    with pytest.raises(InputError, match="pin = 'glued'; choose one of eliminated, constraint"):
-        models.flexible_pendulum(pin="glued")

@@ -224,22 +224,6 @@ def test_bad_meshes_end_in_sentences(tmp_path: pathlib.Path) -> None:
         read_mesh(tmp_path / "c.vtk")
 
 
-def test_refusals() -> None:
-    with pytest.raises(InputError, match=r"of type str; read one with nsjax.fem.read_mesh"):
-        models.flexible_solid("a.vtk")
-    with pytest.raises(InputError, match="normal"):
-        models.flexible_solid(box(), contact={"z_min": (0.0, 0.0, 0.0)})
-    with pytest.raises(InputError, match="give rough=True"):
-        models.flexible_solid(box(), friction=0.2)
-    with pytest.raises(
-        InputError,
-        match=r"poisson = 0.5; it must lie above -1 and at most at 0.4999: nearer to 0.5 the pressure",
-    ):
-        models.flexible_solid(box(), poisson=0.5)
-    with pytest.raises(InputError, match="is no solid of elements"):
-        models.solid_of(models.bouncing_ball().system)
-
-
 def test_corners_of_files_are_those_of_elements() -> None:
     """Both orders name the same places of a cube."""
     mesh = box((1, 1, 1), (2.0, 2.0, 2.0))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, models, schemes
+from nsjax import models, schemes
 
 
 def closed_form(n: int, support: str) -> np.ndarray:
@@ -53,16 +53,3 @@ def test_a_mode_of_a_long_chain() -> None:
     # the trapezoidal rule turns by 2 atan(omega dt / 2) in a step, and does not damp
     angle = 2 * np.arctan(omega * dt / 2) * np.asarray(traj.t) / dt
     np.testing.assert_allclose(traj.q, 0.1 * np.cos(angle)[:, None] * shape, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("masses", "said"),
-    [
-        (0, "it must be a whole number, at least 1"),
-        (2.5, "give a whole number"),
-        (True, "give a whole number"),
-    ],
-)
-def test_number_of_masses(masses, said) -> None:
-    with pytest.raises(InputError, match=said):
-        models.mass_spring_chain(masses=masses)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import InputError, Problem
+from nsjax import Problem
 from nsjax.math import rotations
 from nsjax.multibody import assemble, ball, body, joint_spring
 
@@ -47,10 +47,3 @@ def test_derivatives_of_aligned_bodies() -> None:
     aligned = np.array([1.0, 0, 0, 0, 1, 0, 0, 0])
     force = lambda xi: s.force(0.0, s.retract(aligned, xi), np.zeros(6), p)  # noqa: E731
     np.testing.assert_allclose(jax.jacfwd(force)(np.zeros(6))[3:, 3:], -3.0 * np.eye(3), atol=1e-12)
-
-
-def test_what_belongs_to_an_angle_is_refused() -> None:
-    with pytest.raises(InputError, match=r"'coil': cubic on the ball joint 'joint', which has no angle"):
-        gyroscope(stiffness=1.0, cubic=0.3)
-    with pytest.raises(InputError, match=r"'coil': rest has shape \(\) on the ball joint 'joint'; "):
-        gyroscope(stiffness=1.0, rest=0.3)

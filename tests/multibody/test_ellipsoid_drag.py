@@ -71,25 +71,6 @@ def test_derivatives_at_rest() -> None:
         assert np.allclose(slope, np.diag(wanted), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (("a", (1.0, 1.0, 1.0), {}), "give a density, a viscosity, or both"),
-        (("a", (1.0, 0.0, 1.0), {"density": 1.0}), "give three positive numbers"),
-        (
-            ("a", (1.0, 1.0, 1.0), {"density": 1.0, "coefficients": (1.0, 2.0)}),
-            "; an ellipsoid in a medium has 5 of them",
-        ),
-        (("a", (1.0, 1.0, 1.0), {"density": -1.0}), "density = -1.0; it must be at least 0"),
-        (("ground", (1.0, 1.0, 1.0), {"density": 1.0}), "acts on the ground, which does not move"),
-    ],
-)
-def test_sentences(given: Any, words: str) -> None:
-    who, size, more = given
-    with pytest.raises(InputError, match=words):
-        ellipsoid_drag("medium", who, size, **more)
-
-
 def test_in_the_plane_it_is_refused() -> None:
     medium = ellipsoid_drag("medium", "a", (1.0, 1.0, 1.0), density=1.0)
     problem = assemble(body("a", mass=1.0, inertia=1.0), medium, gravity=9.81)

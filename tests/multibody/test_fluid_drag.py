@@ -9,7 +9,6 @@ import pytest
 
 import nsjax
 from nsjax import schemes
-from nsjax.core import InputError
 from nsjax.multibody import assemble, body, fluid_drag
 
 SLOW = pytest.mark.slow
@@ -92,19 +91,3 @@ def test_turned_in_the_plane() -> None:
         problem = assemble(plate, medium, start={"plate": ((0.0, 0.0, 0.0), (0.0, 3.0, 0.0))})
         force = problem.system.force(0.0, problem.state.q, problem.state.v, problem.params)
         assert np.allclose(force, [0.0, -0.5 * RHO * edge * BOX[2] * 9.0, 0.0], rtol=1e-12, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (("a", BOX, {}), "give a density, a viscosity, or both"),
-        (("a", (1.0, 0.0, 1.0), {"density": 1.0}), "give three positive edges"),
-        (("a", 0.3, {"density": 1.0}), "give three positive edges"),
-        (("a", BOX, {"density": -1.0}), "density = -1.0; it must be at least 0"),
-        (("ground", BOX, {"density": 1.0}), "acts on the ground, which does not move"),
-    ],
-)
-def test_sentences(given, words) -> None:
-    who, box, more = given
-    with pytest.raises(InputError, match=words):
-        fluid_drag("medium", who, box, **more)

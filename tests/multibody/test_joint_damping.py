@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, schemes, stability
+from nsjax import schemes, stability
 from nsjax.core.operators import prepared
 from nsjax.multibody import (
     actuator,
@@ -92,17 +92,6 @@ def test_a_damped_ball_joint_loses_its_spin_as_it_must() -> None:
     traj = nsjax.simulate(*problem, IMPLICIT, dt=1e-2, steps=4)
     x = 1e-2 * 500.0 / 0.3
     np.testing.assert_allclose(traj.v[:, 2], 2.0 / (1.0 + x) ** np.arange(5), rtol=1e-12)
-
-
-def test_absolute_coordinates_are_refused() -> None:
-    parts = (
-        rod("a", True),
-        hinge("h", "ground", "a", axis=(0.0, 1.0, 0.0)),
-        joint_spring("d", "h", damping=1.0),
-    )
-    problem = assemble(*parts, gravity=9.81, coordinates="absolute")
-    with pytest.raises(InputError, match=r"no damping\. Assemble a mechanism with coordinates"):
-        nsjax.simulate(*problem, IMPLICIT, dt=1e-3, steps=1)
 
 
 @pytest.mark.slow

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from nsjax.core import InputError
-from nsjax.multibody import assemble, beam, body, coupling, fixed, hinge, section, slide
+from nsjax.multibody import assemble, body, coupling, hinge, slide
 
 BOTH = ("joint", "absolute")
 
@@ -69,25 +67,3 @@ def test_couplings_and_limits(coordinates: str) -> None:
         np.testing.assert_allclose(np.ravel(found), (x, x / 2.0), atol=1e-10)
         speed = (2.0 * rates[0] + rates[1]) / 5.0
         np.testing.assert_allclose(np.ravel(speeds), (2.0 * speed, speed), atol=1e-10)
-
-
-def test_what_is_refused() -> None:
-    with pytest.raises(InputError, match="near is given together with start or guess; give one of them"):
-        linkage(near={"crank": 1.0}, start={"rocker": 1.0})
-    with pytest.raises(
-        InputError,
-        match=r"no admissible start near the given one is found: the loop or coupling at 'law' misses by 0"
-        r"\.\d+; check lengths and limits, or give near closer to a place that the mechanism can have",
-    ):
-        assemble(
-            body("a", mass=1.0, inertia=0.1), slide("A", "ground", "a", limits=(-0.5, 0.5)),
-            coupling("law", "A", polynomial=(1.0,)), near={"a": 0.0},
-        )  # fmt: skip
-    with pytest.raises(InputError, match=r"near with traced numbers or inside jax\.jit, .* give start"):
-        jax.jit(lambda x: linkage(near={"crank": x}).state.q)(1.0)
-    soft = section(EA=1e4, GA=5e3, EI=100.0, GJ=100.0)
-    with pytest.raises(InputError, match="near does not work in a mechanism with beams; give start and"):
-        assemble(
-            beam("arm", (0, 0, 0), (10, 0, 0), elements=2, section=soft),
-            fixed("clamp", "ground", "arm.start"), near={"arm.1": (1.0, 0.0, 0.0)},
-        )  # fmt: skip

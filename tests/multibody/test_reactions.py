@@ -117,12 +117,3 @@ def test_impulse_is_the_time_integral_of_the_force() -> None:
     means = 0.5 * (rows.force[1:] + rows.force[:-1]) * 5e-4
     # (row spacing)^2 / 12 of the second derivative of a force of 50 N at 10 rad/s, times the spacing
     assert np.max(np.abs(rows.impulse[1:] - means)) < 5e-4**3 / 12.0 * 50.0 * 1e2 * 10.0
-
-
-def test_names_are_refused() -> None:
-    problem = assemble(body("rod", mass=1.0, com=0.5), hinge("pin", "ground", "rod"), gravity=9.81)
-    traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=2)
-    with pytest.raises(KeyError, match="did you mean 'pin'"):
-        traj.joint("pim")
-    with pytest.raises(KeyError, match="no contact 'floor'"):
-        traj.contact("floor")

@@ -11,15 +11,12 @@ import pytest
 
 import nsjax
 from nsjax import schemes
-from nsjax.core import InputError
 from nsjax.multibody import (
     assemble,
     body,
     coupling,
-    gear,
     hinge,
     joint_tendon,
-    rack_pinion,
     slide,
     tendon,
 )
@@ -109,18 +106,3 @@ def test_lengths_that_follow_one_another() -> None:
     a, b, c = (traj.joint(x).coordinate for x in "ABC")
     # rows are held on accelerations: positions drift by the scheme's order, 2
     np.testing.assert_allclose(a + b, 0.1 + 2.0 * c + 0.3 * c * c, rtol=0, atol=1e-6)
-
-
-def test_what_cannot_be_coupled_is_refused() -> None:
-    parts = body("a", mass=1.0, inertia=0.1), hinge("A", "ground", "a"), joint_tendon("t", {"A": 0.1})
-    with pytest.raises(InputError, match="is a hinge and 't' a joint_tendon; name a slide and a hinge, in"):
-        assemble(*parts, rack_pinion("r", "A", "t", radius=0.1))
-    with pytest.raises(InputError, match="unknown joint 'u'"):
-        assemble(*parts, gear("g", "A", "u", ratio=1.0))
-    still = tendon("rope", ("ground", (1.0, 0.0)), ("ground", (1.0, 1.0)))
-    words = (
-        "coupling 'held' has an error of -1 in every position that is found: it contradicts a loop, "
-        "another coupling or the start; check its numbers, or leave the start of one more body open"
-    )
-    with pytest.raises(InputError, match=words):
-        assemble(*parts[:2], still, coupling("held", "rope", polynomial=(2.0,)))

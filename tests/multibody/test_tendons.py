@@ -10,7 +10,6 @@ from scipy.integrate import solve_ivp
 
 import nsjax
 from nsjax import schemes
-from nsjax.core import InputError
 from nsjax.multibody import (
     assemble,
     ball,
@@ -183,9 +182,3 @@ WORDS = [
     (lambda: two(joint_tendon("t", {"A": 1.0}), joint_spring("s", "t", stiffness=1.0)),
      "it cannot act on the tendon 't'; give the tendon stiffness and damping of its own"),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("make", "said"), WORDS)
-def test_sentences(make, said) -> None:
-    with pytest.raises(InputError, match=said):
-        make()

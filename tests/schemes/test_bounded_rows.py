@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import ContactLaw, InputError, State, System, schemes
+from nsjax import ContactLaw, State, System, schemes
 from nsjax.analysis import energy_books
 from nsjax.core import Scheme
 from tests.design import each_family
@@ -279,24 +279,3 @@ def test_lanes_and_files(tmp_path) -> None:
     on = nsjax.simulate(*problem, scheme, dt=1e-2, steps=20, carry=saved.traj.carry)
     whole = nsjax.simulate(*problem, scheme, dt=1e-2, steps=60)
     np.testing.assert_array_equal(on.q[-1], whole.q[-1])
-
-
-WRONG = {
-    "drag_bound is missing": lambda: System(nq=1, nv=1, nd=1, mass=G.mass, force=G.force, drag=G.drag),
-    "drag is given but never used": lambda: System(nq=1, nv=1, mass=G.mass, force=G.force, drag=G.drag),
-}
-
-
-@pytest.mark.parametrize("sentence", WRONG)
-def test_refused(sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
-        WRONG[sentence]()
-
-
-def test_bounds_are_checked() -> None:
-    p = {"k": 50.0, "f": -1.0, "m": 2.0, "push": 0.0, "u": 0.0}
-    start = State(t=0.0, q=np.zeros(1), v=np.zeros(1))
-    with pytest.raises(InputError, match=r"drag_bound = -1.0; bounds must not be negative"):
-        nsjax.simulate(GUIDE, p, start, schemes.moreau(), dt=1e-2, steps=1)
-    with pytest.raises(InputError, match=r"drag_bound has shape \(3,\); give one number or \(1,\)"):
-        nsjax.simulate(GUIDE, p | {"f": np.ones(3)}, start, schemes.moreau(), dt=1e-2, steps=1)

@@ -13,7 +13,6 @@ from scipy.spatial.transform import Rotation
 
 import nsjax
 from nsjax import System, models, schemes
-from nsjax.core import InputError
 from nsjax.core.operators import row_rates
 from nsjax.math import rotations
 from tests.references import slope
@@ -81,11 +80,6 @@ def test_orders_on_the_bilateral_slider_crank(name, form):
     errors, steps = np.array(errors), 1.0 / np.array(PER_INSTANT)
     found = [slope(steps, errors[:, k]) for k in range(3)]
     np.testing.assert_allclose(found, EXPECTED[name, form], atol=0.1)
-
-
-def test_ed_alpha_refuses_constraints_on_position_level_alone():
-    with pytest.raises(InputError, match=r"ed_alpha: constraint_form = 'index_3'.* choose 'ggl'"):
-        schemes.ed_alpha(constraint_form="index_3")
 
 
 # ------------------------------------------------------------------------------------- drift
@@ -295,11 +289,3 @@ def test_midpoint_schemes_on_the_constrained_top(name):
     assert errors[1][0] == pytest.approx(asked, rel=0.04)
     np.testing.assert_allclose(np.log2(np.divide(*errors)), orders, atol=0.02)
     assert g == pytest.approx(violation, rel=0.2, abs=1e-14)
-
-
-@pytest.mark.parametrize(
-    "make", [schemes.moreau, schemes.generalized_alpha, schemes.bathe, schemes.ed_alpha]
-)
-def test_unknown_levels_are_refused(make):
-    with pytest.raises(InputError, match=r"constraint_form = 'index_4'; .* choose one of index_2, ggl"):
-        make(constraint_form="index_4")

@@ -16,8 +16,3 @@ def test_explicit_forces_have_the_limit_of_moreau() -> None:
     assert spectral_radius(scheme, 2.1) > 1.1
     with pytest.warns(UserWarning, match="above the largest stable step of ggl_unified"):
         nsjax.simulate(*models.mass_spring_chain(), scheme, dt=1e-3, steps=2)
-
-
-def test_choice() -> None:
-    with pytest.raises(nsjax.InputError, match="force = 'late'; choose one of implicit, explicit"):
-        schemes.ggl_unified(force="late")

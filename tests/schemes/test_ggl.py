@@ -280,20 +280,6 @@ def test_unified_scheme_is_an_implicit_midpoint_rule():
 # ------------------------------------------------------------------------------------ refusals
 
 
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (lambda: schemes.ggl_unified(gap="linear"), "gap = 'linear'; did you mean 'nonlinear'"),
-        (lambda: schemes.ggl_unified(metric="l2"), "ggl_unified: metric = 'l2'"),
-        (lambda: schemes.ggl_decoupled(metric="l2"), "ggl_decoupled: metric = 'l2'"),
-        (lambda: schemes.ggl_decoupled(max_iterations=0), "max_iterations = 0; it must be at least 1"),
-    ],
-)
-def test_unknown_choices_are_refused(make, sentence):
-    with pytest.raises(InputError, match=sentence):
-        make()
-
-
 @pytest.mark.slow
 def test_penetration_tolerance_leaves_a_resting_body_where_it_is():
     """What Moreau's step leaves, at most its way in a step, is projected to the tolerance or left."""

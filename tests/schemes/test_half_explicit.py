@@ -187,8 +187,3 @@ def test_averaged_force_is_of_second_order():
         2, abs=0.05
     )
     assert force_error(5000, False) == pytest.approx(4.7e-3, rel=0.1)
-
-
-def test_unknown_impact_step_is_refused():
-    with pytest.raises(nsjax.InputError, match="impact_step = 'both'; choose one of keep, drop"):
-        schemes.half_explicit(impact_step="both")

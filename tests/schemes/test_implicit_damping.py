@@ -12,9 +12,8 @@ import pytest
 from scipy.optimize import brentq
 
 import nsjax
-from nsjax import InputError, Problem, State, System, notes, schemes
+from nsjax import Problem, State, System, notes, schemes
 from nsjax.analysis import spectral_radius
-from nsjax.linalg import BlockTridiagonal
 from tests.points import bouncing, position
 from tests.references import slope
 from tests.schemes.small_systems import G, run
@@ -238,22 +237,3 @@ def still(q, w, p):
 
 def square(t, q, v, p):
     return jnp.zeros((2, 1))
-
-
-def test_systems_without_damping_are_refused() -> None:
-    start = State(t=0.0, q=np.ones(1), v=np.zeros(1))
-    bare = dataclasses.replace(FALL, damping=None)
-    with pytest.raises(
-        InputError, match=r"the system has no damping\. Assemble a mechanism with coordinates"
-    ):
-        nsjax.simulate(bare, NUMBERS, start, MOREAU, dt=1e-3, steps=1)
-    sparse = dataclasses.replace(FALL, mass=None, inertia=still, structure=BlockTridiagonal(1))
-    with pytest.raises(InputError, match="it needs a dense mass matrix, but structure = BlockTridiagonal"):
-        nsjax.simulate(sparse, NUMBERS, start, MOREAU, dt=1e-3, steps=1)
-    wrong = dataclasses.replace(FALL, damping=square)
-    with pytest.raises(InputError, match=r"damping returns shape \(2, 1\); the system needs \(1,\) or"):
-        nsjax.simulate(wrong, NUMBERS, start, MOREAU, dt=1e-3, steps=1)
-    with pytest.raises(InputError, match=r"joint_damping = 'both'; choose one of explicit, implicit"):
-        schemes.moreau(joint_damping="both")
-    with pytest.raises(InputError, match=r"System: damping = 3\.0; it must be a function"):
-        dataclasses.replace(FALL, damping=3.0)

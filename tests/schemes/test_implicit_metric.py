@@ -91,10 +91,3 @@ def test_corrections_of_stiff_bodies_take_no_energy_from_nowhere() -> None:
         gains[metric] = np.max(energy - energy[0]) / np.max(np.asarray(landed(metric)["kinetic"]))
     assert gains["kinetic"] > 0.1
     assert gains["implicit"] < 1e-12
-
-
-def test_the_metric_of_another_scheme_is_refused() -> None:
-    with pytest.raises(
-        nsjax.InputError, match="metric = 'implicit'; choose one of auto, euclidean, kinetic"
-    ):
-        schemes.ggl_decoupled(metric="implicit")

@@ -14,7 +14,7 @@ import nsjax
 from nsjax import InputError, State, schemes
 from nsjax.core.operators import all_rows
 from nsjax.core.step import inertia_at
-from nsjax.linalg import BlockDiagonal, BlockTridiagonal, matmul
+from nsjax.linalg import BlockDiagonal, matmul
 from tests.common.boxes import boxes
 
 STEPS, DT = 60, 5e-4
@@ -79,20 +79,6 @@ def test_rows_are_stored_part_by_part() -> None:
     shapes = jax.eval_shape(formed, jnp.asarray(state.q))
     assert shapes[0].wt.shape == (1536, 384)
     assert sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes)) < 1e6
-
-
-REFUSED = {
-    "structure": ({"structure": BlockTridiagonal(3)}, r"give structure = BlockDiagonal\(3\)"),
-    "contacts": ({"islands": 2}, "nv = 9 with islands = 2; each part must have equally many"),
-    "count": ({"islands": -1}, "islands = -1; it must be a whole number"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_islands_that_do_not_fit_are_refused(case: str) -> None:
-    changes, sentence = REFUSED[case]
-    with pytest.raises(InputError, match=sentence):
-        dataclasses.replace(boxes(3).system, **changes)
 
 
 def together(t, q, p):

@@ -11,7 +11,6 @@ import pytest
 
 import nsjax
 from nsjax import schemes
-from nsjax.linalg import Interleaved
 from tests.common.chain import chain
 
 FIELDS = ("q", "v", "constraint_force", "constraint_impulse")
@@ -85,15 +84,3 @@ def _with(**changes):
 
 def _far(t, q, p):
     return chain(4, True).system.constraint(t, q, p) + 0.1 * jnp.sin(q[0]) * np.eye(8)[7]
-
-
-def test_joints_that_reach_too_far_are_refused():
-    with pytest.raises(nsjax.InputError, match="the tangent of the joints is not Interleaved"):
-        nsjax.simulate(*_with(constraint=_far), schemes.moreau(), dt=1e-3, steps=10)
-
-
-def test_sizes_are_checked():
-    with pytest.raises(nsjax.InputError, match="nb = 8 with a structure that interleaves 12 constraints"):
-        _with(structure=Interleaved(3, joint=3))
-    with pytest.raises(nsjax.InputError, match="constant = True with interleaved joints"):
-        _with(structure=Interleaved(3, joint=2, constant=True))

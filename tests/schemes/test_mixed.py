@@ -7,8 +7,7 @@ import functools
 import numpy as np
 import pytest
 
-import nsjax
-from nsjax import models, schemes
+from nsjax import models
 from tests.references import slope
 from tests.references.slider_crank import Data, bilateral
 from tests.schemes.mixed_runs import MAKE, run
@@ -63,8 +62,3 @@ def test_orders_on_the_bilateral_slider_crank(name, order):
 
 
 # ---------------------------------------------------- slider-crank with clearance, friction, impacts
-
-
-def test_unknown_choice_is_refused():
-    with pytest.raises(nsjax.InputError, match="choose one of recompute, keep"):
-        schemes.bathe(acceleration_after_change="reset")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import ContactLaw, InputError, State, System, models, schemes
+from nsjax import ContactLaw, State, System, schemes
 from tests.references import slope
 
 TIME = 0.8
@@ -89,18 +89,6 @@ def test_order_of_the_motion(system, start, exact, scheme, order):
         errors.append(np.abs(end - exact()))
     found = [slope([TIME / n for n in steps], [e[k] for e in errors]) for k in (0, 1)]
     np.testing.assert_allclose(found, order, atol=0.15)  # three step sizes, the next power of the step
-
-
-def test_refusals():
-    with pytest.raises(InputError, match="needs the contacts that the later problems of the step find"):
-        schemes.nsga_decoupled(smooth="full")
-    with pytest.raises(InputError, match="choose one of constrained, full, free, zero"):
-        schemes.nsga_coupled(smooth="none")
-    with pytest.raises(InputError, match="works without friction only"):
-        nsjax.simulate(*models.slider_crank(), schemes.nsga_coupled(smooth="full"), dt=1e-4, steps=1)
-    nodes = models.block(formulation="nodes", **models.SPINNING_BLOCK)
-    with pytest.raises(InputError, match="needs inertia for every velocity"):
-        nsjax.simulate(*nodes, schemes.nsga_decoupled(smooth="free"), dt=1e-3, steps=1)
 
 
 @pytest.mark.slow

@@ -59,11 +59,6 @@ def test_a_kept_force_pushes_what_leaves() -> None:
     assert gains[1] > 2.0 * gains[0]
 
 
-def test_unknown_choice_is_refused() -> None:
-    with pytest.raises(nsjax.InputError, match="force_at_release = 'half'; choose one of keep, drop"):
-        schemes.hht(force_at_release="half")
-
-
 @pytest.mark.slow
 def test_derivatives_past_a_release() -> None:
     """A bar of four elements strikes and leaves: derivatives of its last state agree with wide secants."""

@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import nsjax
-from nsjax import ContactLaw, InputError, State, System, schemes
+from nsjax import ContactLaw, State, System, schemes
 
 POINT = System(
     nq=1, nv=1, nc=1, mass=lambda q, p: np.eye(1), force=lambda t, q, v, p: 0.0 * q,
@@ -114,8 +114,3 @@ def test_pendulum_on_a_slider(gamma):
     change = shift @ found / (shift @ shift)
     assert change > 5.0
     np.testing.assert_allclose(found, change * shift, atol=0.9)
-
-
-def test_refusal():
-    with pytest.raises(InputError, match=r"gamma = 2.0; it must lie in \[0, 1\]"):
-        schemes.moreau_theta(gamma=2.0)

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, io, models, schemes
-from nsjax.cli import identify, inputs, main
-from nsjax.io import archive, codec, driver, files
+from nsjax import InputError, models, schemes
+from nsjax.cli import identify, main
 from nsjax.io import codec as saved_scheme
+from nsjax.io import driver, files
 from nsjax.trajectory import Impacts
 from tests.plot.coasting import coasting
 
@@ -65,125 +65,6 @@ def list_of(**change: Any) -> None:
 
 
 MADE = "tests.sentences.test_files:Record"
-
-CASES: dict[str, tuple[Callable[[], Any], str]] = {
-    "load": (lambda: io.load("run.npz", 3), "load: problem = 3; it must be an nsjax.Problem"),
-    "save": (lambda: io.save("run.npz", BALL, 3), "save: traj = 3; it must be an nsjax.Trajectory"),
-    "save scheme": (
-        lambda: io.save("run.npz", BALL, FALL, scheme=3),
-        "save: scheme = 3; it must be an nsjax.Scheme",
-    ),
-    "save another": (
-        lambda: io.save("run.npz", CRANK, FALL),
-        "save: traj is not a run of this problem's system; pass the problem it ran",
-    ),
-    "save traced": (
-        lambda: traced(lambda x: io.save("run.npz", BALL.replace(restitution=x), FALL)),
-        "save: params are traced; save outside jit, vmap and grad",
-    ),
-    "metadata": (
-        lambda: archive._plain("note", object()),
-        "save: note = .*; numbers, strings, lists and dicts of them",
-    ),
-    "model": (
-        lambda: archive._rebuild_problem({**HEADER, "model": "ball_of_1999"}, {}),
-        "the model 'ball_of_1999' is unknown to this version; ",
-    ),
-    "sizes": (
-        lambda: archive._check_fit({**HEADER, "sizes": {"nq": 7}}, BALL.system),
-        "it was saved with .*; the system has",
-    ),
-    "value": (
-        lambda: codec.describe("params", main, {}),
-        "params = .* cannot be saved; numbers, strings and records of them only",
-    ),
-    "key": (
-        lambda: codec.describe("params", {3: 1.0}, {}),
-        "params has the key 3, which cannot be saved; use strings",
-    ),
-    "traced number": (
-        lambda: traced(lambda x: codec.describe("params", x, {})),
-        "params is traced; save outside jit, vmap and",
-    ),
-    "text in an array": (
-        lambda: codec.describe("params", np.array(["a"]), {}),
-        "params has type <U1, which cannot be saved; use plain numbers",
-    ),
-    "equal names": (
-        lambda: codec.describe("p", {"a": {"b": 1.0}, "a.b": 2.0}, {}),
-        "two numbers would be saved as p.a.b; give their keys names without dots",
-    ),
-    "changed record": (
-        lambda: codec.rebuild({"record": MADE, "fields": {}}, {}, {}),
-        "the saved record .* does not fit this version: it lacks mass",
-    ),
-    "unknown record": (
-        lambda: codec.rebuild({"record": "gone.away:Record", "fields": {}}, {}, {}),
-        "the saved record gone.away:Record is unknown; import gone.away before loading",
-    ),
-    "run": (
-        lambda: nsjax.run(3, MOREAU, "run.npz", dt=1e-3, steps=2),  # type: ignore[arg-type]
-        "run: problem = 3; it must be an nsjax.Problem",
-    ),
-    "run traced": (
-        lambda: traced(lambda x: nsjax.run(BALL, MOREAU, "run.npz", dt=1e-3 * x, steps=2).q),
-        "run: works on plain numbers; inside jit, vmap and grad use nsjax.simulate",
-    ),
-    "period": (
-        lambda: nsjax.run(BALL, MOREAU, "run.npz", dt=1e-3, steps=2, period=-1.0),
-        "run: period = -1.0; give seconds between two checkpoints",
-    ),
-    "damaged": (of_damaged, "run.npz is damaged: it lacks 'carry'"),
-    "no name": (lambda: io.check_writable(""), "the file name is empty; give a path"),
-    "no file": (lambda: io.load("none.npz"), "none.npz does not exist"),
-    "impacts": (
-        lambda: files._check_events(BALL.system, {}),  # type: ignore[arg-type]
-        "it is damaged: events is a dict",
-    ),
-    "shape of impacts": (
-        lambda: list_of(contact=np.zeros(2)),
-        r"it is damaged: events.contact has shape \(2,\) beside times \(3,\)",
-    ),
-    "functions": (
-        lambda: rebuilt(restorable=False),
-        "the scheme 'moreau' has functions of its own, which are not saved",
-    ),
-    "number of a scheme": (
-        lambda: rebuilt(numbers={"gone": 1.0}),
-        "moreau has no number 'gone' in this version",
-    ),
-    "criterion": (
-        lambda: rebuilt(criteria={"gone": 1}),
-        "moreau: there is no criterion 'gone' in this version",
-    ),
-    "option of a scheme": (
-        lambda: rebuilt(options={"gone": 1}),
-        "moreau has no option 'gone' in this version",
-    ),
-    "scheme": (lambda: rebuilt(name="moro"), "the scheme 'moro' is none of the package; "),
-    "option that is a function": (
-        lambda: saved_scheme._plain(main, MOREAU),
-        "moreau has the option .*, which cannot be saved",
-    ),
-    "scheme inside": (of_a_scheme_inside, "version 0.1 did not save the scheme inside; pass it"),
-    "printed option": (
-        lambda: rebuilt(options="Options(none)"),
-        r"moreau: version 0.1 did not save the option Options\(none\); pass the scheme",
-    ),
-    "printed function": (
-        lambda: saved_scheme._options(main, "<function mine at 0x1>", MOREAU),
-        "moreau: version 0.1 did not save the function mine; pass the scheme",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_refused(name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    make, words = CASES[name]
-    with pytest.raises((InputError, TypeError), match=words):
-        make()
-    assert not list(tmp_path.iterdir())
 
 
 SPHERE = "import nsjax\nfrom nsjax import models\nproblem = models.bouncing_ball()\n"
@@ -256,11 +137,6 @@ def test_experiments_that_are_not_there(monkeypatch: pytest.MonkeyPatch, capsys)
     monkeypatch.setattr(importlib.import_module("nsjax.cli.commands"), "PACKAGE", "none")
     assert main(["reproduce", "table4"]) == 2
     assert "reproduce: the experiments are not installed; use a checkout" in capsys.readouterr().err
-
-
-def test_a_factory_that_cannot_make_it() -> None:
-    with pytest.raises(InputError, match="spring cannot be made with stiffness='soft': no number"):
-        inputs._call("spring", spring, {"stiffness": "soft"})
 
 
 def spring(stiffness: Any) -> None:

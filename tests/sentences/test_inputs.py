@@ -9,7 +9,6 @@ import pytest
 
 import nsjax
 from nsjax import ContactLaw, InputError, Problem, State, System, io, models, schemes
-from nsjax.cli.commands import resolve
 from nsjax.cli.identify import read_config
 
 
@@ -18,11 +17,6 @@ def test_a_number_where_a_word_stands(tmp_path: pathlib.Path) -> None:
     file.write_text("model = 3\n")
     with pytest.raises(InputError, match="model = 3; write it in quotes"):
         read_config(file)
-
-
-def test_a_figure_that_nobody_knows() -> None:
-    with pytest.raises(InputError, match=r"reproduce: unknown 'x/y'; .*; nsjax reproduce lists them all"):
-        resolve("x/y")
 
 
 def test_a_list_as_restitution() -> None:

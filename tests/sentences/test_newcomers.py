@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -106,60 +105,6 @@ def _lanes(reduce: Any) -> Any:
 def _pile(**given: Any) -> Any:
     places = given.pop("positions", [(0.0, 0.0, 0.1), (1.0, 0.0, 0.1)])
     return spheres(given.pop("radius", 0.1), 1.0, places, **given)
-
-
-WRONG: dict[str, tuple[Callable[[], Any], str]] = {
-    "train a list": (
-        lambda: _fit(train=["mass"]),
-        r"their ranges, \{'mass': transforms.positive",
-    ),
-    "train a number": (lambda: _fit(train=3), r"train = 3; give names with their ranges, \{'friction'"),
-    "level": (lambda: _fit(level="a"), "identify: level = 'a'; give a number"),
-    "times": (lambda: Recording(times="x", values={"y": TIMES}), "recording: times = 'x'; give a number"),
-    "label": (lambda: Recording(times=TIMES, values={3: TIMES}), "the label 3 is no word; give that"),
-    "start": (lambda: Recording(times=TIMES, values={"y": TIMES}, start=3), "start = 3; it must be an"),
-    "noise": (lambda: Recording(times=TIMES, values={"y": TIMES}, noise=[1.0]), r"has shape \(1,\); there"),
-    "end": (lambda: transforms.interval("a", 1.0), "interval: an end = 'a'; give a number"),
-    "ends": (lambda: transforms.box([0.0, 1.0], 2.0), r"box: an end = \[0.0, 1.0\]; give one number"),
-    "localized": (
-        lambda: schemes.localized("moreau"),
-        "localized: scheme = 'moreau'; it must be an nsjax",
-    ),
-    "positions": (
-        lambda: _pile(positions=[(np.nan, 0.0, 0.0)]),
-        "positions has values that are not fin",
-    ),
-    "radius": (lambda: _pile(radius="a"), "spheres: radius = 'a'; give a number"),
-    "gravity": (lambda: _pile(gravity=(0.0, 1.0)), r"gravity has shape \(2,\); give one number or \(3,\)"),
-    "friction": (lambda: _pile(friction=-1.0), "friction = -1.0; it must be at least 0"),
-    "restitution": (lambda: _pile(restitution="a"), "restitution = 'a'; give a number"),
-    "walls": (lambda: _pile(walls=3), r"wall 0 = 3; give \(normal, level\)"),
-    "draw": (lambda: plot.explore(None), "explore: draw = None; give a function"),
-    "estimate": (lambda: plot.identification(None), "estimate = None; it must be an nsjax.Estimate"),
-    "reduce": (lambda: _lanes(lambda traj: float(traj.q[-1, 0])), "asks for the value of a traced number"),
-    "a name for a scheme": (
-        lambda: nsjax.simulate(*BALL, "moreau", dt=1e-3, steps=1),
-        r"scheme = 'moreau'; .* from nsjax import schemes, then schemes.moreau\(\)",
-    ),
-    "a table for a motion": (
-        lambda: hinge("pin", "ground", "rod", motion=nsjax.table([0.0, 1.0], [0.0, 1.0])),
-        "hinge 'pin': motion is a table, whose rates jump; give a smooth function",
-    ),
-    "an input of a joint": (
-        lambda: nsjax.simulate(
-            *PENDULUM, MOREAU, dt=1e-3, steps=1, inputs={"pin": nsjax.table([0.0, 1.0], [0.0, 1.0])}
-        ),
-        "'pin' has no number that varies over time; a prescribed motion is a function of time",
-    ),
-    "nothing": (lambda: _lanes(lambda traj: None), "reduce returns nothing; return numbers or arrays"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_what_does_not_fit_is_named(case: str) -> None:
-    made, said = WRONG[case]
-    with pytest.raises(InputError, match=said):
-        made()
 
 
 def test_a_wall_may_be_an_array() -> None:

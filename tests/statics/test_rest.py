@@ -10,20 +10,16 @@ import numpy as np
 import pytest
 
 from nsjax.analysis import equilibrium
-from nsjax.core import InputError
 from nsjax.multibody import (
     actuator,
     assemble,
     ball,
     body,
-    contact,
     coupling,
     hinge,
     joint_spring,
-    plane,
     read_mjcf,
     slide,
-    sphere,
     spring,
 )
 
@@ -106,34 +102,6 @@ def test_a_coupled_slide_follows() -> None:
 def falling(**given: Any) -> Any:
     parts = body("b", mass=1.0, inertia=0.1), *given.pop("more", ())
     return assemble(*parts, gravity=9.81, start="equilibrium", **given)
-
-
-def test_what_has_no_rest_is_refused() -> None:
-    words = (
-        "no position of rest is found in 300 steps, b.vy goes on moving; hold it by a joint or spring, give"
-    )
-    with pytest.raises(InputError, match=words + " another guess, or name the contacts that hold it to"):
-        falling()
-    with pytest.raises(
-        InputError, match="start = 'rest'; give positions by names of bodies and joints, or"
-    ):
-        pendulum(start="rest")
-    with pytest.raises(
-        InputError,
-        match=r"the equilibrium without contacts and limits violates 'foot' by 1\.\d+; find one in which "
-        "it is closed with nsjax.analysis.*, or give positions as start",
-    ):
-        falling(more=(
-            spring("k", ("ground", (0.0, 1.0)), "b", stiffness=5.0),
-            contact("foot", sphere("b", 0.1), plane()),
-        ), guess={"b": (0.0, 0.5, 0.0)})  # fmt: skip
-    with pytest.raises(
-        InputError, match=r"traced, and the search has no derivatives; .* outside of jax\.jit"
-    ):
-        jax.jit(lambda m: assemble(
-            body("rod", mass=m, inertia=0.1, com=0.5), hinge("pin", "ground", "rod"), gravity=9.81,
-            start="equilibrium",
-        ).state.q)(1.0)  # fmt: skip
 
 
 @SLOW

@@ -59,25 +59,3 @@ def test_refusals(over, options, words: str) -> None:
     with pytest.raises(nsjax.InputError) as refused:
         plan(over, **options)
     assert words in str(refused.value)
-
-
-def test_the_problem_itself_is_checked() -> None:
-    with pytest.raises(nsjax.InputError, match=r"must be an nsjax\.Problem"):
-        nsjax.sweep(BALL.system, schemes.moreau(), {FRICTION: [0.1]}, dt=1e-3, steps=1)
-    # what all lanes share refuses the whole sweep
-    with pytest.raises(nsjax.InputError, match="finite"):
-        nsjax.sweep(
-            BALL.replace(gravity=np.nan), schemes.generalized_alpha(), {"scheme.rho_inf": [0.5]}, dt=1e-3,
-            steps=1,
-        )  # fmt: skip
-
-
-def test_a_result_that_was_not_kept_is_answered_with_what_was() -> None:
-    found = plan({RESTITUTION: [0.1, 0.5]})
-    with pytest.raises(
-        KeyError, match=r"this sweep kept no 'p'; Known: q, t, v\. Others are kept by reduce=: a"
-    ):
-        found["p"]
-    total = plan({RESTITUTION: [0.1, 0.5]}, reduce=reductions.total("impacts"))
-    with pytest.raises(KeyError, match=r"this sweep has one result; take found\.values in place of found"):
-        total["impacts"]

@@ -180,7 +180,7 @@ def test_other_sweep(other, said: str, tmp_path: pathlib.Path) -> None:
     file = tmp_path / "lanes"
     _ball(file)
     data = file.read_bytes()
-    with pytest.raises(nsjax.InputError, match=said):
+    with pytest.raises(nsjax.InputError, match=f"lanes holds lanes of another sweep, made .*{said}"):
         _ball(file, **other)
     assert file.read_bytes() == data
 

@@ -43,10 +43,3 @@ def test_one_impact(found) -> None:
     np.testing.assert_allclose(found[good], exact, atol=3 * 2e-4 / TIME / TIME)
     np.testing.assert_array_equal(np.isnan(found), ~good)
     assert np.ptp(exact) > 0.1  # 1/s
-
-
-def test_step_sizes_of_different_lengths_are_refused() -> None:
-    with pytest.raises(nsjax.InputError, match="different numbers of steps; give steps"):
-        nsjax.sweep_lyapunov(
-            models.bouncing_ball(), schemes.moreau(), {"dt": [1e-3, 1e-2]}, time=0.1
-        )  # fmt: skip

@@ -142,21 +142,6 @@ def test_references(table) -> None:
         errors((exact[0][:3], exact[1]))
 
 
-@pytest.mark.parametrize(
-    ("given", "dts", "words"),
-    [
-        ([schemes.moreau(), schemes.moreau()], [0.1], "two schemes have the same name"),
-        ([], [0.1], "give schemes"),
-        (schemes.moreau(), [0.1, 0.1], "give different step sizes"),
-        (schemes.moreau(), [], "give different step sizes"),
-        (schemes.moreau(), [0.3], "dt"),
-    ],
-)
-def test_refusals(given, dts, words: str) -> None:
-    with pytest.raises(nsjax.InputError, match=words):
-        nsjax.sweep_time_step(CHAIN, given, dts, time=TIME, rows=ROWS, reference=motion)
-
-
 def test_an_unknown_scheme_is_answered_with_the_nearest(table) -> None:
     with pytest.raises(nsjax.InputError, match="did you mean 'explicit'"):
         table.of("explict")

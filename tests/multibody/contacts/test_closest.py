@@ -14,7 +14,6 @@ import pytest
 from scipy import optimize
 from scipy.spatial.transform import Rotation
 
-from nsjax.core import InputError
 from nsjax.core.operators import prepared
 from nsjax.multibody import assemble, body, box, capsule, contact, cylinder, hole, plane, profile, sphere
 from nsjax.multibody.contacts import gap_functions
@@ -311,49 +310,6 @@ def test_lowest_point_of_a_profile(flat: Evaluated) -> None:
         assert abs(found - np.min(places @ (turns[1] @ [0.6, -0.8]))) <= 5e-5
 
 
-SHAPES: dict[str, tuple[Any, str]] = {
-    "open": (lambda: profile("b", rounded(np.linspace(0.0, 4.0, 30))), "profile of 'b': it is open"),
-    "crossed": (
-        lambda: profile("b", [(0, 0), (1, 1), (1, 0), (0, 1), (-1, 0.5)]), "crosses itself between",
-    ),
-    "not a curve": (lambda: profile("b", [1.0, 2.0]), r"has shape \(2,\)"),
-    "slot of no axis": (
-        lambda: hole("b", 1.0, half_length=1.0), "half_length = 1.0 without axis; give axis, or neither",
-    ),
-    "cylinder in the plane": (
-        lambda: assemble(body("a", mass=1.0, inertia=1.0), contact("c", cylinder("a", 1.0, 1.0), plane())),
-        "'c': a cylinder is spatial",
-    ),
-    "profile in space": (
-        lambda: assemble(
-            body("a", mass=1.0, inertia=(1.0, 1.0, 1.0)),
-            contact("c", sphere("a", 1.0), profile("ground", rounded(np.arange(6.0)))),
-        ),
-        "'c': a profile is planar",
-    ),
-    "cylinder in a socket": (
-        lambda: contact("c", cylinder("a", 1.0, 1.0), hole("b", 1.1)),
-        "a cylinder does not fit in a socket",
-    ),
-    "cylinder in a slot": (
-        lambda: contact("c", cylinder("a", 1, 1), hole("b", 2.0, axis=(0, 0, 1.0), half_length=1.0)),
-        "a cylinder does not fit in a slot",
-    ),
-    "box in a hole": (
-        lambda: contact("c", box("a", 1.0, 1.0, 1.0), hole("b", 9.0)), "no pair of box and hole",
-    ),
-    "cylinder on a capsule": (
-        lambda: contact("c", cylinder("a", 1.0, 1.0), capsule("b", 1.0, 1.0)), "exchange them",
-    ),
-    "flat box": (
-        lambda: assemble(
-            body("a", mass=1.0, inertia=(1.0, 1.0, 1.0)), contact("c", box("a", 1.0, 1.0), plane())
-        ),
-        "needs half_depth",
-    ),
-}  # fmt: skip
-
-
 def test_a_ball_at_rest_in_a_socket_knows_its_curvature() -> None:
     """Straight below the centre, where a foot on a line of no length must not move with it."""
     problem = assemble(
@@ -364,13 +320,6 @@ def test_a_ball_at_rest_in_a_socket_knows_its_curvature() -> None:
     q, t = jnp.asarray(problem.state.q), jnp.zeros(())
     bend = jax.jit(jax.hessian(lambda x: system.gap(t, q.at[:3].add(x), p)[0]))(jnp.zeros(3))
     np.testing.assert_allclose(bend, np.diag([-5.0, -5.0, 0.0]), atol=1e-12)  # -1/e across the radius
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_sentences(name: str) -> None:
-    make, words = SHAPES[name]
-    with pytest.raises(InputError, match=words):
-        make()
 
 
 def test_points_and_directions_of_a_profile() -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from nsjax import InputError
 from nsjax.multibody import (
     assemble,
     body,
@@ -76,40 +73,3 @@ def test_joints_keep_bodies_from_touching() -> None:
 
 
 SPHERES = [sphere("a", 0.1), sphere("b", 0.1)]
-CASES: dict[str, tuple[Any, str]] = {
-    "empty": (lambda: contact_group("x", []), "contact_group 'x': first is empty; give at least one"),
-    "empty second": (lambda: contact_group("x", SPHERES, []), "'x': second is empty"),
-    "no list": (lambda: contact_group("x", SPHERES[0]), "'x': first = Shape.*; give a list of shapes"),
-    "no shape": (lambda: contact_group("x", [1.0]), "'x': 1.0 in first is no shape; use box, sphere"),
-    "one body": (
-        lambda: contact_group("x", [sphere("a", 0.1), sphere("a", 0.2)]),
-        "contact_group 'x': all pairs of shapes stand on one body or are excluded; add shapes of",
-    ),
-    "all excluded": (lambda: contact_group("x", SPHERES, exclude=[("b", "a")]), "are excluded; add"),
-    "no pair": (
-        lambda: contact_group("x", SPHERES, exclude=["ab"]),
-        "contact_group 'x': exclude holds 'ab'; give pairs of names of bodies",
-    ),
-    "all tied": (
-        lambda: contacts(*bodies("a", "b"), fixed("weld", "a", "b"), contact_group("x", SPHERES)),
-        "contact_group 'x': each pair of its bodies is joined by a joint, and such bodies do",
-    ),
-    "not known": (
-        lambda: contacts(
-            *bodies("a", "b"),
-            contact_group("x", [plane("a"), box("b", 0.1, 0.1, 0.1), plane()]),
-        ),
-        r"contact_group 'x': no pair of plane and plane \(a and ground\); replace one of these",
-    ),
-    "no body": (
-        lambda: contacts(*bodies("a"), contact_group("x", SPHERES)),
-        "contact 'a_b': unknown body 'b'",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_sentences(name: str) -> None:
-    make, sentence = CASES[name]
-    with pytest.raises(InputError, match=sentence):
-        make()

@@ -15,11 +15,9 @@ from scipy.spatial.transform import Rotation
 
 import nsjax
 from nsjax import schemes
-from nsjax.core import InputError
 from nsjax.core.operators import prepared
 from nsjax.multibody import (
     assemble,
-    body,
     box,
     capsule,
     contact,
@@ -238,29 +236,3 @@ def test_beside_the_grid_is_no_contact(waves: Program) -> None:
         found = [np.asarray(x) for x in waves.run(q, np.ones(12))]
         assert np.all(found[0] > 1.0)
         assert all(np.all(np.isfinite(x)) for x in found)
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (
-            lambda: heightfield("a", np.zeros(3), 1.0, 1.0),
-            "heights have shape .*; give \\(n, m\\), two or more each way",
-        ),
-        (
-            lambda: heightfield("a", np.zeros((2, 2)), 1.0, 0.0),
-            "half_width = 0.0; give a length above zero",
-        ),
-        (
-            lambda: assemble(
-                body("a", mass=1.0, inertia=1.0),
-                contact("c", sphere("a", 0.1), heightfield("ground", np.zeros((2, 2)), 1.0, 1.0)),
-                gravity=(0.0, -9.81),
-            ),
-            "'c': a heightfield is spatial; use planes, or spheres of the ground",
-        ),
-    ],
-)
-def test_what_is_no_terrain(make: Any, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        make()

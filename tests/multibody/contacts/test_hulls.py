@@ -16,9 +16,8 @@ from scipy.spatial.transform import Rotation
 
 import nsjax
 from nsjax import schemes
-from nsjax.core import InputError
 from nsjax.core.operators import prepared
-from nsjax.multibody import assemble, body, contact, hull, plane, point, read_mjcf, sphere
+from nsjax.multibody import assemble, contact, hull, plane, point, read_mjcf, sphere
 from tests.multibody.contacts.held_features import Program, massive
 
 NORMAL = (0.0, 0.6, 0.8)
@@ -157,27 +156,3 @@ def test_the_hull_of_a_mesh() -> None:
     gap = problem.system.gap(0.0, problem.state.q, prepared(problem.system, problem.params))
     assert len(gap) == 5
     assert abs(float(jnp.min(gap)) - asked) < 1e-8
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: hull("a", CUBE[:3]), r"points have shape .*; give \(n, 3\), four points or more"),
-        (lambda: hull("a", CUBE[:4]), "4 points span no volume; give some that do not lie in a plane with"),
-        (
-            lambda: jax.jit(lambda x: hull("a", x) and x)(CUBE),
-            "are traced; give numbers, and vary vertices with",
-        ),
-        (
-            lambda: assemble(
-                body("a", mass=1.0, inertia=1.0),
-                contact("c", hull("a", CUBE), plane()),
-                gravity=(0.0, -9.81),
-            ),
-            "'c': a hull is spatial; use points, corners or a box",
-        ),
-    ],
-)
-def test_what_is_no_hull(make: Any, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        make()

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, Problem, schemes, status
+from nsjax import Problem, schemes, status
 from nsjax.core.operators import contact_rows, prepared, refreshed
 from nsjax.multibody import (
     assemble,
@@ -23,10 +23,8 @@ from nsjax.multibody import (
     capsule,
     contact,
     contact_group,
-    corners,
     hinge,
     plane,
-    point,
     sphere,
 )
 from nsjax.multibody.assemble import RowsWarning
@@ -264,12 +262,3 @@ def test_thousands_of_contacts_have_no_names(coordinates: str) -> None:
         assert not said
         assert system.pairs is not None
         assert system.nc == 2 * 60 * 8
-
-
-def test_sentences() -> None:
-    shapes = [corners("b0", 0.1, 0.1), point("b1"), plane()]
-    with pytest.raises(InputError, match=r"points have no size, from which a default of reach follows"):
-        assemble(
-            body("b0", mass=1.0, inertia=0.1), body("b1", mass=1.0, inertia=0.1),
-            contact_group("x", [shapes[1], shapes[2]], capacity=1), gravity=(0.0, -9.81),
-        )  # fmt: skip

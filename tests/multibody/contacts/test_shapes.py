@@ -89,10 +89,3 @@ def test_a_new_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     flat = [body("egg", mass=1.0, inertia=1.0), parts[1]]
     with pytest.raises(InputError, match="'floor': an ellipsoid is spatial; use a disc"):
         assemble(*flat, gravity=(0.0, -9.81))
-
-
-def test_without_its_entry_it_is_unknown() -> None:
-    with pytest.raises(
-        InputError, match="no pair of ellipsoid and plane, in this order; ellipsoid meets no shape"
-    ):
-        contact("floor", ellipsoid("egg", HALF), plane())

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, Problem, schemes, status
+from nsjax import Problem, schemes, status
 from nsjax.contact.active_set import handed_on
 from nsjax.core.operators import contact_rows, refreshed
 from nsjax.multibody import pairs_of, spheres
@@ -138,21 +138,6 @@ def test_more_candidates_than_slots() -> None:
     assert traj.status == status.CANDIDATES_LOST
     with pytest.raises(nsjax.RunError, match=r"raise capacity.*capacity = 10 of 'spheres' would have held"):
         traj.raise_for_status()
-
-
-def test_refusals() -> None:
-    floor = [((0.0, 0.0, 1.0), 0.0)]
-    with pytest.raises(InputError, match=r"spheres 0 and 2 overlap by 0.05.*deepest of 2"):
-        spheres(RADIUS, 1.0, [(0.0, 0.0, 0.1), (1.0, 0.0, 0.08), (0.15, 0.0, 0.1)], walls=floor)
-    with pytest.raises(InputError, match=r"normal .* of wall 0 has length 2"):
-        spheres(RADIUS, 1.0, [(0.0, 0.0, 0.1)], walls=[((0.0, 0.0, 2.0), 0.0)])
-    problem = four([], [])
-    with pytest.raises(InputError, match=r"scheme 'bathe' does not work with pairs.*moreau"):
-        nsjax.simulate(*problem, schemes.bathe(), dt=1e-3, steps=1)
-    with pytest.raises(InputError, match="events = 3: with pairs"):
-        nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=1, events=3)
-    with pytest.raises(InputError, match=r"System: nb = 1 with pairs"):
-        dataclasses.replace(problem.system, nb=1, constraint=problem.system.gap)
 
 
 @pytest.mark.parametrize("what", ["params", "v"])

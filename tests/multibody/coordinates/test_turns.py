@@ -10,7 +10,6 @@ from scipy.integrate import solve_ivp
 
 import nsjax
 from nsjax import schemes
-from nsjax.core import InputError
 from nsjax.multibody import (
     assemble,
     body,
@@ -111,14 +110,3 @@ def test_what_cannot_count_says_so() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", TurnsWarning)
         assemble(*loop("abc"), start={"a": 1.0})
-
-
-def test_driven_inertia_of_a_constraint_is_refused() -> None:
-    """Of a joint that closes a loop, and of any in absolute coordinates, where it was left out before."""
-    with pytest.raises(
-        InputError, match=r"armature = 0\.1, but the joint is a constraint and has no coordinate"
-    ):
-        assemble(*loop("", loop=True, armature=0.1), start={"a": 1.0})
-    parts = [body("r", mass=1.0, inertia=(J, J, J)), hinge("h", "ground", "r", axis=Z, armature=1.0)]
-    with pytest.raises(InputError, match=r"armature = 1\.0, but the joint is a constraint"):
-        assemble(*parts, coordinates="absolute")

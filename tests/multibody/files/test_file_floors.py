@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, schemes
+from nsjax import schemes
 from nsjax.multibody import read_mjcf, read_urdf
 from tests.multibody.files.oracle import quiet
 
@@ -73,21 +73,6 @@ def test_links_meet_or_not() -> None:
     ]
     named = text.format("<contact><pair geom1='ga' geom2='gc'/></contact>")
     assert "ga_gc" in names(quiet(read_mjcf, named, self_contact=False))
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"floor": np.nan}, r"read_urdf: floor = nan; give its height in metres"),
-        ({"floor": [0.0, 1.0]}, r"read_urdf: floor = \[0\.0, 1\.0\]; give its height"),
-        ({"floor": "low"}, r"read_urdf: floor = 'low'; give a number"),
-        ({"self_contact": "false"}, r"read_urdf: self_contact = 'false'; give True or False"),
-        ({"free": 1}, r"read_urdf: free = 1; give True or False"),
-    ],
-)
-def test_words_are_refused(given: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
-        quiet(read_urdf, ROBOT.format(""), **given)
 
 
 def test_elements_inside_of_others_are_not_told() -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from nsjax.core import InputError
 from nsjax.core.operators import prepared
 from nsjax.multibody import LeftOutWarning, assemble, read_mjcf, read_urdf
 from nsjax.multibody.start import RedundantConstraintsWarning
@@ -287,14 +286,3 @@ BROKEN = (
     (read_urdf, LINKS + '<child link="b"/></joint></robot>', "'b'.*inertial"),
     (read_urdf, LINKS + '<child link="c"/></joint></robot>', "c"),
 )  # fmt: skip
-
-
-@pytest.mark.parametrize(("reader", "given", "words"), BROKEN)
-def test_sentences(reader: Any, given: str, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        reader(given)
-
-
-def test_a_massless_root_that_is_free() -> None:
-    with pytest.raises(InputError, match=r"'a'.*mass.*inertial"):
-        read_urdf(LINKS + '<child link="b"/></joint></robot>', free=True)

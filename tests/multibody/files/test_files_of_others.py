@@ -366,11 +366,3 @@ def test_files_that_are_not_there() -> None:
     robot = read(CHAIN.replace(f"{MASS}</link><link name='c'>", f"{MASS}{mesh}<link name='c'>"), read_urdf)
     assert robot.left_out[0].endswith("package://r/no.stl")
     assert [part.name for part in robot if part.kind == "body"] == ["b", "c"]
-
-
-def test_a_file_with_too_many_pairs() -> None:
-    """Two bodies of 62 boxes each have 3,844 pairs of eight contacts."""
-    many = "".join(f'<geom type="box" size=".01 .01 .01" pos="{0.03 * k} 0 0"/>' for k in range(62))
-    pile = "".join(f'<body pos="0 0 {z}"><freejoint/>{many}</body>' for z in (0.0, 1.0))
-    with pytest.raises(InputError, match="3844 pairs of geometries with 30752 contacts may meet, beyond"):
-        read(f"<mujoco><worldbody>{pile}</worldbody></mujoco>")

@@ -215,22 +215,6 @@ def test_included_files(tmp_path: pathlib.Path) -> None:
 
 # trees that are none
 
-REFUSED = {
-    "circle": ("ab bc ca", ": the joints 'bc', 'ca', 'ab' go round in a circle; a URDF is a tree"),
-    "itself": ("aa", ": the joints 'aa' go round in a circle; a URDF is a tree: take one away"),
-    "two": ("ac bc", "joint 'bc': link 'c' hangs on joint 'ac', too; a URDF is a tree"),
-    "parent": ("xa", "joint 'xa': there is no parent link 'x'"),
-    "child": ("ax", "joint 'ax': there is no child link 'x'"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_trees_that_are_none(name: str) -> None:
-    joints, words = REFUSED[name]
-    text = robot(link("a"), link("b"), link("c"), *(joint(*ends) for ends in joints.split()))
-    with pytest.raises(InputError, match=words):
-        quiet(text)
-
 
 def test_no_files(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for reader in (read_urdf, read_mjcf):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from nsjax.analysis import equilibrium
-from nsjax.core import InputError
 from nsjax.math import rotations
 from nsjax.multibody import assemble, beam, fixed, force, line_load, section
 from tests.multibody.flexible.beam_cases import COLUMN
@@ -86,18 +85,3 @@ def test_an_end_that_moves_as_prescribed() -> None:
     rows = jax.jit(s.constraint)
     np.testing.assert_allclose(rows(t, q, p), 0.0, atol=1e-14)
     assert np.max(np.abs(rows(t + 0.1, q, p))) > 0.01
-
-
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (lambda: line_load("w", "arm"), "give a value or a law"),
-        (lambda: line_load("w", "arm", (1.0, 2.0)), r"value has shape \(2,\)"),
-        (lambda: assemble(arm(), line_load("w", "leg", (0.0, 0.0, 1.0))), "unknown beam 'leg'"),
-        (lambda: assemble(arm(), line_load("w", "arm", np.zeros((3, 3)))), "3 values along 'arm', which"),
-        (lambda: arm(stations={"far": 1.5}), "a station at 1.5 m; give arc lengths from 0 to 1"),
-    ],
-)  # fmt: skip
-def test_sentences(make, sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
-        make()

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from nsjax.core import InputError
 from nsjax.multibody import (
     assemble,
     beam,
@@ -256,22 +255,3 @@ def test_straight_rods_in_closed_form(straight: Contacts) -> None:
         first = np.repeat([1.0, 0.0], [24, 30])  # the first rod moves
         row = [straight.run(q, first * np.tile(np.concatenate([e, np.zeros(3)]), 9))[1] for e in np.eye(3)]
         assert np.all(np.linalg.norm(np.asarray(row), axis=0) > 0.99), name  # a unit normal everywhere
-
-
-SENTENCES: dict[str, tuple[Any, str]] = {
-    "no beam": (
-        lambda: assemble(
-            body("a", mass=1.0, inertia=(1.0, 1.0, 1.0)), contact("c", tube("a", 0.1), plane())
-        ),
-        "tube of 'a', which is no beam",
-    ),
-    "itself": (lambda: contact("c", tube("a", 0.1), tube("a", 0.1)), "both shapes stand on 'a'"),
-    "the other way": (lambda: contact("c", plane(), tube("a", 0.1)), "exchange them"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", SENTENCES)
-def test_sentences(name: str) -> None:
-    make, words = SENTENCES[name]
-    with pytest.raises(InputError, match=words):
-        make()

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.core import InputError
 from nsjax.fem import carried, committed, incremental_strains, point_strains, started
 from nsjax.linalg import BlockTridiagonal
 from nsjax.math import rotations
@@ -106,21 +105,3 @@ def test_starts(per: int) -> None:
     np.testing.assert_allclose(
         bend / size, np.tile((0.0, 0.0, 1.0 / radius), (4, 1)), rtol=1e-3, atol=1e-15
     )
-
-
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (lambda: beam("arm", (0, 0, 0), (2, 0, 0), elements=1, section=ROUND, element="exact"),
-         "element = 'exact'; choose one of objective, incremental"),
-        (lambda: arm(4), ": element_nodes = 4 .* elements; give 2, or 3"),
-        (lambda: beam("arm", (0, 0, 0), (2, 0, 0), elements=1, section=ROUND, element_nodes=3),
-         "element_nodes = 3 of objective elements; give 2, or 3 of incremental"),
-        (lambda: arm(3, stations={"near": 0.1}), "6 nodes in elements of three; give an odd number"),
-        (lambda: beam("arm", [(0, 0, 0), (0.2, 0, 0), (1, 0, 0)], section=ROUND, element="incremental",
-                      element_nodes=3), "the middle node 1 lies at 0.2 of its element"),
-    ],
-)  # fmt: skip
-def test_sentences(make, sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
-        make()

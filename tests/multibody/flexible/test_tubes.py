@@ -13,7 +13,6 @@ import pytest
 from scipy import optimize
 from scipy.spatial.transform import Rotation
 
-from nsjax.core import InputError
 from nsjax.core.operators import prepared
 from nsjax.multibody import assemble, beam, body, circular, contact, fixed, sphere, tube
 from nsjax.multibody.contacts import curves
@@ -171,29 +170,3 @@ def test_rates_of_a_mechanism() -> None:
         if k > 4:
             np.testing.assert_allclose(carried, speed + np.cross(spin, there), atol=1e-9)
     assert gaps[4] == pytest.approx(-0.15, abs=1e-9)
-
-
-SENTENCES: dict[str, tuple[Any, str]] = {
-    "no beam": (
-        lambda: assemble(
-            body("a", mass=1.0, inertia=(1.0, 1.0, 1.0)), body("b", mass=1.0, inertia=(1.0, 1.0, 1.0)),
-            contact("c", sphere("a", 0.1), tube("b", 0.1)),
-        ),
-        "tube of 'b', which is no beam",
-    ),
-    "nodes of a beam": (
-        lambda: assemble(
-            beam("arm", (0, 0, 0), (2, 0, 0), elements=2, section=ROUND),
-            beam("leg", (0, 1, 0), (2, 1, 0), elements=2, section=ROUND),
-            contact("c", sphere("arm", 0.1), tube("leg", 0.1)),
-        ),
-        "the beam 'leg' must be first",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", SENTENCES)
-def test_sentences(name: str) -> None:
-    make, words = SENTENCES[name]
-    with pytest.raises(InputError, match=words):
-        make()

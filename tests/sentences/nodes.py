@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from nsjax.core import InputError
 from nsjax.multibody import (
     assemble,
     beam,
@@ -25,8 +22,3 @@ def pulled(name: str, **start):
         force("F", "b.end", law=_pull, own=0.5),
         start={name: ((0.5, 0.0, 0.0), (0.0, 1.0, 0.0)), **start},
     )  # fmt: skip
-
-
-def test_a_node_by_two_names_is_refused() -> None:
-    with pytest.raises(InputError, match=r"'b.1' is the node 'b.1', which is given, too"):
-        pulled("b.mid", **{"b.1": (0.0, 0.0, 0.0)})
