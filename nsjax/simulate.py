@@ -25,6 +25,7 @@ from nsjax.jaxtools.cache import kept_call
 from nsjax.jaxtools.compilation import INSIDE, compiled_once, tracing
 from nsjax.jaxtools.control_flow import (
     kept_bytes,
+    lanes_around,
     plan_blocks,
     scan_blocks,
     scan_first,
@@ -32,7 +33,6 @@ from nsjax.jaxtools.control_flow import (
     tree_shapes,
 )
 from nsjax.jaxtools.fingerprint import package_held
-from nsjax.jaxtools.internals import lanes_around
 from nsjax.jaxtools.owned import compiled_for, kept, latest, owned
 from nsjax.loop import LoopProgram, RunState, begin_run, no_tally, prepare_run, run_steps, trajectory
 from nsjax.multibody.parts import Part

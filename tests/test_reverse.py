@@ -13,8 +13,7 @@ import nsjax
 from nsjax import InputError, models, schemes
 from nsjax.core import memory
 from nsjax.core.memory import check_rows
-from nsjax.jaxtools.control_flow import plan_blocks, scan_blocks, tree_bytes
-from nsjax.jaxtools.internals import lanes_around
+from nsjax.jaxtools.control_flow import lanes_around, plan_blocks, scan_blocks, tree_bytes
 from nsjax.loop import LoopProgram
 from nsjax.simulate import row_bytes
 from nsjax.trajectory import ROWS

@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.custom_batching import custom_vmap
+from jax.custom_derivatives import SymbolicZero
 
 from nsjax.jaxtools.internals import jaxpr_as_fun
 from nsjax.jaxtools.programs import without_repeats, without_unread
@@ -50,6 +52,40 @@ def map_lanes(lane: Callable[[Any], PyTree], lanes: PyTree, count: Array | None 
     return lax.fori_loop(0, count, step, empty)
 
 
+def lanes_around(tree: PyTree) -> tuple[int, bool]:
+    """Number of lanes of all `jax.vmap` around a tree of tracers, and whether the tree is differentiated.
+    Transformations outside of a `jax.jit` cannot be seen.
+    """
+    leaves = [x for x in jax.tree.leaves(tree) if isinstance(x, jax.core.Tracer)]
+    sizes, moving = [1], [False]
+
+    @jax.custom_jvp
+    def differentiated(leaves: list[Array]) -> list[Array]:
+        return leaves
+
+    @functools.partial(differentiated.defjvp, symbolic_zeros=True)
+    def follow(primals: Any, tangents: Any) -> Any:
+        moving.extend(not isinstance(x, SymbolicZero) for x in tangents[0])
+        return primals[0], tangents[0]
+
+    def batched(leaves: list[Array]) -> Any:
+        @custom_vmap
+        def same(leaves: list[Array]) -> list[Array]:
+            return leaves
+
+        @same.def_vmap
+        def together(size: int, split: list[list[bool]], leaves: list[Array]) -> Any:
+            sizes.append(size)
+            return batched(leaves), split[0]
+
+        return same(leaves)
+
+    if leaves:
+        differentiated(leaves)
+        batched(lax.stop_gradient(leaves))
+    return int(np.prod(sizes)), any(moving)
+
+
 # Loops of a batch whose lanes need different numbers of passes, on devices that run lanes side by side.
 
 
@@ -75,7 +111,7 @@ def thinned(loop: Any) -> Callable[..., list[Array]]:
     ahead, body = loop.params["cond_nconsts"], loop.params["body_nconsts"]
     going, step = jaxpr_as_fun(loop.params["cond_jaxpr"]), jaxpr_as_fun(loop.params["body_jaxpr"])
 
-    @jax.custom_batching.custom_vmap
+    @custom_vmap
     def plain(*operands: Array) -> list[Array]:
         return list(loop.primitive.bind(*operands, **loop.params))
 

@@ -12,7 +12,6 @@ found it: answers carry a name (`SOLUTION`) by which `jax.checkpoint` keeps them
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -22,10 +21,9 @@ import numpy as np
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jax.custom_derivatives import SymbolicZero
-from jax.extend.core.primitives import stop_gradient_p
-from jax.interpreters import ad
 
 from nsjax.jaxtools.programs import LARGE_WITH_TANGENTS, counted, ends_kernel
+from nsjax.jaxtools.rules import with_rule
 from nsjax.types import Array, PyTree
 
 # Derivatives written by hand: values that carry a tangent of their own, of first order.
@@ -192,26 +190,20 @@ def keep_solutions(f: Callable[..., Any]) -> Callable[..., Any]:
     return jax.checkpoint(f, prevent_cse=False, policy=policy)
 
 
-def tangent_along(f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree) -> tuple[PyTree, PyTree]:
-    """Value and derivative of ``f`` at ``data``. Leaves whose tangent is known to be zero count as
-    constants: zero tangents would be carried through all of ``f``, and the compiler keeps products with
-    them.
-    """
-    value, along, _ = counted_along(f, data, change)
-    return value, along
-
-
-def counted_along(
+def tangent_along(
     f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree
-) -> tuple[PyTree, PyTree, int]:
-    """`tangent_along`, and the code size of its program (`nsjax.jaxtools.programs.code_size`)."""
+) -> tuple[tuple[PyTree, PyTree], int]:
+    """Value and derivative of ``f`` at ``data``, and the code size of their program. Leaves whose tangent
+    is known to be zero count as constants: zero tangents would be carried through all of ``f``, and the
+    compiler keeps products with them.
+    """
     live = LiveLeaves(data, change)
 
     def both(some: list[Array], change: list[Array]) -> tuple[PyTree, PyTree]:
         return jax.jvp(lambda values: f(live.whole(values)), (some,), (change,))
 
-    (value, along), size = counted(both, live.values, live.tangents)
-    return value, along, size
+    found: tuple[tuple[PyTree, PyTree], int] = counted(both, live.values, live.tangents)
+    return found
 
 
 class LiveLeaves:
@@ -262,9 +254,7 @@ class LiveLeaves:
 
 def _no_tangent(x: Array) -> Any:
     """Zero tangent of an auxiliary result."""
-    if jnp.issubdtype(x.dtype, jnp.floating):
-        return jnp.zeros_like(x)
-    return np.zeros(x.shape, jax.dtypes.float0)
+    return jnp.zeros_like(x) if _is_float(x) else np.zeros(jnp.shape(x), jax.dtypes.float0)
 
 
 def implicit_solution(
@@ -282,17 +272,13 @@ def implicit_solution(
         A function of ``data`` with forward and reverse derivatives of any order.
     """
 
-    @jax.custom_jvp
-    def solution(data: PyTree) -> tuple[PyTree, PyTree]:
-        return solver(data)
-
-    @functools.partial(solution.defjvp, symbolic_zeros=True)
-    def rule(primals: Any, tangents: Any) -> Any:
-        (data,), (change,) = primals, tangents
+    def rule(data: PyTree, change: PyTree) -> Any:
         x, aux = solution(data)
         x = checkpoint_name(x, SOLUTION)
-        dx = tangent_along(live_step(x, data), data, change)[1]
+        (_, dx), _ = tangent_along(live_step(x, data), data, change)
         return (x, aux), (dx, jax.tree.map(_no_tangent, aux))
+
+    solution = with_rule(solver, rule)
 
     def without_tangents(data: PyTree) -> tuple[PyTree, PyTree]:
         x, aux = solution(data)
@@ -317,16 +303,10 @@ def event_solution(
         ``data -> (s, x, aux)``, with forward and reverse derivatives of any order.
     """
 
-    @jax.custom_jvp
-    def solution(data: PyTree) -> tuple[Array, PyTree, PyTree]:
-        return solver(lax.stop_gradient(data))
-
-    def rule(primals: Any, tangents: Any) -> Any:
-        (data,), (change,) = primals, tangents
+    def rule(data: PyTree, change: PyTree) -> Any:
         s, x, aux = solution(data)
-        shape: Any  # the type stubs of jax lack its methods
         leaves, shape = jax.tree.flatten(x)
-        floats = [k for k, y in enumerate(leaves) if jnp.issubdtype(y.dtype, jnp.floating)]
+        floats = [k for k, y in enumerate(leaves) if _is_float(y)]
         counts = [y for k, y in enumerate(leaves) if k not in floats]
         s, aux, counts = checkpoint_name((s, aux, counts), SOLUTION)
         live = LiveLeaves(data, change)
@@ -349,7 +329,7 @@ def event_solution(
         still = jax.tree.map(_no_tangent, aux)
         return (s, shape.unflatten(leaves), aux), (ds, shape.unflatten(moves), still)
 
-    solution.defjvp(rule, symbolic_zeros=True)
+    solution = with_rule(lambda data: solver(lax.stop_gradient(data)), rule)
 
     def without_tangents(data: PyTree) -> tuple[Array, PyTree, PyTree]:
         s, x, aux = solution(data)
@@ -386,27 +366,8 @@ def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) ->
         [2.0, 0.25]
     """
 
-    @jax.custom_jvp
-    def value(data: PyTree) -> PyTree:
-        return plain(data)
-
-    @functools.partial(value.defjvp, symbolic_zeros=True)
-    def rule(primals: Any, tangents: Any) -> Any:
-        (data,), (change,) = primals, tangents
-        _transpose_branches_of_batches()
-        value, along, size = counted_along(full, data, change)
+    def rule(data: PyTree, change: PyTree) -> Any:
+        (value, along), size = tangent_along(full, data, change)
         return value, ends_kernel(along, data) if size > LARGE_WITH_TANGENTS else along
 
-    return value
-
-
-@functools.cache
-def _transpose_branches_of_batches() -> None:
-    """Lets JAX reverse the derivative of a batch in which lanes take different branches.
-
-    A batch evaluates both branches, with ``stop_gradient`` of the operands in lanes that do not take the
-    branch: what reverse mode finds there, often no number, ends at it. The rule above is differentiated
-    before it is batched, so that operands are tangents, too. For these JAX has no transpose of
-    ``stop_gradient``, and raises an error; it is the same end, zero.
-    """
-    ad.primitive_transposes.setdefault(stop_gradient_p, lambda change, _: [jnp.zeros_like(change)])
+    return with_rule(plain, rule)

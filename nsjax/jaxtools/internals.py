@@ -1,55 +1,45 @@
 """Everything of JAX beyond its public interface that the package uses, with what replaces it.
 
-No other file imports from `jax._src`, `jax.interpreters`, `jax.extend` or `jax.experimental`, nor reads
-what tracers hold: a release of JAX that changes one of these is followed here.
+No other file imports from `jax._src`, `jax.interpreters`, `jax.extend` or `jax.experimental`: a release of
+JAX that changes one of these is followed here.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
+
+# Rules of one operation of our own, in `nsjax.jaxtools.rules`: tables get an entry for it alone. Without
+# them `jax.custom_jvp` does it, but for reverse mode of a batch whose lanes take different branches.
+from jax._src.interpreters.batching import batch_jaxpr
 
 # Traced functions as data. They go with `jax.extend`; `jax.jit(f).trace(...).jaxpr` has the same fields and
 # `jax.core.eval_jaxpr` the same values. Without `dce_jaxpr` a walk from the results to the arguments over
 # equations without effects finds what is read.
-from jax.extend.core import ClosedJaxpr, Jaxpr, Var, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, Var, jaxpr_as_fun
+from jax.extend.core.primitives import stop_gradient_p
+from jax.interpreters import ad, batching, mlir, partial_eval
 from jax.interpreters.partial_eval import dce_jaxpr
-
-from nsjax.types import PyTree
 
 __all__ = [
     "ClosedJaxpr",
     "Jaxpr",
+    "Primitive",
     "Var",
+    "ad",
     "backend_exists",
+    "batch_jaxpr",
+    "batching",
     "dce_jaxpr",
     "forget_cache_folder",
     "gathered",
     "jaxpr_as_fun",
-    "lanes_around",
+    "mlir",
+    "partial_eval",
     "set_log_level",
+    "stop_gradient_p",
 ]
-
-
-def lanes_around(tree: PyTree) -> tuple[int, bool]:
-    """Number of lanes of all `jax.vmap` around a tree of tracers, and whether the tree is differentiated.
-    Transformations outside of a `jax.jit` cannot be seen.
-
-    Where tracers no longer tell, the answer is ``(1, False)``: a run that takes too much memory is then not
-    warned of.
-    """
-    most, differentiated = 1, False
-    for leaf in jax.tree.leaves(tree):
-        lanes, seen = 1, leaf
-        while isinstance(seen, jax.core.Tracer):
-            axis = getattr(getattr(seen, "_trace", None), "axis_data", None)
-            lanes *= int(getattr(axis, "size", 1) or 1)
-            differentiated |= hasattr(seen, "primal")
-            seen = getattr(seen, "primal", getattr(seen, "val", None))
-        most = max(most, lanes)
-    return most, differentiated
 
 
 def backend_exists() -> bool:
