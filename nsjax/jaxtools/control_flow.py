@@ -56,7 +56,7 @@ def lanes_around(tree: PyTree) -> tuple[int, bool]:
     """Number of lanes of all `jax.vmap` around a tree of tracers, and whether the tree is differentiated.
     Transformations outside of a `jax.jit` cannot be seen.
     """
-    leaves = [x for x in jax.tree.leaves(tree) if isinstance(x, jax.core.Tracer)]
+    leaves: list[Any] = [x for x in jax.tree.leaves(tree) if isinstance(x, jax.core.Tracer)]
     sizes, moving = [1], [False]
 
     @jax.custom_jvp

@@ -305,6 +305,7 @@ def event_solution(
 
     def rule(data: PyTree, change: PyTree) -> Any:
         s, x, aux = solution(data)
+        shape: Any  # the type stubs of jax lack its methods
         leaves, shape = jax.tree.flatten(x)
         floats = [k for k, y in enumerate(leaves) if _is_float(y)]
         counts = [y for k, y in enumerate(leaves) if k not in floats]

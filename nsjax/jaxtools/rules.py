@@ -55,7 +55,7 @@ def with_rule(value: Callable[[PyTree], PyTree], rule: Callable[..., Any]) -> Ca
     def call(data: PyTree) -> PyTree:
         made, shapes = jax.make_jaxpr(value, return_shape=True)(data)
         types = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in made.in_avals]
-        tree = jax.tree.structure(data)
+        tree: Any = jax.tree.structure(data)  # the type stubs of jax lack its methods
 
         @functools.cache
         def traced(still: tuple[bool, ...]) -> ClosedJaxpr:

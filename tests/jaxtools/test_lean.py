@@ -57,3 +57,37 @@ def test_in_loops_and_batches() -> None:
 @pytest.mark.parametrize(("program", "held"), [(f, False), (jax.grad(f), True)])
 def test_a_program_holds_what_it_is_asked_for(program, held: bool) -> None:
     assert ("atan2" in jax.jit(program).lower(0.7, 1.3).as_text()) == held
+
+
+def rooted(x):
+    """Roots of what is positive in the branch that is taken, in a loop; nan in the other one."""
+    a, b = x
+
+    def once(_, y):
+        return jax.lax.cond(y > 1.0, lambda y: jnp.sqrt(y - 1.0) * b, lambda y: jnp.sqrt(1.0 - y) + a, y)
+
+    return jax.lax.fori_loop(0, 2, once, a)
+
+
+def looped(f):
+    """As a time loop uses it: three times, computed a second time in reverse mode."""
+    step = jax.checkpoint(lambda x, _: (f((x, 0.5 * x)), None))
+    return lambda a, b: jax.lax.scan(step, a * b, None, length=3)[0]
+
+
+@pytest.mark.parametrize("wrapped", [looped, lambda f: lambda a, b: f((a, b))])
+@pytest.mark.parametrize("shared", [(0, 0), (0, None), (None, 0)])
+def test_lanes_that_take_different_branches(wrapped, shared) -> None:
+    """Against the same function without a rule of its own."""
+    at = [
+        x if axis == 0 else x[0]
+        for x, axis in zip((jnp.array([0.2, 1.7, 2.9]), jnp.array([1.5, 0.3, 2.0])), shared, strict=True)
+    ]
+
+    def lanes(f):
+        return jax.grad(lambda *x: jnp.sum(jnp.sin(jax.vmap(jax.jit(wrapped(f)), shared)(*x))), (0, 1))(*at)
+
+    found, wanted = lanes(lean(rooted, rooted)), lanes(rooted)
+    for x, y in zip(found, wanted, strict=True):
+        assert np.all(np.isfinite(y))
+        np.testing.assert_allclose(x, y, rtol=1e-13)
