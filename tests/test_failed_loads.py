@@ -23,7 +23,11 @@ def _run(law, scheme, coordinates="joint"):
 
 
 @pytest.mark.parametrize(
-    ("scheme", "coordinates"), [(schemes.moreau(), "joint"), (schemes.generalized_alpha(), "absolute")]
+    ("scheme", "coordinates"),
+    [
+        (schemes.moreau(), "joint"),
+        pytest.param(schemes.generalized_alpha(), "absolute", marks=pytest.mark.slow),
+    ],
 )
 def test_the_motor_whose_law_fails_is_named(scheme, coordinates) -> None:
     """At the start, and at a speed that the arm reaches after some eighty steps."""

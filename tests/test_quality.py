@@ -35,15 +35,25 @@ def test_static(command: str) -> None:
 
 MODULES = [m.name for m in pkgutil.walk_packages(nsjax.__path__, "nsjax.") if "__main__" not in m.name]
 LONG = (
+    "nsjax.analysis.energy",
+    "nsjax.analysis.events",
     "nsjax.analysis.lyapunov",
-    "nsjax.statics",
+    "nsjax.analysis.rows",
     "nsjax.check_gradient",
+    "nsjax.fem.spatial_beams",
+    "nsjax.identify.run",
+    "nsjax.io.program",
+    "nsjax.linalg.block_structures",
     "nsjax.multibody.contacts.spheres",
+    "nsjax.multibody.joints.rolling",
     "nsjax.schemes.locating.localized",
     "nsjax.schemes.nsga.variants",
+    "nsjax.statics",
+    "nsjax.stepper",
+    "nsjax.sweep.accuracy",
     "nsjax.sweep.lyapunov",
 )
-"""Modules whose examples compile for seconds."""
+"""Modules whose examples compile for a second or more."""
 
 
 def part(module: str) -> str:
@@ -119,9 +129,13 @@ def blocks(page: pathlib.Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
 
 
+LONG_PAGES = ("gallery", "gradients", "identification", "own_models", "sweeps")
+"""Pages with many programs, which run with the full-size checks."""
+
+
 def runs(page: pathlib.Path) -> object:
     """A case; those with many programs run with the full-size checks."""
-    marks = [pytest.mark.slow] if page.stem in ("gallery", "identification", "sweeps") else []
+    marks = [pytest.mark.slow] if page.stem in LONG_PAGES else []
     return pytest.param(page, id=page.stem, marks=marks)
 
 

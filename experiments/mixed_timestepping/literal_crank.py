@@ -1,7 +1,8 @@
 """Slider-crank with clearance and rigid or flexible rod in NumPy, for `literal`: [R&S App. C].
 
 Mass matrix, forces, gaps and their gradients are written out here; of the package it takes the data and
-the shape integrals of the rod. tests/experiments/test_literal.py compares them with the package's model.
+the shape integrals of the rod. tests/experiments/test_mixed_timestepping.py compares them with the
+package's model.
 """
 
 from __future__ import annotations

@@ -7,18 +7,7 @@ from typing import Any
 import numpy as np
 
 from nsjax import Problem
-from nsjax.multibody import (
-    actuator,
-    assemble,
-    body,
-    contact,
-    force,
-    hinge,
-    plane,
-    servo,
-    slide,
-    sphere,
-)
+from nsjax.multibody import actuator, assemble, body, contact, force, hinge, plane, servo, slide, sphere
 
 GRAVITY = 9.81
 

@@ -29,8 +29,7 @@ def sledge(coordinates: str = "joint", **given: Any) -> nsjax.Problem:
 
 
 def test_a_position_servo_is_an_oscillator() -> None:
-    coordinates = "joint"
-    problem = sledge(coordinates, position=0.3, stiffness=50.0, damping=4.0)
+    problem = sledge(position=0.3, stiffness=50.0, damping=4.0)
     run = nsjax.simulate(*problem, schemes.generalized_alpha(rho_inf=1.0), dt=1e-3, steps=1000)
     decay, w = 1.0, np.sqrt(25.0 - 1.0)  # (d / 2 m), sqrt(k / m - decay^2)
     wanted = 0.3 - 0.3 * np.exp(-decay * run.t) * (np.cos(w * run.t) + decay / w * np.sin(w * run.t))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 
 import jax
 import jax.numpy as jnp
@@ -148,15 +147,6 @@ class Record:
     column: dict[str, list[float]]
     accuracy: float
     ends_at_impact: list[bool]
-
-    def line(self) -> str:
-        """One line of JSON."""
-        return json.dumps(dataclasses.asdict(self))
-
-
-def restored(line: str) -> Record:
-    """The record of a line."""
-    return Record(**json.loads(line))
 
 
 SMALL = 0.1

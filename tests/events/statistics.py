@@ -86,37 +86,3 @@ def summarise(records: list[Record]) -> Summary:
     s.gross.sort(reverse=True)
     s.noted = dict(noted)
     return s
-
-
-def table(records: list[Record]) -> str:
-    """The statistic of all schemes as text."""
-    by_scheme: dict[str, list[Record]] = collections.defaultdict(list)
-    for r in records:
-        by_scheme[r.scheme].append(r)
-    head = (
-        f"{'scheme':18s} {'motions':>7s} {'quiet':>6s} {'within':>7s} {'1st|2nd':>7s} {'gross':>5s} "
-        f"{'sign':>4s} {'stall':>5s} {'silent':>6s} {'refused':>7s} {'NaN':>3s}  notes by bit"
-    )
-    lines, details = [head], []
-    for name, rows in by_scheme.items():
-        s = summarise(rows)
-        lines.append(
-            f"{name:18s} {len(rows):7d} {s.derivatives:6d} {100 * s.within:6.2f}% {100 * s.either:6.2f}% "
-            f"{len(s.gross):5d} {len(s.wrong):4d} {len(s.not_converging):5d} {len(s.silent):6d} "
-            f"{s.refused:7d} {len(s.not_finite):3d}  {s.noted}"
-        )
-        details += ["", name, *_details(s)]
-    return "\n".join(lines + details)
-
-
-def _details(s: Summary) -> list[str]:
-    """The motions behind the numbers of a scheme."""
-    rows = [("worst", row) for row in s.worst[:6]] + [("gross", row) for row in s.gross[:8]]
-    text = "  {}: {:.1f} times the trend, {} at {} steps, error {:.3g}"
-    lines = [text.format(what, *row) for what, row in rows]
-    lines += [
-        f"  stall: {k} ({kind}), error {e:.3g} at the finest steps" for k, kind, e in s.not_converging
-    ]
-    lines += [f"  sign: {k} at {n} steps in {', '.join(c)}" for k, n, c in s.wrong[:12]]
-    both = [*s.silent, *s.jammed_silent]
-    return lines + [f"  silent: {k} ({truth}, {kind}) at {n} step counts" for k, truth, kind, n in both]

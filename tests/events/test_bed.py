@@ -10,10 +10,9 @@ import pytest
 
 from tests.design import slow_but
 from tests.events import draws, mechanisms, statistics, topologies
-from tests.events.bed import motions, parser
 from tests.events.measure import SCHEMES, STEPS, compare, derivative
 from tests.events.reference import motion
-from tests.events.truth import cached, placed, truth
+from tests.events.truth import placed, truth
 from tests.gradients import cases, particle
 
 CLOSED_FORMS = (
@@ -152,14 +151,11 @@ contact (limits.md). The coarsest step is on the other side of the border."""
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", list(SCHEMES))
-def test_the_whole_bed(scheme, tmp_path_factory):
-    """About ten minutes a scheme; by hand in parts: ``python -m tests.events.bed --help``."""
-    references = tmp_path_factory.getbasetemp() / "references.jsonl"
-    every = motions(parser().parse_args(["--jammed", "12"]))
-    every.sort(key=lambda m: m.name)
-    records = [compare(m, cached(m, references), scheme, STEPS) for m in every]
-    s = statistics.summarise(records)
-    print(statistics.table(records))
+def test_the_whole_bed(scheme):
+    """About ten minutes a scheme."""
+    jammed = [draws.jam("box2" if k % 2 else "box4", k) for k in range(12)]
+    every = sorted([*draws.everything(), *jammed], key=lambda m: m.name)
+    s = statistics.summarise([compare(m, truth(m), scheme, STEPS) for m in every])
     assert s.either >= 0.995
     assert (s.wrong, s.silent, s.jammed_silent, s.not_finite) == (BEYOND.get(scheme, []), [], [], [])
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import pathlib
+import functools
 
 import numpy as np
 
@@ -81,6 +80,7 @@ def _column(m: draws.Motion, name: str, middle: np.ndarray):
     return best, error, kink or error > 2e-3 * size + 1e-4, sequences
 
 
+@functools.cache
 def truth(m: draws.Motion, move: bool = True) -> Truth:
     """The reference of a motion, its end moved away from impacts."""
     wanted = [c for c in draws.COLUMNS[m.name] if c not in m.fixed]
@@ -100,22 +100,3 @@ def truth(m: draws.Motion, move: bool = True) -> Truth:
         m.key, "kink" if kinks else "smooth", x.tolist(), [*wanted, "T"], jacobian.tolist(),
         float(errors) / size, kinks, list(middle.sequence()), middle.nearest[0], changed, m.end, impacts,
     )  # fmt: skip
-
-
-def _restored(line: str) -> Truth:
-    return Truth(**json.loads(line))
-
-
-def cached(m: draws.Motion, file: pathlib.Path | None) -> Truth:
-    """The reference, kept in a file of JSON lines from run to run if one is given."""
-    if file is None:
-        return truth(m)
-    known = {}
-    if file.exists():
-        known = {t.key: t for t in map(_restored, file.read_text().splitlines())}
-    if m.key not in known:
-        found = truth(m)
-        with file.open("a") as out:
-            out.write(json.dumps(dataclasses.asdict(found)) + "\n")
-        return found
-    return known[m.key]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
-
 import numpy as np
 import pytest
 
@@ -15,30 +13,6 @@ from experiments.beams_joints import (
     shared,
     table_incremental,
 )
-from tests.experiments.results import check
-
-FIGURES = [
-    "fig_ball_joint",
-    "fig_cam_of_beams",
-    "fig_crank_slider",
-    "fig_flying_beam",
-    "fig_follower_loads",
-    "fig_four_bar",
-    "fig_frame",
-    "fig_oscillation",
-    "fig_right_angle_frame",
-    "fig_spring_dashpot",
-    "fig_torsion_turns",
-    "fig_universal_joint",
-    "table_incremental",
-    "table_scaling",
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FIGURES)
-def test_full(name: str, tmp_path: pathlib.Path) -> None:
-    check(f"beams_joints.{name}", tmp_path, False, sizes={".png": 10_000, ".npz": 400})
 
 
 def test_rigid_rods_of_the_oscillation() -> None:

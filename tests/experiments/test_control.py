@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from experiments import common
-from experiments.control import fig_strike, fig_throw, search, strike, throw
-
-
-def missed(numbers, name="fig_throw"):
-    rows = common.compare(numbers, common.load_expected(fig_throw.__file__, name))
-    return [row.name for row in rows if row.name in numbers and not row.passed]
+from experiments.control import fig_throw, search, strike, throw
 
 
 def test_newton_brings_the_motion_itself_into_the_cup():
@@ -29,25 +22,6 @@ def test_newton_brings_the_motion_itself_into_the_cup():
     np.testing.assert_allclose(ends[0][1] - ends[1][1], 2 * hessian @ along, rtol=1e-4)
 
 
-@pytest.mark.slow
-def test_an_arm_throws_a_ball_into_a_cup(tmp_path):
-    numbers = fig_throw.main(quick=True, folder=tmp_path)
-    assert len(numbers) == 5
-    assert missed(numbers) == []
-    assert (tmp_path / "fig_throw.png").stat().st_size > 2_000
-
-
-@pytest.mark.slow
-def test_end_and_derivatives_are_of_second_order(tmp_path):
-    numbers = fig_throw.main(folder=tmp_path)
-    assert len(numbers) == 9
-    assert missed(numbers) == []
-
-
-@pytest.mark.slow
-def test_a_slider_strikes_when_and_as_fast_as_it_is_wanted(tmp_path):
-    numbers = fig_strike.main(folder=tmp_path)
-    assert missed(numbers, "fig_strike") == []
-    assert (tmp_path / "fig_strike.png").stat().st_size > 2_000
+def test_it_strikes_earlier_where_it_is_pulled():
     times = [strike.motion_strike(x)[0] for x in ((0.0, 0.0), (-1.0, 2.0))]
     assert times[1] < times[0]

@@ -3,54 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 
 import numpy as np
 import pytest
 
 import nsjax
-from experiments.gear_gupta_leimkuhler import (
-    fig06_drift,
-    fig09_unified_gaps,
-    reduced,
-    table_drift,
-)
+from experiments.gear_gupta_leimkuhler import fig06_drift, fig09_unified_gaps, reduced, table_drift
 from experiments.references.slider_crank import Data, _Mechanism
 from nsjax import models
-from tests.experiments.results import check
-
-FIGURES = [
-    "fig06_drift",
-    "fig08_unified_path",
-    "fig09_unified_gaps",
-    "fig10_energy",
-    "fig_stiff_spring",
-    "table_drift",
-    "table_dependent_contacts",
-]
-QUICK = {"fig10_energy": 24, "table_drift": 20}
-"""Experiments whose quick form computes fewer numbers, and how many at least."""
-
-
-def check_figure(name: str, folder: pathlib.Path, quick: bool) -> None:
-    fewer = quick and name in QUICK
-    picture = ".txt" if name == "table_dependent_contacts" else ".png"
-    check(
-        f"gear_gupta_leimkuhler.{name}", folder, quick, some=fewer, least=QUICK[name] if fewer else 1,
-        sizes={".npz": 2_000, picture: 2_000},
-    )  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FIGURES)
-def test_figure(name: str, tmp_path: pathlib.Path) -> None:
-    check_figure(name, tmp_path, quick=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["fig10_energy", "table_drift", "table_dependent_contacts"])
-def test_full_size(name: str, tmp_path: pathlib.Path) -> None:
-    check_figure(name, tmp_path, quick=False)
 
 
 @pytest.mark.slow

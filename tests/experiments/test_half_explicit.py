@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pathlib
 
 import numpy as np
 import pytest
@@ -11,29 +10,9 @@ import pytest
 from experiments import common
 from experiments.half_explicit import fig_bouncing_ball, fig_impacting_bar, fig_slider_crank
 from experiments.references import one_contact
+from experiments.references.slider_crank import Data, event_driven
 from nsjax import models
 from nsjax.core.step import mass_matrix
-from tests.experiments.results import check
-from tests.references.slider_crank import Data, event_driven
-
-# What the quick mode of each leaves out.
-FIGURES = {
-    "fig_bouncing_ball": "",
-    "fig_impacting_bar": "Bathe|ED-alpha|" + "|".join(fig_impacting_bar.OTHERS),
-    "fig_rubbing_rotor": "",
-    "fig_slider_crank": "1e-06|keep - drop",
-    "fig_work_precision": "CPU time",
-}
-
-
-SIZES = {".png": 5_000, ".npz": 5_000}
-
-
-# The quick tests of the rotor are those of its model.
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, rest in FIGURES.items() if rest or "rotor" in name])
-def test_full(name: str, tmp_path: pathlib.Path) -> None:
-    check(f"half_explicit.{name}", tmp_path, False, sizes=SIZES)
 
 
 def test_exact_ball_bounces_where_it_should() -> None:

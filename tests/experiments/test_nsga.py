@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
 import types
 
 import numpy as np
@@ -19,32 +18,6 @@ from experiments.nsga import (
     table_smooth_schemes,
 )
 from nsjax import schemes
-from tests.experiments.results import check
-
-FIGURES = [
-    "fig02_block",
-    "fig03_block_solves",
-    "fig04_bar_solves",
-    "fig05_bar_errors",
-    "fig06_bar_contact",
-    "fig07_pendulum",
-    "fig08_pendulum_solves",
-    "fig09_cube",
-    "fig10_cube_solves",
-    "table_schemes",
-    "table_smooth_schemes",
-    "table_splittings",
-]
-
-
-SIZES = {".png": 10_000, ".npz": 400}
-"""Some data are a table of three rows."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FIGURES)
-def test_full(name: str, tmp_path: pathlib.Path) -> None:
-    check(f"nsga.{name}", tmp_path, False, least=5, sizes=SIZES)
 
 
 def test_a_force_oscillates_after_an_impact_unless_constraints_act_on_accelerations() -> None:

@@ -2,33 +2,12 @@
 
 from __future__ import annotations
 
-import pathlib
-
 import numpy as np
 import pytest
 
 from experiments import common
+from experiments.references.slider_crank import Data, event_driven
 from experiments.sweeps import fig_clearance_restitution, fig_vibrating_table
-from tests.experiments.results import check
-from tests.references.slider_crank import Data, event_driven
-
-# What the quick mode of each leaves out or computes too roughly; speed is no test on a busy machine.
-LEFT_OUT = {
-    "fig_clearance_restitution": "per second|tenfold",
-    "fig_vibrating_table": "chaotic|exponent",
-    "fig_work_precision": r", (?!moreau:)",
-}
-
-
-def check_sweep(name: str, quick: bool, folder: pathlib.Path) -> common.Numbers:
-    without, sizes = LEFT_OUT[name] if quick else "per second", {".png": 1_000, ".npz": 1_000}
-    return check(f"sweeps.{name}", folder, quick, without=without, sizes=sizes)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", list(LEFT_OUT))
-def test_full(name: str, tmp_path: pathlib.Path) -> None:
-    check_sweep(name, False, tmp_path)
 
 
 def energy(d: Data, x: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""Block-diagonal matrices against the arrays that they stand for."""
+"""Blocks of matrices and rows over two of them against the arrays that they stand for."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import pytest
 from nsjax.linalg import (
     BlockDiagonal,
     Blocks,
+    Paired,
     every,
+    magnitude,
     matmul,
     matvec,
     product_diagonal,
     summed,
 )
 
+# Block-diagonal matrices against the arrays that they stand for.
 EXACT = {"rtol": 1e-13, "atol": 1e-13}
 """Sums of some ten products, in another order."""
 
@@ -51,19 +54,53 @@ def test_sums(size: int) -> None:
 
 
 def test_structure() -> None:
-    """Copies are coupled as the blocks are."""
-    copies = 1
     rng = np.random.default_rng(4)
-    one = rng.normal(size=(copies, copies, 3, 2, 2))
-    whole = np.zeros((copies, 3, 2, copies, 3, 2))
-    for k in range(3):
-        whole[:, k, :, :, k] = one[:, :, k].transpose(0, 2, 1, 3)
-    whole = whole.reshape(6 * copies, -1) + 5.0 * np.eye(6 * copies)
-    structure = BlockDiagonal(2).stacked(copies)
-    matrix = structure.tangent(lambda x: whole @ x, jnp.zeros(6 * copies))
-    x = rng.normal(size=(6 * copies, 2))
+    whole = np.kron(np.eye(3), np.ones((2, 2))) * rng.normal(size=(6, 6)) + 5.0 * np.eye(6)
+    structure = BlockDiagonal(2)
+    matrix = structure.tangent(lambda x: whole @ x, jnp.zeros(6))
+    x = rng.normal(size=(6, 2))
     np.testing.assert_allclose(structure.times(matrix, x[:, 0]), whole @ x[:, 0], **EXACT)
     done, solved = structure.eliminate(matrix, jnp.asarray(x))
     np.testing.assert_allclose(solved, np.linalg.solve(whole, x), rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(done.solve(x[:, 0]), solved[:, 0], **EXACT)
     assert "not a multiple of the block 2 of its block-diagonal" in structure.misfit(7)
+
+
+# Rows over two blocks of many, against the same matrix written out.
+GROUPS, ROWS, BLOCK, BLOCKS = 5, 3, 2, 4
+
+
+def paired() -> tuple[Paired, np.ndarray]:
+    """Rows, one group with what does not move, and as an array."""
+    draw = np.random.default_rng(3)
+    values = draw.normal(size=(GROUPS, 2, ROWS, BLOCK))
+    of = np.array([[0, 1], [3, 1], [2, BLOCKS], [2, 0], [1, 2]])
+    matrix = np.zeros((GROUPS * ROWS, (BLOCKS + 1) * BLOCK))
+    for k in range(GROUPS):
+        for side in range(2):
+            first = of[k, side] * BLOCK
+            matrix[k * ROWS : (k + 1) * ROWS, first : first + BLOCK] = values[k, side]
+    rows = Paired(values=jnp.asarray(values), of=jnp.asarray(of), blocks=BLOCKS)
+    return rows, matrix[:, : BLOCKS * BLOCK]
+
+
+def test_products_of_paired() -> None:
+    rows, matrix = paired()
+    assert rows.shape == matrix.shape
+    np.testing.assert_allclose(rows.dense(), matrix, atol=1e-15)
+    x, y = np.arange(1.0, 9.0), np.arange(1.0, 16.0)
+    np.testing.assert_allclose(matvec(rows, x), matrix @ x, rtol=1e-13)
+    np.testing.assert_allclose(matvec(rows.T, y), matrix.T @ y, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(magnitude(rows).dense(), np.abs(matrix), atol=1e-15)
+    np.testing.assert_allclose(every(rows, GROUPS * ROWS, ROWS).dense(), matrix[::ROWS], atol=1e-15)
+
+
+def test_inverse_times_rows() -> None:
+    """The response of bodies, and the diagonal of what it makes of the rows; what is fixed has none."""
+    rows, matrix = paired()
+    mass = np.random.default_rng(4).normal(size=(BLOCKS, BLOCK, BLOCK)) + 3.0 * np.eye(BLOCK)
+    done, _ = BlockDiagonal(BLOCK).eliminate(Blocks(values=jnp.asarray(mass)), jnp.zeros((8, 0)))
+    response = done.solve(rows.T)
+    wanted = np.linalg.solve(np.asarray(Blocks(values=jnp.asarray(mass)).dense()), matrix.T)
+    np.testing.assert_allclose(response.dense(), wanted, atol=1e-12)
+    np.testing.assert_allclose(product_diagonal(rows, response), np.diag(matrix @ wanted), atol=1e-12)

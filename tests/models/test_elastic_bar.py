@@ -63,10 +63,7 @@ def check(traj, touch: float, elements: int, lag: float) -> float:
 
 
 @pytest.mark.parametrize(
-    "scheme",
-    [
-        pytest.param(schemes.half_explicit(), marks=pytest.mark.slow, id="half_explicit"),
-    ],
+    "scheme", [pytest.param(schemes.half_explicit(), marks=pytest.mark.slow, id="half_explicit")]
 )
 def test_waves_of_the_continuum(scheme) -> None:
     courant, lag = (0.5, 1e-11) if scheme.name == "half_explicit" else (1.0, 1e-3)

@@ -12,18 +12,7 @@ import pytest
 import nsjax
 from nsjax import schemes
 from nsjax.core.operators import prepared
-from nsjax.multibody import (
-    assemble,
-    ball,
-    body,
-    contact,
-    hinge,
-    joint_spring,
-    plane,
-    point,
-    slide,
-    spring,
-)
+from nsjax.multibody import assemble, ball, body, contact, hinge, joint_spring, plane, point, slide, spring
 from nsjax.multibody.reactions import Instant, Loads
 from tests.design import slow_but
 

@@ -7,12 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nsjax.multibody import (
-    assemble,
-    body,
-    hinge,
-    spring,
-)
+from nsjax.multibody import assemble, body, hinge, spring
 
 
 def bar(name: str = "rod", **given: Any) -> Any:

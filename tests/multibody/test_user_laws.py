@@ -117,10 +117,7 @@ def test_lists_of_numbers_are_arrays() -> None:
     ("residuals", "words"),
     [
         (lambda scene, part, numbers: 1.0, "returns 1.0; return a list of 1, one for each row"),
-        (
-            lambda scene, part, numbers: [],
-            "returns a list of 0; return a list of 1, one for each row",
-        ),
+        (lambda scene, part, numbers: [], "returns a list of 0; return a list of 1, one for each row"),
         (lambda scene, part: [0.0], "it takes .scene, part., and is called as .scene, part, numbers."),
     ],
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import struct
-import sys
 
 import matplotlib as mpl
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 from matplotlib.image import imread
 
 import nsjax
-from nsjax import InputError, Problem, State, System, models, plot, schemes
+from nsjax import Problem, State, System, models, plot, schemes
 from nsjax.plot import panels, style
 from nsjax.trajectory import ROWS
 from tests.points import unit_mass
@@ -239,19 +238,6 @@ def test_no_text_leaves_the_figure_and_no_panels_overlap(figure) -> None:
             legend, title = axes.get_legend().get_window_extent(), axes._left_title.get_window_extent()
             assert not legend.overlaps(title), axes.get_title(loc="left")
             assert legend.y0 >= axes.get_window_extent().y1 - 1  # outside the data
-
-
-def test_refusals(tmp_path: pathlib.Path, crank, monkeypatch) -> None:
-    with pytest.raises(InputError, match="no figure format 'docx'"):
-        plot.overview(CRANK, crank, tmp_path / "run.docx")
-    with pytest.raises(InputError, match=r"t has shape \(2, 3\); pass one run"):
-        plot.overview(CRANK, dataclasses.replace(crank, t=np.zeros((2, 3))))
-    with pytest.raises(InputError, match="not a run of this problem's system"):
-        plot.overview(models.bouncing_ball(), crank)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"pip install 'nsjax\[plot\]'"):
-        plot.overview(CRANK, crank)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ MAKE = {
     "bathe": schemes.bathe,
     "ed_alpha 0": lambda **o: schemes.ed_alpha(0.0, **o),
     "ed_alpha 0.5": lambda **o: schemes.ed_alpha(0.5, **o),
+    "ed_alpha 1": lambda **o: schemes.ed_alpha(1.0, **o),
     "moreau_theta": lambda **o: schemes.moreau_theta(0.5, **o),
 }
 

@@ -112,19 +112,6 @@ def test_force_is_taken_at_the_middle_of_the_step():
 # ------------------------------------------------------------------- bilateral constraints
 
 
-def test_drift_of_the_bilateral_slider_crank():
-    # schemes.md section 1, index 2: bounded, oscillating, proportional to dt; within 10 %.
-    problem = models.slider_crank_bilateral()
-    p = problem.params
-    for dt in (1e-4, 1e-5):
-        traj = nsjax.simulate(*problem, schemes.moreau(), dt=dt, time=1.0, save=[])
-        traj.raise_for_status()
-        g = p.crank_length * np.sin(traj.q[:, 0]) + p.rod_length * np.sin(traj.q[:, 1])
-        assert np.abs(g).max() == pytest.approx(1.2e-3 * dt / 1e-4, rel=0.1)
-        half = len(g) // 2
-        assert np.abs(g[half:]).max() < 1.1 * np.abs(g[:half]).max()
-
-
 def test_constraint_that_depends_on_time():
     # A mass on a lift s = A sin(w t): position follows with the lag of first order that the velocity
     # v(t_i) = s'(t_i - dt/2) implies, the force is m (g + s'').

@@ -243,7 +243,6 @@ def test_derivatives_of_many_contacts_are_those_of_few(gradient, derivative):
 # ---------------------------------------------------------------- depth at which contacts close
 
 
-@pytest.mark.parametrize("restitution", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize(
     ("scheme", "share"),
     [
@@ -254,19 +253,20 @@ def test_derivatives_of_many_contacts_are_those_of_few(gradient, derivative):
     ],
     ids=["moreau", "moreau_theta", "ggl_unified", "ggl_decoupled"],
 )
-def test_bodies_penetrate_by_no_more_than_their_scheme_says(scheme, share, restitution):
+def test_bodies_penetrate_by_no_more_than_their_scheme_says(scheme, share):
     """A ball without weight meets its floor in twenty phases of a step. The depth is linear in the phase:
     the deepest of twenty lies within a twentieth of a step of the bound."""
     dt, speed = 1e-3, 2.0
-    ball = nsjax.models.bouncing_ball(radius=0.0, restitution=restitution, gravity=0.0)
+    ball = nsjax.models.bouncing_ball(radius=0.0, gravity=0.0)
 
     @jax.jit
-    def deepest(starts):
+    def deepest(restitution, starts):
         def depth(height):
-            start = ball.replace(initial_q=[height], initial_v=[-speed])
+            start = ball.replace(restitution=restitution, initial_q=[height], initial_v=[-speed])
             return -jnp.min(nsjax.simulate(*start, scheme, dt=dt, steps=20).q[:, 0])
 
         return jax.lax.map(depth, starts)
 
-    depths = deepest(speed * dt * (10.0 + (np.arange(20) + 0.01) / 20)) / (speed * dt)
-    assert share(restitution) - 0.05 <= np.max(depths) <= share(restitution) + 1e-9
+    for restitution in (0.0, 0.5, 1.0):
+        depths = deepest(restitution, speed * dt * (10.0 + (np.arange(20) + 0.01) / 20)) / (speed * dt)
+        assert share(restitution) - 0.05 <= np.max(depths) <= share(restitution) + 1e-9

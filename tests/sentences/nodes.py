@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from nsjax.multibody import (
-    assemble,
-    beam,
-    force,
-    section,
-)
+from nsjax.multibody import assemble, beam, force, section
 
 SOFT = section(EA=100.0, GA=100.0, EI=1.0, GJ=1.0, line_mass=1.0, line_inertia=0.01)
 

@@ -49,14 +49,7 @@ def test_its_scheme_reproduces_the_file(recorded):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "scheme",
-    [
-        schemes.generalized_alpha(0.8),
-        schemes.moreau(),
-    ],
-    ids=lambda s: s.name,
-)
+@pytest.mark.parametrize("scheme", [schemes.generalized_alpha(0.8), schemes.moreau()], ids=lambda s: s.name)
 def test_other_schemes(recorded, scheme):
     data = recorded("four_bar_clearance")
     errors = [np.abs(four_bar(scheme, n).q - data[:, 1:8]).max() for n in (1, 4)]

@@ -41,14 +41,7 @@ def test_its_scheme_reproduces_the_file(recorded):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "scheme",
-    [
-        schemes.half_explicit(),
-        schemes.ggl_unified(),
-    ],
-    ids=lambda s: s.name,
-)
+@pytest.mark.parametrize("scheme", [schemes.half_explicit(), schemes.ggl_unified()], ids=lambda s: s.name)
 def test_the_file_and_other_schemes_have_one_limit(recorded, scheme):
     # At 0.02 s the file is 1.3e-2 rad from the event-driven motion, because of its step: the same scheme
     # with a quarter of it comes four times closer, and the schemes of the package are closer still.

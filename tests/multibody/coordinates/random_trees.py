@@ -8,14 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.multibody import (
-    body,
-    cylindrical,
-    fixed,
-    hinge,
-    slide,
-    universal,
-)
+from nsjax.multibody import body, cylindrical, fixed, hinge, slide, universal
 
 KINDS = {"hinge": hinge, "slide": slide, "universal": universal, "cylindrical": cylindrical, "fixed": fixed}
 GRAVITY = np.array([0.3, -0.2, -9.81])

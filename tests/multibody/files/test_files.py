@@ -270,19 +270,3 @@ def test_elbow_of_the_tosses(reference_data: pathlib.Path) -> None:
 LINKS = (
     '<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="continuous"><parent link="a"/>'
 )
-BROKEN = (
-    (read_mjcf, "<mujoco><worldbody><body name='b'></worldbody></mujoco>", "line 1.*mend it"),
-    (read_mjcf, "nowhere.xml", "nowhere.xml does not exist"),
-    (read_mjcf, "<robot name='r'/>", "use read_urdf"),
-    (
-        read_mjcf, "<mujoco><worldbody><body name='b'><freejoint/></body></worldbody></mujoco>",
-        "'b'.*inertial",
-    ),
-    (
-        read_mjcf,
-        "<mujoco><asset><mesh name='m' file='x.stl'/></asset><worldbody><body><joint/>"
-        "<geom type='mesh' mesh='m'/></body></worldbody></mujoco>", "x.stl.*put the mesh beside",
-    ),
-    (read_urdf, LINKS + '<child link="b"/></joint></robot>', "'b'.*inertial"),
-    (read_urdf, LINKS + '<child link="c"/></joint></robot>', "c"),
-)  # fmt: skip
