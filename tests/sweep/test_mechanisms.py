@@ -13,6 +13,7 @@ from nsjax import multibody as mb
 from nsjax import schemes
 from nsjax.core import InputError, Problem
 from nsjax.sweep.mechanisms import _run_lanes
+from tests.multibody.size_classes.test_plane import four_bar
 
 
 def chain(links: int, turned: bool = False, **law: Any) -> Problem:
@@ -34,15 +35,18 @@ def chain(links: int, turned: bool = False, **law: Any) -> Problem:
     return mb.assemble(*bodies, *joints, *dampers, floor, gravity=9.81, start={"pin0": (1.2, 0.5)})
 
 
-def same(problem: Problem, run: Any, scheme: Any, **times: Any) -> None:
+def same(
+    problem: Problem, run: Any, scheme: Any, struck: bool = True, angle: str = "pin0.angle", **times: Any
+) -> None:
     """A lane is the run of the mechanism alone, and has its names."""
     alone = nsjax.simulate(*problem, scheme, **times)
     assert not int(run.status)
-    assert alone.impacts.sum() > 0
+    assert alone.impacts.sum() > 0 or not struck
     np.testing.assert_allclose(run.q, alone.q, atol=1e-12)
     np.testing.assert_allclose(run.v, alone.v, atol=1e-11)
     np.testing.assert_array_equal(run.impacts, alone.impacts)
-    np.testing.assert_allclose(run["pin0.angle"], alone["pin0.angle"], atol=1e-12)
+    np.testing.assert_allclose(run[angle], alone[angle], atol=1e-12)
+    np.testing.assert_allclose(run.constraint_impulse, alone.constraint_impulse, atol=1e-12)
     np.testing.assert_allclose(run.gap, alone.gap, atol=1e-12)
     assert list(run.columns) == list(alone.columns)
     assert f"{run}".splitlines()[0] == f"{alone}".splitlines()[0]
@@ -60,6 +64,29 @@ def test_chains_of_different_lengths_in_one_batch_and_other_mechanisms_without_c
     again = others.simulate(schemes.moreau(), **times)
     assert _run_lanes._cache_size() == programs
     same(chain(3, turned=True), again[1], schemes.moreau(), **times)
+
+
+@pytest.mark.slow
+def test_chains_of_one_to_twelve_links_in_one_batch() -> None:
+    times, chains = {"dt": 1e-3, "steps": 500}, [chain(k + 1) for k in range(12)]
+    runs = nsjax.side_by_side(*chains).simulate(schemes.moreau(), **times)
+    for k in (0, 4, 11):
+        same(chains[k], runs[k], schemes.moreau(), struck=k == 0, **times)
+
+
+def test_loops_in_one_batch_and_others_without_compiling() -> None:
+    """A four-bar and a slider-crank, then others with more springs, limits and another tree."""
+    times = {"dt": 1e-3, "steps": 300}
+    both = nsjax.side_by_side(four_bar(), four_bar(rocker=False))
+    runs = both.simulate(schemes.moreau(), **times)
+    for problem, run in zip(both.problems, runs, strict=True):
+        same(problem, run, schemes.moreau(), angle="crank.angle", **times)
+    programs = _run_lanes._cache_size()
+    others = nsjax.side_by_side(four_bar((0.15, 0.55, 0.4)), four_bar((0.18, 0.45, 0.3), rocker=False))
+    assert others.size_class == both.size_class
+    again = others.simulate(schemes.moreau(), **times)
+    assert _run_lanes._cache_size() == programs
+    same(others.problems[1], again[1], schemes.moreau(), angle="crank.angle", **times)
 
 
 @pytest.mark.slow
@@ -84,16 +111,20 @@ def rod(name: str) -> Any:
 
 
 TURNS = mb.hinge("j", "ground", "a", axis=(1, 0, 0))
+ROD = [rod("a"), TURNS, rod("b"), mb.hinge("k", "a", "b", axis=(1, 0, 0))]
 REFUSED: dict[str, Any] = {
-    "the plane": lambda: [mb.body("a", mass=1.0), mb.slide("s", "ground", "a")],
     r"joints of this kind \('j'\)": lambda: [
         rod("a"), mb.screw("j", "ground", "a", axis=(1, 0, 0), pitch=0.1),
     ],
-    r"prescribed motions \('k'\)": lambda: [
-        rod("a"), TURNS, rod("b"), mb.hinge("k", "a", "b", axis=(1, 0, 0), motion=lambda t: t),
+    r"rolling joints \('r'\)": lambda: [
+        mb.body("a", mass=1.0, inertia=1.0), mb.rolling("r", "ground", "a", radius=1.0),
     ],
-    r"loads that do not act in a hinge or slide \('f'\)": lambda: [
-        rod("a"), TURNS, mb.force("f", "a", (1.0, 0.0, 0.0)),
+    r"tendons \('t'\)": lambda: [*ROD, mb.tendon("t", "ground", ("b", (0.0, 0.0, 1.0)))],
+    r"loads that read other bodies, or act in a joint without a coordinate of the tree \('f'\)": lambda: [
+        *ROD, mb.force("f", "a", law=lambda t, scene, own: -scene.position("b")),
+    ],
+    r"limits of joints that close loops \('s'\)": lambda: [
+        *ROD, mb.slide("s", "ground", "b", limits=(-9.0, 9.0), loop=True),
     ],
     r"shapes whose features are searched for \('c'\)": lambda: [
         rod("a"), TURNS,
@@ -115,6 +146,9 @@ def test_problems_that_are_no_mechanisms_or_do_not_fit_are_refused() -> None:
     with pytest.raises(InputError, match="the problem is no mechanism of parts; give what"):
         nsjax.side_by_side(nsjax.models.bouncing_ball())
     free = mb.assemble(mb.body("a", mass=1.0, inertia=(1.0, 1.0, 1.0)), gravity=(0.0, 0.0, -9.81))
+    flat = mb.assemble(mb.body("a", mass=1.0), mb.slide("s", "ground", "a"))
+    with pytest.raises(InputError, match="one mechanism is planar, another spatial; run them apart"):
+        nsjax.side_by_side(chain(1), flat)
     words = r"quaternions begin at the coordinates \[\] of one mechanism and \[3\] of another; free bodies"
     with pytest.raises(InputError, match=words):
         nsjax.side_by_side(chain(1), free)

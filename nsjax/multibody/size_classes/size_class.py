@@ -16,19 +16,14 @@ from nsjax.core.keys import Prepared
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.batches import scene_of, spread_out
-from nsjax.multibody.coordinates import spatial_vectors as space
-from nsjax.multibody.coordinates.frames import Frame, Scene
+from nsjax.multibody.coordinates.frames import ALGEBRA, Scene
+from nsjax.multibody.couplings import KINDS as COUPLINGS
+from nsjax.multibody.joints import kind_of as joint_kind
 from nsjax.multibody.loads import kind_of as load_kind
-from nsjax.multibody.parts import Part
-from nsjax.multibody.size_classes import tree_arrays as trees
-from nsjax.multibody.size_classes.tree_arrays import (
-    Layout,
-    Poses,
-    Screws,
-    TreeArrays,
-    product,
-    times,
-)
+from nsjax.multibody.loads import wrenches
+from nsjax.multibody.parts import Part, user_value
+from nsjax.multibody.size_classes import plane_arrays, tree_arrays
+from nsjax.multibody.size_classes.tree_arrays import Layout, times
 from nsjax.types import Array, record
 
 JOINT = Part("hinge", "joint", ("first", "second"))
@@ -37,11 +32,11 @@ JOINT = Part("hinge", "joint", ("first", "second"))
 
 @dataclasses.dataclass(frozen=True)
 class AlikeParts:
-    """Contacts or loads that are evaluated as a batch: they have one kind, one law, and equal numbers.
+    """Parts that are evaluated as a batch: they have one kind, one law, and equal numbers.
 
     Args:
-        part: a contact or load with the options of all.
-        rows: contacts of each pair of shapes; 1 for loads.
+        part: one with the options of all, between bodies ``"first"`` and ``"second"``.
+        rows: contacts or constraint rows of each; 1 for loads.
         smooth: whether the contacts are frictionless.
         structure, shapes: structure and shapes of the numbers of each.
     """
@@ -52,50 +47,55 @@ class AlikeParts:
     structure: Any
     shapes: tuple[tuple[int, ...], ...]
 
-    def side_by_side(self, given: list[Any], count: int, stack: Any, axis: int) -> Any:
-        """Numbers of ``count`` members along an axis, those of spare members zero."""
+    def side_by_side(self, given: list[Any], count: int, stack: Any) -> Any:
+        """Numbers of ``count`` members along a last axis; spare members have those of the first one."""
         none = jax.tree.unflatten(self.structure, [np.zeros(x) for x in self.shapes])
-        every = [*given, *[none] * (count - len(given))]
-        return jax.tree.map(lambda *x: stack(x, axis), *every)
+        every = [*given, *[given[0] if given else none] * (count - len(given))]
+        return jax.tree.map(lambda *x: stack(x, -1), *every)
 
 
 @record()
-class EffortArrays:
-    """Loads of one kind in joints: masks (n, nq) and (n, nv) of their coordinates and rates, and numbers
-    with the loads along the first axis.
+class CoordinateArrays:
+    """Coordinates of m joints: masks (m, nq) and (m, nv), with signs, of the coordinates and velocities
+    that add up to them and their rates, and constants (m,).
     """
 
     of_q: Any
     of_v: Any
-    numbers: Any
+    shift: Any
+
+    def at(self, q: Array) -> Array:
+        """Values (m,)."""
+        return times(self.of_q, q) + self.shift
+
+    def rates(self, v: Array) -> Array:
+        """Rates (m,)."""
+        return times(self.of_v, v)
 
 
 @record()
-class PairArrays:
-    """Pairs of two kinds of shapes: masks (n, bodies + 1) of both bodies, the ground first; numbers of both
-    shapes with the pairs along the last axis; and which pairs are no spare ones (n,).
+class MemberArrays:
+    """Members of a group of parts.
+
+    Args:
+        on: masks (m, n) of their bodies, one or two, rows of zeros for the ground; or `CoordinateArrays`
+            of their joints.
+        numbers: with the members along the last axis.
+        used: which members are no spare ones (m,).
     """
 
-    first: Any
-    second: Any
-    shapes: Any
+    on: tuple[Any, ...]
+    numbers: Any
     used: Any
 
 
 @record()
-class LimitArrays:
-    """Limits of joints: masks (k, nq) and (k, nv), the sign of the upper ones negative; bounds (k,)."""
+class BoundArrays:
+    """Limits of joints, or their dry friction, with coordinates that grow away from upper limits, and
+    bounds (m,).
+    """
 
-    of_q: Any
-    of_v: Any
-    bound: Any
-
-
-@record()
-class DragArrays:
-    """Dry friction of joints: mask (nd, nv) of their rates, and bounds (nd,)."""
-
-    of_v: Any
+    on: CoordinateArrays
     bound: Any
 
 
@@ -104,21 +104,52 @@ class MechanismArrays:
     """A mechanism as arrays by kind.
 
     Args:
-        tree: bodies and joints.
-        efforts: loads in joints, group by group.
+        tree: bodies and joints, `tree_arrays.TreeArrays` or `plane_arrays.PlaneArrays`.
+        efforts, pushes: loads in joints and on bodies, group by group.
         pairs: pairs of shapes, group by group.
+        closures, followers: joints that close loops; prescribed motions and couplings; group by group.
+        kept: (nb, r + nq) mask of the constraint rows among the r rows of all groups. A spare row keeps a
+            spare coordinate at zero.
         law: restitution, tangential restitution and friction (nc,), limits last.
         limits, drags: None without them.
-        gravity: (3,).
+        gravity: (dimension,).
     """
 
-    tree: TreeArrays
-    efforts: tuple[EffortArrays, ...]
-    pairs: tuple[PairArrays, ...]
+    tree: Any
+    efforts: tuple[MemberArrays, ...]
+    pushes: tuple[MemberArrays, ...]
+    pairs: tuple[MemberArrays, ...]
+    closures: tuple[MemberArrays, ...]
+    followers: tuple[MemberArrays, ...]
+    kept: Any
     law: tuple[Any, ...]
-    limits: LimitArrays | None
-    drags: DragArrays | None
+    limits: BoundArrays | None
+    drags: BoundArrays | None
     gravity: Any
+
+
+def of_parts(n: int) -> int:
+    """``n`` springs, limits or contacts rounded up: to 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on."""
+    two = 2 ** max(1, n - 1).bit_length()  # the power of two from n on
+    return n if n < 4 else 3 * two // 4 if 4 * n <= 3 * two else two
+
+
+def of_bodies(n: int) -> int:
+    """``n`` bodies or velocities rounded up: 6 and 7 to 8, and 9 to 11 to 12."""
+    return 8 if 6 <= n <= 8 else 12 if 9 <= n <= 12 else n
+
+
+Groups = tuple[tuple[AlikeParts, int], ...]
+"""Groups of parts with the number of their members."""
+
+GROUPS = ("efforts", "pushes", "pairs", "closures", "followers")
+"""Fields of a class that are groups."""
+
+ROUNDED = ("efforts", "pushes", "pairs")
+"""Groups whose spare members are inert. Spare members of the others would be constraint rows."""
+
+SIZES = ("bodies", "rounds", "limits", "drags", "tangents")
+"""Fields of a class that are numbers, of which a joined class has the largest."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,19 +158,26 @@ class SizeClass:
     class, whose topology and numbers are their params (`MechanismArrays`).
 
     Args:
+        dimension: 2 or 3.
         layout: places of coordinates and velocities.
         bodies: number of bodies.
         rounds: logarithm to base 2 of the number of joints between a body and the ground.
-        efforts, pairs: groups of loads and of pairs of shapes, with the number of members.
+        efforts, pushes, pairs, closures, followers: groups of parts, see `MechanismArrays`.
+        constraints: number of constraint rows.
         limits, drags: numbers of limits, and of rows of dry friction.
         tangents: number of tangents of a contact.
     """
 
+    dimension: int
     layout: Layout
     bodies: int
     rounds: int
-    efforts: tuple[tuple[AlikeParts, int], ...]
-    pairs: tuple[tuple[AlikeParts, int], ...]
+    efforts: Groups
+    pushes: Groups
+    pairs: Groups
+    closures: Groups
+    followers: Groups
+    constraints: int
     limits: int
     drags: int
     tangents: int
@@ -154,6 +192,11 @@ class SizeClass:
         """Number of frictionless contacts, the last ones, limits included."""
         return sum(x.rows * count for x, count in self.pairs if x.smooth) + self.limits
 
+    @property
+    def tree(self) -> Any:
+        """Functions of trees in this dimension."""
+        return plane_arrays if self.dimension == 2 else tree_arrays
+
     def ordered(self) -> SizeClass:
         """The class with groups in an order that depends on them alone, frictionless contacts last."""
 
@@ -162,126 +205,166 @@ class SizeClass:
             laws = [(k, getattr(x, "__qualname__", repr(x))) for k, x in group.part.options]
             return group.smooth, group.part.kind, str(laws), group.rows, str(group.structure), group.shapes
 
-        efforts, pairs = (tuple(sorted(x, key=key)) for x in (self.efforts, self.pairs))
-        return dataclasses.replace(self, efforts=efforts, pairs=pairs)
+        groups: Any = {x: tuple(sorted(getattr(self, x), key=key)) for x in GROUPS}
+        return dataclasses.replace(self, **groups)
 
     def joined(self, other: SizeClass) -> SizeClass:
         """The least class that holds the mechanisms of both.
 
         Raises:
-            InputError: for quaternions at different places.
+            InputError: for the plane and space, and for quaternions at different places.
         """
         one, two = self.layout, other.layout
+        if self.dimension != other.dimension:
+            raise InputError("side_by_side: one mechanism is planar, another spatial; run them apart")
         if one.quaternions != two.quaternions:
             here, there = ([q for q, _ in x.quaternions] for x in (one, two))
             raise InputError(
                 f"side_by_side: quaternions begin at the coordinates {here} of one mechanism and {there} "
                 "of another; free bodies and ball joints must be as many in all, and come first"
             )
-        larger = {
-            x: max(getattr(self, x), getattr(other, x))
-            for x in ("bodies", "rounds", "limits", "drags", "tangents")
-        }
-        layout = Layout(max(one.nq, two.nq), max(one.nv, two.nv), one.quaternions)
-        efforts, pairs = (
-            tuple(
-                (x, max(dict(a).get(x, 0), dict(b).get(x, 0))) for x in dict.fromkeys([*dict(a), *dict(b)])
-            )
-            for a, b in ((self.efforts, other.efforts), (self.pairs, other.pairs))
-        )
-        return SizeClass(layout=layout, efforts=efforts, pairs=pairs, **larger).ordered()
+        larger: Any = {x: max(getattr(self, x), getattr(other, x)) for x in SIZES}
+        for x in GROUPS:
+            a, b = dict(getattr(self, x)), dict(getattr(other, x))
+            larger[x] = tuple((k, max(a.get(k, 0), b.get(k, 0))) for k in dict.fromkeys([*a, *b]))
+        rows = max(self.constraints, other.constraints)
+        free = max(x.layout.nv - x.constraints for x in (self, other))  # spare rows need spare velocities
+        nv = max(one.nv, two.nv, free + rows)
+        layout = Layout(nv + len(one.quaternions), nv, one.quaternions)
+        return dataclasses.replace(self, layout=layout, constraints=rows, **larger).ordered()
+
+    def rounded(self) -> SizeClass:
+        """The class with sizes rounded up (`of_parts`, `of_bodies`), so that mechanisms of nearly equal
+        sizes share a program. Groups and kinds that are absent stay absent.
+        """
+        larger: Any = {x: tuple((k, of_parts(n)) for k, n in getattr(self, x)) for x in ROUNDED}
+        larger |= {x: of_parts(getattr(self, x)) for x in ("limits", "drags")}
+        nv = of_bodies(self.layout.nv)
+        layout = dataclasses.replace(self.layout, nq=self.layout.nq + nv - self.layout.nv, nv=nv)
+        return dataclasses.replace(self, layout=layout, bodies=of_bodies(self.bodies), **larger)
 
     def prepare(self, p: MechanismArrays) -> Prepared:
         """Params with the derived constants of the joints."""
-        return Prepared(params=p, constants=trees.joints_of(p.tree))
+        return Prepared(params=p, constants=self.tree.joints_of(p.tree))
 
-    def _at(self, q: Array, p: Prepared) -> tuple[Poses, Screws]:
-        poses = trees.poses(p.params.tree, self.layout, p.constants, q)
-        return poses, trees.screws(p.params.tree, p.constants, poses)
+    def _poses(self, q: Array, p: Prepared) -> Any:
+        return self.tree.poses(p.params.tree, self.layout, p.constants, q)
+
+    def _at(self, q: Array, p: Prepared) -> tuple[Any, Any]:
+        """Poses and screws."""
+        poses = self._poses(q, p)
+        return poses, self.tree.screws(p.params.tree, p.constants, poses)
 
     def mass(self, q: Array, p: Prepared) -> Array:
         """Mass matrix (nv, nv)."""
         poses, screws = self._at(q, p)
-        return trees.mass(p.params.tree, screws, poses)
+        found: Array = self.tree.mass(p.params.tree, screws, poses)
+        return found
 
     def force(self, t: Array, q: Array, v: Array, p: Prepared) -> Array:
         """Generalised forces (nv,)."""
-        poses, screws = self._at(q, p)
-        found = trees.force(p.params.tree, screws, poses, v, p.params.gravity)
-        for (group, _), x in zip(self.efforts, p.params.efforts, strict=True):
-            found = found + _effort(group.part, x, t, q, v)
+        (poses, screws), x, tree = self._at(q, p), p.params, self.tree
+        found: Array = tree.force(x.tree, screws, poses, v, x.gravity)
+        for (group, _), own in zip(self.efforts, x.efforts, strict=True):
+            found = found + _effort(group.part, own, t, q, v)
+        moving = tree.motion(x.tree, screws, v) if self.pushes else None
+        for (group, _), own in zip(self.pushes, x.pushes, strict=True):
+            ends = [tree.frames(poses, moving, mask) for mask in own.on]
+            one = functools.partial(self._wrenches, group.part, t)
+            for mask, wrench in zip(own.on, jax.vmap(one, -1, -1)(ends, own.numbers), strict=True):
+                found = found + jnp.sum(tree.along(x.tree, screws, poses, mask, wrench[..., None]), (0, 1))
         return found
+
+    def _wrenches(self, part: Part, t: Array, ends: Any, own: Any) -> list[Array]:
+        """Moment about the origin and force on each body of a load."""
+        a, scene = ALGEBRA[self.dimension], scene_of(self.dimension, t, *_two(ends))
+        pushes: Any = load_kind(part).pushes
+        found, made = wrenches(scene, pushes(scene, part, own, None)), []
+        for body in part.bodies:
+            push, turning = found.get(body, (a.ZERO, None))
+            wrench = self.tree.line(scene.position(body), a.array(push))
+            moment = jnp.atleast_1d(a.value(turning) if self.dimension == 2 else a.array(turning))
+            made.append(wrench + jnp.pad(moment, (0, self.dimension)))
+        return made
 
     def potential(self, t: Array, q: Array, p: Prepared) -> Array:
         """Potential energy of gravity and springs [J]."""
-        poses, _ = self._at(q, p)
-        found = trees.weight(p.params.tree, poses, p.params.gravity)
-        for (group, _), x in zip(self.efforts, p.params.efforts, strict=True):
-            energy = load_kind(group.part).energy
-            if energy is None:
-                continue
-
-            def one(x: Array, own: Any, part: Part = group.part, energy: Any = energy) -> Array:
-                scene = Scene(3, t, {}, lambda scene, name: (x, None))
-                return space.value(energy(scene, part, own, (JOINT, None)))
-
-            found = found + jnp.sum(jax.vmap(one)(times(x.of_q, q), x.numbers))
+        poses, x = self._poses(q, p), p.params
+        found: Array = self.tree.weight(x.tree, poses, x.gravity)
+        for groups, members in ((self.efforts, x.efforts), (self.pushes, x.pushes)):
+            for (group, _), own in zip(groups, members, strict=True):
+                each = self._energies(group.part, own, t, q, poses)
+                found = found if each is None else found + jnp.sum(jnp.where(own.used, each, 0.0))
         return found
 
-    def _meetings(self, poses: Poses, motion: Array | None, p: Prepared) -> list[Any]:
-        """Gap (rows, n), points, normal and tangents (3, rows, n), and slip (nt, rows, n) of each group."""
-        found = []
+    def _energies(self, part: Part, own: MemberArrays, t: Array, q: Array, poses: Any) -> Array | None:
+        """Energies (m,) of the loads of a group; None: they store none."""
+        energy, joint = load_kind(part).energy, isinstance(own.on[0], CoordinateArrays)
+        if energy is None:
+            return None
+        on = own.on[0].at(q) if joint else [self.tree.frames(poses, None, mask) for mask in own.on]
+
+        def one(on: Any, numbers: Any) -> Array:
+            if joint:
+                scene = Scene(self.dimension, t, {}, lambda scene, name: (on, None))
+                return jnp.reshape(ALGEBRA[2].value(energy(scene, part, numbers, (JOINT, None))), ())
+            scene = scene_of(self.dimension, t, *_two(on))
+            return jnp.reshape(ALGEBRA[2].value(energy(scene, part, numbers, None)), ())
+
+        made: Array = jax.vmap(one, -1)(on, own.numbers)
+        return made
+
+    def _meetings(self, poses: Any, moving: Array | None, p: Prepared) -> list[Any]:
+        """Gap (rows, m), points, normal and tangents (d, rows, m), and slip (nt, rows, m) of each group."""
+        found, d = [], self.dimension
         for (group, _), x in zip(self.pairs, p.params.pairs, strict=True):
             rows = group.rows
-            ends = [_frames(poses, motion, mask) for mask in (x.first, x.second)]
+            ends = [self.tree.frames(poses, moving, mask) for mask in x.on]
 
             def one(ends: Any, shapes: Any, used: Any, part: Part = group.part, rows: int = rows) -> Any:
-                scene = scene_of(3, jnp.zeros(()), *ends)
+                scene = scene_of(d, jnp.zeros(()), *ends)
                 both = numbers.Contact(first=shapes[0], second=shapes[1])
-                m = gap_functions.meetings(scene, part, both)
-                places = [spread_out(space, rows, y) for y in (m.here, m.there, m.normal, *m.tangents)]
-                slip = [jnp.broadcast_to(y, (rows,)) for y in m.slip(scene)] if motion is not None else []
+                m, a = gap_functions.meetings(scene, part, both), ALGEBRA[d]
+                places = [spread_out(a, rows, y) for y in (m.here, m.there, m.normal, *m.tangents)]
+                slip = [] if moving is None else [jnp.broadcast_to(y, (rows,)) for y in m.slip(scene)]
                 gap = jnp.where(used, m.gap, 1.0)  # a spare pair is open
                 return jnp.broadcast_to(gap, (rows,)), places, slip
 
-            found.append(jax.vmap(one, -1, -1)(ends, x.shapes, x.used))
+            found.append(jax.vmap(one, -1, -1)(ends, x.numbers, x.used))
         return found
 
     def gap(self, t: Array, q: Array, p: Prepared) -> Array:
         """Gaps (nc,) of the contacts, then of the limits."""
         x, found = p.params, []
         if self.pairs:
-            meetings = self._meetings(trees.poses(x.tree, self.layout, p.constants, q), None, p)
-            found = [gap.T.reshape(-1) for gap, *_ in meetings]
+            found = [gap.T.reshape(-1) for gap, *_ in self._meetings(self._poses(q, p), None, p)]
         if x.limits is not None:
-            found.append(times(x.limits.of_q, q) - x.limits.bound)
+            found.append(x.limits.on.at(q) - x.limits.bound)
         return jnp.concatenate(found)
 
     def slip(self, t: Array, q: Array, v: Array, p: Prepared) -> Array:
         """Slip velocities (nc, nt) of the contacts, then zeros of the limits."""
         poses, screws = self._at(q, p)
-        meetings = self._meetings(poses, trees.motion(p.params.tree, screws, v), p)
+        meetings = self._meetings(poses, self.tree.motion(p.params.tree, screws, v), p)
         found = [jnp.stack(x[2]).T.reshape(-1, self.tangents) for x in meetings]
         return jnp.concatenate([*found, jnp.zeros((self.limits, self.tangents))])
 
     def rows(self, t: Array, q: Array, p: Prepared) -> tuple[Array, Array]:
         """Rows (nc, 1 + nt, nv) of the contacts and limits, and their rates at zero velocity."""
         (poses, screws), d, x = self._at(q, p), 1 + self.tangents, p.params
-        columns = jnp.concatenate([screws.velocity, screws.spin], axis=1).T
         found = []
-        for (_, places, _), (group, _), own in zip(
-            self._meetings(poses, None, p), self.pairs, x.pairs, strict=True
-        ):
-            here, there, *ways = (jnp.swapaxes(y, 1, 2).reshape(3, -1) for y in places[: 2 + d])
-            way, made = jnp.stack(ways, axis=2), jnp.zeros(())
-            for mask, place, sign in ((own.first, here, 1.0), (own.second, there, -1.0)):
-                line = jnp.concatenate([way, space.cross(place[:, :, None], way)]).reshape(6, -1)
-                along = product(line.T, columns).reshape(-1, d, self.layout.nv)
-                moves = product(mask[:, 1:], jnp.asarray(x.tree.moves))
-                made = made + sign * jnp.repeat(moves, group.rows, axis=0)[:, None] * along
+        for (_, places, _), own in zip(self._meetings(poses, None, p), x.pairs, strict=True):
+            here, there, *ways = places[: 2 + d]
+            way, made = jnp.stack(ways, axis=2), jnp.zeros(())  # (dimension, rows, 1 + nt, m)
+            for mask, place, sign in ((own.on[0], here, 1.0), (own.on[1], there, -1.0)):
+                line = jnp.moveaxis(self.tree.line(place[:, :, None], way), -1, 1)
+                each = self.tree.along(
+                    x.tree, screws, poses, mask, line.reshape(line.shape[0], mask.shape[0], -1)
+                )
+                made = made + sign * each.reshape(-1, d, self.layout.nv)
             found.append(made)
         if x.limits is not None:
-            found.append(jnp.pad(jnp.asarray(x.limits.of_v)[:, None], ((0, 0), (0, d - 1), (0, 0))))
+            found.append(jnp.pad(jnp.asarray(x.limits.on.of_v)[:, None], ((0, 0), (0, d - 1), (0, 0))))
         wt = jnp.concatenate(found)
         return wt, jnp.zeros(wt.shape[:2])
 
@@ -290,9 +373,30 @@ class SizeClass:
         given: dict[str, Any] = dict(zip(numbers.LAW, p.params.law, strict=True))
         return ContactLaw(**given)
 
+    def constraint(self, t: Array, q: Array, p: Prepared) -> Array:
+        """Residuals (nb,) of joints that close loops, of prescribed motions, and of couplings."""
+        x, found = p.params, []
+        poses = self._poses(q, p) if self.closures else None
+        for (group, _), own in zip(self.closures, x.closures, strict=True):
+            ends = [self.tree.frames(poses, None, mask) for mask in own.on]
+
+            def closed(ends: Any, own: Any, part: Part = group.part) -> Array:
+                scene = scene_of(self.dimension, t, *ends)
+                return gap_functions.flat(joint_kind(part).constraint(scene, part, own))
+
+            found.append(jax.vmap(closed, -1)(ends, own.numbers).reshape(-1))
+        for (group, _), own in zip(self.followers, x.followers, strict=True):
+            at = [on.at(q) for on in own.on]
+            if group.part.kind in COUPLINGS:
+                found.append(jax.vmap(COUPLINGS[group.part.kind].residual, -1)(own.numbers, at))
+            else:
+                found.append(at[0] - user_value(group.part, "motion", "t", t, shapes=((),)))
+        return times(x.kept, jnp.concatenate([*found, q]))
+
     def drag(self, t: Array, q: Array, v: Array, p: Prepared) -> Array:
         """Rates (nd,) of the joints with dry friction."""
-        return times(p.params.drags.of_v, v)
+        found: Array = p.params.drags.on.rates(v)
+        return found
 
     def drag_bound(self, p: Prepared) -> Array:
         """Bounds (nd,) of dry friction."""
@@ -302,12 +406,13 @@ class SizeClass:
     @functools.cached_property
     def system(self) -> System:
         """The system of the class."""
-        nc, flat = self.contacts, not self.layout.quaternions
+        nc, nb, flat = self.contacts, self.constraints, not self.layout.quaternions
         return System(
             nq=self.layout.nq, nv=self.layout.nv, nc=nc, nt=self.tangents if nc else 0, nd=self.drags,
-            smooth=self.smooth, mass=self.mass, force=self.force, potential=self.potential,
+            nb=nb, smooth=self.smooth, mass=self.mass, force=self.force, potential=self.potential,
             gap=self.gap if nc else None, slip=self.slip if nc and self.tangents else None,
             rows=self.rows if nc else None, law=self.law if nc else None,
+            constraint=self.constraint if nb else None,
             drag=self.drag if self.drags else None, drag_bound=self.drag_bound if self.drags else None,
             retract=add if flat else self.layout.retract,
             difference=subtract if flat else self.layout.difference,
@@ -315,21 +420,14 @@ class SizeClass:
         )  # fmt: skip
 
 
-def _effort(part: Part, x: EffortArrays, t: Array, q: Array, v: Array) -> Array:
+def _two(ends: Any) -> tuple[Any, Any]:
+    """Frames of the first and of the second body; the ground without a second one."""
+    return (ends[0], None) if len(ends) == 1 else (ends[0], ends[1])
+
+
+def _effort(part: Part, x: MemberArrays, t: Array, q: Array, v: Array) -> Array:
     """Forces (nv,) of a group of loads on the velocities of their joints."""
     effort: Any = load_kind(part).effort
-    made = jax.vmap(functools.partial(effort, part), (0, None, 0, 0))(
-        x.numbers, t, times(x.of_q, q), times(x.of_v, v)
-    )
-    return times(jnp.asarray(x.of_v).T, made)
-
-
-def _frames(poses: Poses, motion: Array | None, mask: Array) -> Frame:
-    """Frames of the bodies of a mask (n, bodies + 1), along a last axis."""
-    each = [poses.turn.reshape(-1, 9), poses.origin, *([] if motion is None else [motion])]
-    found = product(mask, jnp.concatenate(each, axis=1)).T
-    turn, origin = found[:9].reshape(3, 3, -1), found[9:12]
-    if motion is None:
-        return Frame(origin=origin, turn=turn)
-    spin = found[12:15]
-    return Frame(origin=origin, turn=turn, spin=spin, velocity=found[15:] + space.cross(spin, origin))
+    (on,) = x.on
+    made = jax.vmap(functools.partial(effort, part), (-1, None, 0, 0))(x.numbers, t, on.at(q), on.rates(v))
+    return times(jnp.asarray(on.of_v).T, made)

@@ -71,12 +71,18 @@ def values(system: Any, params: Any, q: Any, v: Any) -> dict[str, Any]:
 
     @jax.jit  # one program in place of some hundred operations
     def every(params: Any, q: Any, v: Any) -> dict[str, Any]:
-        p, t = system.prepare(params), jnp.zeros(())
+        p, t = system.prepare(params) if system.prepare else params, jnp.zeros(())
         moved = system.retract(q, 0.1 * v)
+        if system.rows is not None:
+            rows = system.rows(t, q, p)[0]
+        else:  # by derivatives
+            gaps = jax.jacfwd(lambda x: system.gap(t, system.retract(q, x), p))(0.0 * v)
+            slips = jax.jacfwd(lambda v: system.slip(t, q, v, p))(v)
+            rows = jnp.concatenate([gaps[:, None], slips], axis=1)
         found = {
             "mass": system.mass(q, p), "force": system.force(t, q, v, p), "gap": system.gap(t, q, p),
             "potential": system.potential(t, q, p), "slip": system.slip(t, q, v, p), "retract": moved,
-            "rows": system.rows(t, q, p)[0], "difference": system.difference(q, moved),
+            "rows": rows, "difference": system.difference(q, moved),
             "law": jnp.stack([system.law(p).friction_of(system.nc), system.law(p).restitution], axis=1),
         }  # fmt: skip
         drag = {} if not system.nd else {"drag": system.drag(t, q, v, p), "bound": system.drag_bound(p)}
@@ -109,7 +115,10 @@ def test_functions_are_those_of_the_mechanism_alone_and_beside_a_larger_one(seed
 def test_rows_are_derivatives_of_gaps_and_slips() -> None:
     problem = tree(2, 7)
     one = nsjax.side_by_side(problem)
-    system, (q, v) = one.size_class.system, drawn(problem, 5)
+    system = one.size_class.system
+    q, v = (
+        jnp.pad(x, (0, n - len(x))) for x, n in zip(drawn(problem, 5), (system.nq, system.nv), strict=True)
+    )
 
     @jax.jit
     def both(params: Any) -> Any:

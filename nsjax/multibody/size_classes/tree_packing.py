@@ -1,0 +1,280 @@
+"""Topology and numbers of the bodies and joints of a tree as arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.joints import KINDS as JOINTS
+from nsjax.multibody.joints import kind_of
+from nsjax.multibody.parts import GROUND
+from nsjax.multibody.size_classes.plane_arrays import PlaneArrays
+from nsjax.multibody.size_classes.size_class import CoordinateArrays, SizeClass
+from nsjax.multibody.size_classes.tree_arrays import TreeArrays
+from nsjax.multibody.topology import Link
+from nsjax.types import PyTree, is_traced
+
+if TYPE_CHECKING:
+    from nsjax.multibody.mechanism import Mechanism
+
+
+def stacked(values: Sequence[Any], axis: int = 0) -> Any:
+    """Numbers side by side, an array of numpy unless any is traced."""
+    xp: Any = jnp if is_traced(tuple(values)) else np
+    return xp.stack([xp.asarray(x, float) for x in values], axis=axis)
+
+
+def masked(places: Any, size: int) -> np.ndarray:
+    """One row for each place, with a one there; a row of zeros for a place below zero."""
+    return (np.arange(size) == np.asarray(places, int).reshape(-1, 1)).astype(float)
+
+
+def widened(x: Any, *shape: int) -> Any:
+    """An array with zeros behind its entries along each of the first axes, up to a shape."""
+    pads = [(0, n - m) for n, m in zip(shape, x.shape, strict=False)]
+    pads += [(0, 0)] * (x.ndim - len(pads))
+    return (jnp if is_traced(x) else np).pad(x, pads)
+
+
+def _vector(x: Any, dimension: int) -> Any:
+    """A point (dimension,) from None, a number along the x axis, or a vector."""
+    if x is None:
+        return np.zeros(dimension)
+    return x if np.ndim(x) else stacked([x, *[0.0] * (dimension - 1)])
+
+
+@dataclasses.dataclass(frozen=True)
+class TreePacking:
+    """Bodies and joints of a mechanism in joint coordinates, with its params."""
+
+    made: Mechanism
+    params: PyTree
+
+    @functools.cached_property
+    def dimension(self) -> int:
+        """2 or 3."""
+        return self.made.dimension
+
+    @functools.cached_property
+    def links(self) -> tuple[Link, ...]:
+        """Links of all bodies, parents first."""
+        made: tuple[Link, ...] = self.made.topology.links
+        return made
+
+    @functools.cached_property
+    def body(self) -> dict[str, int]:
+        """Numbers of the bodies; the ground has -1."""
+        return {GROUND: -1} | {x.body: k for k, x in enumerate(self.links)}
+
+    @functools.cached_property
+    def turning(self) -> list[Link]:
+        """Links with a quaternion, in the order of the coordinates."""
+        return sorted((x for x in self.links if x.turn_at is not None), key=lambda x: x.q)
+
+    @property
+    def depth(self) -> int:
+        """Largest number of joints between a body and the ground."""
+        depth = {GROUND: 0}
+        for x in self.links:
+            depth[x.body] = depth[x.parent] + 1
+        return max(depth.values())
+
+    def arrays(self, of: SizeClass) -> TreeArrays | PlaneArrays:
+        """The tree in the sizes of a class."""
+        return self._plane(of) if self.dimension == 2 else self._space(of)
+
+    @functools.cached_property
+    def _path(self) -> np.ndarray:
+        """(n, n) mask of the bodies between each body and the ground, itself included."""
+        found = np.eye(len(self.links))
+        for k, x in enumerate(self.links):
+            if x.parent != GROUND:
+                found[k] += found[self.body[x.parent]]
+        return found
+
+    # space
+
+    def _space(self, of: SizeClass) -> TreeArrays:
+        links, n, nv, nq = self.links, of.bodies, of.layout.nv, of.layout.nq
+        jumps = [widened(masked([self.body[x.parent] for x in links], n), n)]
+        for _ in range(of.rounds - 1):
+            jumps.append(jumps[-1] @ jumps[-1])
+        origin = [masked([x.q, x.q + 1, x.q + 2] if x.free else [-1] * 3, nq) for x in links]
+        turned = np.array([[x is y for y in self.turning] for x in links], float).reshape(len(links), -1)
+        scalar = [x.q if x.kind.numbers == 1 and not x.free else -1 for x in links]
+        slides = np.array([x.kind.slides > 0 for x in links], float)
+        moves = self._path @ self._own
+        before = np.zeros((len(moves.T), len(moves.T)))
+        for k, x in enumerate(links):
+            before[:, x.rates] = moves[k][:, None]
+        masks = {
+            "jumps": np.stack(jumps), "scalar": widened(masked(scalar, nq), n),
+            "turned": widened(turned, n), "origin": widened(np.stack(origin, axis=2), 3, nq, n),
+            "turning": widened((np.array(scalar) >= 0) * (1.0 - slides), n),
+            "sliding": widened((np.array(scalar) >= 0) * slides, n),
+            "moves": widened(moves, n, nv), "before": widened(before, nv, nv),
+            "reverse": widened(np.array([x.reversed for x in links], float), n),
+        }  # fmt: skip
+        inertia = stacked([space.inertia_matrix(self.params[x.body].inertia) for x in links], 2)
+        return TreeArrays(
+            **masks, **self._screws(of), **self._bodies(of), **self._joints(of),
+            inertia=widened(inertia, 3, 3, n),
+        )  # fmt: skip
+
+    @functools.cached_property
+    def _own(self) -> np.ndarray:
+        """(n, nv) mask of the velocities of each body's joint."""
+        found = np.zeros((len(self.links), self.made.topology.sizes[1]))
+        for k, x in enumerate(self.links):
+            found[k, x.rates] = 1.0
+        return found
+
+    def _screws(self, of: SizeClass) -> dict[str, Any]:
+        """Bodies and axes of all velocities."""
+        nv = of.layout.nv
+        where, jointed, unit, spinning = np.full(nv, -1), np.full(nv, -1), np.zeros((3, nv)), np.zeros(nv)
+        for k, x in enumerate(self.links):
+            one = x.kind.numbers == 1 and not x.free  # an axis of its joint's own
+            for j in range(x.size[1]):
+                v, displaced = x.v + j, (one and x.kind.slides > 0) or (x.free and j < 3)
+                spinning[v], where[v] = not displaced, -1 if x.free and displaced else k
+                if one:
+                    jointed[v] = k
+                else:
+                    unit[j % 3, v] = 1.0
+        return {
+            "fixed_in": masked(where, of.bodies), "jointed": masked(jointed, of.bodies), "unit": unit,
+            "spinning": spinning,
+        }  # fmt: skip
+
+    def _bodies(self, of: SizeClass) -> dict[str, Any]:
+        """Masses, centres and armatures; those of spare velocities are one."""
+        bodies, d = [self.params[x.body] for x in self.links], self.dimension
+        driven: list[Any] = [0.0] * self.made.topology.sizes[1]
+        for x, own in zip(self.links, bodies, strict=True):
+            given = (own if x.joint is None else self.params[x.joint]).armature
+            driven[x.rates] = [0.0 if given is None else given] * x.size[1]
+        driven += [1.0] * (of.layout.nv - len(driven))
+        return {
+            "mass": widened(stacked([x.mass for x in bodies]), of.bodies), "armature": stacked(driven),
+            "com": widened(stacked([_vector(x.com, d) for x in bodies], 1), d, of.bodies),
+        }  # fmt: skip
+
+    def _joints(self, of: SizeClass) -> dict[str, Any]:
+        """Points, axes and rotations of the joints, from parents to bodies."""
+        columns: dict[str, list[Any]] = {"at": [], "on": [], "axis": [], "rotation": []}
+        for x in self.links:
+            own = None if x.joint is None else self.params[x.joint]
+            at, on, axis, turned = (None,) * 4 if own is None else (own.at, own.on, own.axis, own.turned)
+            at, on = (on, at) if x.reversed else (at, on)
+            axis = x.kind.first_axis or (1.0, 0.0, 0.0) if axis is None else axis
+            given = _vector(at, 3), _vector(on, 3), axis, _vector(turned, 3)
+            for column, value in zip(columns.values(), given, strict=True):
+                column.append(value)
+        return {k: widened(stacked(x, 1), 3, of.bodies) for k, x in columns.items()}
+
+    # the plane
+
+    @functools.cached_property
+    def _turns(self) -> np.ndarray:
+        """(n, nv) mask of the coordinate that is the angle of each body."""
+        found = np.zeros((len(self.links), self.made.topology.sizes[1]))
+        for k, x in enumerate(self.links):
+            if x.kind.turns:
+                found[k, x.v + x.kind.slides] = 1.0
+            elif x.parent != GROUND:
+                found[k] = found[self.body[x.parent]]
+        return found
+
+    @functools.cached_property
+    def _tilts(self) -> list[Any]:
+        """Angles of all bodies against the bodies that turn them."""
+        found: list[Any] = []
+        for x in self.links:
+            tilt = None if x.kind.turns or x.joint is None else self.params[x.joint].turned
+            above = 0.0 if x.kind.turns or x.parent == GROUND else found[self.body[x.parent]]
+            found.append(above if tilt is None else above + (-tilt if x.reversed else tilt))
+        return found
+
+    def _plane(self, of: SizeClass) -> PlaneArrays:
+        links, n, nv = self.links, of.bodies, of.layout.nv
+        parent = masked([self.body[x.parent] for x in links], len(links))
+        slides = [x.v if x.kind.slides and not x.free else -1 for x in links]
+        origin = [masked([x.v, x.v + 1] if x.free else [-1] * 2, nv) for x in links]
+        above = parent @ self._turns
+        drive = np.eye(nv)
+        for k, x in enumerate(links):
+            if x.kind.turns and not x.free:
+                drive[x.v + x.kind.slides, : above.shape[1]] -= above[k]
+        inertia = [self.params[x.body].inertia for x in links]
+        masks = {
+            "turns": widened(self._turns.T, nv, n), "parent_turns": widened(above.T, nv, n),
+            "slides": widened(masked(slides, nv).T, nv, n),
+            "origin": widened(np.stack(origin, axis=2), 2, nv, n),
+            "parent": widened(parent, n, n), "path": widened(self._path, n, n), "drive": drive,
+        }  # fmt: skip
+        return PlaneArrays(
+            **masks, **self._bodies(of), **self._plane_joints(n), tilt=widened(stacked(self._tilts), n),
+            inertia=widened(stacked([0.0 if x is None else x for x in inertia]), n),
+        )  # fmt: skip
+
+    def _plane_joints(self, n: int) -> dict[str, Any]:
+        """Points and axes of the joints, from parents to bodies."""
+        columns: dict[str, list[Any]] = {"at": [], "on": [], "axis": []}
+        for x in self.links:
+            own = None if x.joint is None else self.params[x.joint]
+            at, on, axis = (None,) * 3 if own is None else (own.at, own.on, own.axis)
+            axis = _vector(1.0 if axis is None else axis, 2)
+            if x.reversed:
+                at, on = on, at
+                turned = 0.0 if own is None or own.turned is None else own.turned
+                xp: Any = jnp if is_traced((turned, axis)) else np
+                s, c = xp.sin(turned), xp.cos(turned)
+                axis = stacked([-c * axis[0] - s * axis[1], s * axis[0] - c * axis[1]])
+            for column, value in zip(columns.values(), (_vector(at, 2), _vector(on, 2), axis), strict=True):
+                column.append(value)
+        return {k: widened(stacked(x, 1), 2, n) for k, x in columns.items()}
+
+    # coordinates of joints
+
+    def linear(self, joint: str) -> bool:
+        """Whether the coordinate of a joint is a sum of entries of ``q``: that of a joint of the tree, and
+        in the plane the angle of every hinge.
+        """
+        part, link = self.made.topology.of[joint], self.made.topology.link_of_joint.get(joint)
+        if part.kind not in JOINTS or (kind := kind_of(part)).measure is None:  # a tendon has no entry
+            return False
+        if self.dimension == 3:
+            return link is not None
+        return bool(kind.turns) or (link is not None and kind.has_coordinate(2))
+
+    def coordinates(
+        self, joints: Sequence[str], count: int, of: SizeClass, signs: Any = 1.0
+    ) -> CoordinateArrays:
+        """Coordinates of joints, times signs, and spare ones."""
+        nq, nv = self.made.topology.sizes
+        of_q, of_v, shift = np.zeros((len(joints), nq)), np.zeros((len(joints), nv)), []
+        for k, name in enumerate(joints):
+            link, part = self.made.topology.link_of_joint.get(name), self.made.topology.of[name]
+            kind = kind_of(part)
+            if link is not None and kind.has_coordinate(self.dimension):
+                of_q[k, link.q] = of_v[k, link.v] = 1.0
+                shift.append(0.0)
+                continue
+            one, two = (self.body[x] for x in part.bodies)
+            turns = np.pad(self._turns, ((0, 1), (0, 0)))  # the last row is that of the ground
+            of_q[k] = of_v[k] = turns[two] - turns[one]
+            tilts = [*self._tilts, 0.0]
+            shift.append(tilts[two] - tilts[one])
+        signs = np.broadcast_to(signs, len(joints))
+        moved = stacked(shift) * signs if joints else np.zeros(0)
+        return CoordinateArrays(
+            of_q=widened(signs[:, None] * of_q, count, of.layout.nq),
+            of_v=widened(signs[:, None] * of_v, count, of.layout.nv), shift=widened(moved, count),
+        )  # fmt: skip

@@ -1,0 +1,117 @@
+"""Functions of a class of planar mechanisms, and of loops, against those of the mechanism's own program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import multibody as mb
+from nsjax.core import Problem
+from tests.multibody.size_classes.test_functions import drawn, values
+
+
+def plane_tree(seed: int, bodies: int) -> Problem:
+    """A random planar tree with joints of all kinds, some given from the body to its parent, a loop,
+    loads in joints and on bodies, couplings, contacts and limits.
+    """
+    draw, names = np.random.default_rng(seed), ["ground"]
+    point = lambda: tuple(draw.normal(scale=0.3, size=2))  # noqa: E731
+    parts: list[Any] = []
+    for k in range(bodies):
+        name, above = f"b{k}", names[draw.integers(0, len(names))]
+        armature = 0.02 if k == 0 else None
+        parts.append(mb.body(name, mass=draw.uniform(0.5, 2), inertia=draw.uniform(0.1, 0.2), com=point(),
+                             armature=armature))  # fmt: skip
+        names.append(name)
+        if k == 0:
+            continue
+        ends = (above, name) if draw.random() < 0.6 else (name, above)
+        given: dict[str, Any] = {"at": point(), "on": point()}
+        kind = ("hinge", "slide", "hinge", "fixed")[int(draw.integers(0, 4))] if k > 1 else "hinge"
+        if kind in ("slide", "fixed"):
+            given["turned"] = draw.normal()
+        if kind in ("hinge", "slide"):
+            given |= {"limits": (-4.0, 4.5), "friction": 0.1}
+            given["armature"] = 0.03 if draw.random() < 0.5 else None
+            parts.append(mb.joint_spring(f"s{k}", f"j{k}", stiffness=3.0, damping=0.1, cubic=0.5))
+        if kind == "slide":
+            angle = draw.normal()
+            given["axis"] = (np.cos(angle), np.sin(angle))
+        parts.append(getattr(mb, kind)(f"j{k}", *ends, **given))
+    floor, far = mb.plane(at=(0.0, -9.0)), f"b{bodies - 1}"
+    parts += [
+        mb.spring("cord", ("b1", (0.1, 0.2)), (far, (0.3, 0.0)), stiffness=2.0, damping=0.3, length=0.2),
+        mb.spring("rope", ("ground", (0.1, 3.0)), ("b0", (0.3, 0.0)), stiffness=4.0),
+        mb.force("push", (far, (0.2, 0.1)), (1.0, -2.0)),
+        mb.torque("turn", "b1", 0.3),
+        mb.force("jet", ("b1", 0.3), (0.5, 0.2), follower=True),
+        mb.contact("ball", mb.sphere("b1", 0.1, at=point()), floor, friction=0.4, restitution=0.3),
+        mb.contact("rod", mb.capsule(far, 0.1, 0.3, at=point()), floor, friction=0.2),
+        mb.contact("case", mb.corners("b1", 0.3, 0.2), floor, friction=0.2),
+        mb.contact("both", mb.sphere("b1", 0.1), mb.sphere("b0", 0.05, at=(2.0, 0.0)), friction=0.1),
+    ]
+    return mb.assemble(*parts, gravity=9.81, start={"b0": (0.0, 1.0, 0.3)})
+
+
+def four_bar(lengths: tuple[float, ...] = (0.2, 0.5, 0.4), rocker: bool = True) -> Problem:
+    """A crank with a motor, a coupler and a rocker or slider, which close a loop, above a stop."""
+    crank, rod, swing = lengths
+    parts = [
+        mb.body("crank", mass=0.5, inertia=0.01, com=crank / 2),
+        mb.hinge("O", "ground", "crank"),
+        mb.body("rod", mass=0.8, inertia=0.02, com=rod / 2),
+        mb.hinge("A", "crank", "rod", at=crank),
+        mb.body("end", mass=0.6, inertia=0.015, com=swing / 2 if rocker else None),
+    ]
+    if rocker:
+        parts += [mb.hinge("B", "ground", "end", at=0.6, limits=(0.5, 2.0)),
+                  mb.hinge("C", "rod", "end", at=rod, on=swing, loop=True)]  # fmt: skip
+    else:
+        parts += [mb.slide("B", "ground", "end", limits=(0.45, 0.68)), mb.hinge("C", "rod", "end", at=rod)]
+    parts += [
+        mb.joint_spring("motor", "O", damping=0.05),
+        mb.joint_spring("bend", "A", stiffness=0.5),
+        mb.contact("tip", mb.sphere("rod", 0.02, at=rod / 2), mb.plane(at=(0.0, -0.2)), friction=0.3),
+    ]
+    return mb.assemble(*parts, gravity=9.81, start={"O": (1.0, 8.0)})
+
+
+def constraints(system: Any, params: Any, q: Any, v: Any) -> dict[str, Any]:
+    """Values of all functions, and of the constraint rows with their rates."""
+    found = values(system, params, q, v)
+    if system.nb:
+        p, t = system.prepare(params) if system.prepare else params, jnp.zeros(())
+        x, rate = jax.jvp(lambda s: system.constraint(t, system.retract(q, s * v), p), (0.0,), (1.0,))
+        found |= {"constraint": np.asarray(x), "rate": np.asarray(rate)}
+    return found
+
+
+def same(problem: Problem, *others: Problem, seed: int = 0) -> None:
+    (q, v), own = drawn(problem, seed), problem.system
+    one = nsjax.side_by_side(problem, *others)
+    system, places = one.size_class.system, one.packings[0].contacts(one.size_class)
+    wide = (jnp.pad(x, (0, n - len(x))) for x, n in ((q, system.nq), (v, system.nv)))
+    found, wanted = constraints(system, one.problem().params, *wide), constraints(own, problem.params, q, v)
+    for name, x in wanted.items():
+        mine = found[name]
+        mine = mine[places] if name in ("gap", "slip", "rows", "law") else mine
+        mine = mine[tuple(slice(n) for n in x.shape)]  # without spare coordinates
+        # sums over the tree in another order: some hundred roundings
+        np.testing.assert_allclose(
+            mine, x, atol=1e-13 * np.max(np.abs(x), initial=1e-3), err_msg=name, rtol=0
+        )
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
+def test_functions_of_a_planar_tree(seed: int) -> None:
+    same(plane_tree(seed, 5 + seed), seed=seed)
+
+
+def test_functions_of_a_loop_beside_a_slider_and_a_chain() -> None:
+    same(four_bar(), four_bar(rocker=False))
+    same(four_bar(rocker=False), four_bar())
