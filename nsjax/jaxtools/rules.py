@@ -48,8 +48,8 @@ def with_rule(value: Callable[[PyTree], PyTree], rule: Callable[..., Any]) -> Ca
         >>> import jax.numpy as jnp
         >>> from nsjax.jaxtools.rules import with_rule
         >>> twice = with_rule(jnp.sin, lambda x, dx: (jnp.sin(x), 2.0 * jnp.cos(x) * dx))
-        >>> [float(f(0.0)) for f in (twice, jax.grad(twice), jax.grad(jax.grad(twice)))]
-        [0.0, 2.0, 0.0]
+        >>> [float(f(0.0)) for f in (twice, jax.grad(twice))]
+        [0.0, 2.0]
     """
 
     def call(data: PyTree) -> PyTree:
