@@ -9,7 +9,7 @@ from typing import Any
 
 import nsjax
 from docs.pages import constant_text, public_of, reached
-from nsjax import notes, status
+from nsjax import gradient_notes, status
 
 ALIASES = ("nsjax.transforms", "nsjax.losses", "nsjax.reductions")
 """Names under which the package exports modules, since autodoc imports the modules that it documents."""
@@ -19,7 +19,7 @@ PARAGRAPH = re.compile(r"(Limits|Order|Source): ")
 
 HEADS = {
     "nsjax.status": ("Bit", "What happened", "What to do"),
-    "nsjax.notes": ("Bit", "Derivative", "What it means"),
+    "nsjax.gradient_notes": ("Bit", "Derivative", "What it means"),
 }
 """Headings of the tables of sentences."""
 
@@ -65,16 +65,16 @@ def _listing(lines: list[str]) -> Any:
 
 
 def sentence_table(module: str) -> str:
-    """Bits and sentences of `nsjax.status` or `nsjax.notes`, as a table in reStructuredText.
+    """Bits and sentences of `nsjax.status` or `nsjax.gradient_notes`, as a table in reStructuredText.
 
     Args:
-        module: ``"nsjax.status"`` or ``"nsjax.notes"``.
+        module: ``"nsjax.status"`` or ``"nsjax.gradient_notes"``.
 
     Example:
         >>> sentence_table("nsjax.status").splitlines()[0]
         '.. list-table::'
     """
-    home = {"nsjax.status": status, "nsjax.notes": notes}[module]
+    home = {"nsjax.status": status, "nsjax.gradient_notes": gradient_notes}[module]
     names = {x: k for k, x in vars(home).items() if k.isupper() and isinstance(x, int)}
     rows = [(f"``{names[bit]}`` ({bit})", *said) for bit, said in home.SENTENCES.items()]
     text = ".. list-table::\n   :header-rows: 1\n\n"

@@ -68,7 +68,7 @@ def module_names(module: str) -> list[str]:
 
     Example:
         >>> from docs import module_names
-        >>> module_names("nsjax.notes")
+        >>> module_names("nsjax.gradient_notes")
         ['describe']
     """
     found = reached(module)

@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from nsjax import (
         analysis,
         fem,  # noqa: F401
+        gradient_notes,
         io,
         linalg,
         math,  # noqa: F401
         models,
         multibody,
-        notes,
         plot,
         schemes,
         shapes,
@@ -35,11 +35,20 @@ if TYPE_CHECKING:
         System,
         from_lagrangian,
     )
-    from nsjax.core.filters import filtered
-    from nsjax.core.inputs import driven, table
+    from nsjax.core.filters import with_actuator_dynamics
+    from nsjax.core.inputs import signal, with_inputs
     from nsjax.environment import environment
     from nsjax.identify import Estimate, Recording, identify, losses, transforms
-    from nsjax.io import Stopped, export_program, load, load_program, resume, run, save, to_paraview
+    from nsjax.io import (
+        Stopped,
+        export_program,
+        load,
+        load_program,
+        resume,
+        save,
+        simulate_to_file,
+        to_paraview,
+    )
     from nsjax.plot import animate
     from nsjax.simulate import simulate
     from nsjax.stepper import Stepper, stepper
@@ -89,11 +98,10 @@ __all__ = [
     "check_gradient",
     "configure",
     "consistent",
-    "driven",
     "environment",
     "export_program",
-    "filtered",
     "from_lagrangian",
+    "gradient_notes",
     "identify",
     "io",
     "linalg",
@@ -102,24 +110,25 @@ __all__ = [
     "losses",
     "models",
     "multibody",
-    "notes",
     "plot",
     "reductions",
     "resume",
-    "run",
     "save",
     "schemes",
     "shapes",
     "side_by_side",
+    "signal",
     "simulate",
+    "simulate_to_file",
     "status",
     "stepper",
     "sweep",
     "sweep_lyapunov",
     "sweep_time_step",
-    "table",
     "to_paraview",
     "transforms",
+    "with_actuator_dynamics",
+    "with_inputs",
 ]
 
 lazily(__name__)

@@ -34,8 +34,9 @@ from nsjax.core import InputError, checks
 from nsjax.core.keys import Key, number_at, parse_parameter, put, restarted
 from nsjax.core.scheme import Scheme, all_notes
 from nsjax.core.system import Problem, contact_names
+from nsjax.gradient_notes import SERIOUS, describe
 from nsjax.jaxtools.owned import compiled_for
-from nsjax.notes import SERIOUS, describe
+from nsjax.renamed import renamed_options
 from nsjax.simulate import simulate
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array
@@ -99,6 +100,7 @@ class GradientCheck:
         return "\n".join(lines)
 
 
+@renamed_options(tolerance="secant_tolerance")
 def check_gradient(
     problem: Problem,
     scheme: Scheme,
@@ -111,7 +113,7 @@ def check_gradient(
     gradient: str | None = None,
     widths: Mapping[str, float] | None = None,
     samples: int = 31,
-    tolerance: float = 0.05,
+    secant_tolerance: float = 0.05,
     every: int | None = None,
     events: int = 100,
 ) -> GradientCheck:
@@ -167,7 +169,7 @@ def check_gradient(
             that moves most moves by `TEETH` steps, up to `WIDEST` of the parameter (or of one, if it is
             zero), both of `nsjax.analysis.comparison`.
         samples: runs per secant; their least-squares cubic averages over the teeth.
-        tolerance: relative difference up to which derivative and secant agree, in addition to three
+        secant_tolerance: relative difference up to which derivative and secant agree, in addition to three
             standard errors of the secant.
         events: number of impacts to compare.
 
@@ -217,7 +219,7 @@ def check_gradient(
         crossed += changes
         for i, output in enumerate(names):
             numbers = float(derivative[i, k]), float(slopes[i]), float(errors[i])
-            verdict = verdict_of(*numbers, tolerance, shift if impacts else None, bool(changes))
+            verdict = verdict_of(*numbers, secant_tolerance, shift if impacts else None, bool(changes))
             rows.append(Comparison(output, name, *numbers, width, shift, verdict))
     table = Table(records=tuple(rows), note="", kind=Comparison)
     sentences = [f"{kind}: {sentence}" for kind, sentence in describe(int(notes) & SERIOUS)]

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from nsjax.renamed import new_name
+
 HOMES = "_homes"
 """Attribute of a lazy package: module of every public name; None for names that are modules themselves."""
 
@@ -19,7 +21,8 @@ class LazyPackage(ModuleType):
     def __getattr__(self, name: str) -> Any:
         home = vars(self)[HOMES].get(name)
         if home is None:
-            return self._module(name)
+            new = new_name(self.__name__, name)
+            return self._module(name) if new is None else getattr(self, new)
         found = getattr(importlib.import_module(home), name)
         super().__setattr__(name, found)
         return found

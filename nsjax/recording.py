@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax import notes
+from nsjax import gradient_notes
 from nsjax.contact.active_set import handed_on, rows_handed_on
 from nsjax.contact.events import Touch, frozen, gap_rates, no_touch
 from nsjax.contact.friction import jammed
@@ -263,7 +263,7 @@ class WatchLimits(NamedTuple):
             its flight: a ballistic flight from the surface comes back to it.
         near: hits with a shift in time and a smaller margin are noted.
         locates: whether the scheme finds the times of its impacts inside the step: derivatives are then
-            those at the impact, except where the step notes `notes.UNLOCATED`.
+            those at the impact, except where the step notes `gradient_notes.UNLOCATED`.
         flight: a contact that turns after fewer open steps has not left: a corner that pivots hops.
     """
 
@@ -290,8 +290,8 @@ def watch_gaps(watch: Watch, output: Output, dt: Array, limits: WatchLimits) -> 
     event = output.event
     watch = _of_same_features(watch, event)
     bits = jnp.zeros(event.gap.shape, int) if output.notes is None else output.notes
-    own = bits & notes.GRAZING
-    located = ~jnp.any(bits & notes.UNLOCATED != 0) if limits.locates else True
+    own = bits & gradient_notes.GRAZING
+    located = ~jnp.any(bits & gradient_notes.UNLOCATED != 0) if limits.locates else True
     hit = event.impact | (event.active & (own != 0))
     bend = event.gap - 2.0 * watch.last + watch.before
     near = _approach(watch, event, bend, limits, located)
@@ -305,11 +305,13 @@ def watch_gaps(watch: Watch, output: Output, dt: Array, limits: WatchLimits) -> 
     inside = event.active & ~event.impact & (watch.last > 0.0) & jnp.isfinite(watch.last)
     inside = inside & (event.rate_before > 0.0)
     inside = inside & (watch.off >= limits.flight)
-    grazing = jnp.where((near.missed & (near.turning < limits.resolved)) | inside, notes.GRAZING, 0)
+    grazing = jnp.where(
+        (near.missed & (near.turning < limits.resolved)) | inside, gradient_notes.GRAZING, 0
+    )
     timed = event.timed & (own == 0)
     if limits.locates:
-        timed = timed & (bits & notes.UNLOCATED != 0)
-    grazing = grazing | jnp.where(seen & timed & (margin < limits.near), notes.NEAR, 0)
+        timed = timed & (bits & gradient_notes.UNLOCATED != 0)
+    grazing = grazing | jnp.where(seen & timed & (margin < limits.near), gradient_notes.NEAR, 0)
     off = jnp.where(event.active, 0, watch.off + 1)
     impulse = jnp.concatenate([output.impulse_normal[:, None], output.impulse_tangential], axis=1)
     bend = jnp.concatenate([jnp.where(jnp.isfinite(bend), bend, jnp.inf)[None], watch.bend[:-1]])

@@ -17,7 +17,7 @@ from nsjax.contact.few_contacts import without_overflow
 from nsjax.core import checks
 from nsjax.core.arguments import check_call, check_switches
 from nsjax.core.errors import InputError
-from nsjax.core.inputs import check_constants, driven
+from nsjax.core.inputs import check_constants, with_inputs
 from nsjax.core.memory import Progress, check_events, check_rows, meter
 from nsjax.core.scheme import NOTES, ROWS, Scheme, row_numbers
 from nsjax.core.system import Problem, State, System
@@ -120,7 +120,7 @@ def simulate(
             ``state``.
         progress: True shows a bar (extra ``progress``); a function is called as
             ``progress(steps_done, steps)`` between compiled calls.
-        inputs: tables over time (`nsjax.table`) by the name of a number or motor, see `nsjax.driven`.
+        inputs: tables over time (`nsjax.signal`) by the name of a number or motor, see `nsjax.with_inputs`.
 
     Returns:
         A `Trajectory`; ``traj.raise_for_status()`` raises an error unless all steps went well.
@@ -147,7 +147,7 @@ def simulate(
         1
     """
     if inputs:
-        system, params, state = driven(Problem(system=system, params=params, state=state), inputs)
+        system, params, state = with_inputs(Problem(system=system, params=params, state=state), inputs)
     with package_held():
         call = checked(
             system, params, state, scheme, dt=dt, steps=steps, time=time, every=every, save=save,

@@ -20,10 +20,10 @@ from nsjax.core.inputs import (
     Inputs,
     Segment,
     check_constants,
-    driven,
     input_places,
     shape_of,
     value_of,
+    with_inputs,
 )
 from nsjax.core.operators import refreshed
 from nsjax.core.scheme import ROWS, RowQuantities, Scheme
@@ -439,7 +439,7 @@ def stepper(
         problem: a problem, whose numbers may be traced.
         scheme: the scheme of the steps.
         dt: time of one step [s], between two inputs.
-        inputs: names of the numbers that every step is given, as in `nsjax.driven`: ``"motor"``,
+        inputs: names of the numbers that every step is given, as in `nsjax.with_inputs`: ``"motor"``,
             ``"push.value[1]"``.
         outputs: quantities that every step returns in ``step.outputs``: names as in `Trajectory.sensor`
             (``"cart.x"``, ``"rod.velocity"``, ``"foot.force"``), or sensors of `nsjax.multibody.sensor`.
@@ -457,8 +457,9 @@ def stepper(
         InputError: for an unknown input, output or quantity, before any work.
 
     Limits: steps have derivatives in any case; these cost nothing if they are not used. For inputs the
-    limits of `nsjax.driven` hold, also that of held inputs that jump. Accelerations and joint forces as
-    outputs of mechanisms with constraints call a library in every step, which is then no longer one kernel.
+    limits of `nsjax.with_inputs` hold, also that of held inputs that jump. Accelerations and joint forces
+    as outputs of mechanisms with constraints call a library in every step, which is then no longer one
+    kernel.
 
     Example:
         >>> import jax, jax.numpy as jnp, nsjax
@@ -487,7 +488,7 @@ def stepper(
     keep = tuple(name for name in ROWS if name in wanted)
     places = input_places(problem, tuple(inputs)) if inputs else Inputs(system, ())
     sizes = tuple(shape_of(problem, key) for _, key in places.keys)
-    made = problem if not inputs else driven(problem, own_segments(problem, places, hold))
+    made = problem if not inputs else with_inputs(problem, own_segments(problem, places, hold))
     step = checks.canonical(dt, "dt") / substeps
     program = LoopProgram(system=made.system, keep=keep, events=0)
     check_run(made.system, scheme, 0, gradient)

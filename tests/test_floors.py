@@ -10,8 +10,9 @@ import re
 import nsjax
 
 FLOORS = [
-    {"forms", "lazy"},
-    {"notes", "status", "types", "version"},
+    {"forms", "renamed"},
+    {"lazy"},
+    {"gradient_notes", "status", "types", "version"},
     {"jaxtools"},
     {"configure"},
     {"math"},

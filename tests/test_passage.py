@@ -27,7 +27,7 @@ def test_a_ball_that_falls_through_its_table_is_told(scheme) -> None:
 
 def test_a_run_into_a_file_tells_it(tmp_path: pathlib.Path) -> None:
     ball = models.bouncing_ball(height=1.0, radius=0.05)
-    traj = nsjax.run(ball, schemes.moreau(), tmp_path / "run.npz", dt=0.5, steps=6)
+    traj = nsjax.simulate_to_file(ball, schemes.moreau(), tmp_path / "run.npz", dt=0.5, steps=6)
     assert int(traj.status) == status.WALL_PASSED
     assert int(nsjax.load(tmp_path / "run.npz").traj.status) == status.WALL_PASSED
 

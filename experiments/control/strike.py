@@ -31,7 +31,7 @@ SCHEME = schemes.localized(schemes.half_explicit(), changes=True)
 
 def run(numbers: Any, dt: Any, steps: int, every: int) -> nsjax.Trajectory:
     """The motion with the first torque until `SWITCH`, then with the second one."""
-    torque = nsjax.table(jnp.array([0.0, SWITCH]), jnp.stack([numbers[0], numbers[1]]), kind="held")
+    torque = nsjax.signal(jnp.array([0.0, SWITCH]), jnp.stack([numbers[0], numbers[1]]), kind="held")
     problem = models.slider_crank()
     return nsjax.simulate(
         problem.system, problem.params, problem.state, SCHEME, dt=dt, steps=steps, every=every,

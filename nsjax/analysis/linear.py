@@ -43,8 +43,8 @@ class Linearised:
         A (n, n), B (n, m), C (k, n), D (k, m): inputs in the given order, outputs one below the other.
         positions, velocities: (nv, r) and (nv, n - r), orthonormal columns: ``x = (y, w)`` moves the
             position along ``positions @ y`` and changes the velocity by ``velocities @ w``, plus a part
-            that keeps the constraints. Both are equal except for activations (`nsjax.filtered`), which
-            have no position.
+            that keeps the constraints. Both are equal except for activations
+            (`nsjax.with_actuator_dynamics`), which have no position.
         state: state about which the problem is linearised.
         inputs: values (m,) of the inputs in this state.
         outputs: values (k,) of the outputs in this state.
@@ -108,7 +108,7 @@ def linearise(
     Args:
         problem: system and parameters.
         at: the state; None: that of the problem. It fulfils the constraints; it need not be at rest.
-        inputs: names of numbers, as for `nsjax.driven`: ``"motor"``, ``"push.value[0]"``.
+        inputs: names of numbers, as for `nsjax.with_inputs`: ``"motor"``, ``"push.value[0]"``.
         outputs: names of quantities, as for `Trajectory.sensor`; none: the state ``x``.
         contacts: names of contacts that are held closed; None: those that touch at rest. With friction they
             stick, without friction they slide; held contacts stay closed in all linear motions.

@@ -35,7 +35,7 @@ def begin_with_checkpoints(args: argparse.Namespace, plan: RunPlan, progress: Pr
         nsjax.Stopped: after an interruption.
     """
     command = {"model": args.model, "set": list(args.set)}
-    return io.run(
+    return io.simulate_to_file(
         plan.problem, plan.scheme, args.checkpoint, dt=plan.dt, steps=plan.steps, every=plan.every,
         period=args.period, progress=progress, steps_asked=plan.steps, every_asked=plan.every,
         command=command,

@@ -106,8 +106,8 @@ def _row(path: pathlib.Path, names: list[str], line: int, cells: list[str]) -> l
 
 TABLES = ("model", "scheme", "dt", "set", "scheme_set", "train", "data", "holdout", "options")
 OPTIONS = (
-    "method", "learning_rate", "starts", "spread", "seed", "loss", "gradient", "tolerance", "max_runs",
-    "level", "curvature",
+    "method", "learning_rate", "starts", "spread", "seed", "loss", "gradient", "cost_tolerance", "max_runs",
+    "level", "curvature", "tolerance",
 )  # fmt: skip
 RECORDING = ("file", "noise", "start", "name", "time", "columns")
 WORDS = ("model", "scheme", "file", "name", "time")

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax import notes
+from nsjax import gradient_notes as notes
 from nsjax.contact.problem import in_place, over_links, pairs, tangents_in_place
 from nsjax.core.operators import touching
 from nsjax.core.scheme import Scheme
@@ -377,7 +377,7 @@ class Approach:
         impacts: (nc,) bool.
         gated: (nc,) bool, approaches that are no impacts.
         links: bool or None, see `linked`.
-        notes: (nc,) bits of `nsjax.notes`, without those of `unloaded_partners`.
+        notes: (nc,) bits of `nsjax.gradient_notes`, without those of `unloaded_partners`.
     """
 
     rates: Array

@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax import notes
+from nsjax import gradient_notes as notes
 from nsjax.contact.active_set import chosen_rows, smooth_contacts
 from nsjax.contact.events import DEFAULT, Criteria, Touch, frozen, held_or_hopping, normals
 from nsjax.contact.problem import ContactProblem

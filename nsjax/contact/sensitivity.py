@@ -20,7 +20,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nsjax import notes
+from nsjax import gradient_notes as notes
 from nsjax.contact import events, friction
 from nsjax.contact.branches import LEAST_TURN
 from nsjax.contact.event_motion import (
@@ -52,7 +52,7 @@ class ContactReport:
 
     Args:
         touch: memory of the contacts after the step.
-        notes: (nc,) bits of `nsjax.notes`.
+        notes: (nc,) bits of `nsjax.gradient_notes`.
         impact: (nc,) bool, impacts: approaches faster than the gate, with an impulse.
         tau: (nc,) zero, with the derivative of the time of each impact [s].
         timed: (nc,) bool, impacts whose time has a derivative, whatever a scheme lists as impacts.

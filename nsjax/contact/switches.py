@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax import notes
+from nsjax import gradient_notes as notes
 from nsjax.contact.event_motion import accelerate
 from nsjax.contact.events import Touch, criteria_of, frozen, gap_rates
 from nsjax.contact.friction import SlidingRule, sticking
@@ -247,7 +247,7 @@ class Crossings:
         rate: (ns,) its rate before; zero for surfaces without a shift.
         jump: (ns, nv) jump of the acceleration at its instant.
         force: (ns, rows) jump of the row forces.
-        bits: () bits of `nsjax.notes`.
+        bits: () bits of `nsjax.gradient_notes`.
     """
 
     part: Array

@@ -207,7 +207,7 @@ def numbers(who: str, name: str, value: Any) -> Any:
 
     Example:
         >>> from nsjax.core.arguments import numbers
-        >>> numbers("table", "times", [0, 1])
+        >>> numbers("signal", "times", [0, 1])
         array([0., 1.])
     """
     if is_traced(value):

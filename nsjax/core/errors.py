@@ -85,10 +85,10 @@ def check_choice(what: str, value: object, known: Iterable[object]) -> None:
 
     Example:
         >>> from nsjax.core.errors import check_choice
-        >>> check_choice("table: kind", "cubic", ("held", "linear"))
+        >>> check_choice("signal: kind", "cubic", ("held", "linear"))
         Traceback (most recent call last):
             ...
-        nsjax.core.errors.InputError: table: kind = 'cubic'; choose one of held, linear
+        nsjax.core.errors.InputError: signal: kind = 'cubic'; choose one of held, linear
     """
     choices = list(known)
     if value not in choices:

@@ -282,7 +282,7 @@ def with_filters(system: System, filters: Filters) -> System:
     )  # fmt: skip
 
 
-def filtered(
+def with_actuator_dynamics(
     problem: Problem, time_constants: Mapping[str, Any], start: Mapping[str, Any] | None = None, *,
     ranges: Mapping[str, Any] | None = None,
 ) -> Problem:  # fmt: skip
@@ -300,7 +300,7 @@ def filtered(
     Returns:
         A problem whose velocities end with the activations, ``traj.v[:, -1]`` of one, and
         ``traj["motor.activation"]``. Its params are ``model``, those of the given one,
-        ``time_constants``, ``commands`` and ``ranges``. As an input of `nsjax.driven` and
+        ``time_constants``, ``commands`` and ``ranges``. As an input of `nsjax.with_inputs` and
         `nsjax.stepper` the name ``"motor"`` is the command.
 
     Raises:
@@ -313,35 +313,42 @@ def filtered(
     Example:
         >>> import nsjax
         >>> from nsjax import models
-        >>> slow = nsjax.filtered(models.slider_crank(), {"torque": 0.02})
+        >>> slow = nsjax.with_actuator_dynamics(models.slider_crank(), {"torque": 0.02})
         >>> slow.system.nq, slow.system.nv
         (3, 4)
     """
     named = ("time_constants", time_constants), ("start", start or {}), ("ranges", ranges or {})
     for what, given in named:
         mapping(
-            "filtered", what, given, "{'motor': 0.05}" if what != "ranges" else "{'motor': (-1.0, 1.0)}"
+            "with_actuator_dynamics",
+            what,
+            given,
+            "{'motor': 0.05}" if what != "ranges" else "{'motor': (-1.0, 1.0)}",
         )
-    places = input_places(problem, tuple(time_constants), "filtered")
+    places = input_places(problem, tuple(time_constants), "with_actuator_dynamics")
     # names of commands and activations have no dots, since dots separate the names of a path
     keys = tuple((name.replace(".", "_"), key) for name, key in places.keys)
     places = dataclasses.replace(places, keys=keys)
     system = problem.system
     if system.islands:
         raise InputError(
-            "filtered: first-order actuators do not work with islands of bodies; assemble with "
-            'coordinates="joint", or filter the command with nsjax.table or in the policy instead'
+            "with_actuator_dynamics: first-order actuators do not work with islands of bodies; assemble "
+            'with coordinates="joint", or filter the command with nsjax.signal or in the policy instead'
         )
     bounds = _ranges(ranges or {}, tuple(time_constants))
     for (name, key), T in zip(places.keys, time_constants.values(), strict=True):
         if shape_of(problem, key):
-            raise InputError(f"filtered: {name!r} has the shape {shape_of(problem, key)}; name an entry")
+            raise InputError(
+                f"with_actuator_dynamics: {name!r} has the shape {shape_of(problem, key)}; name an entry"
+            )
         if (
             T is not None
             and not is_traced(T)
-            and not np.all(numbers("filtered", f"time constant of {name!r}", T) > 0.0)
+            and not np.all(numbers("with_actuator_dynamics", f"time constant of {name!r}", T) > 0.0)
         ):
-            raise InputError(f"filtered: time constant {T} s of {name!r}; it must be positive")
+            raise InputError(
+                f"with_actuator_dynamics: time constant {T} s of {name!r}; it must be positive"
+            )
     _check_force_alone(problem, places)
     filters = Filters(places)
     made = with_filters(system, filters)
@@ -353,7 +360,9 @@ def filtered(
     begun = {name.replace(".", "_"): x for name, x in (start or {}).items()}
     strange = next((name for name in begun if name not in own), None)
     if strange is not None:
-        raise InputError(f"filtered: start has {strange!r}, which has no time constant; give it one")
+        raise InputError(
+            f"with_actuator_dynamics: start has {strange!r}, which has no time constant; give it one"
+        )
     first = jnp.stack([jnp.asarray(begun.get(name, rest[name]), float) for name in filters.names])
     v = jnp.concatenate([jnp.asarray(problem.state.v), first])
     kept: Any = v if is_traced(v) else np.asarray(v)
@@ -366,12 +375,15 @@ def _ranges(ranges: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]
     found = {}
     for name, bounds in ranges.items():
         if name not in names:
-            raise InputError(f"filtered: ranges has {name!r}, which has no time constant; give it one")
+            raise InputError(
+                f"with_actuator_dynamics: ranges has {name!r}, which has no time constant; give it one"
+            )
         if bounds is None:
             continue
         if not is_traced(bounds) and not (np.shape(bounds) == (2,) and bounds[0] <= bounds[1]):
             raise InputError(
-                f"filtered: range {bounds} of {name!r}; give a pair of the least and the largest command"
+                f"with_actuator_dynamics: range {bounds} of {name!r}; give a pair of the least and the "
+                "largest command"
             )
         kept: Any = jnp.asarray(bounds, float) if is_traced(bounds) else np.array(bounds, float)
         found[name.replace(".", "_")] = kept
@@ -403,6 +415,6 @@ def _check_force_alone(problem: Problem, places: Inputs) -> None:
         if not any(depends(others, {name: own[name]})):
             continue
         raise InputError(
-            f"filtered: {name!r} enters more than the force (mass, contacts or constraints); give it over "
-            "time with nsjax.driven"
+            f"with_actuator_dynamics: {name!r} enters more than the force (mass, contacts or constraints); "
+            "give it over time with nsjax.with_inputs"
         )

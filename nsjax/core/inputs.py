@@ -66,7 +66,7 @@ class Segment:
 
 @record(static=("kind", "even"))
 class SampledSignal:
-    """Values over time, see `table`."""
+    """Values over time, see `signal`."""
 
     times: Array
     values: Array
@@ -104,7 +104,7 @@ class SampledSignal:
         return None if self.kind == "held" else jnp.zeros(self.values.shape[1:])
 
 
-def table(times: Any, values: Any, kind: str = "held") -> SampledSignal:
+def signal(times: Any, values: Any, kind: str = "held") -> SampledSignal:
     """An input over time, for ``inputs`` of `nsjax.simulate`.
 
     Args:
@@ -127,24 +127,24 @@ def table(times: Any, values: Any, kind: str = "held") -> SampledSignal:
 
     Example:
         >>> import nsjax
-        >>> nsjax.table([0.0, 0.1, 0.2], [0.0, 1.0, 0.0], kind="linear").kind
+        >>> nsjax.signal([0.0, 0.1, 0.2], [0.0, 1.0, 0.0], kind="linear").kind
         'linear'
     """
-    check_choice("table: kind", kind, KINDS)
-    times, values = numbers("table", "times", times), numbers("table", "values", values)
+    check_choice("signal: kind", kind, KINDS)
+    times, values = numbers("signal", "times", times), numbers("signal", "values", values)
     if np.ndim(times) != 1 or not np.shape(times)[0]:
-        raise InputError(f"table: times have shape {np.shape(times)}; give (n,), at least one")
+        raise InputError(f"signal: times have shape {np.shape(times)}; give (n,), at least one")
     if np.shape(values)[:1] != np.shape(times):
         raise InputError(
-            f"table: values have shape {np.shape(values)} for {np.shape(times)[0]} times; give one row for "
-            "each time"
+            f"signal: values have shape {np.shape(values)} for {np.shape(times)[0]} times; give one row "
+            "for each time"
         )
     even = False
     if not is_traced(times):
         steps = np.diff(times)
         if not np.all(steps > 0.0):
             k = int(np.argmin(steps > 0.0))
-            raise InputError(f"table: times[{k + 1}] = {times[k + 1]} after {times[k]}; they must ascend")
+            raise InputError(f"signal: times[{k + 1}] = {times[k + 1]} after {times[k]}; they must ascend")
         even = len(steps) > 0 and bool(np.ptp(times - times[0] - steps[0] * np.arange(len(times))) <=
                                        0.1 * SLACK * steps[0])  # fmt: skip
     return SampledSignal(times=times, values=values, kind=kind, even=even)
@@ -158,10 +158,10 @@ def constant(name: str, value: Any) -> SampledSignal:
     """
     if callable(value):
         raise InputError(
-            f"inputs: {name!r} is a function; give nsjax.table(times, values), or a law of the part itself"
+            f"inputs: {name!r} is a function; give nsjax.signal(times, values), or a law of the part itself"
         )
     value = numbers("inputs", repr(name), value)
-    return table(np.zeros(1), value[None])
+    return signal(np.zeros(1), value[None])
 
 
 def first_value(signal: SampledSignal | Segment) -> Any:
@@ -352,12 +352,12 @@ def driven_system(inputs: Inputs) -> System:
     )
 
 
-def driven(problem: Problem, inputs: Mapping[str, Any]) -> Problem:
+def with_inputs(problem: Problem, inputs: Mapping[str, Any]) -> Problem:
     """A problem some numbers of which are given over time.
 
     Args:
         problem: with constant numbers.
-        inputs: a `table` by the name of a number (``"motor.value"``, ``"params.friction"``,
+        inputs: a `signal` by the name of a number (``"motor.value"``, ``"params.friction"``,
             ``"push.value[1]"``), or by the name of an actuator, force or torque of a mechanism
             (``"motor"``), whose effort or control it then is; a number or array is constant.
 
@@ -380,11 +380,12 @@ def driven(problem: Problem, inputs: Mapping[str, Any]) -> Problem:
     Example:
         >>> import nsjax
         >>> from nsjax import models
-        >>> crank = nsjax.driven(models.slider_crank(), {"torque": nsjax.table([0.0, 1.0], [0.0, 0.2])})
+        >>> torque = nsjax.signal([0.0, 1.0], [0.0, 0.2])
+        >>> crank = nsjax.with_inputs(models.slider_crank(), {"torque": torque})
         >>> crank.params.signals["torque"].values.tolist()
         [0.0, 0.2]
     """
-    given = mapping("driven", "inputs", inputs, "{'motor': nsjax.table(times, values)}")
+    given = mapping("with_inputs", "inputs", inputs, "{'motor': nsjax.signal(times, values)}")
     places = input_places(problem, tuple(given))
     signals = {}
     for (name, key), value in zip(places.keys, inputs.values(), strict=True):
@@ -406,7 +407,7 @@ def input_places(problem: Problem, wanted: tuple[str, ...], who: str = "inputs")
     """`Inputs` with the places of the numbers ``wanted``; ``who`` is the caller that error sentences name.
 
     Raises:
-        InputError: see `driven`.
+        InputError: see `with_inputs`.
     """
     check_is(who, "problem", problem, Problem)
     system = problem.system

@@ -85,7 +85,7 @@ class RowQuantities:
             rest it is the derivative of the count, zero except by the step size.
         iterations: of the contact solver.
         residual: largest relative natural-map residual of the contact problem, the certificate.
-        notes (nc,): bits on what the events of each contact mean for derivatives (`nsjax.notes`):
+        notes (nc,): bits on what the events of each contact mean for derivatives (`nsjax.gradient_notes`):
             harmless, one-sided (grazing, a kink), undefined (impacts that move each other, an
             accumulation, friction above the jamming limit). Kept with ``simulate(notes=True)``, as are:
         force_notes: bits of the same kind on forces that jump inside a step, for the whole system.

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from nsjax import notes
+from nsjax import gradient_notes
 from nsjax.core import InputError, Problem, Scheme
 from nsjax.core.arguments import check_signs, numbers
 from nsjax.core.errors import check_choice, check_whole
@@ -28,8 +28,10 @@ from nsjax.identify.statistics import (
     step_error,
 )
 from nsjax.identify.transforms import Transform
+from nsjax.renamed import renamed_options
 
 
+@renamed_options(tolerance="cost_tolerance")
 def identify(
     problem: Problem,
     scheme: Scheme,
@@ -43,7 +45,7 @@ def identify(
     seed: int = 0,
     loss: str | losses.Loss = "squares",
     gradient: str | None = None,
-    tolerance: float = 1e-8,
+    cost_tolerance: float = 1e-8,
     max_runs: int = 60,
     level: float = 0.95,
     intervals: str | None = None,
@@ -81,7 +83,8 @@ def identify(
         spread, seed: spread and seed of the random values.
         loss: ``"squares"``, ``"huber"``, ``"soft_l1"``, ``"cauchy"``, or an `nsjax.losses.Loss`.
         gradient: ``"saltation"`` or ``"discrete"``, see `simulate`; None: the scheme's own.
-        tolerance: the search has converged when the predicted relative reduction of the cost is below it.
+        cost_tolerance: the search has converged when the predicted relative reduction of the cost is below
+            it.
         max_runs: largest number of points that a search evaluates.
         level: probability of the confidence intervals.
         intervals: source of the intervals. ``"noise"``: the linearised model and the noise level; right if
@@ -141,7 +144,7 @@ def identify(
     first = objective.to_z(objective.begin)
     rng = np.random.default_rng(seed)
     begins = [first] + [_sample(objective, spread, rng) for _ in range(starts - 1)]
-    ended = search.search(objective, begins, method, tolerance, max_runs)
+    ended = search.search(objective, begins, method, cost_tolerance, max_runs)
     ended.sort(key=lambda s: np.inf if s.best is None else s.best.cost)
     best = ended[0].best
     if best is None:
@@ -154,7 +157,7 @@ def identify(
         best = dataclasses.replace(best, bend=None, hessian=None)
     elif best.hessian is None:
         best = objective.points([best.z], curved=True)[0]
-    draw = {"resamples": resamples, "seed": seed, "tolerance": tolerance, "most": max_runs}
+    draw = {"resamples": resamples, "seed": seed, "tolerance": cost_tolerance, "most": max_runs}
     return _report(objective, ended, best, level, kind_of_intervals(objective, intervals), draw)
 
 
@@ -318,7 +321,7 @@ def _quality(objective: Objective, best: CostPoint, found: Statistics) -> list[s
     else:
         sentences.append(f"noise level estimated from the residuals: {np.sqrt(found.variance):.3g}")
     bits = int(np.bitwise_or.reduce(best.notes)) if best.notes.size else 0
-    for kind, sentence in notes.describe(bits & notes.SERIOUS):
+    for kind, sentence in gradient_notes.describe(bits & gradient_notes.SERIOUS):
         sentences.append(f"derivatives are {kind} at some events: {sentence}")
     return sentences
 

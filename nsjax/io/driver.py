@@ -35,7 +35,7 @@ class Stopped(KeyboardInterrupt):
     """Interruption of a run that can be resumed; its message says how."""
 
 
-def run(
+def simulate_to_file(
     problem: Problem, scheme: Scheme, path: PathLike, *, dt: Array | float, steps: int | None = None,
     time: float | None = None, every: int = 1, save: Sequence[str] | None = None, events: int = 0,
     period: float = PERIOD, progress: Callable[[int, int], None] | None = None, **metadata: Any,
@@ -71,7 +71,8 @@ def run(
         >>> from nsjax import models, schemes
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     file = f"{folder}/ball.npz"
-        ...     traj = nsjax.run(models.bouncing_ball(), schemes.moreau(), file, dt=1e-3, steps=500)
+        ...     ball = models.bouncing_ball()
+        ...     traj = nsjax.simulate_to_file(ball, schemes.moreau(), file, dt=1e-3, steps=500)
         ...     saved = nsjax.load(file)
         >>> bool((saved.traj.q == traj.q).all())
         True
@@ -160,20 +161,22 @@ def _looked_at(
     problem: Problem, scheme: Scheme, dt: Any, steps: int | None, time: float | None, every: int,
     save: Sequence[str] | None, events: int, progress: Any,
 ) -> Call:  # fmt: skip
-    check_is("run", "problem", problem, Problem)
+    check_is("simulate_to_file", "problem", problem, Problem)
     call = checked(
         problem.system, problem.params, problem.state, scheme, dt=dt, steps=steps, time=time, every=every,
         save=save, gradient=None, events=events, notes=False, carry=None, progress=progress,
     )  # fmt: skip
     if call.traced:
-        raise InputError("run: works on plain numbers; inside jit, vmap and grad use nsjax.simulate")
+        raise InputError(
+            "simulate_to_file: works on plain numbers; inside jit, vmap and grad use nsjax.simulate"
+        )
     check_rows(call.rows, row_bytes(call.program), traced=False)
     return call
 
 
 def _check_period(period: float) -> None:
     if not isinstance(period, int | float) or not period >= 0.0:
-        raise InputError(f"run: period = {period!r}; give seconds between two checkpoints")
+        raise InputError(f"simulate_to_file: period = {period!r}; give seconds between two checkpoints")
 
 
 def _check_unfinished(path: PathLike) -> None:

@@ -370,9 +370,9 @@ def servo(
         damping: ``d`` [N m s/rad] or [N s/m].
         limit: largest effort [N m] or [N] in both directions, or a pair of the least and the largest.
 
-    Inputs of `nsjax.driven` and `nsjax.stepper` set the desired coordinate by the name of the servo; for a
-    servo without stiffness they set the desired rate. ``"name.own.velocity"`` and the like set its other
-    numbers.
+    Inputs of `nsjax.with_inputs` and `nsjax.stepper` set the desired coordinate by the name of the servo;
+    for a servo without stiffness they set the desired rate. ``"name.own.velocity"`` and the like set its
+    other numbers.
 
     Raises:
         InputError: if neither stiffness nor damping is given, for a desired value without its gain, and for

@@ -371,7 +371,7 @@ class Mechanism:
         return part_unit(self.topology, name, field)
 
     def input_name(self, name: str, params: PyTree) -> str:
-        """Path, in params, of the input of a motor, force or torque, see `nsjax.driven`."""
+        """Path, in params, of the input of a motor, force or torque, see `nsjax.with_inputs`."""
         return input_name(name, params) if name in self.part_names("load") else name
 
     def labels(self) -> Labels:

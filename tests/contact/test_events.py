@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import State, notes, schemes
+from nsjax import State, schemes
+from nsjax import gradient_notes as notes
 from nsjax.contact import events
 from nsjax.contact import friction as friction_decisions
 from nsjax.contact.events import DEFAULT, Criteria

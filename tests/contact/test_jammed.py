@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import Labels, State, System, notes, schemes, status
+from nsjax import Labels, State, System, schemes, status
+from nsjax import gradient_notes as notes
 from nsjax.contact import ContactProblem, solve
 from nsjax.contact.problem import ContactLaw
 from tests.points import no_force, unit_mass

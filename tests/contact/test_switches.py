@@ -11,7 +11,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import nsjax
-from nsjax import ContactLaw, State, System, notes, schemes
+from nsjax import ContactLaw, State, System, schemes
+from nsjax import gradient_notes as notes
 from nsjax.multibody import actuator, assemble, body, force, hinge, joint_spring, spring
 
 STEPS, GRAVITY = 150, 9.81

@@ -58,7 +58,7 @@ def test_an_activation_follows_in_every_scheme(
     scheme: nsjax.Scheme, coordinates: str, dimension: int
 ) -> None:
     T, dt, steps = 0.05, 1e-3, 100
-    problem = nsjax.filtered(arm(coordinates, dimension), {"motor": T}, {"motor": 0.5})
+    problem = nsjax.with_actuator_dynamics(arm(coordinates, dimension), {"motor": T}, {"motor": 0.5})
     run = nsjax.simulate(*problem, scheme, dt=dt, steps=steps)
     run.raise_for_status()
     wanted = 2.0 - 1.5 * np.exp(-run.t / T)
@@ -71,14 +71,14 @@ def test_an_activation_follows_in_every_scheme(
 
 @pytest.mark.slow
 def test_a_command_is_an_input_and_has_derivatives() -> None:
-    problem = nsjax.filtered(arm("joint", 2), {"motor": 0.03})
+    problem = nsjax.with_actuator_dynamics(arm("joint", 2), {"motor": 0.03})
 
     def end(numbers: Any) -> Any:
         T, u = numbers
         given = problem.replace({"time_constants.motor": T})
         return nsjax.simulate(
             *given, schemes.moreau(), dt=1e-3, steps=100, every=100,
-            inputs={"motor": nsjax.table([0.0, 0.05], jnp.stack([u, -u]))},
+            inputs={"motor": nsjax.signal([0.0, 0.05], jnp.stack([u, -u]))},
         ).q[-1, 0]  # fmt: skip
 
     at, h = jnp.array([0.03, 2.0]), 1e-6
@@ -91,7 +91,7 @@ def test_a_command_is_an_input_and_has_derivatives() -> None:
 
 
 def test_an_activation_is_one_state_of_the_linear_motion() -> None:
-    problem = nsjax.filtered(sledge(position=0.0, stiffness=8.0), {"servo": 0.1})
+    problem = nsjax.with_actuator_dynamics(sledge(position=0.0, stiffness=8.0), {"servo": 0.1})
     A, B, C, D = linearise(problem, inputs=["servo"], outputs=["sledge.position"])
     assert A.shape == (3, 3)
     assert B.shape == (3, 1)
@@ -112,6 +112,6 @@ def test_many_activations_are_looked_at_together() -> None:
     counts = []
     for names in (("torque",), ("torque", "gravity")):
         traced.clear()
-        nsjax.filtered(watched, dict.fromkeys(names, 0.1))
+        nsjax.with_actuator_dynamics(watched, dict.fromkeys(names, 0.1))
         counts.append(len(traced))
     assert counts[0] == counts[1]

@@ -34,7 +34,7 @@ def pendulum(effort: Any = None, law: Any = None) -> nsjax.Problem:
 @pytest.mark.parametrize("even", [False, True])
 def test_a_table_reads_the_piece_in_which_a_step_begins(even: bool) -> None:
     times = np.linspace(0.0, 0.3, 4) if even else TIMES
-    held, lines = (nsjax.table(times, VALUES, kind) for kind in ("held", "linear"))
+    held, lines = (nsjax.signal(times, VALUES, kind) for kind in ("held", "linear"))
     assert held.even == even
     for t in np.arange(-5, 40) * 0.01:
         piece = held.segment(jnp.asarray(t))
@@ -51,7 +51,7 @@ def test_linear_inputs_are_laws_of_time(scheme: nsjax.Scheme) -> None:
     """Corners of the law lie on steps."""
     run = {"dt": 1e-3, "steps": 400}
     given = nsjax.simulate(
-        *pendulum(0.0), scheme, **run, inputs={"motor": nsjax.table(TIMES, VALUES, "linear")}
+        *pendulum(0.0), scheme, **run, inputs={"motor": nsjax.signal(TIMES, VALUES, "linear")}
     )
     law = nsjax.simulate(*pendulum(law=ramp), scheme, **run)
     assert np.max(np.abs(given.q - law.q)) < 1e-12
@@ -59,7 +59,7 @@ def test_linear_inputs_are_laws_of_time(scheme: nsjax.Scheme) -> None:
 
 @pytest.mark.slow
 def test_a_held_input_is_a_number_from_time_to_time() -> None:
-    table = nsjax.table([0.0, 0.05, 0.1], [0.0, 2.0, -1.0])
+    table = nsjax.signal([0.0, 0.05, 0.1], [0.0, 2.0, -1.0])
     whole = nsjax.simulate(*pendulum(0.0), schemes.moreau(), dt=1e-3, steps=150, inputs={"motor": table})
     problem, ends = pendulum(0.0), []
     for value in (0.0, 2.0, -1.0):
@@ -79,7 +79,7 @@ def test_every_leaf_of_a_table_is_differentiated(kind: str, coordinates: str, di
     problem = arm(coordinates, dimension)
 
     def end(values: Any) -> Any:
-        table = nsjax.table(TIMES[:3], values, kind)
+        table = nsjax.signal(TIMES[:3], values, kind)
         run = nsjax.simulate(
             *problem, schemes.moreau(), dt=2e-3, steps=100, every=100, inputs={"motor": table}
         )

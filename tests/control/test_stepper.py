@@ -47,7 +47,7 @@ def test_steps_are_those_of_a_run(scheme: nsjax.Scheme, coordinates: str, dimens
     u = np.linspace(-0.5, 0.5, 60)[:, None]
     stepper = nsjax.stepper(problem, scheme, 4e-3, inputs=["servo"], save=["force_normal", "impacts"])
     carry, steps = rolled(stepper, u)
-    table = nsjax.table(4e-3 * np.arange(60), u[:, 0])
+    table = nsjax.signal(4e-3 * np.arange(60), u[:, 0])
     run = nsjax.simulate(*problem, scheme, dt=4e-3, steps=60, inputs={"servo": table}, gradient="saltation")
     assert int(carry.status) == int(run.status) == 0
     # the same operations; a compiler may round them in another order
@@ -85,7 +85,7 @@ def test_linear_inputs_and_several_steps_of_the_scheme() -> None:
     u = np.sin(0.2 * np.arange(1, 31))[:, None]
     stepper = nsjax.stepper(problem, schemes.moreau(), 4e-3, inputs=["servo"], hold="linear", substeps=4)
     _, steps = rolled(stepper, u)
-    table = nsjax.table(4e-3 * np.arange(31), np.concatenate([[0.0], u[:, 0]]), "linear")
+    table = nsjax.signal(4e-3 * np.arange(31), np.concatenate([[0.0], u[:, 0]]), "linear")
     run = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=120, every=4, inputs={"servo": table})
     assert np.max(np.abs(steps.q - run.q[1:])) < 1e-11
     assert np.array_equal(steps.t, run.t[1:])
@@ -100,7 +100,7 @@ def test_the_gradient_of_a_return_through_a_landing() -> None:
         return DT * jnp.sum(rolled(stepper, u)[1].q[:, 0])
 
     def by_run(u: Any) -> Any:
-        table = nsjax.table(DT * np.arange(STEPS), u)
+        table = nsjax.signal(DT * np.arange(STEPS), u)
         run = nsjax.simulate(
             *problem, schemes.moreau(), dt=DT, steps=STEPS, save=[], inputs={"motor": table}
         )

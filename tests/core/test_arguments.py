@@ -71,7 +71,7 @@ def test_numbers_keep_values_and_tracers(tmp_path: pathlib.Path) -> None:
     assert numbers("x", "y", ()).shape == (0,)
     with pytest.raises(InputError, match="x: y = True; give a number"):
         numbers("x", "y", True)
-    slope = jax.grad(lambda u: nsjax.table([0.0, 1.0], [u, 2.0 * u]).values[1])(1.0)
+    slope = jax.grad(lambda u: nsjax.signal([0.0, 1.0], [u, 2.0 * u]).values[1])(1.0)
     assert slope == 2.0
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import notes
+from nsjax import gradient_notes as notes
 from nsjax.core.scheme import Event, Output
 from nsjax.recording import WatchLimits, begin_watch, watch_gaps
 

@@ -50,7 +50,7 @@ ELSEWHERE = {
     "nsjax.Output": "nsjax.Scheme",
     # exceptions and warnings
     "nsjax.RunError": "nsjax.Trajectory",
-    "nsjax.Stopped": "nsjax.run",
+    "nsjax.Stopped": "nsjax.simulate_to_file",
     "nsjax.multibody.LeftOutWarning": "nsjax.multibody.read_mjcf",
     # what a scheme of one's own is made of: examples show them at work
     "nsjax.Scheme": "nsjax.schemes.building.impulse_scheme",

@@ -16,7 +16,7 @@ import nsjax
 from docs import build, conf, entries, extension, module_names, reached, site
 from docs import pages as pages_of_the_reference
 from docs.pages import FOLDER, constant_text, is_documented
-from nsjax import InputError, notes, status
+from nsjax import InputError, gradient_notes, status
 from nsjax.cli import main
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -116,9 +116,9 @@ def test_the_guide_says_what_there_is() -> None:
 def test_tables_of_sentences_are_whole() -> None:
     text = extension.sentence_table("nsjax.status")
     assert all(what in text and remedy in text for what, remedy in status.SENTENCES.values())
-    text = extension.sentence_table("nsjax.notes")
-    assert all(sentence in text for _, sentence in notes.SENTENCES.values())
-    for page, module in (("runs", "nsjax.status"), ("gradients", "nsjax.notes")):
+    text = extension.sentence_table("nsjax.gradient_notes")
+    assert all(sentence in text for _, sentence in gradient_notes.SENTENCES.values())
+    for page, module in (("runs", "nsjax.status"), ("gradients", "nsjax.gradient_notes")):
         last = (FOLDER / "reference" / f"{page}.rst").read_text().rpartition(".. currentmodule:: ")[2]
         assert last.startswith(module)
         assert ".. sentences::" in last

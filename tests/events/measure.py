@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax import notes, schemes
+from nsjax import gradient_notes, schemes
 from nsjax.core.scheme import Scheme
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
 from tests.events import draws, mechanisms, topologies
@@ -25,9 +25,10 @@ SCHEMES: dict[str, Scheme] = {
 }  # fmt: skip
 
 NAMES = {
-    notes.SETTLING: "too slow to matter", notes.COUPLED: "simultaneous impacts", notes.GRAZING: "grazing",
-    notes.KINK: "kink", notes.ACCUMULATION: "accumulation", notes.UNLOCATED: "not located",
-    notes.TOGETHER: "together",
+    gradient_notes.SETTLING: "too slow to matter", gradient_notes.COUPLED: "simultaneous impacts",
+    gradient_notes.GRAZING: "grazing", gradient_notes.KINK: "kink",
+    gradient_notes.ACCUMULATION: "accumulation", gradient_notes.UNLOCATED: "not located",
+    gradient_notes.TOGETHER: "together",
 }  # fmt: skip
 
 ALLOWED = 3.0
@@ -59,14 +60,14 @@ def note_bits(row) -> int:
 
 def serious(bits: int) -> bool:
     """Whether a derivative carries a note that it is one-sided or undefined."""
-    return bool(bits & notes.SERIOUS)
+    return bool(bits & gradient_notes.SERIOUS)
 
 
 def names_the_reason(bits: int) -> bool:
     """Whether notes say why a motion has no derivative: a serious one, or that contacts strike together,
     by which a motion is a kink across its symmetry and smooth along it.
     """
-    return bool(bits & (notes.SERIOUS | notes.TOGETHER))
+    return bool(bits & (gradient_notes.SERIOUS | gradient_notes.TOGETHER))
 
 
 def _final(name: str, static: tuple, keep: LoopProgram, p, x, coef, steps):

@@ -14,7 +14,7 @@ from jax import lax
 import nsjax
 from nsjax import State, System
 from nsjax.core.scheme import Scheme
-from nsjax.notes import SERIOUS
+from nsjax.gradient_notes import SERIOUS
 from tests.gradients.program import floats
 
 MOTION = 3

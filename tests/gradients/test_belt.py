@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nsjax import notes, schemes
+from nsjax import gradient_notes, schemes
 from nsjax.core.scheme import Scheme
 from tests.design import each_family
 from tests.gradients import belt
@@ -32,7 +32,7 @@ def errors(scheme: Scheme, seed: int, system=belt.SYSTEM) -> tuple[np.ndarray, n
 def check(scheme: Scheme, seed: int, system=belt.SYSTEM) -> None:
     """Of first order, at every step size, and without a note: nothing here is a kink."""
     e, bits = errors(scheme, seed, system)
-    assert not np.any(bits & notes.SERIOUS)
+    assert not np.any(bits & gradient_notes.SERIOUS)
     assert np.max(e * GRID) < SCATTER * np.median(e * GRID), (seed, e)
     rms = np.sqrt(np.mean(e**2, axis=1))
     assert rms[-1] < 0.4 * rms[0], (seed, rms)  # an eighth, but for the scatter

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from nsjax import notes, schemes
+from nsjax import gradient_notes, schemes
 from tests.design import each_family
 from tests.gradients import particle
 from tests.gradients.cases import case
@@ -53,7 +53,7 @@ def test_an_impact_at_the_border_is_noted(name: str) -> None:
             found = sensitivity(particle.SYSTEM, particle.build, scheme, motion.vector(), END, n)
             off = found.jacobian[:, motion.index()] - exact
             error = np.linalg.norm(off) / np.linalg.norm(exact)
-            noted = bool(found.notes & notes.KINK)
+            noted = bool(found.notes & gradient_notes.KINK)
             wrong += error * n > 10.0
             assert noted or error * n < 10.0, (offset, n, error)
             assert not noted or abs(offset) < 2.0 * REACH * END / n, (offset, n, error)
@@ -116,7 +116,7 @@ def test_a_border_after_bounces_is_noted(name: str) -> None:
             counts.append(n)
             off = found.jacobian[:, motion.index()] - exact
             error.append(np.linalg.norm(off) / np.linalg.norm(exact))
-            noted.append(bool(found.notes & notes.KINK))
+            noted.append(bool(found.notes & gradient_notes.KINK))
         error, noted, counts = np.array(error), np.array(noted), np.array(counts)
         # the finest steps are right or noted, too, and give the trend
         trend = np.median((error * counts)[error < 0.1]) if np.any(error < 0.1) else 60.0
@@ -145,7 +145,7 @@ def test_a_border_after_bounces_that_lose_much_is_noted(name: str) -> None:
             before = found.x[3] < -0.5 * last
             missed += before
             wrong += error * n > 60.0
-            assert before or found.notes & notes.SERIOUS or error * n < 60.0, (seed, n, error)
+            assert before or found.notes & gradient_notes.SERIOUS or error * n < 60.0, (seed, n, error)
     # impacts of the located scheme are not late, and all its derivatives are right
     assert wrong == 0 if name == LOCATED else wrong > 5
     assert missed <= 12  # at most one of the counts of each draw

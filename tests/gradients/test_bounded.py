@@ -10,7 +10,7 @@ import pytest
 import nsjax
 from nsjax import State, System
 from nsjax.contact import ContactLaw
-from nsjax.notes import ACCUMULATION, COUPLED, GRAZING
+from nsjax.gradient_notes import ACCUMULATION, COUPLED, GRAZING
 from nsjax.types import Array, record
 from tests.design import each_family
 from tests.gradients import particle

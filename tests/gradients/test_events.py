@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import State, System, models, notes, schemes
+from nsjax import State, System, gradient_notes, models, schemes
 from nsjax.contact import ContactLaw
 from tests.design import each_family, slow_but
 from tests.gradients import cases, mechanism, particle, spatial
@@ -41,7 +41,7 @@ def test_a_slide_that_turns_in_space(name: str, vy: float) -> None:
     errors, bits = turning(name, vy)
     assert slope(errors, GRID) >= 0.9
     assert np.max(errors) < 5e-3
-    assert not np.any(bits & notes.SERIOUS)
+    assert not np.any(bits & gradient_notes.SERIOUS)
 
 
 @each_family("name")
@@ -49,7 +49,7 @@ def test_a_slide_that_turns_in_space(name: str, vy: float) -> None:
 def test_a_turn_that_a_step_does_not_resolve_is_noted(name: str, vy: float) -> None:
     """Without a note, the derivative is that of the motion to first order; elsewhere it is bounded."""
     errors, bits = turning(name, vy)
-    quiet = (bits & notes.KINK) == 0
+    quiet = (bits & gradient_notes.KINK) == 0
     assert np.all(errors[quiet] * GRID[quiet] < 60.0)
     assert np.all(errors < 0.25)
     assert np.any(quiet) == (vy > 0.01)
@@ -77,7 +77,7 @@ def test_localized_at_both_corners_of_a_wall() -> None:
             mechanism.SYSTEM, mechanism.build, schemes.localized(schemes.generalized_alpha()),
             mechanism.BASE, 0.004, n,
         )  # fmt: skip
-        assert not found.notes & notes.UNLOCATED
+        assert not found.notes & gradient_notes.UNLOCATED
         columns = found.jacobian[mechanism.ANGLES] - exact
         errors.append(np.max(np.linalg.norm(columns, axis=0) / np.linalg.norm(exact, axis=0)))
     assert errors[-1] < 1e-3
@@ -113,7 +113,7 @@ def test_a_touching_ball_without_load_is_noted(name: str) -> None:
     for gap, noted in ((0.0, True), (0.05, False)):
         state = State(t=0.0, q=np.array([-0.3, 0.0, 0.1 + gap]), v=np.array([1.0, 0.0, 0.0]))
         traj = nsjax.simulate(ROW, {}, state, scheme, dt=1.7e-3, steps=240, every=240, save=["notes"])
-        assert bool(np.any(np.asarray(traj.notes) & notes.COUPLED)) == noted
+        assert bool(np.any(np.asarray(traj.notes) & gradient_notes.COUPLED)) == noted
 
 
 @each_family("name")
@@ -126,7 +126,7 @@ def test_an_oscillator_that_grazes_is_noted(name: str) -> None:
             params = {"w": 2.0, "wall": np.array([0.5 + excess])}
             lengths = {"dt": 1.2 / n, "steps": n, "every": n}
             traj = nsjax.simulate(OSCILLATOR, params, state, scheme, notes=True, **lengths)
-            assert bool(np.any(np.asarray(traj.notes) & notes.GRAZING)) == grazes, (n, excess)
+            assert bool(np.any(np.asarray(traj.notes) & gradient_notes.GRAZING)) == grazes, (n, excess)
             near = float(np.min(np.asarray(traj.margin)))
             assert near < 30.0 if grazes else near > 30.0
 

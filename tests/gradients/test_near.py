@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import State, System, notes, schemes
+from nsjax import State, System, gradient_notes, schemes
 from nsjax.contact import ContactLaw
 from tests.design import each_family
 from tests.gradients.program import off, primes_near, sensitivity
@@ -82,7 +82,10 @@ def check(name: str, system: System, seeds) -> None:
         exact = np.asarray(jax.jacfwd(final)(jnp.asarray(p)))
         for n in COUNTS:
             run = sensitivity(system, build, scheme, p, END, n)
-            error, near = off(run.jacobian, exact), bool(run.notes & (notes.NEAR | notes.GRAZING))
+            error, near = (
+                off(run.jacobian, exact),
+                bool(run.notes & (gradient_notes.NEAR | gradient_notes.GRAZING)),
+            )
             noted += near
             steps = margin(p, n)
             assert near or error < 0.05, (seed, n, error)
@@ -90,7 +93,7 @@ def check(name: str, system: System, seeds) -> None:
             assert near or located or steps > 20.0 * parts - 2.0, (seed, n, steps)
             assert not near or steps < 20.0 * parts + 2.0, (seed, n, steps)
             # a step with the margin of a gate and less has not seen the impact, or as a graze
-            assert run.notes & notes.GRAZING or error * steps < 1.5 * parts, (seed, n, error)
+            assert run.notes & gradient_notes.GRAZING or error * steps < 1.5 * parts, (seed, n, error)
     assert noted > 0
 
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import models, notes, schemes
+from nsjax import gradient_notes, models, schemes
 from tests.design import each_family
 from tests.gradients import rocking
 from tests.gradients.program import sensitivity
@@ -43,7 +43,7 @@ def test_no_step_count_stands_out(name: str, start: str) -> None:
         found = sensitivity(
             rocking.SYSTEM, rocking.build, schemes.REGISTRY[name].factory(), np.asarray(x), time, n
         )
-        assert found.notes in ((0, notes.COUPLED) if chatters else (0,))
+        assert found.notes in ((0, gradient_notes.COUPLED) if chatters else (0,))
         error = found.jacobian[[1, 2, 4, 5]] - exact[:, :6]
         if chatters:
             # velocities are those of the chatter, and so are their derivatives; where a note is set, those
@@ -82,6 +82,6 @@ def test_a_box_in_space_that_has_fallen_flat_does_not_move() -> None:
             found = sensitivity(
                 SPATIAL, tilted, schemes.nsga_decoupled(), np.array(start), 0.25, n
             )  # fmt: skip
-            assert not found.notes & notes.SERIOUS
+            assert not found.notes & gradient_notes.SERIOUS
             assert np.max(np.abs(found.x[7:])) < 1e-11
             assert np.max(np.abs(found.jacobian[7:])) < 1e-11  # of the contact solver

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import State, System, notes, schemes
+from nsjax import State, System, gradient_notes, schemes
 from nsjax.contact import ContactLaw
 from tests.design import each_family
 from tests.gradients.program import off, primes_near, sensitivity
@@ -89,12 +89,16 @@ def check(name: str, system: System, seeds) -> None:
             exact = np.asarray(jax.jacfwd(final)(jnp.asarray(p)))
             for n in COUNTS:
                 run = sensitivity(system, build, scheme, p, END, n)
-                noted = bool(run.notes & (notes.COUPLED | notes.ACCUMULATION))
+                noted = bool(run.notes & (gradient_notes.COUPLED | gradient_notes.ACCUMULATION))
                 error = off(run.jacobian, exact)
                 assert noted or error * n < 5.0, (seed, wide, n, error)
-                assert not (wide and run.notes & notes.COUPLED), (seed, n)
+                assert not (wide and run.notes & gradient_notes.COUPLED), (seed, n)
                 # balls that strike once more within a few steps may be near an event, too
-                assert noted or not run.notes & (notes.NEAR | notes.GRAZING), (seed, wide, n)
+                assert noted or not run.notes & (gradient_notes.NEAR | gradient_notes.GRAZING), (
+                    seed,
+                    wide,
+                    n,
+                )
 
 
 @each_family("name")

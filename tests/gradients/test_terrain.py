@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import Problem, notes, schemes
+from nsjax import Problem, gradient_notes, schemes
 from nsjax.multibody import assemble, body, contact, heightfield, sphere
 
-RADIUS, SERIOUS = 0.1, notes.GRAZING | notes.NEAR
+RADIUS, SERIOUS = 0.1, gradient_notes.GRAZING | gradient_notes.NEAR
 
 
 def ball(heights: np.ndarray, place: Any, velocity: Any) -> Problem:
@@ -80,5 +80,5 @@ def test_a_summit_that_is_grazed(scheme: str) -> None:
             low, high = (low, middle) if clear else (middle, high)
         near = thrown(high)
         assert 0.0 < float(np.min(near.gap_min)) < 1e-4
-        assert np.any(near.notes & notes.GRAZING), seed
+        assert np.any(near.notes & gradient_notes.GRAZING), seed
         assert not np.any(thrown(high + 0.02).notes & SERIOUS), seed

@@ -120,7 +120,7 @@ def test_several_searches_find_what_one_misses() -> None:
 def test_other_methods_reach_the_same(method: object, noisy: nsjax.Estimate) -> None:
     near = PROBLEM.replace(restitution=0.78, gravity=9.7)
     found = nsjax.identify(
-        near, SCHEME, recording(seed=3), TRAIN, dt=DT, method=method, max_runs=400, tolerance=1e-6
+        near, SCHEME, recording(seed=3), TRAIN, dt=DT, method=method, max_runs=400, cost_tolerance=1e-6
     )
     # Adam rests when ten costs agree to 1e-6: within a tenth of a deviation
     np.testing.assert_allclose((found.values - noisy.values) / noisy.deviation, 0.0, atol=0.1)

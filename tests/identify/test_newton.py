@@ -137,7 +137,7 @@ def seen(count: int, seed: int, angle: float = 0.0) -> tuple[list[nsjax.Recordin
 def of_angles(data: list[nsjax.Recording], **options: object) -> nsjax.Estimate:
     return nsjax.identify(
         table(), schemes.moreau_theta(0.5), data, {"state.q[0]": transforms.free()}, dt=0.01,
-        method="newton", curvature="exact", tolerance=1e-14, **options,
+        method="newton", curvature="exact", cost_tolerance=1e-14, **options,
     )  # fmt: skip
 
 
@@ -197,7 +197,7 @@ def test_a_profile_of_two_numbers() -> None:
     mean = total / len(TURNED)
     found = nsjax.identify(
         table(), schemes.moreau_theta(0.5), data,
-        {"angle": transforms.free(), "length": transforms.free()}, dt=0.01, tolerance=1e-14,
+        {"angle": transforms.free(), "length": transforms.free()}, dt=0.01, cost_tolerance=1e-14,
         intervals="profile",
     )  # fmt: skip
     half = 1.959964 * NOISE / np.sqrt(len(TURNED))
@@ -250,7 +250,7 @@ def test_recordings_are_left_out_with_the_exact_curvature() -> None:
     for kind in ("exact", "linear"):
         found = nsjax.identify(
             table(), schemes.moreau_theta(0.5), data, {"angle": transforms.free()}, dt=0.01,
-            method="newton", curvature=kind, intervals="recordings", tolerance=1e-14,
+            method="newton", curvature=kind, intervals="recordings", cost_tolerance=1e-14,
         )  # fmt: skip
         assert found["angle"] == pytest.approx(np.angle(total), abs=1e-6)
         spread.append(found.deviation[0])

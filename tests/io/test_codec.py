@@ -271,8 +271,10 @@ def from_file():
 
 OTHERS = {
     "servo": arm,
-    "driven": lambda: nsjax.driven(arm(), {"motor": nsjax.table([0.0, 0.1], [0.5, 0.4], kind="linear")}),
-    "filtered": lambda: nsjax.filtered(arm(), {"motor": 0.05}),
+    "driven": lambda: nsjax.with_inputs(
+        arm(), {"motor": nsjax.signal([0.0, 0.1], [0.5, 0.4], kind="linear")}
+    ),
+    "filtered": lambda: nsjax.with_actuator_dynamics(arm(), {"motor": 0.05}),
     "file": from_file,
     "spheres": lambda: mb.spheres(0.1, 1.0, [(0.0, 0.0, 0.1)], walls=[((0.0, 0.0, 1.0), 0.0)]),
 }

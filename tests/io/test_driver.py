@@ -46,14 +46,14 @@ def crashing(steps: int):
 def whole(tmp_path_factory) -> bytes:
     """The file of a run without a break."""
     path = tmp_path_factory.mktemp("whole") / "run.npz"
-    nsjax.run(BALL, MOREAU, path, **LENGTH, note="first")
+    nsjax.simulate_to_file(BALL, MOREAU, path, **LENGTH, note="first")
     return path.read_bytes()
 
 
 def test_a_run_into_a_file_is_the_run(tmp_path: pathlib.Path, whole: bytes) -> None:
     said = []
     path = tmp_path / "run.npz"
-    traj = nsjax.run(
+    traj = nsjax.simulate_to_file(
         BALL, MOREAU, path, **LENGTH, note="first", period=0.0,
         progress=lambda done, total: said.append((done, total)),
     )  # fmt: skip
@@ -70,11 +70,13 @@ def test_a_run_into_a_file_is_the_run(tmp_path: pathlib.Path, whole: bytes) -> N
 def test_after_a_crash_the_file_is_whole_and_resume_ends_it(tmp_path: pathlib.Path, whole: bytes) -> None:
     path = tmp_path / "run.npz"
     with pytest.raises(CrashError):
-        nsjax.run(BALL, MOREAU, path, **LENGTH, note="first", period=0.0, progress=crashing(300))
+        nsjax.simulate_to_file(
+            BALL, MOREAU, path, **LENGTH, note="first", period=0.0, progress=crashing(300)
+        )
     rows = len(io.load(path).traj.t)
     assert 1 <= rows < 101
     with pytest.raises(InputError, match="holds an unfinished run"):
-        nsjax.run(BALL, MOREAU, path, **LENGTH)
+        nsjax.simulate_to_file(BALL, MOREAU, path, **LENGTH)
     with pytest.raises(CrashError):  # and once more
         nsjax.resume(path, progress=crashing(320))
     traj = nsjax.resume(path)
@@ -92,7 +94,7 @@ CHILD = textwrap.dedent("""
         print(done, flush=True)
         if done > 100:
             time.sleep(60)
-    nsjax.run(
+    nsjax.simulate_to_file(
         models.bouncing_ball(height=0.1, restitution=0.7), schemes.moreau(), sys.argv[1], dt=1e-3,
         steps=400, every=4, events=5, note="first", period=0.0, progress=progress,
     )
@@ -131,7 +133,7 @@ def test_an_interruption_ends_in_order(tmp_path: pathlib.Path, whole: bytes) -> 
     with pytest.raises(
         nsjax.Stopped, match=r"stopped after (\d+) of 400 steps; all of them are in"
     ) as stop:
-        nsjax.run(BALL, MOREAU, path, **LENGTH, note="first", progress=interrupt)
+        nsjax.simulate_to_file(BALL, MOREAU, path, **LENGTH, note="first", progress=interrupt)
     assert signal.getsignal(signal.SIGINT) is before
     done = int(str(stop.value).split()[2])
     assert len(io.load(path).traj.t) == done // 4 + 1
@@ -151,7 +153,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: pathlib.Path, whole: b
 
     try:
         with pytest.raises(OSError, match=r"could not be written \(File too large\)") as fault:
-            nsjax.run(BALL, MOREAU, path, **LENGTH, note="first", period=0.0, progress=fill)
+            nsjax.simulate_to_file(BALL, MOREAU, path, **LENGTH, note="first", period=0.0, progress=fill)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     last = io.load(path).traj.t[-1]
@@ -170,17 +172,17 @@ def test_what_cannot_work_is_refused_before_it_begins(tmp_path: pathlib.Path, mo
     ]
     for place, given, sentence in refused:
         with pytest.raises(InputError, match=sentence):
-            nsjax.run(BALL, MOREAU, place, **LENGTH, **given)
+            nsjax.simulate_to_file(BALL, MOREAU, place, **LENGTH, **given)
     monkeypatch.setattr("shutil.disk_usage", lambda _: Full())
     with pytest.raises(InputError, match="MiB are free; raise every"):
-        nsjax.run(BALL, MOREAU, path, **LENGTH)
+        nsjax.simulate_to_file(BALL, MOREAU, path, **LENGTH)
     assert os.listdir(tmp_path) == []
 
 
 def test_a_checkpoint_of_another_program_is_refused(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "run.npz"
     with pytest.raises(CrashError):
-        nsjax.run(BALL, MOREAU, path, **LENGTH, period=0.0, progress=crashing(100))
+        nsjax.simulate_to_file(BALL, MOREAU, path, **LENGTH, period=0.0, progress=crashing(100))
     saved, unfinished = io.load(path), read_unfinished(path)
     unfinished["run"] = unfinished["run"][1:]
     io.archive.write_run(path, saved.problem, saved.traj, saved.scheme, {}, unfinished)

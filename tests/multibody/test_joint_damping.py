@@ -103,11 +103,11 @@ def test_activations_and_inputs_stand_beside_damping() -> None:
     )  # fmt: skip
     problem, dt = assemble(*parts, gravity=9.81), 1e-2
     wanted = nsjax.simulate(*problem, IMPLICIT, dt=dt, steps=1).v[1, 0]
-    slow = nsjax.filtered(problem, {"motor": 0.05}, start={"motor": 3.0})
+    slow = nsjax.with_actuator_dynamics(problem, {"motor": 0.05}, start={"motor": 3.0})
     np.testing.assert_allclose(nsjax.simulate(*slow, IMPLICIT, dt=dt, steps=1).v[1, 0], wanted, rtol=1e-13)
     given = nsjax.simulate(
         *problem.replace({"motor.value": 0.0}), IMPLICIT, dt=dt, steps=1,
-        inputs={"motor": nsjax.table([0.0, 1.0], [3.0, 3.0])},
+        inputs={"motor": nsjax.signal([0.0, 1.0], [3.0, 3.0])},
     )  # fmt: skip
     np.testing.assert_allclose(given.v[1, 0], wanted, rtol=1e-13)
 

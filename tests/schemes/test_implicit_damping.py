@@ -12,7 +12,8 @@ import pytest
 from scipy.optimize import brentq
 
 import nsjax
-from nsjax import Problem, State, System, notes, schemes
+from nsjax import Problem, State, System, schemes
+from nsjax import gradient_notes as notes
 from nsjax.analysis import spectral_radius
 from tests.points import bouncing, position
 from tests.references import slope

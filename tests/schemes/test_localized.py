@@ -11,8 +11,8 @@ from scipy.integrate import solve_ivp
 import nsjax
 from nsjax import State, System, models, schemes
 from nsjax.contact import ContactLaw
+from nsjax.gradient_notes import COUPLED, UNLOCATED
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
-from nsjax.notes import COUPLED, UNLOCATED
 from tests.design import each_family
 from tests.gradients import balls, pendulum
 from tests.gradients.program import floats, off, primes_near, sensitivity, slope

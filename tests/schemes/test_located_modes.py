@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import notes, schemes
+from nsjax import gradient_notes as notes
+from nsjax import schemes
 from nsjax.core.operators import prepared
 from nsjax.core.step import SystemState
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import models, notes, schemes
+from nsjax import gradient_notes as notes
+from nsjax import models, schemes
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
 from tests.gradients import arm, box, mechanism, walls
 from tests.gradients.hybrid import secants

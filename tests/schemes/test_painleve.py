@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import State, System, notes, schemes
+from nsjax import State, System, schemes
+from nsjax import gradient_notes as notes
 from nsjax.contact.problem import ContactLaw
 
 GRAVITY, DT, STEPS, DRAWN = 9.81, 1e-3, 8, 200

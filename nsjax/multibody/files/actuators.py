@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import Problem
-from nsjax.core.filters import filtered
+from nsjax.core.filters import with_actuator_dynamics
 from nsjax.multibody.files.source import Source, gathered
 from nsjax.multibody.files.tree import BALL, FREE, HINGE, SLIDE, nonzero
 from nsjax.multibody.joint_forces import AtOnce, within
@@ -170,7 +170,9 @@ class Activations:
         """A problem whose controls act through these activations, from the start of the given name."""
         if not self.time_constants:
             return problem
-        return filtered(problem, self.time_constants, self.at.get(start, {}), ranges=self.ranges)
+        return with_actuator_dynamics(
+            problem, self.time_constants, self.at.get(start, {}), ranges=self.ranges
+        )
 
 
 def activations(source: Source, driven: set[str], keys: Sequence[str]) -> Activations:

@@ -192,7 +192,8 @@ class ModelFile(list[Part]):
     def problem(
         self, start: str | Mapping[str, Any] | None = None, coordinates: str = "joint"
     ) -> Problem:  # fmt: skip
-        """The mechanism of the file, with its gravity; actuators with an activation are `nsjax.filtered`.
+        """The mechanism of the file, with its gravity; actuators with an activation have the delay of
+        `nsjax.with_actuator_dynamics`.
 
         Args:
             start: name of a key frame, used with its controls; None: the file's reference position;
@@ -250,7 +251,7 @@ def read_mjcf(
     * geometries as contacts, for the pairs that `contact` knows; meshes as their convex hulls.
 
     Where `assemble` puts the parts together, controls of filtered or integrated actuators act directly. The
-    method ``problem`` adds their activations by `nsjax.filtered`; their control then is
+    method ``problem`` adds their activations by `nsjax.with_actuator_dynamics`; their control then is
     ``params.commands["name"]``. Names become words of letters, digits and _; if two elements have the same
     name, the kind of the second is appended to its name. Coordinates are those of the file, except for
     balls, whose quaternion is the rotation of the body relative to its parent.

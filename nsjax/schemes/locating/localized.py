@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax import notes
+from nsjax import gradient_notes as notes
 from nsjax.contact import Jump
 from nsjax.core.arguments import check_is
 from nsjax.core.operators import refreshed

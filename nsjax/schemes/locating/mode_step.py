@@ -7,7 +7,7 @@ import dataclasses
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax import notes
+from nsjax import gradient_notes as notes
 from nsjax.contact import Jump, SolverSettings, StepForces, events, velocity_jump
 from nsjax.contact.event_motion import (
     EventMotion,
@@ -74,7 +74,7 @@ class LocatedImpact:
     Args:
         state: state after it.
         jump: velocity jump and impulses.
-        notes: (nc,) bits of `nsjax.notes`.
+        notes: (nc,) bits of `nsjax.gradient_notes`.
         failed: () bool, whether the step must be left to the scheme inside.
     """
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax import notes
+from nsjax import gradient_notes as notes
 from nsjax.contact import events
 from nsjax.contact.events import Criteria, Touch, criteria_of
 from nsjax.contact.friction import consistent_forces

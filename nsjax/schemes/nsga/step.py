@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax import notes
+from nsjax import gradient_notes as notes
 from nsjax.contact import ContactProblem, Jump, events, no_jump, worst_contact
 from nsjax.contact.at_nodes import without_responses
 from nsjax.contact.events import Touch, criteria_of, gap_rates
