@@ -46,15 +46,6 @@ def _weight(system, p, t):
 
 
 def test_refusals() -> None:
-    with pytest.raises(InputError, match="who: got Problem; pass the Trajectory"):
-        rows.check_run(models.bouncing_ball(), "who")
-    with pytest.raises(InputError, match=r"who: t has shape \(2, 101\); pass one run"):
-        rows.check_run(jax.tree.map(lambda x: np.stack([x, x]), run()), "who")
-    with pytest.raises(InputError, match="who: gap not saved; run simulate with save=None"):
-        rows.check_run(run(save=("impacts",)), "who", ("gap", "impacts"))
-    with pytest.raises(InputError, match="who: rows are 20 steps apart; run simulate with every=1"):
-        rows.check_run(run(every=20), "who", every_step=True)
-
     def traced(x):
         traj = nsjax.simulate(*models.bouncing_ball(gravity=x), schemes.moreau(), dt=1e-3, steps=2)
         rows.check_run(traj, "who")

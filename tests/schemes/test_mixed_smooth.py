@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -153,3 +154,7 @@ def test_free_rigid_body(name, figures):
     np.testing.assert_allclose(fine, figures, rtol=0.05, atol=2e-14)
     assert np.log2(coarse[0] / fine[0]) == pytest.approx(2, abs=0.03)
     assert np.log2(coarse[1] / fine[1]) == pytest.approx(2, abs=0.03)
+
+
+def test_traced_numbers_pass() -> None:
+    assert jax.jit(lambda rho: schemes.generalized_alpha(rho).coef.rho_inf)(0.3) == 0.3
