@@ -20,7 +20,6 @@ from experiments.performance import __main__ as command
 from experiments.performance import (
     bar,
     child,
-    drawing,
     gradients,
     last,
     peers,
@@ -303,19 +302,3 @@ def test_the_chain_moves_as_that_of_exudyn() -> None:
     ours = peers.our_end(scaling.chain(peers.LINKS), peers.AGREE_STEPS, 1e-4)
     # both of order 2 with the same step and coefficients, in other coordinates
     np.testing.assert_allclose(ours, theirs, atol=1e-8)
-
-
-def test_picture_of_the_table(tmp_path: pathlib.Path) -> None:
-    """Figures with a bound are drawn, better ones to the left of one."""
-    pytest.importorskip("matplotlib")
-    rows = [
-        ("steps", Row("a [us]", 3.0, asked=2.0)),
-        ("steps", Row("b, steps/s", 4.0, asked=2.0, least=True)),
-        ("steps", Row("no bound", 1.0)),
-        ("steps", Row("skipped", asked=1.0, note="skipped: why")),
-    ]
-    assert [drawing.share(row) for _, row in rows] == [1.5, 0.5, None, None]
-    picture = drawing.draw(rows, tmp_path)
-    assert picture is not None
-    assert picture.stat().st_size > 3_000
-    assert drawing.draw(rows[2:], tmp_path) is None
