@@ -8,19 +8,7 @@ from typing import Any
 import numpy as np
 
 from nsjax import Problem
-from nsjax.multibody import (
-    assemble,
-    ball,
-    body,
-    cylindrical,
-    distance,
-    hinge,
-    joint_spring,
-    revolute_spherical,
-    slide,
-    spring,
-    universal,
-)
+from nsjax import multibody as mb
 
 GRAVITY = 9.80665
 POINT = (1.0, 2.0, 3.0)
@@ -35,11 +23,11 @@ def about(axis: np.ndarray, degrees: float) -> np.ndarray:
 
 
 def bob(moments: tuple[float, float, float] = (0.04, 0.1, 0.1)) -> Any:
-    return body("bob", mass=1.0, inertia=moments)
+    return mb.body("bob", mass=1.0, inertia=moments)
 
 
 def made(*parts: Any, **start: Any) -> Problem:
-    return assemble(bob(), *parts, gravity=GRAVITY, **start)
+    return mb.assemble(bob(), *parts, gravity=GRAVITY, **start)
 
 
 def still(place: Any) -> dict[str, Any]:
@@ -50,61 +38,61 @@ TO_BODY = {"first": "ground", "second": "bob"}
 
 
 def revolute() -> Problem:
-    return made(hinge("j", **TO_BODY, at=POINT, on=ARM, axis=TILTED, turned=about(X, -45)))
+    return made(mb.hinge("j", **TO_BODY, at=POINT, on=ARM, axis=TILTED, turned=about(X, -45)))
 
 
 def spherical() -> Problem:
-    return made(ball("j", **TO_BODY, at=POINT, on=ARM), **still(about(X, -45)))
+    return made(mb.ball("j", **TO_BODY, at=POINT, on=ARM), **still(about(X, -45)))
 
 
 def cylindrical1() -> Problem:
-    return made(cylindrical("j", **TO_BODY, on=ARM, axis=Z))
+    return made(mb.cylindrical("j", **TO_BODY, on=ARM, axis=Z))
 
 
 def cylindrical3() -> Problem:
-    return made(cylindrical("j", **TO_BODY, at=POINT, on=ARM, axis=TILTED, turned=about(X, -45)))
+    return made(mb.cylindrical("j", **TO_BODY, at=POINT, on=ARM, axis=TILTED, turned=about(X, -45)))
 
 
 def prismatic1() -> Problem:
-    return made(slide("j", **TO_BODY, on=ARM, axis=Z))
+    return made(mb.slide("j", **TO_BODY, on=ARM, axis=Z))
 
 
 def prismatic3() -> Problem:
-    return made(slide("j", **TO_BODY, at=POINT, on=ARM, axis=Y, turned=about(X, -90)))
+    return made(mb.slide("j", **TO_BODY, at=POINT, on=ARM, axis=Y, turned=about(X, -90)))
 
 
 def hooke() -> Problem:
-    joint = universal("j", **TO_BODY, on=(0.0, 0.0, 2.0), axis=-Z, second_axis=Y, turned=about(Y, 90))
-    return assemble(bob((0.1, 0.1, 0.04)), joint, gravity=GRAVITY)
+    joint = mb.universal("j", **TO_BODY, on=(0.0, 0.0, 2.0), axis=-Z, second_axis=Y, turned=about(Y, 90))
+    return mb.assemble(bob((0.1, 0.1, 0.04)), joint, gravity=GRAVITY)
 
 
 def rod() -> Problem:
-    parts = distance("j", **TO_BODY, length=2.0, at=POINT, on=(2.0, 0.0, 0.0))
+    parts = mb.distance("j", **TO_BODY, length=2.0, at=POINT, on=(2.0, 0.0, 0.0))
     return made(parts, **still((-1.0, 4.0, 3.0)))
 
 
 def link() -> Problem:
-    joint = revolute_spherical("j", **TO_BODY, length=2.0, axis=TILTED, at=POINT, on=(0.0, -2.0, 0.0))
-    return assemble(bob((0.1, 0.04, 0.1)), joint, gravity=GRAVITY, **still((3.0, 4.0, 3.0)))
+    joint = mb.revolute_spherical("j", **TO_BODY, length=2.0, axis=TILTED, at=POINT, on=(0.0, -2.0, 0.0))
+    return mb.assemble(bob((0.1, 0.04, 0.1)), joint, gravity=GRAVITY, **still((3.0, 4.0, 3.0)))
 
 
 def torsion() -> Problem:
-    joint = hinge("j", **TO_BODY, on=ARM, axis=Y, turned=about(X, -90))
-    return made(joint, joint_spring("k", "j", stiffness=50.0, quadratic=10.0, damping=10.0))
+    joint = mb.hinge("j", **TO_BODY, on=ARM, axis=Y, turned=about(X, -90))
+    return made(joint, mb.joint_spring("k", "j", stiffness=50.0, quadratic=10.0, damping=10.0))
 
 
 def leg() -> Problem:
-    k = spring("k", "ground", "bob", stiffness=100.0, damping=5.0, length=2.0)
+    k = mb.spring("k", "ground", "bob", stiffness=100.0, damping=5.0, length=2.0)
     return made(k, **still((0.0, 2.0, 0.0)))
 
 
 def own_leg() -> Problem:
-    k = spring("k", "ground", "bob", length=2.0, law=lambda e, rate, own: 100.0 * e + 5.0 * rate)
+    k = mb.spring("k", "ground", "bob", length=2.0, law=lambda e, rate, own: 100.0 * e + 5.0 * rate)
     return made(k, **still((0.0, 2.0, 0.0)))
 
 
 def elastic_link() -> Problem:
-    k = spring(
+    k = mb.spring(
         "k", "ground", ("bob", (2.0, 0.0, 0.0)), length=2.0,
         law=lambda e, rate, own: own["k"] * e + own["k2"] * abs(e) * e + own["c"] * rate,
         own={"k": 50.0, "k2": 10.0, "c": 5.0},
@@ -113,8 +101,8 @@ def elastic_link() -> Problem:
 
 
 def lift() -> Problem:
-    joint = slide("j", **TO_BODY, axis=Z, motion=lambda t: t)
-    return assemble(bob((1.0, 1.0, 1.0)), joint, gravity=GRAVITY)
+    joint = mb.slide("j", **TO_BODY, axis=Z, motion=lambda t: t)
+    return mb.assemble(bob((1.0, 1.0, 1.0)), joint, gravity=GRAVITY)
 
 
 CASES: dict[str, Callable[[], Problem]] = {

@@ -11,18 +11,9 @@ import jax
 import numpy as np
 import pytest
 
+from nsjax import multibody as mb
 from nsjax import schemes
 from nsjax.core.checks import check_values
-from nsjax.multibody import (
-    assemble,
-    body,
-    hinge,
-    joint_spring,
-    revolute_spherical,
-    slide,
-    spring,
-    universal,
-)
 from tests.multibody.benchmark_runs import halved, run
 
 ALPHA = schemes.generalized_alpha(rho_inf=1.0)
@@ -30,11 +21,11 @@ ALPHA = schemes.generalized_alpha(rho_inf=1.0)
 
 # M2: two uniform rods, released along +x
 def double_pendulum():
-    return assemble(
-        body("upper", mass=1.0, inertia=1.0 / 12.0, com=0.5),
-        body("lower", mass=1.0, inertia=1.0 / 12.0, com=0.5),
-        hinge("top", "ground", "upper"),
-        hinge("middle", "upper", "lower", at=1.0),
+    return mb.assemble(
+        mb.body("upper", mass=1.0, inertia=1.0 / 12.0, com=0.5),
+        mb.body("lower", mass=1.0, inertia=1.0 / 12.0, com=0.5),
+        mb.hinge("top", "ground", "upper"),
+        mb.hinge("middle", "upper", "lower", at=1.0),
         gravity=9.81,
     )
 
@@ -69,10 +60,10 @@ ANGLES = np.radians([0.0, 30.0, 45.0, 60.0, 90.0])
 
 
 def shafts(motion=None, start=None):
-    return assemble(
-        body("driver", mass=1.0, inertia=(0.1, 0.1, 0.02), com=(0.0, 0.0, -0.5)),
-        body("driven", mass=1.0, inertia=(0.1, 0.1, 0.02), com=0.5 * OUT),
-        hinge(
+    return mb.assemble(
+        mb.body("driver", mass=1.0, inertia=(0.1, 0.1, 0.02), com=(0.0, 0.0, -0.5)),
+        mb.body("driven", mass=1.0, inertia=(0.1, 0.1, 0.02), com=0.5 * OUT),
+        mb.hinge(
             "input",
             "ground",
             "driver",
@@ -81,8 +72,8 @@ def shafts(motion=None, start=None):
             on=(0, 0, -1.0),
             motion=motion,
         ),
-        hinge("output", "ground", "driven", axis=OUT, at=OUT, on=OUT),
-        universal(
+        mb.hinge("output", "ground", "driven", axis=OUT, at=OUT, on=OUT),
+        mb.universal(
             "cross", "driver", "driven", axis=(1.0, 0.0, 0.0), second_axis=np.cross(OUT, (1.0, 0, 0))
         ),
         start=start,
@@ -117,12 +108,14 @@ def test_universal_joint_turns() -> None:
     one along x, of a revolute-spherical joint, which keeps it across x as well.
     """
     arm = np.cross(OUT, X)
-    problem = assemble(
-        body("driver", mass=1.0, inertia=(0.1, 0.1, 0.02), com=(0.0, 0.0, -0.5)),
-        body("driven", mass=1.0, inertia=(0.1, 0.1, 0.02), com=0.5 * OUT),
-        hinge("input", "ground", "driver", axis=(0, 0, 1.0), motion=lambda t: 2 * np.pi * t),
-        universal("cross", "driver", "driven", axis=X, second_axis=arm),
-        revolute_spherical("bearing", "ground", "driven", length=0.5, axis=arm, at=OUT + 0.5 * X, on=OUT),
+    problem = mb.assemble(
+        mb.body("driver", mass=1.0, inertia=(0.1, 0.1, 0.02), com=(0.0, 0.0, -0.5)),
+        mb.body("driven", mass=1.0, inertia=(0.1, 0.1, 0.02), com=0.5 * OUT),
+        mb.hinge("input", "ground", "driver", axis=(0, 0, 1.0), motion=lambda t: 2 * np.pi * t),
+        mb.universal("cross", "driver", "driven", axis=X, second_axis=arm),
+        mb.revolute_spherical(
+            "bearing", "ground", "driven", length=0.5, axis=arm, at=OUT + 0.5 * X, on=OUT
+        ),
     )
     traj = run(problem, ALPHA, 1e-3, 10.0, 400)
     turned_arm = traj.body("driven").rotation @ arm
@@ -148,9 +141,9 @@ M5_PLACES = {
 
 @pytest.mark.slow
 def test_spring_and_dashpot() -> None:
-    problem = assemble(
-        body("mass", mass=1.0, inertia=(1.0, 1.0, 1.0)),
-        spring("leg", "ground", "mass", stiffness=200.0, damping=1.0, length=1.0),
+    problem = mb.assemble(
+        mb.body("mass", mass=1.0, inertia=(1.0, 1.0, 1.0)),
+        mb.spring("leg", "ground", "mass", stiffness=200.0, damping=1.0, length=1.0),
         gravity=9.81,
         start={"mass": ((1.0, 0.0, 0.0), (0.0, 0.5, 0.0))},
     )
@@ -165,10 +158,10 @@ def test_spring_and_dashpot() -> None:
 
 
 def test_cubic_spring_on_a_slide() -> None:
-    problem = assemble(
-        body("mass", mass=1.0),
-        slide("rail", "ground", "mass"),
-        joint_spring("k", "rail", stiffness=100.0, cubic=5e4, damping=0.4),
+    problem = mb.assemble(
+        mb.body("mass", mass=1.0),
+        mb.slide("rail", "ground", "mass"),
+        mb.joint_spring("k", "rail", stiffness=100.0, cubic=5e4, damping=0.4),
         start={"rail": 0.1},
     )
     exact = {0.25: 0.048213437, 0.5: -0.043574557, 1.0: 0.005629683, 2.0: 0.041338938}
@@ -184,14 +177,14 @@ def test_cubic_spring_on_a_slide() -> None:
 
 # four-bar: ground 0.4, crank 0.1, coupler 0.4, rocker 0.3
 def four_bar(**given):
-    return assemble(
-        body("crank", mass=0.1, inertia=1e-3, com=0.05),
-        body("coupler", mass=0.4, inertia=5e-3, com=0.2),
-        body("rocker", mass=0.3, inertia=2e-3, com=0.15),
-        hinge("o", "ground", "crank", motion=given.pop("motion", None)),
-        hinge("a", "crank", "coupler", at=0.1),
-        hinge("c", "ground", "rocker", at=0.4),
-        hinge("b", "coupler", "rocker", at=0.4, on=0.3),
+    return mb.assemble(
+        mb.body("crank", mass=0.1, inertia=1e-3, com=0.05),
+        mb.body("coupler", mass=0.4, inertia=5e-3, com=0.2),
+        mb.body("rocker", mass=0.3, inertia=2e-3, com=0.15),
+        mb.hinge("o", "ground", "crank", motion=given.pop("motion", None)),
+        mb.hinge("a", "crank", "coupler", at=0.1),
+        mb.hinge("c", "ground", "rocker", at=0.4),
+        mb.hinge("b", "coupler", "rocker", at=0.4, on=0.3),
         gravity=9.81,
         guess={"rocker": 1.5, "coupler": 0.5},
         **given,
@@ -239,9 +232,9 @@ def turning_points(friction, start, weight):
 def test_dry_friction_stops_a_pendulum() -> None:
     """It turns back where the energy says, and once its weight is too small it stays."""
     weight, friction = 9.81 * 0.5, 0.5
-    problem = assemble(
-        body("rod", mass=1.0, inertia=0.1, com=0.5),
-        hinge("pin", "ground", "rod", friction=friction),
+    problem = mb.assemble(
+        mb.body("rod", mass=1.0, inertia=0.1, com=0.5),
+        mb.hinge("pin", "ground", "rod", friction=friction),
         gravity=9.81,
         start={"rod": (0.0, 0.0)},
     )
@@ -262,11 +255,11 @@ def test_dry_friction_stops_a_pendulum() -> None:
 
 def test_limits_throw_back() -> None:
     """A slide and a hinge between two limits: each hit keeps its fraction of the speed."""
-    problem = assemble(
-        body("block", mass=2.0),
-        body("flap", mass=1.0, inertia=0.3),
-        slide("rail", "ground", "block", limits=(0.0, 1.0), restitution=0.5),
-        hinge("axle", "block", "flap", limits=(-0.4, 0.3), restitution=0.8),
+    problem = mb.assemble(
+        mb.body("block", mass=2.0),
+        mb.body("flap", mass=1.0, inertia=0.3),
+        mb.slide("rail", "ground", "block", limits=(0.0, 1.0), restitution=0.5),
+        mb.hinge("axle", "block", "flap", limits=(-0.4, 0.3), restitution=0.8),
         start={"rail": (0.5, -3.0), "flap": (0.0, 2.0)},
     )
     traj = run(problem, schemes.moreau(), 1e-3, 1.0, 1000)
@@ -286,8 +279,10 @@ def test_gravity_and_numbers_may_be_traced() -> None:
     """A mechanism is assembled under a transformation: the end of a swing by mass and weight."""
 
     def force(mass, gravity):
-        problem = assemble(
-            body("rod", mass=mass, inertia=0.1, com=0.5), hinge("pin", "ground", "rod"), gravity=gravity
+        problem = mb.assemble(
+            mb.body("rod", mass=mass, inertia=0.1, com=0.5),
+            mb.hinge("pin", "ground", "rod"),
+            gravity=gravity,
         )
         return problem.system.force(0.0, problem.state.q, problem.state.v, problem.params)[0]
 

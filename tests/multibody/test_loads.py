@@ -11,20 +11,10 @@ import pytest
 
 import nsjax
 from nsjax import Problem, schemes
+from nsjax import multibody as mb
 from nsjax.core import InputError
 from nsjax.core.operators import prepared
 from nsjax.math import rotations
-from nsjax.multibody import (
-    LeftOutWarning,
-    assemble,
-    ball,
-    body,
-    ellipsoid_drag,
-    fluid_drag,
-    joint_spring,
-    read_mjcf,
-    thruster,
-)
 from tests.multibody.files.oracle import compared, quiet
 
 # Forces of a medium on an ellipsoid: closed forms of a sphere, derivatives at rest, sentences.
@@ -35,9 +25,9 @@ U, W = np.array([1.0, -2.0, 0.5]), np.array([3.0, 1.0, -2.0])
 
 def forces(velocity: Any, coordinates: str = "joint", **given: Any) -> jax.Array:
     """Force and moment on a sphere at the centre of a body, (6,)."""
-    ball = body("a", mass=1.0, inertia=(1.0, 1.0, 1.0))
-    medium = ellipsoid_drag("water", "a", (RADIUS,) * 3, **given)
-    problem = assemble(
+    ball = mb.body("a", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    medium = mb.ellipsoid_drag("water", "a", (RADIUS,) * 3, **given)
+    problem = mb.assemble(
         ball, medium, start={"a": ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))}, coordinates=coordinates
     )
     system = problem.system
@@ -87,8 +77,8 @@ def test_derivatives_at_rest() -> None:
 
 
 def test_in_the_plane_it_is_refused() -> None:
-    medium = ellipsoid_drag("medium", "a", (1.0, 1.0, 1.0), density=1.0)
-    problem = assemble(body("a", mass=1.0, inertia=1.0), medium, gravity=9.81)
+    medium = mb.ellipsoid_drag("medium", "a", (1.0, 1.0, 1.0), density=1.0)
+    problem = mb.assemble(mb.body("a", mass=1.0, inertia=1.0), medium, gravity=9.81)
     with pytest.raises(InputError, match="the mechanism is planar, and an ellipsoid is in space; take"):
         problem.system.force(jnp.zeros(()), jnp.zeros(3), jnp.zeros(3), problem.params)
 
@@ -103,10 +93,10 @@ TIME, STEPS = 0.4, 400
 def fallen(density, dimension, coordinates):
     """Height lost by a plate that falls from rest along the second axis of its box."""
     flat = dimension == 2
-    plate = body("plate", mass=MASS, inertia=INERTIA[2] if flat else INERTIA)
-    medium = fluid_drag("water", "plate", BOX, density=DENSE)
+    plate = mb.body("plate", mass=MASS, inertia=INERTIA[2] if flat else INERTIA)
+    medium = mb.fluid_drag("water", "plate", BOX, density=DENSE)
     gravity = (0.0, -G) if flat else (0.0, -G, 0.0)
-    problem = assemble(plate, medium, gravity=gravity, coordinates=coordinates)
+    problem = mb.assemble(plate, medium, gravity=gravity, coordinates=coordinates)
     problem = problem.replace(**{"water.own.density": density})
     run = nsjax.simulate(*problem, schemes.generalized_alpha(), dt=TIME / STEPS, steps=STEPS, every=STEPS)
     return -run.body("plate").position[-1, 1]
@@ -139,11 +129,11 @@ def test_spins_and_glides(coordinates) -> None:
     """
     mean, (a, b, c) = sum(BOX) / 3.0, BOX
     start = {"disc": ((0.0, 0.0, 0.0), ((0.0, 0.0, 2.0), (0.0, 0.0, 30.0)))}
-    disc = body("disc", mass=MASS, inertia=INERTIA, com=(0.0, 0.0, 0.05))
+    disc = mb.body("disc", mass=MASS, inertia=INERTIA, com=(0.0, 0.0, 0.05))
 
     def end(**given):
-        medium = fluid_drag("oil", ("disc", (0.0, 0.0, 0.05)), BOX, **given)
-        problem = assemble(disc, medium, start=start, coordinates=coordinates)
+        medium = mb.fluid_drag("oil", ("disc", (0.0, 0.0, 0.05)), BOX, **given)
+        problem = mb.assemble(disc, medium, start=start, coordinates=coordinates)
         run = nsjax.simulate(
             *problem, schemes.generalized_alpha(), dt=TIME / STEPS, steps=STEPS, every=STEPS
         )
@@ -165,9 +155,9 @@ def test_spins_and_glides(coordinates) -> None:
 def test_turned_in_the_plane() -> None:
     """A box turned by a quarter resists with the other edge."""
     for turned, edge in ((0.0, BOX[0]), (np.pi / 2.0, BOX[1])):
-        plate = body("plate", mass=MASS, inertia=INERTIA[2])
-        medium = fluid_drag("air", "plate", BOX, density=DENSE, turned=turned)
-        problem = assemble(plate, medium, start={"plate": ((0.0, 0.0, 0.0), (0.0, 3.0, 0.0))})
+        plate = mb.body("plate", mass=MASS, inertia=INERTIA[2])
+        medium = mb.fluid_drag("air", "plate", BOX, density=DENSE, turned=turned)
+        problem = mb.assemble(plate, medium, start={"plate": ((0.0, 0.0, 0.0), (0.0, 3.0, 0.0))})
         force = problem.system.force(0.0, problem.state.q, problem.state.v, problem.params)
         assert np.allclose(force, [0.0, -0.5 * DENSE * edge * BOX[2] * 9.0, 0.0], rtol=1e-12, atol=1e-9)
 
@@ -188,9 +178,9 @@ def force_of(problem: Any) -> np.ndarray:
 def test_in_the_plane(follower: bool, coordinates: str) -> None:
     """Force and moment about the centre, in turned axes or those of the ground."""
     angle = 0.7
-    push = thruster("jet", ("a", (ARM, 0.1)), EFFORT, axis=(0.0, 1.5), moment=SIDE, follower=follower)
-    problem = assemble(
-        body("a", mass=MASS, inertia=OWN), push, start={"a": (0.0, 0.0, angle)}, coordinates=coordinates
+    push = mb.thruster("jet", ("a", (ARM, 0.1)), EFFORT, axis=(0.0, 1.5), moment=SIDE, follower=follower)
+    problem = mb.assemble(
+        mb.body("a", mass=MASS, inertia=OWN), push, start={"a": (0.0, 0.0, angle)}, coordinates=coordinates
     )
     turned = angle if follower else 0.0
     along = 1.5 * EFFORT * np.array([-np.sin(turned), np.cos(turned)])
@@ -204,11 +194,11 @@ def test_a_law_of_the_rate() -> None:
     """``m v' = -k v`` by a law, and its derivative: ``v = v0 exp(-k t / m)``, ``dv/dk = -v t / m``."""
 
     def end(k: Any) -> Any:
-        brake = thruster(
+        brake = mb.thruster(
             "brake", "a", axis=(1.0, 0.0), law=lambda t, length, rate, own: -own * rate, own=0.5
         )
-        problem = assemble(
-            body("a", mass=MASS, inertia=OWN), brake, start={"a": (np.zeros(3), (2.0, 0.0, 0.0))}
+        problem = mb.assemble(
+            mb.body("a", mass=MASS, inertia=OWN), brake, start={"a": (np.zeros(3), (2.0, 0.0, 0.0))}
         )
         problem = problem.replace({"brake.own": k})
         return nsjax.simulate(*problem, schemes.generalized_alpha(), dt=5e-3, steps=200).v[-1, 0]
@@ -223,9 +213,9 @@ def test_a_law_of_the_rate() -> None:
 def test_a_moment_and_its_reaction() -> None:
     """In a ball joint it acts on both bodies: the spin of the pair is not changed by it."""
     twin = {"mass": MASS, "inertia": (OWN, 0.3, 0.4)}
-    problem = assemble(
-        body("a", **twin), body("b", **twin), ball("pin", "a", "b"),
-        thruster("gyro", "b", EFFORT, moment=(0.0, 0.0, SIDE), against="a"),
+    problem = mb.assemble(
+        mb.body("a", **twin), mb.body("b", **twin), mb.ball("pin", "a", "b"),
+        mb.thruster("gyro", "b", EFFORT, moment=(0.0, 0.0, SIDE), against="a"),
         start={"a": ((0.0, 0.0, 0.0), (0.3, -0.5, 0.2)), "pin": (0.4, 0.1, -0.2)},
     )  # fmt: skip
     found = force_of(problem)
@@ -262,8 +252,8 @@ def test_what_is_left_out_beside_a_drone() -> None:
         "<motor name='b2' site='r1' refsite='r2' gear='1 0 0 0 0 0'/>"
         "<motor name='b3' site='w' gear='1 0 0 0 0 0'/>"
     )
-    with pytest.warns(LeftOutWarning) as told:
-        file = read_mjcf(DRONE.format(more, "<actuatorfrc actuator='a1'/>"))
+    with pytest.warns(mb.LeftOutWarning) as told:
+        file = mb.read_mjcf(DRONE.format(more, "<actuatorfrc actuator='a1'/>"))
     said = " ".join(str(x.message) for x in told)
     assert "actuators that serve the position of a ball are left out: 'b1'" in said
     assert "actuators that act at a site relative to another one (refsite) are left out: 'b2'" in said
@@ -282,7 +272,7 @@ def test_a_drone_hovers() -> None:
     )
     text += "</body></worldbody><actuator>"
     text += "".join(f"<motor name='m{k}' site='s{k}' gear='0 0 1 0 0 {(-1) ** k}'/>" for k in range(4))
-    problem = quiet(read_mjcf, text + "</actuator></mujoco>").problem()
+    problem = quiet(mb.read_mjcf, text + "</actuator></mujoco>").problem()
     inputs = {f"m{k}": 0.5 * 9.81 / 4.0 for k in range(4)}
     traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=50, inputs=inputs)
     assert np.allclose(traj.q[-1], problem.state.q, atol=1e-12)
@@ -301,19 +291,19 @@ def test_a_drone_hovers() -> None:
 )
 def test_sentences(given: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        thruster("x", "a", given.pop("effort", None), **given)
+        mb.thruster("x", "a", given.pop("effort", None), **given)
     with pytest.raises(InputError, match="acts on the ground, which does not move"):
-        thruster("x", "ground", 1.0, axis=(0.0, 1.0))
+        mb.thruster("x", "ground", 1.0, axis=(0.0, 1.0))
 
 
 # Springs and dampers on ball joints.
 def gyroscope(**spring) -> Problem:
     """A body about its centre, on a body that turns as freely."""
-    return assemble(
-        body("frame", mass=2.0, inertia=(0.2, 0.3, 0.25)),
-        body("rotor", mass=1.0, inertia=(0.1, 0.12, 0.07)),
-        ball("base", "ground", "frame"), ball("joint", "frame", "rotor"),
-        joint_spring("coil", "joint", **spring),
+    return mb.assemble(
+        mb.body("frame", mass=2.0, inertia=(0.2, 0.3, 0.25)),
+        mb.body("rotor", mass=1.0, inertia=(0.1, 0.12, 0.07)),
+        mb.ball("base", "ground", "frame"), mb.ball("joint", "frame", "rotor"),
+        mb.joint_spring("coil", "joint", **spring),
         start={"frame": ((0.3, 0.2, -0.4), (1.0, 0.0, 0.5)), "rotor": ((0.5, -1.0, 0.7), (0.0, 2.0, 0.3))},
     )  # fmt: skip
 

@@ -4,31 +4,19 @@ import numpy as np
 import pytest
 
 import nsjax
+from nsjax import multibody as mb
 from nsjax import schemes
-from nsjax.multibody import (
-    actuator,
-    assemble,
-    body,
-    force,
-    hinge,
-    joint_spring,
-    sensor,
-    slide,
-    spring,
-    thruster,
-    torque,
-)
 
 
 @pytest.fixture(scope="module")
 def run():
-    problem = assemble(
-        body("cart", mass=2.0), body("rod", mass=1.0, inertia=0.1, com=0.4),
-        slide("rail", "ground", "cart"), hinge("pin", "cart", "rod"),
-        spring("coil", ("ground", (-1.0, 0.0)), ("rod", 0.8), stiffness=20.0, length=0.5, damping=0.3),
-        joint_spring("torsion", "pin", stiffness=2.0, rest=0.2),
-        actuator("motor", "rail", law=lambda t, x, rate, own: own["k"] * (0.3 - x), own={"k": 5.0}),
-        force("push", ("rod", (0.8, 0.0)), (0.0, 1.0), follower=True), torque("twist", "rod", 0.4),
+    problem = mb.assemble(
+        mb.body("cart", mass=2.0), mb.body("rod", mass=1.0, inertia=0.1, com=0.4),
+        mb.slide("rail", "ground", "cart"), mb.hinge("pin", "cart", "rod"),
+        mb.spring("coil", ("ground", (-1.0, 0.0)), ("rod", 0.8), stiffness=20.0, length=0.5, damping=0.3),
+        mb.joint_spring("torsion", "pin", stiffness=2.0, rest=0.2),
+        mb.actuator("motor", "rail", law=lambda t, x, rate, own: own["k"] * (0.3 - x), own={"k": 5.0}),
+        mb.force("push", ("rod", (0.8, 0.0)), (0.0, 1.0), follower=True), mb.torque("twist", "rod", 0.4),
         gravity=9.81, start={"rail": (0.1, 0.5), "rod": (0.7, -1.0)},
     )  # fmt: skip
     return nsjax.simulate(*problem, schemes.half_explicit(), dt=1e-3, steps=400)
@@ -87,14 +75,14 @@ def test_tables_hold_reactions_and_powers(run, tmp_path) -> None:
     xarray, pandas = pytest.importorskip("xarray"), pytest.importorskip("pandas")
     data, table = (
         run.to_xarray(),
-        run.to_pandas("rod.velocity", sensor("tip", "velocity", "rod", at=(0.8, 0.0))),
+        run.to_pandas("rod.velocity", mb.sensor("tip", "velocity", "rod", at=(0.8, 0.0))),
     )
     assert isinstance(data, xarray.Dataset)
     assert data["pin.force"].dims == ("time", "axis")
     np.testing.assert_array_equal(data["pin.force"].sel(axis="y"), run.joint("pin").force[:, 1])
     assert data["motor.power"].attrs == {"units": "W"}
     np.testing.assert_array_equal(table["coil.power"], run.load("coil").power)
-    tip = run.sensor(sensor("tip", "velocity", "rod", at=(0.8, 0.0)))
+    tip = run.sensor(mb.sensor("tip", "velocity", "rod", at=(0.8, 0.0)))
     np.testing.assert_array_equal(table["tip[x]"], tip[:, 0])
     units = table.attrs["units"]
     assert (units["tip[x]"], units["rod.velocity[y]"], units["pin.torque"]) == ("m/s", "m/s", "N m")
@@ -112,11 +100,11 @@ def test_unknown_names(run) -> None:
 
 def test_the_effort_of_a_thruster_is_what_it_is_given() -> None:
     """A propeller with a reaction moment, and a motor of two bodies that is a pure moment."""
-    problem = assemble(
-        body("hull", mass=1.0, inertia=0.2), body("wheel", mass=0.1, inertia=0.1),
-        hinge("axle", "hull", "wheel", at=0.2),
-        thruster("jet", "hull", 3.0, axis=(0.6, 0.8), moment=0.1),
-        thruster("spin", "hull", -2.0, moment=0.5, against="wheel"),
+    problem = mb.assemble(
+        mb.body("hull", mass=1.0, inertia=0.2), mb.body("wheel", mass=0.1, inertia=0.1),
+        mb.hinge("axle", "hull", "wheel", at=0.2),
+        mb.thruster("jet", "hull", 3.0, axis=(0.6, 0.8), moment=0.1),
+        mb.thruster("spin", "hull", -2.0, moment=0.5, against="wheel"),
     )  # fmt: skip
     run = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=3)
     np.testing.assert_allclose(run["jet.effort"], 3.0, rtol=1e-12)

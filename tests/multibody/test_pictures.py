@@ -7,25 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nsjax import multibody as mb
 from nsjax.core.operators import prepared
 from nsjax.motion import Motion, motion
-from nsjax.multibody import (
-    assemble,
-    ball,
-    body,
-    box,
-    capsule,
-    contact,
-    corners,
-    cylinder,
-    hinge,
-    plane,
-    point,
-    points,
-    sphere,
-    spring,
-    walls,
-)
 from tests.plot.coasting import coasting
 
 EVEN = (0.01, 0.01, 0.01)
@@ -36,22 +20,22 @@ OFF = (0.0, 0.0, 0.02)
 @pytest.fixture(scope="module")
 def zoo():
     """One of every shape of space, and a pendulum of two bodies with a limit."""
-    return assemble(
-        body("globe", mass=1.0, inertia=EVEN),
-        body("pill", mass=1.0, inertia=EVEN),
-        body("can", mass=1.0, inertia=EVEN),
-        body("brick", mass=1.0, inertia=EVEN),
-        body("upper", mass=2.0, inertia=(0.01, 0.06, 0.06), com=0.3),
-        body("lower", mass=1.0, inertia=np.diag([0.005, 0.03, 0.03]), com=0.25),
-        ball("shoulder", "ground", "upper", at=(0.0, 1.0, 0.8)),
-        hinge("elbow", "upper", "lower", at=0.6, axis=(0.0, 1.0, 0.0), limits=(-2.5, 0.1)),
-        contact("tip", point("lower", at=0.5), plane(), friction=0.3),
-        contact("f1", sphere("globe", 0.1, at=OFF), plane(), friction=0.3),
-        contact("f2", capsule("pill", 0.08, 0.15), plane(at=(0.0, 0.0, -0.5))),
-        contact("f3", cylinder("can", 0.1, 0.15, axis=(0.0, 0.0, 1.0)), plane()),
-        contact("f4", box("brick", 0.15, 0.1, 0.05, turned=TURN), plane(), friction=0.3),
-        contact("hit", sphere("globe", 0.1, at=OFF), box("brick", 0.15, 0.1, 0.05, turned=TURN)),
-        spring("coil", ("ground", (0.0, 0.5, 1.2)), "globe", stiffness=60.0, length=0.4),
+    return mb.assemble(
+        mb.body("globe", mass=1.0, inertia=EVEN),
+        mb.body("pill", mass=1.0, inertia=EVEN),
+        mb.body("can", mass=1.0, inertia=EVEN),
+        mb.body("brick", mass=1.0, inertia=EVEN),
+        mb.body("upper", mass=2.0, inertia=(0.01, 0.06, 0.06), com=0.3),
+        mb.body("lower", mass=1.0, inertia=np.diag([0.005, 0.03, 0.03]), com=0.25),
+        mb.ball("shoulder", "ground", "upper", at=(0.0, 1.0, 0.8)),
+        mb.hinge("elbow", "upper", "lower", at=0.6, axis=(0.0, 1.0, 0.0), limits=(-2.5, 0.1)),
+        mb.contact("tip", mb.point("lower", at=0.5), mb.plane(), friction=0.3),
+        mb.contact("f1", mb.sphere("globe", 0.1, at=OFF), mb.plane(), friction=0.3),
+        mb.contact("f2", mb.capsule("pill", 0.08, 0.15), mb.plane(at=(0.0, 0.0, -0.5))),
+        mb.contact("f3", mb.cylinder("can", 0.1, 0.15, axis=(0.0, 0.0, 1.0)), mb.plane()),
+        mb.contact("f4", mb.box("brick", 0.15, 0.1, 0.05, turned=TURN), mb.plane(), friction=0.3),
+        mb.contact("hit", mb.sphere("globe", 0.1, at=OFF), mb.box("brick", 0.15, 0.1, 0.05, turned=TURN)),
+        mb.spring("coil", ("ground", (0.0, 0.5, 1.2)), "globe", stiffness=60.0, length=0.4),
         gravity=9.81,
         start={
             "globe": (((0.0, 0.5, 0.6), TURN), ((0.1, 0.0, -0.3), (0.3, 0.5, 1.0))),
@@ -138,12 +122,12 @@ def test_contacts_move_as_gaps_and_slips_say(zoo) -> None:
 
 
 def test_the_plane_knows_outlines_walls_and_lines() -> None:
-    problem = assemble(
-        body("crank", mass=0.04, inertia=7e-5, com=0.0765), body("slider", mass=0.08, inertia=3e-6),
-        body("wheel", mass=1.0, inertia=0.02),
-        hinge("bearing", "ground", "crank"), hinge("pin", "crank", "slider", at=0.153),
-        contact("guide", corners("slider", 0.05, 0.025), walls(-0.3, 0.3), friction=0.1),
-        contact("dots", points("wheel", [[0.1, 0.0], [-0.1, 0.0]]), plane(), friction=0.1),
+    problem = mb.assemble(
+        mb.body("crank", mass=0.04, inertia=7e-5, com=0.0765), mb.body("slider", mass=0.08, inertia=3e-6),
+        mb.body("wheel", mass=1.0, inertia=0.02),
+        mb.hinge("bearing", "ground", "crank"), mb.hinge("pin", "crank", "slider", at=0.153),
+        mb.contact("guide", mb.corners("slider", 0.05, 0.025), mb.walls(-0.3, 0.3), friction=0.1),
+        mb.contact("dots", mb.points("wheel", [[0.1, 0.0], [-0.1, 0.0]]), mb.plane(), friction=0.1),
         gravity=9.81, start={"crank": (0.5, 1.0), "wheel": ((0.0, 0.5, 0.2), (1.0, 0.0, 3.0))},
     )  # fmt: skip
     seen = motion(problem, coasting(problem, push=1e-3))

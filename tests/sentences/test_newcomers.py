@@ -11,27 +11,13 @@ import pytest
 
 import nsjax
 from nsjax import InputError, Recording, models, plot, schemes, transforms
-from nsjax.multibody import (
-    actuator,
-    assemble,
-    body,
-    box,
-    contact,
-    gear,
-    hinge,
-    joint_spring,
-    plane,
-    read_mjcf,
-    slide,
-    sphere,
-    spheres,
-)
+from nsjax import multibody as mb
 
 MOREAU = schemes.moreau()
-PENDULUM = assemble(
-    body("rod", mass=1.0, inertia=0.1, com=0.5),
-    hinge("pin", "ground", "rod"),
-    contact("floor", sphere("rod", 0.1, at=1.0), plane(at=(0.0, -2.0))),
+PENDULUM = mb.assemble(
+    mb.body("rod", mass=1.0, inertia=0.1, com=0.5),
+    mb.hinge("pin", "ground", "rod"),
+    mb.contact("floor", mb.sphere("rod", 0.1, at=1.0), mb.plane(at=(0.0, -2.0))),
     gravity=9.81,
 )
 RUN = nsjax.simulate(*PENDULUM, MOREAU, dt=1e-3, steps=50)
@@ -53,9 +39,9 @@ def test_plots_of_vectors_have_their_components() -> None:
     (axes,) = RUN.plot("pin.force", "floor.force").axes
     words = [x.get_text() for x in axes.get_legend().get_texts()]
     assert len(words) == len(axes.get_lines()) == 3  # x and y of the pin, the normal force on the floor
-    crate = assemble(
-        body("crate", mass=1.0, inertia=0.1),
-        contact("feet", box("crate", 0.1, 0.1), plane()),
+    crate = mb.assemble(
+        mb.body("crate", mass=1.0, inertia=0.1),
+        mb.contact("feet", mb.box("crate", 0.1, 0.1), mb.plane()),
         gravity=9.81,
         start={"crate": (0.0, 0.1, 0.0)},
     )
@@ -80,16 +66,16 @@ def test_a_file_prints_its_names_by_kind() -> None:
     text = (
         "<mujoco><worldbody><body name='a'><joint name='j'/><geom size='0.1'/></body></worldbody></mujoco>"
     )
-    words = str(read_mjcf(text)).splitlines()
+    words = str(mb.read_mjcf(text)).splitlines()
     assert ["body", "a"] in [line.split() for line in words]
     assert ["hinge", "j"] in [line.split() for line in words]
 
 
 def test_parts_on_joints_print_them() -> None:
     """As they are written: the joint is the second argument."""
-    assert repr(joint_spring("s", "pin", stiffness=1.0)) == "joint_spring('s', 'pin', stiffness=1.0)"
-    assert repr(actuator("motor", "pin", 2.0)).startswith("actuator('motor', 'pin', ")
-    assert repr(gear("pair", "pin", "elbow", ratio=2.0)).startswith("gear('pair', 'pin', 'elbow', ")
+    assert repr(mb.joint_spring("s", "pin", stiffness=1.0)) == "joint_spring('s', 'pin', stiffness=1.0)"
+    assert repr(mb.actuator("motor", "pin", 2.0)).startswith("actuator('motor', 'pin', ")
+    assert repr(mb.gear("pair", "pin", "elbow", ratio=2.0)).startswith("gear('pair', 'pin', 'elbow', ")
 
 
 def _fit(**given: Any) -> Any:
@@ -104,7 +90,7 @@ def _lanes(reduce: Any) -> Any:
 
 def _pile(**given: Any) -> Any:
     places = given.pop("positions", [(0.0, 0.0, 0.1), (1.0, 0.0, 0.1)])
-    return spheres(given.pop("radius", 0.1), 1.0, places, **given)
+    return mb.spheres(given.pop("radius", 0.1), 1.0, places, **given)
 
 
 def test_a_wall_may_be_an_array() -> None:
@@ -113,14 +99,14 @@ def test_a_wall_may_be_an_array() -> None:
 
 
 def test_angles_that_look_like_degrees_are_asked_about() -> None:
-    parts = [body("rod", mass=1.0, inertia=0.1, com=0.5), hinge("pin", "ground", "rod")]
+    parts = [mb.body("rod", mass=1.0, inertia=0.1, com=0.5), mb.hinge("pin", "ground", "rod")]
     with pytest.warns(
         UserWarning, match=r"'rod' is 90 rad, 14.3 turns; for degrees, give np.radians\(90\)"
     ):
-        problem = assemble(*parts, gravity=9.81, start={"rod": 90.0})
+        problem = mb.assemble(*parts, gravity=9.81, start={"rod": 90.0})
     assert float(problem.state.q[0]) == 90.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assemble(*parts, gravity=9.81, start={"rod": (6.0, 90.0)})
-        lift = [body("car", mass=1.0), slide("shaft", "ground", "car", axis=(0.0, 1.0))]
-        assemble(*lift, gravity=9.81, start={"shaft": 90.0})
+        mb.assemble(*parts, gravity=9.81, start={"rod": (6.0, 90.0)})
+        lift = [mb.body("car", mass=1.0), mb.slide("shaft", "ground", "car", axis=(0.0, 1.0))]
+        mb.assemble(*lift, gravity=9.81, start={"shaft": 90.0})

@@ -12,21 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nsjax import multibody as mb
 from nsjax.core.operators import all_rows, prepared
-from nsjax.multibody import (
-    actuator,
-    assemble,
-    body,
-    capsule,
-    contact,
-    cylinder,
-    force,
-    hinge,
-    joint_spring,
-    plane,
-    point,
-    sphere,
-)
 from nsjax.multibody.coordinates.spatial import generations
 from tests.multibody.coordinates.random_trees import GRAVITY, drawn, lagrange, near, parts, poses
 
@@ -35,7 +22,7 @@ from tests.multibody.coordinates.random_trees import GRAVITY, drawn, lagrange, n
 @pytest.mark.parametrize("seed", range(4))
 def test_mass_and_force_are_those_of_lagrange(seed) -> None:
     bodies, joints = drawn(seed)
-    problem = assemble(*parts(bodies, joints), gravity=GRAVITY)
+    problem = mb.assemble(*parts(bodies, joints), gravity=GRAVITY)
     system = problem.system
     links = system.force.__self__.topology.link_of
     places = {name: links[name].q for name in joints}
@@ -61,7 +48,7 @@ def test_a_generation_hangs_on_one() -> None:
     """Each body stands in one, behind its parent, which is found at its place."""
     for seed in range(12):
         bodies, joints = drawn(seed, 20)
-        topology = assemble(*parts(bodies, joints), gravity=GRAVITY).system.force.__self__.topology
+        topology = mb.assemble(*parts(bodies, joints), gravity=GRAVITY).system.force.__self__.topology
         made = generations(topology.links)
         assert sorted(x.body for g in made for x in g.links) == sorted(bodies)
         for i, g in enumerate(made):
@@ -79,9 +66,9 @@ def test_a_generation_hangs_on_one() -> None:
 
 
 def made_of(pairs):
-    found = [body(name, mass=1.0, inertia=(1.0, 1.0, 1.0)) for name, _ in pairs]
-    found += [hinge(f"j{name}", above, name, axis=(0.0, 0.0, 1.0)) for name, above in pairs]
-    return generations(assemble(*found, gravity=9.81).system.force.__self__.topology.links)
+    found = [mb.body(name, mass=1.0, inertia=(1.0, 1.0, 1.0)) for name, _ in pairs]
+    found += [mb.hinge(f"j{name}", above, name, axis=(0.0, 0.0, 1.0)) for name, above in pairs]
+    return generations(mb.assemble(*found, gravity=9.81).system.force.__self__.topology.links)
 
 
 def touching(seed, friction):
@@ -97,20 +84,22 @@ def touching(seed, friction):
             found[k] = dataclasses.replace(part, numbers=numbers)
     for k, name in enumerate(hinged):
         found.append(
-            joint_spring(f"s{k}", name, stiffness=1.0 + k, damping=0.1, rest=0.2 if k % 2 else None)
+            mb.joint_spring(f"s{k}", name, stiffness=1.0 + k, damping=0.1, rest=0.2 if k % 2 else None)
         )
         found.append(
-            actuator(f"m{k}", name, law=drive, own=0.5 + k) if k % 2 else actuator(f"m{k}", name, 0.3)
+            mb.actuator(f"m{k}", name, law=drive, own=0.5 + k) if k % 2 else mb.actuator(f"m{k}", name, 0.3)
         )
     law = {"restitution": 0.4, "friction": friction}
     found += [
-        contact("c0", point("b1", (0.1, 0.2, 0.3)), plane(normal=(0.0, 0.6, 0.8)), **law),
-        contact("c1", sphere("b2", 0.1, at=(0.3, 0.0, 0.1)), sphere("b3", 0.2), **law),
-        contact("c2", capsule("b4", 0.1, 0.3, axis=(0.0, 1.0, 0.0)), capsule("b5", 0.1, 0.4), **law),
-        contact("c3", cylinder("b6", 0.1, 0.2), plane("b0", at=(0.0, 0.0, -3.0)), **law),
-        contact("c4", capsule("b7", 0.1, 0.3), plane(), **law),
+        mb.contact("c0", mb.point("b1", (0.1, 0.2, 0.3)), mb.plane(normal=(0.0, 0.6, 0.8)), **law),
+        mb.contact("c1", mb.sphere("b2", 0.1, at=(0.3, 0.0, 0.1)), mb.sphere("b3", 0.2), **law),
+        mb.contact(
+            "c2", mb.capsule("b4", 0.1, 0.3, axis=(0.0, 1.0, 0.0)), mb.capsule("b5", 0.1, 0.4), **law
+        ),
+        mb.contact("c3", mb.cylinder("b6", 0.1, 0.2), mb.plane("b0", at=(0.0, 0.0, -3.0)), **law),
+        mb.contact("c4", mb.capsule("b7", 0.1, 0.3), mb.plane(), **law),
     ]
-    return assemble(*found, gravity=GRAVITY)
+    return mb.assemble(*found, gravity=GRAVITY)
 
 
 def drive(t, x, rate, own):
@@ -205,13 +194,13 @@ def test_laws_of_users_may_branch() -> None:
     that looks at frames in a branch.
     """
     t = 0.3
-    found = [body(f"b{k}", mass=1.0, inertia=(0.2, 0.3, 0.4), com=(0.3, 0.0, 0.1)) for k in range(2)]
+    found = [mb.body(f"b{k}", mass=1.0, inertia=(0.2, 0.3, 0.4), com=(0.3, 0.0, 0.1)) for k in range(2)]
     for k, above in enumerate(("ground", "b0")):
-        found.append(hinge(f"j_b{k}", above, f"b{k}", at=(0.5, 0.0, 0.0), axis=(0.0, 0.6, 0.8)))
-        found.append(actuator(f"m{k}", f"j_b{k}", law=guarded, own=2.0))
-    pushed = force("watch", ("b1", (0.2, 0.1, 0.0)), law=watching, own=0.4)
-    system, p, _ = assemble(*found, pushed, gravity=GRAVITY)
-    bare, less, _ = assemble(*found, gravity=GRAVITY)
+        found.append(mb.hinge(f"j_b{k}", above, f"b{k}", at=(0.5, 0.0, 0.0), axis=(0.0, 0.6, 0.8)))
+        found.append(mb.actuator(f"m{k}", f"j_b{k}", law=guarded, own=2.0))
+    pushed = mb.force("watch", ("b1", (0.2, 0.1, 0.0)), law=watching, own=0.4)
+    system, p, _ = mb.assemble(*found, pushed, gravity=GRAVITY)
+    bare, less, _ = mb.assemble(*found, gravity=GRAVITY)
     mechanism, q, v = system.force.__self__, jnp.array([0.25, -0.5]), jnp.array([0.3, -0.7])
 
     def along(q, own):

@@ -11,62 +11,46 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import nsjax
+from nsjax import multibody as mb
 from nsjax import schemes
 from nsjax.analysis import equilibrium
 from nsjax.linalg import BlockTridiagonal, Dense
 from nsjax.math import rotations
-from nsjax.multibody import (
-    assemble,
-    beam,
-    body,
-    circular,
-    contact,
-    fixed,
-    force,
-    hinge,
-    line_load,
-    plane,
-    rectangular,
-    section,
-    sphere,
-    spring,
-    torque,
-)
 from tests.design import each_family
 from tests.multibody.flexible.beam_cases import COLUMN
 
 # Beams as parts: sections, sentences, inertia, forces, starts and contacts of their nodes.
-ROUND = circular(0.05, E=2.1e9, rho=7850.0)
+ROUND = mb.circular(0.05, E=2.1e9, rho=7850.0)
 
 
 def arm(**given):
-    return beam("arm", (0, 0, 0), (2, 0, 0), **{"elements": 4, "section": ROUND, **given})
+    return mb.beam("arm", (0, 0, 0), (2, 0, 0), **{"elements": 4, "section": ROUND, **given})
 
 
 def test_sections_of_closed_forms() -> None:
     G = 2.1e9 / 2.6
     assert pytest.approx(np.pi * 0.05**2 * 2.1e9) == ROUND.EA
     assert pytest.approx(np.pi / 2 * 0.05**4 * G) == ROUND.GJ
-    square = rectangular(0.02, 0.02, E=2e11, nu=0.25)
+    square = mb.rectangular(0.02, 0.02, E=2e11, nu=0.25)
     assert pytest.approx(0.1405770 * 0.02**4 * 8e10, rel=1e-5) == square.GJ  # Timoshenko's table: 0.1406
-    flat = rectangular(0.03, 0.01, E=2e11, nu=0.25)
+    flat = mb.rectangular(0.03, 0.01, E=2e11, nu=0.25)
     np.testing.assert_allclose(flat.EI, 2e11 / 12 * np.array([0.03 * 0.01**3, 0.01 * 0.03**3]))
     assert pytest.approx(0.2633 * 0.03 * 0.01**3 * 8e10, rel=2e-4) == flat.GJ  # the same table: 0.263
 
 
 def test_springs_between_neighbours_keep_the_chain() -> None:
-    other = body("weight", mass=1.0, inertia=(1.0, 1.0, 1.0))
-    near = spring("leg", "arm.end", "weight", stiffness=1.0)
-    far = spring("leg", "arm.start", "weight", stiffness=1.0)
+    other = mb.body("weight", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    near = mb.spring("leg", "arm.end", "weight", stiffness=1.0)
+    far = mb.spring("leg", "arm.start", "weight", stiffness=1.0)
     start = {"weight": ((3.0, 0.0, 0.0), (0.0, 0.0, 0.0))}
-    assert assemble(arm(), other, near, start=start).system.structure == BlockTridiagonal(6)
-    assert assemble(arm(), other, far, start=start).system.structure == Dense()
+    assert mb.assemble(arm(), other, near, start=start).system.structure == BlockTridiagonal(6)
+    assert mb.assemble(arm(), other, far, start=start).system.structure == Dense()
 
 
 def test_a_beam_moved_as_a_whole() -> None:
     """Place, turn and velocity of a beam are those of a rigid body drawn with it."""
     turn, w = np.array([0.0, 0.0, np.pi / 2]), np.array([0.0, 0.0, 2.0])
-    problem = assemble(arm(), start={"arm": (((1.0, 0.0, 0.0), turn), (*[0.0] * 3, *w))})
+    problem = mb.assemble(arm(), start={"arm": (((1.0, 0.0, 0.0), turn), (*[0.0] * 3, *w))})
     q, v = problem.state.q.reshape(-1, 7), problem.state.v.reshape(-1, 6)
     np.testing.assert_allclose(q[-1, :3], (1.0, 2.0, 0.0), atol=1e-15)
     np.testing.assert_allclose(v[-1, :3], (-4.0, 0.0, 0.0), atol=1e-15)
@@ -76,8 +60,8 @@ def test_a_beam_moved_as_a_whole() -> None:
 
 
 def test_contacts_of_all_nodes() -> None:
-    problem = assemble(
-        arm(), contact("floor", sphere("arm", 0.05), plane(at=(0.0, 0.0, -0.3)), friction=0.2),
+    problem = mb.assemble(
+        arm(), mb.contact("floor", mb.sphere("arm", 0.05), mb.plane(at=(0.0, 0.0, -0.3)), friction=0.2),
         start={"arm": (((0.0, 0.0, 0.0), (0.0, 0.1, 0.0)), (1.0, 0, 0, 0, 0, 0))},
     )  # fmt: skip
     s, p = problem.system, problem.system.prepare(problem.params)
@@ -91,7 +75,7 @@ def test_contacts_of_all_nodes() -> None:
 def test_force_beside_the_axis() -> None:
     """A force at a point off the axis has a moment about the node, in the axes of the node."""
     end = ("arm.end", (0.0, 0.1, 0.0))
-    loaded = assemble(arm(), force("f", end, (1.0, 0.0, 0.0)))
+    loaded = mb.assemble(arm(), mb.force("f", end, (1.0, 0.0, 0.0)))
     s, p = loaded.system, loaded.system.prepare(loaded.params)
     push = np.asarray(jax.jit(s.force)(0.0, loaded.state.q, loaded.state.v, p)).reshape(-1, 6)
     np.testing.assert_allclose(push[-1], (1.0, 0.0, 0.0, 0.0, 0.0, -0.1), atol=1e-12)
@@ -102,22 +86,24 @@ def test_contacts_of_all_nodes_of_several_beams() -> None:
     """As many beams alike as rigid bodies whose contacts are evaluated at once."""
     heights = (0.0, 0.1, 0.2, 0.3, 0.4)
     beams = [
-        beam(f"arm{k}", (0, 0, h), (2, 0, h), elements=4, section=ROUND) for k, h in enumerate(heights)
+        mb.beam(f"arm{k}", (0, 0, h), (2, 0, h), elements=4, section=ROUND) for k, h in enumerate(heights)
     ]
-    floor = plane(at=(0.0, 0.0, -0.3))
-    touching = [contact(f"floor{k}", sphere(f"arm{k}", 0.05), floor) for k in range(len(beams))]
-    problem = assemble(*beams, *touching)
+    floor = mb.plane(at=(0.0, 0.0, -0.3))
+    touching = [mb.contact(f"floor{k}", mb.sphere(f"arm{k}", 0.05), floor) for k in range(len(beams))]
+    problem = mb.assemble(*beams, *touching)
     s, p = problem.system, problem.system.prepare(problem.params)
     gaps = np.asarray(s.gap(0.0, problem.state.q, p)).reshape(5, 5)
     np.testing.assert_allclose(gaps, np.repeat(np.add(heights, 0.25)[:, None], 5, axis=1), atol=1e-14)
 
 
 # Loads along beams, stations, and ends that move as prescribed.
-SOFT = section(**COLUMN)
+SOFT = mb.section(**COLUMN)
 
 
 def column(**given):
-    return beam("arm", (0, 0, 0), (1, 0, 0), section=SOFT, first_axis=(0, 0, 1), **{"elements": 4, **given})
+    return mb.beam(
+        "arm", (0, 0, 0), (1, 0, 0), section=SOFT, first_axis=(0, 0, 1), **{"elements": 4, **given}
+    )
 
 
 def pushes(problem, t=0.0, q=None):
@@ -131,9 +117,9 @@ def test_resultants_of_a_load_along_a_beam() -> None:
     a second load follows the nodes, all turned by a right angle.
     """
     shape = jnp.asarray(np.outer(1.0 + np.linspace(0.0, 1.0, 5), (0.0, 1.0, 0.0)))
-    problem = assemble(
-        column(), line_load("wind", "arm", law=lambda t, own: t * own, own=shape),
-        line_load("jet", "arm", (0.0, 0.0, 2.0), follower=True),
+    problem = mb.assemble(
+        column(), mb.line_load("wind", "arm", law=lambda t, own: t * own, own=shape),
+        mb.line_load("jet", "arm", (0.0, 0.0, 2.0), follower=True),
         start={"arm": (((0.0, 0.0, 0.0), (np.pi / 2, 0.0, 0.0)), None)},
     )  # fmt: skip
     found, x = pushes(problem, t=2.0), np.linspace(0.0, 1.0, 5)
@@ -148,8 +134,8 @@ def test_deflection_under_a_load_along_the_cantilever() -> None:
     l^2/12 + a^2 (L - a)/2) / EI + P a / GA``, exactly for linear elements of one point.
     """
     weight, step = 1e-4, 0.25
-    problem = assemble(
-        column(), fixed("clamp", "ground", "arm.start"), line_load("w", "arm", (0.0, 0.0, 0.0))
+    problem = mb.assemble(
+        column(), mb.fixed("clamp", "ground", "arm.start"), mb.line_load("w", "arm", (0.0, 0.0, 0.0))
     )
     found = equilibrium(problem, {"w.value": (0.0, weight, 0.0)})
     wanted = 0.0
@@ -162,7 +148,7 @@ def test_deflection_under_a_load_along_the_cantilever() -> None:
 @pytest.mark.slow
 def test_stations_are_nodes() -> None:
     stations = {"third": 1.0 / 3.0, "half": 0.5}
-    problem = assemble(column(stations=stations), force("f", "arm.third", (1.0, 0.0, 0.0)))
+    problem = mb.assemble(column(stations=stations), mb.force("f", "arm.third", (1.0, 0.0, 0.0)))
     assert problem.params["arm"].points.shape == (6, 3)
     found = pushes(problem)
     np.testing.assert_allclose(found[:, 0], [0, 0, 1, 0, 0, 0], atol=1e-9)
@@ -177,7 +163,7 @@ def test_an_end_that_moves_as_prescribed() -> None:
     def path(t):
         return (0.1 * t, 0.2 * t, 0.0), (0.0, 0.0, 3.0 * t)
 
-    problem = assemble(column(elements=1), fixed("clamp", "ground", "arm.start", path=path))
+    problem = mb.assemble(column(elements=1), mb.fixed("clamp", "ground", "arm.start", path=path))
     v = np.asarray(problem.state.v).reshape(-1, 6)
     np.testing.assert_allclose(v, [(0.1, 0.2, 0, 0, 0, 3), (0.1, 3.2, 0, 0, 0, 3)], atol=1e-9)
     s, p, t = problem.system, problem.system.prepare(problem.params), 0.5
@@ -205,10 +191,10 @@ def swinging(stiff: bool = False, per: int | None = None):
     element.
     """
     given = {} if per is None else {"element": "incremental", "element_nodes": per}
-    problem = assemble(
-        beam("arm", (0, 0, 0), (1, 0, 0), elements=1 if per == 3 else 2,
-             section=section(**(COLUMN if stiff else SUPPLE)), first_axis=(0, 0, 1), **given),
-        fixed("clamp", "ground", "arm.start"), gravity=9.81,
+    problem = mb.assemble(
+        mb.beam("arm", (0, 0, 0), (1, 0, 0), elements=1 if per == 3 else 2,
+             section=mb.section(**(COLUMN if stiff else SUPPLE)), first_axis=(0, 0, 1), **given),
+        mb.fixed("clamp", "ground", "arm.start"), gravity=9.81,
     )  # fmt: skip
     v = np.array([[0.0] * 6, [0, 0.5, 0.2, 1.0, -0.8, 2.0], [0, 2.0, 0.8, 2.0, -1.6, 4.0]])
     return problem.replace(initial_v=v.reshape(-1))
@@ -323,10 +309,10 @@ def test_flying_beam(given: dict, shares: tuple[float, ...]) -> None:
     """V6 (Simo and Vu-Quoc 1988): exact momentum and path of the centre, books of energy and spin. Printed
     are numbers of ten quadratic elements.
     """
-    soft = section(EA=1e4, GA=1e4, EI=500.0, GJ=500.0, line_mass=1.0, line_inertia=10.0)
-    problem = assemble(
-        beam("flying", (6, 0, 0), (0, 8, 0), elements=10, section=soft, **given),
-        force("F", "flying.start", law=_push), torque("M", "flying.start", law=_turn),
+    soft = mb.section(EA=1e4, GA=1e4, EI=500.0, GJ=500.0, line_mass=1.0, line_inertia=10.0)
+    problem = mb.assemble(
+        mb.beam("flying", (6, 0, 0), (0, 8, 0), elements=10, section=soft, **given),
+        mb.force("F", "flying.start", law=_push), mb.torque("M", "flying.start", law=_turn),
     )  # fmt: skip
     dt = 0.025
     traj = nsjax.simulate(*problem, schemes.newmark(), dt=dt, time=10.0)
@@ -356,12 +342,12 @@ def test_double_pendulum_of_stiff_rods() -> None:
     With steps of 10 ms, in which the rods turn by 0.07 rad, the predicted axial forces are a thousand times
     those of the solution: Newton's method begins once more where the rods have not moved.
     """
-    rod = rectangular(0.02, 0.02, E=2e11, nu=0.3, rho=2500.0)
-    problem = assemble(
-        beam("one", (0, 0, 0), (1, 0, 0), elements=4, section=rod),
-        beam("two", (1, 0, 0), (2, 0, 0), elements=4, section=rod),
-        hinge("top", "ground", "one.start", axis=(0, 0, 1)),
-        hinge("middle", "one.end", "two.start", axis=(0, 0, 1)), gravity=(0.0, -9.81, 0.0),
+    rod = mb.rectangular(0.02, 0.02, E=2e11, nu=0.3, rho=2500.0)
+    problem = mb.assemble(
+        mb.beam("one", (0, 0, 0), (1, 0, 0), elements=4, section=rod),
+        mb.beam("two", (1, 0, 0), (2, 0, 0), elements=4, section=rod),
+        mb.hinge("top", "ground", "one.start", axis=(0, 0, 1)),
+        mb.hinge("middle", "one.end", "two.start", axis=(0, 0, 1)), gravity=(0.0, -9.81, 0.0),
     )  # fmt: skip
     printed = {
         0.01: ((1.29713, -1.40529), (-1.66330, -1.04162), -3.0e-3),
@@ -387,10 +373,10 @@ def _spun_up(t):
 
 def test_spin_up_of_an_arm() -> None:
     """V5 (Simo and Vu-Quoc 1986): largest lag of the tip, extension ``omega^2 rho A L^3 / (3 EA)``."""
-    stiff = section(EA=2.8e7, GA=1e7, EI=1.4e4, GJ=1.4e4, line_mass=1.2, line_inertia=6e-4)
-    problem = assemble(
-        beam("arm", (0, 0, 0), (10, 0, 0), elements=10, section=stiff),
-        hinge("drive", "ground", "arm.start", axis=(0, 0, 1), motion=_spun_up),
+    stiff = mb.section(EA=2.8e7, GA=1e7, EI=1.4e4, GJ=1.4e4, line_mass=1.2, line_inertia=6e-4)
+    problem = mb.assemble(
+        mb.beam("arm", (0, 0, 0), (10, 0, 0), elements=10, section=stiff),
+        mb.hinge("drive", "ground", "arm.start", axis=(0, 0, 1), motion=_spun_up),
     )
     traj = nsjax.simulate(*problem, schemes.generalized_alpha(0.9), dt=0.005, time=20.0)
     t, q = np.asarray(traj.t), np.asarray(traj.q)
