@@ -17,7 +17,7 @@ from nsjax.core.checks import canonical, check_precision, check_shapes
 from nsjax.core.errors import InputError, check_choice
 from nsjax.core.operators import acting, position_gradient, prepared, refreshed, touching
 from nsjax.core.step import SystemState
-from nsjax.core.system import bordered, contact_names, gap_units, positioned
+from nsjax.core.system import bordered, contact_names, gap_units, positioned, row_groups
 from nsjax.jaxtools.owned import compiled_for
 from nsjax.linalg import matvec
 from nsjax.types import Array, PyTree, is_traced, without_values
@@ -171,7 +171,7 @@ def _velocity(at: SystemState) -> tuple[Array, Array]:
         closed = touching(system, at.t, at.q, at.params, at.gap(), closed_gap)
     response = rows.response(at.inertia())
     problem = ContactProblem(
-        nc=system.nc, nt=0, nb=system.nb, delassus=rows.delassus(response), free=rows.rate(v),
+        rows=row_groups(system).frictionless(), delassus=rows.delassus(response), free=rows.rate(v),
         friction=jnp.zeros(system.nc), mask=closed,
     )  # fmt: skip
     answer = solve(problem)

@@ -20,7 +20,7 @@ from nsjax.core.errors import InputError
 from nsjax.core.inputs import check_constants, with_inputs
 from nsjax.core.memory import Progress, check_events, check_rows, meter
 from nsjax.core.scheme import NOTES, ROWS, Scheme, row_numbers
-from nsjax.core.system import Problem, State, System
+from nsjax.core.system import Problem, State, System, row_groups
 from nsjax.jaxtools.cache import kept_call
 from nsjax.jaxtools.compilation import INSIDE, compiled_once, tracing
 from nsjax.jaxtools.control_flow import (
@@ -360,7 +360,7 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
     """State of the run and all rows with static lengths, for use inside transformations.
 
     Reverse mode keeps the carries and solutions of the steps if they fit into a budget
-    (`nsjax.jaxtools.control_flow`); else only those between blocks, of several rows or of parts of a row.
+    (`nsjax.core.memory`); else only those between blocks, of several rows or of parts of a row.
     """
     program, scheme, dt, rows, every = call.program, call.scheme, call.dt, call.rows, call.every
     # arrays of numpy cannot be read at a traced index, as a model may do with its tables
@@ -374,7 +374,7 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
         # size of the solutions of a step relative to its velocities and rows: 1 to 4, largest for Bathe
         # with two solves
         solved = 4
-        solution = 8 * solved * (system.nv + system.nc * (1 + system.nt) + system.nb)
+        solution = 8 * solved * (system.nv + row_groups(system).count)
     steps = rows * every
     blocks = plan_blocks(steps, carry, solution)
     lanes, differentiated = lanes_around((setup.params, run, dt))

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.contact import ContactProblem, natural_residual, solve
+from nsjax.contact import ContactProblem, RowGroups, natural_residual, solve
 
 from .. import common
 from . import reference_solvers
@@ -126,9 +126,7 @@ def load(folder: Path, name: str) -> ContactProblem:
     np.add.at(w, (data["W_indices"], columns), data["W_data"])
     nc = len(data["mu"])
     return ContactProblem(
-        nc=nc,
-        nt=int(data["dim"]) - 1,
-        nb=0,
+        rows=RowGroups.of(nc, int(data["dim"]) - 1),
         delassus=jnp.asarray(w),
         free=jnp.asarray(data["q"]),
         friction=jnp.asarray(data["mu"]),
@@ -157,9 +155,7 @@ def _program(nc: int, nt: int, method: str) -> Callable[..., Any]:
     """The compiled solver for problems of one shape; tolerance and cap are arguments."""
     m = nc * (1 + nt)
     shape = ContactProblem(
-        nc=nc,
-        nt=nt,
-        nb=0,
+        rows=RowGroups.of(nc, nt),
         delassus=jnp.zeros((m, m)),
         free=jnp.zeros(m),
         friction=jnp.zeros(nc),

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.contact import ContactProblem, ContactSolution, solve
+from nsjax.contact import ContactProblem, ContactSolution, RowGroups, solve
 
 from .. import common
 from . import reference_solvers
@@ -68,9 +68,7 @@ def problem(ratio: float, direction: int) -> ContactProblem:
     """The contact with ``mu |G_NT| / G_NN = ratio``."""
     c = ratio / FRICTION
     return ContactProblem(
-        nc=1,
-        nt=1,
-        nb=0,
+        rows=RowGroups.of(nc=1, nt=1),
         delassus=jnp.array([[1.0, c], [c, 1.0 + 4.0 * c * c]]),
         free=jnp.array([-1.0, direction * FAST]),
         friction=jnp.array([FRICTION]),

@@ -11,7 +11,6 @@ every contact.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 import jax.numpy as jnp
@@ -20,7 +19,6 @@ from jax import lax
 
 from nsjax.contact import ContactProblem, ContactSolution, natural_residual
 from nsjax.contact.branches import REGULARISATION, branch_residual, branches
-from nsjax.contact.problem import project_disk
 from nsjax.linalg import matvec
 from nsjax.linalg import solve as solve_linear
 from nsjax.math import direction, norm
@@ -52,9 +50,6 @@ def gauss_seidel(
         others = lax.dynamic_slice_in_dim(problem.free, i * d, d) + matvec(rows, x)
         others = others - matvec(local, old)
         new = local_contact(local, others, problem.friction[i])
-        if problem.given is not None:
-            bounded = _given_contact(local, others, problem.given.normal[i], problem.friction[i])
-            new = jnp.where(jnp.asarray(problem.given.on)[i], bounded, new)
         new = jnp.where(jnp.all(jnp.isfinite(new)), new, old)
         new = jnp.where(problem.mask[i], old + relaxation * (new - old), 0.0)
         return lax.dynamic_update_slice_in_dim(x, new, i * d, 0)
@@ -90,16 +85,6 @@ def local_contact(w: Array, q: Array, mu: Array) -> Array:
         xt = slip(s, b, w[0, 1:] / wnn, -q[0] / wnn, mu)
         x = jnp.concatenate([(-q[0] / wnn - jnp.sum(w[0, 1:] * xt) / wnn)[None], xt])
     return jnp.where(positive & (q[0] < 0.0), x, 0.0)
-
-
-def _given_contact(w: Array, q: Array, normal: Array, mu: Array) -> Array:
-    """Exact answer (1 + nt,) of one contact whose normal impulse is given and moves nothing, and of whose
-    tangents the first alone is not empty.
-    """
-    movable = w[1, 1] > 0.0
-    stick = jnp.where(movable, -q[1] / jnp.where(movable, w[1, 1], 1.0), 0.0)
-    tangent = jnp.clip(stick, -mu * normal, mu * normal)
-    return jnp.concatenate([jnp.stack([normal, tangent]), jnp.zeros(w.shape[0] - 2)])
 
 
 def _slip_line(s: Array, b: Array, coupling: Array, push: Array, mu: Array) -> Array:
@@ -165,10 +150,6 @@ def admm(problem: ContactProblem, x: Array, iterations: Array | int) -> Array:
     g = scale[:, None] * problem.matrix * scale[None, :]
     f = scale * problem.free
     identity = np.eye(f.shape[0])
-    scaled = problem
-    if problem.given is not None:
-        normal = problem.given.normal / problem.contacts(scale)[:, 0]
-        scaled = dataclasses.replace(problem, given=dataclasses.replace(problem.given, normal=normal))
 
     def block(_: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         z, y, penalty = carry
@@ -178,7 +159,7 @@ def admm(problem: ContactProblem, x: Array, iterations: Array | int) -> Array:
             z, y, _, _ = c
             x = matvec(inverse, penalty * z + y - f - _shift(problem, y))
             relaxed = RELAXATION * x + (1.0 - RELAXATION) * z
-            new = project_cone(scaled, relaxed - y / penalty)
+            new = project_cone(problem, relaxed - y / penalty)
             y = y + penalty * (new - relaxed)
             return new, y, jnp.max(jnp.abs(x - new)), penalty * jnp.max(jnp.abs(new - z))
 
@@ -220,10 +201,6 @@ def project_cone(problem: ContactProblem, z: Array) -> Array:
     length = (normal + mu * size) / (1.0 + mu * mu)
     surface = jnp.concatenate([length[:, None], (mu * length)[:, None] * direction(tangent)], axis=1)
     projected = jnp.where(inside, block, jnp.where(polar, 0.0, surface))
-    if problem.given is not None:
-        bounded = project_disk(tangent, mu * problem.given.normal)
-        disk = jnp.concatenate([problem.given.normal[:, None], bounded], axis=1)
-        projected = jnp.where(jnp.asarray(problem.given.on)[:, None], disk, projected)
     return problem.stack(jnp.where(problem.mask[:, None], projected, 0.0), problem.bilateral(z))
 
 
@@ -255,7 +232,7 @@ def solve(
     problem: ContactProblem, method: str, tolerance: Array | float = 1e-11, max_iterations: Array | int = 20
 ) -> ContactSolution:
     """The answer by one of `METHODS`: blocks until the certificate meets the tolerance, or the cap."""
-    if problem.smooth or problem.bounded or problem.leading:
+    if problem.rows.smooth or problem.rows.bounded:
         raise ValueError(f"reference method {method!r}: it needs all rows of every contact")
     (block, advance), problem = METHODS[method], problem.dense()
 

@@ -18,7 +18,7 @@ from nsjax.schemes.building import Array, FrozenRowEquations, ImpulseRun, Scheme
 
 def weighted(run: Any, system: Any, q: Array) -> Array:
     """``g(q_{n+1}) + e g(q_{n-1})`` (nc,), in which a positive factor of the law is left out."""
-    e = system.law(run.params).row_restitution(system.nc, 0)
+    e = system.law(run.params).restitution
     before = system.gap(run.state.t - run.dt, run.memory, run.params)
     return system.gap(run.state.t + run.dt, q, run.params) + e * before
 
@@ -33,7 +33,7 @@ class Equations(FrozenRowEquations):
     def rates(self, d: Any, z: Array) -> Array:
         system, v = self.system, d.state.v + z
         q = system.retract(d.state.q, d.dt * v)
-        normal = weighted(d, system, q) / d.dt if self.nc else None
+        normal = weighted(d, system, q) / d.dt if self.rows.nc else None
         bilateral = system.constraint(d.state.t + d.dt, q, d.params) / d.dt if system.constraint else None
         return self.replaced(d.frozen.rows.rate(v), normal, bilateral)
 

@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.analysis.rows import by_rows, check_run, impulse_steps
+from nsjax.contact import ContactLaw
 from nsjax.contact.bounded import bounded_as_contacts, places_of_rows, rows_of_laws
 from nsjax.core.errors import InputError, check_choice
 from nsjax.core.operators import kinetic_energy, potential_energy, refreshed, row_forces, row_rates
 from nsjax.core.scheme import LOADS
 from nsjax.core.step import inertia_at
-from nsjax.core.system import System, add
+from nsjax.core.system import System, add, row_groups
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree, record
 
@@ -165,14 +166,14 @@ class WholeStep:
         xi = 0.5 * (system.difference(q, q1) if self.midpoint else dt * v)
         tm, qm = t + 0.5 * dt, system.retract(q, xi)
         (full, begin), (full_after, end) = (rates(system, p, tm, qm, w) for w in (v, v1))
-        e = jnp.zeros(system.nb)
+        groups, law = row_groups(system), ContactLaw()
         if system.nc:
             law = system.law(refreshed(system, tm, qm, p))
-            e = jnp.concatenate([law.row_restitution(system.nc, system.nt), e])
+        e = law.row_restitution(groups)
         miss = impulse * (full_after + e * full)
         tangents = np.zeros((system.nc, 1 + system.nt), bool)
         tangents[:, 1:] = True
-        checked = ~np.concatenate([tangents.reshape(-1), np.zeros(system.nb, bool)])
+        checked = ~groups.stack(tangents, np.zeros(system.nb, bool))
         work = force_work(system, p, step.first, step.last, dt)
         missed = jnp.sum(jnp.where(checked, jnp.abs(miss), 0.0))
         return work, 0.5 * impulse * (begin + end), -0.5 * impulse * (full + full_after), missed
@@ -425,11 +426,11 @@ def _whole_steps(
 
 
 def _rows_of(traj: Trajectory, what: str) -> np.ndarray:
-    """Forces or impulses of all rows of the contacts, contact by contact, then of the constraints."""
+    """Forces or impulses of all rows, see `nsjax.core.row_groups`."""
     names = f"{what}_normal", f"{what}_tangential", f"constraint_{what}"
     normal, tangential, constraints = (np.asarray(getattr(traj, name)) for name in names)
-    contacts = np.concatenate([normal[..., None], tangential], axis=2)
-    return np.concatenate([contacts.reshape(len(contacts), -1), constraints], axis=1)
+    contacts = np.moveaxis(np.concatenate([normal[..., None], tangential], axis=2), 0, 2)
+    return np.asarray(row_groups(traj.system).stack(contacts, constraints.T)).T
 
 
 def _enter(traj: Trajectory, work: tuple[np.ndarray, ...], impact: np.ndarray, own: System) -> EnergyBooks:
@@ -439,11 +440,11 @@ def _enter(traj: Trajectory, work: tuple[np.ndarray, ...], impact: np.ndarray, o
     system, nc = traj.system, own.nc
     force, smooth, struck, lost = (np.concatenate([0.0 * x[:1], x]) for x in work)
     kinetic, potential = by_rows(_energies, traj, traj.t, traj.q, traj.v)
-    split = system.nc * (1 + system.nt)
+    groups = row_groups(system)
 
-    def parts(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        contacts = x[:, :split].reshape(len(x), system.nc, 1 + system.nt)
-        return contacts[..., 0], contacts[..., 1:], x[:, split:]
+    def parts(x: np.ndarray) -> tuple[np.ndarray, ...]:
+        found = groups.normals(x.T), groups.tangential(x.T), groups.bilateral(x.T)
+        return tuple(np.moveaxis(np.asarray(y), -1, 0) for y in found)
 
     normal, friction, constraint = parts(smooth)
     impact_normal, impact_friction, impact_constraint = parts(struck)

@@ -24,7 +24,7 @@ from nsjax.core.inputs import Inputs, input_places, shape_of, value_of
 from nsjax.core.operators import prepared, refreshed, row_rates
 from nsjax.core.scheme import NOTES, QUANTITIES, ROWS
 from nsjax.core.step import mass_matrix
-from nsjax.core.system import bordered, contact_names
+from nsjax.core.system import bordered, contact_names, row_groups
 from nsjax.jaxtools.owned import compiled_for
 from nsjax.linalg.elimination import independent
 from nsjax.sensors import quantity, read, row_output
@@ -191,7 +191,7 @@ def _closed_contacts(problem: Problem, wanted: Sequence[str] | None) -> HeldCont
     names = contact_names(system)
     gap = np.asarray(system.gap(t, state.q, p))
     rates = np.asarray(row_rates(system, t, jnp.asarray(state.q), jnp.asarray(state.v), p))
-    rates = rates[: system.nc * d].reshape(system.nc, d)
+    rates = np.asarray(row_groups(system).contacts(rates))
     if wanted is None:
         chosen = [k for k in range(system.nc) if gap[k] <= TOUCHING and abs(rates[k, 0]) <= TOUCHING]
     else:
@@ -260,7 +260,7 @@ class OperatingPoint:
         inputs: paths of the inputs.
         shapes: shapes of the inputs.
         outputs: names of the outputs.
-        rows: rows of contacts that are held.
+        rows: numbers of the entries (nc, 1 + nt) of contacts that are held.
         drags: bounded rows at rest.
         kept: independent rows among held contacts, constraints and bounded rows; None: all rows.
     """
@@ -289,8 +289,9 @@ class OperatingPoint:
         s, parts = self.system, [jnp.zeros(0)]
         if s.nb or self.rows:
             every = row_rates(s, t, q, v, p)
-            split = s.nc * (1 + s.nt)
-            parts += [every[np.array(self.rows, int)], every[split:]]
+            groups = row_groups(s)
+            contacts = groups.contacts(every).reshape(-1)
+            parts += [contacts[np.array(self.rows, int)], groups.bilateral(every)]
         if self.drags:
             parts.append(s.drag(t, q, v, p)[np.array(self.drags)])
         found = jnp.concatenate(parts)

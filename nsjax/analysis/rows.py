@@ -11,7 +11,7 @@ import numpy as np
 from nsjax.core.arguments import check_one_run
 from nsjax.core.errors import InputError
 from nsjax.core.operators import gap_rows, prepared, refreshed, row_rates, touching
-from nsjax.core.system import System, residuals
+from nsjax.core.system import System, residuals, row_groups
 from nsjax.jaxtools.owned import compiled_for
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree, is_traced, record
@@ -228,10 +228,10 @@ def _residuals(
     gap = system.gap(t, q, p) if system.gap is not None else none
     constraint = residuals(system, t, q, p) if system.nb else none
     rates = row_rates(system, t, q, v, p)
-    split = system.nc * (1 + system.nt)
+    groups = row_groups(system)
     # an empty slice of a computed array makes the compiler of jaxlib 0.10.2 abort
-    along = rates[split:] if system.nb else none
-    return gap, rates[: split : 1 + system.nt] if system.nc else none, constraint, along
+    along = groups.bilateral(rates) if system.nb else none
+    return gap, groups.normals(rates) if system.nc else none, constraint, along
 
 
 @record()

@@ -11,25 +11,29 @@ if TYPE_CHECKING:
         ContactLaw,
         ContactProblem,
         DelassusFactors,
-        GivenNormals,
         complementarity_gap,
         cone_violation,
         natural_residual,
         worst_contact,
     )
     from nsjax.contact.solvers import METHODS, ContactSolution, SolverSettings, solve
+    from nsjax.core.row_groups import Bounded, Coulomb, RowGroup, RowGroups, Unilateral
 
 __all__ = [
     "METHODS",
+    "Bounded",
     "ContactLaw",
     "ContactProblem",
     "ContactSolution",
+    "Coulomb",
     "Criteria",
     "DelassusFactors",
-    "GivenNormals",
     "Jump",
+    "RowGroup",
+    "RowGroups",
     "SolverSettings",
     "StepForces",
+    "Unilateral",
     "complementarity_gap",
     "cone_violation",
     "forced_jump",

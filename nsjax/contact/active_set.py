@@ -1,8 +1,7 @@
-"""The part of a contact problem that acts: contacts near each other, active contacts, needed rows."""
+"""The part of a contact problem that acts: active contacts, and contacts between bodies near each other."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
@@ -12,151 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.branches import Branches
-from nsjax.contact.problem import ContactProblem, DelassusFactors, GivenNormals
+from nsjax.contact.problem import ContactProblem, DelassusFactors
 from nsjax.core.errors import InputError
+from nsjax.core.row_groups import Bounded, RowGroup, RowGroups
 from nsjax.core.system import System
 from nsjax.core.system_parts import check_follower
 from nsjax.linalg import LOOP_LIMIT
 from nsjax.math import taken
 from nsjax.types import Array, PyTree, record
-
-# A contact problem with all rows of every contact as one with only the rows that each contact needs.
-
-
-@dataclasses.dataclass(frozen=True)
-class RowChoice:
-    """Contacts by the rows that they need, as numbers in the order of the problem with all rows.
-
-    A robot with 4 feet, 24 limits of joints and 12 dry joints has 48 of 120 rows left.
-
-    Args:
-        rough: contacts with all rows.
-        smooth: contacts without friction, which keep their normal.
-        bounded: contacts with a given normal impulse, which keep their first tangents.
-        nt: tangents of each contact.
-        tangents: tangents that each of the bounded contacts keeps.
-    """
-
-    rough: tuple[int, ...]
-    smooth: tuple[int, ...]
-    bounded: tuple[int, ...]
-    nt: int
-    tangents: int = 1
-
-    @property
-    def order(self) -> np.ndarray:
-        """Numbers of all contacts in the order of the smaller problem."""
-        return np.array([*self.rough, *self.smooth, *self.bounded], int)
-
-    @property
-    def all(self) -> bool:
-        """Whether all rows are needed."""
-        return not self.smooth and not self.bounded
-
-    def rows(self, x: Array) -> Array:
-        """Entries (k, ...) of the chosen rows from those of all rows (m, ...)."""
-        if self.all:
-            return x
-        count = len(self.order) * (1 + self.nt)
-        block, more = x[:count].reshape(-1, 1 + self.nt, *x.shape[1:]), x.shape[1:]
-        parts = [taken(block, np.array(self.rough, int)).reshape(-1, *more)]
-        last = taken(block[:, 1 : 1 + self.tangents], np.array(self.bounded, int)).reshape(-1, *more)
-        parts += [taken(block[:, 0], np.array(self.smooth, int)), last]
-        return jnp.concatenate([*parts, x[count:]])
-
-    def columns(self, x: Array) -> Array:
-        """Columns (n, k) of the chosen rows from those of all rows (n, m)."""
-        return x if self.all else self.rows(x.T).T
-
-    def problem(
-        self, operator: tuple[Array, Array], laws: tuple[Array, Array, GivenNormals | None], nb: int
-    ) -> ContactProblem:
-        """The problem of the chosen rows.
-
-        Args:
-            operator: ``G`` (k, k) and the free velocities (k,) of these rows.
-            laws: friction (nc,), mask (nc,) and given normal impulses of all contacts in their order.
-            nb: bilateral rows.
-        """
-        (delassus, free), (friction, mask, given) = operator, laws
-        if not self.all:
-            friction, mask = (taken(x, self.order) for x in (friction, mask))
-            given = self._given(given)
-        return ContactProblem(
-            nc=len(self.order), nt=self.nt, nb=nb, delassus=delassus, free=free, friction=friction,
-            mask=mask, given=given, smooth=len(self.smooth), bounded=len(self.bounded),
-        )  # fmt: skip
-
-    def _given(self, given: GivenNormals | None) -> GivenNormals | None:
-        """Given normal impulses in the order of the smaller problem."""
-        if given is None:
-            return None
-        order, leads = self.order, np.array(given.leads, int)
-        if leads.size:
-            leads = np.where(leads < 0, -1, np.argsort(order)[leads])[order]
-        return GivenNormals(
-            on=given.on[order], normal=taken(given.normal, order), leads=tuple(int(k) for k in leads),
-            tangents=self.tangents,
-        )  # fmt: skip
-
-    def every(self, problem: ContactProblem, x: Array) -> Array:
-        """Impulses of all rows from those of the smaller ``problem``."""
-        if self.all:
-            return x
-        contacts = taken(problem.impulses(x), np.argsort(self.order))
-        return jnp.concatenate([contacts.reshape(-1), problem.bilateral(x)])
-
-
-def row_choice(nc: int, nt: int, smooth: np.ndarray | None, given: GivenNormals | None) -> RowChoice:
-    """The rows that contacts need.
-
-    Args:
-        nc, nt: contacts, and tangents of each.
-        smooth: (nc,) bool, contacts without friction whatever the parameters are; None: all rows are
-            chosen.
-        given: normal impulses that are given, if any.
-    """
-    none = np.zeros(nc, bool)
-    bounded = none if given is None else np.asarray(given.on)
-    if smooth is None or not nt:
-        smooth = bounded = none
-    smooth = smooth & ~bounded
-    tangents = 1 if given is None else given.tangents
-    return RowChoice(
-        _row_numbers(~smooth & ~bounded), _row_numbers(smooth), _row_numbers(bounded), nt, tangents
-    )
-
-
-def chosen_rows(problem: ContactProblem, smooth: np.ndarray) -> tuple[ContactProblem, RowChoice]:
-    """The problem with the rows that its contacts need, and their choice among all rows.
-
-    Args:
-        problem: the problem with all rows of every contact.
-        smooth: (nc,) bool, contacts without friction whatever the parameters are.
-
-    Returns:
-        The problem itself, with all rows, if its operator is not an array.
-    """
-    g: Any = problem.delassus
-    array = isinstance(g, jax.Array)
-    own = row_choice(problem.nc, problem.nt, smooth if array else None, problem.given)
-    if own.all:
-        return problem, own
-    operator = own.columns(own.rows(g)), own.rows(problem.free)
-    return own.problem(operator, (problem.friction, problem.mask, problem.given), problem.nb), own
-
-
-def _row_numbers(which: np.ndarray) -> tuple[int, ...]:
-    """Numbers of the contacts that are true."""
-    return tuple(int(k) for k in np.flatnonzero(which))
-
-
-def smooth_contacts(system: System, bounded: int) -> np.ndarray:
-    """Contacts (nc,) bool of `System.smooth`, which come before the ``bounded`` last ones."""
-    last = system.nc - bounded
-    number = np.arange(system.nc)
-    return (number >= last - system.smooth) & (number < last)
-
 
 # The active contacts of a problem as a smaller problem of fixed size.
 
@@ -168,7 +30,7 @@ problem has up to `MANY` of the kind, and if it has more. Bodies touch the groun
 
 def places(problem: ContactProblem) -> tuple[int, int]:
     """Capacities for contacts with all rows, and for contacts with a normal alone."""
-    return _room(problem.rough), _room(problem.smooth)
+    return _room(problem.rows.rough), _room(problem.rows.smooth)
 
 
 def _room(count: int) -> int:
@@ -195,27 +57,17 @@ def crowded(rough: int, closed: Array) -> bool:
 
 
 def gathers(problem: ContactProblem) -> bool:
-    """Whether the active contacts of a problem are gathered: it has more contacts than the capacity, and
-    only bounded contacts follow the normal impulses of others, of contacts with friction.
-    """
-    return places(problem) != (problem.rough, problem.smooth) and not _mixed(problem)
-
-
-def _mixed(problem: ContactProblem) -> bool:
-    """Whether contacts with a normal row follow others, or others follow contacts without friction."""
-    if problem.given is None or not problem.given.leads:
-        return False
-    leads, last = problem.given.leads, problem.nc - problem.bounded
-    return max(leads[:last], default=-1) >= 0 or max(leads) >= problem.rough
+    """Whether the active contacts of a problem are gathered: it has more contacts than the capacity."""
+    rows = problem.rows
+    # bounded forces follow contacts with friction alone, whose place is known
+    return places(problem) != (rows.rough, rows.smooth) and max(rows.leads, default=-1) < rows.rough
 
 
 def fits(problem: ContactProblem) -> Array:
     """Whether all active contacts fit into the capacity."""
-    rough, smooth = places(problem)
-    last = problem.rough + problem.smooth
-    return (jnp.sum(problem.mask[: problem.rough]) <= rough) & (
-        jnp.sum(problem.mask[problem.rough : last]) <= smooth
-    )
+    (rough, smooth), first = places(problem), problem.rows.rough
+    last = first + problem.rows.smooth
+    return (jnp.sum(problem.mask[:first]) <= rough) & (jnp.sum(problem.mask[first:last]) <= smooth)
 
 
 class BoundedOrder(NamedTuple):
@@ -271,7 +123,8 @@ class Compact:
 
     def spread(self, x: Array) -> Array:
         """Rows of the smaller problem as rows of the whole one, zero elsewhere."""
-        (first, second, third), few = self.problem.ends, self.problem
+        few = self.problem.rows
+        first, second, third = few.ends
         rough = _spread(self.rough, x[:first].reshape(few.rough, 1 + few.nt))
         parts = [rough.reshape(-1)]
         if few.smooth:
@@ -288,21 +141,23 @@ class Compact:
         """Rows of the smaller problem from those of the whole one, zero in unused places: by a sum instead
         of a gather, whose transpose would be a scatter.
         """
-        first, second, third = self.whole.ends
-        parts = [_picked(self.rough, x[:first].reshape(self.whole.rough, 1 + self.whole.nt)).reshape(-1)]
-        if self.whole.smooth:
+        whole = self.whole.rows
+        first, second, third = whole.ends
+        parts = [_picked(self.rough, x[:first].reshape(whole.rough, 1 + whole.nt)).reshape(-1)]
+        if whole.smooth:
             parts.append(_picked(self.smooth, x[first:second]))
         if not self.order.table.size:
             return jnp.concatenate([*parts, x[second:]])
-        bounded = x[second:third].reshape(-1, self.whole.tangents)
+        bounded = x[second:third].reshape(-1, whole.tangents)
         last = _bounded(self.order, self.rough, bounded).reshape(-1)
         return jnp.concatenate([*parts, last, x[third:]])
 
     def contacts(self, x: Array) -> Array:
         """Entries (nc, ...) of the contacts of the smaller problem, zero in unused places."""
-        first, second = self.whole.rough, self.whole.rough + self.whole.smooth
+        first = self.whole.rows.rough
+        second = first + self.whole.rows.smooth
         parts = [_picked(self.rough, x[:first])]
-        if self.whole.smooth:
+        if self.whole.rows.smooth:
             parts.append(_picked(self.smooth, x[first:second]))
         return jnp.concatenate([*parts, _bounded(self.order, self.rough, x[second:])])
 
@@ -314,8 +169,8 @@ class Compact:
 
 def order_of(problem: ContactProblem) -> BoundedOrder:
     """Order of the bounded contacts of a smaller problem."""
-    leads = problem.given.leads if problem.given is not None else ()
-    return _bounded_order(leads, problem.rough, problem.bounded)
+    rows = problem.rows
+    return _bounded_order(rows.leads, rows.rough, rows.bounded)
 
 
 def _picked(place: Array | None, x: Array) -> Array:
@@ -379,40 +234,38 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
         problem: dense or `DelassusFactors`, as the smaller one is.
         rough, smooth: places for contacts with all rows, and for contacts with a normal alone.
     """
-    d, (first, second, third), last = 1 + problem.nt, problem.ends, problem.rough + problem.smooth
-    mask, order = problem.mask, order_of(problem)
-    own = _places(mask[: problem.rough], rough), _places(mask[problem.rough : last], smooth)
-    which = _contact_numbers(own[0], problem.rough), _contact_numbers(own[1], problem.smooth)
-    bounded: Any = np.arange(problem.bounded)
+    groups, mask, order = problem.rows, problem.mask, order_of(problem)
+    d, n, (first, second, third) = 1 + groups.nt, groups.tangents, groups.ends
+    last = groups.rough + groups.smooth
+    kinds = mask[: groups.rough], mask[groups.rough : last]
+    own = _places(kinds[0], rough), _places(kinds[1], smooth)
+    which = _contact_numbers(own[0], groups.rough), _contact_numbers(own[1], groups.smooth)
+    bounded: Any = np.arange(groups.bounded)
     if order.table.size:
-        bounded = _bounded(order, own[0], jnp.arange(problem.bounded))
+        bounded = _bounded(order, own[0], jnp.arange(groups.bounded))
     rows = (which[0][:, None] * d + np.arange(d)).reshape(-1)
-    n = problem.tangents
     last_rows = second + (bounded[:, None] * n + np.arange(n)).reshape(-1)
     rows = jnp.concatenate([rows, first + which[1], last_rows, np.arange(third, problem.free.shape[0])])
-    contact = jnp.concatenate([which[0], problem.rough + which[1], last + bounded])
-    kinds = mask[: problem.rough], mask[problem.rough : last]
+    contact = jnp.concatenate([which[0], groups.rough + which[1], last + bounded])
     here = [m if x is None else jnp.any(x, axis=1) for x, m in zip(own, kinds, strict=True)]
     active = jnp.concatenate([*here, _bounded(order, own[0], mask[last:]).astype(bool)])
     places = which[0].shape[0], which[1].shape[0]
     leads: tuple[int, ...] = ()
     if order.table.size:
         led = tuple(k for k in range(places[0]) for _ in range(order.table.shape[1]))
-        leads = (-1,) * (sum(places) + len(order.free)) + led
+        leads = (-1,) * len(order.free) + led
     given = None
     if problem.given is not None:
-        normal = jnp.where(active, problem.given.normal[contact], 0.0)
-        on = active & jnp.asarray(problem.given.on)[contact]
-        given = GivenNormals(on=on, normal=normal, leads=leads, tangents=n)
+        given = jnp.where(active, problem.given[contact], 0.0)
     g: Any = problem.delassus
     if isinstance(g, DelassusFactors):
         g = DelassusFactors(wt=g.wt[rows], response=g.response[:, rows])
     else:
         g = problem.matrix[rows][:, rows]
+    law = RowGroup(Bounded(n, leads), bounded.shape[0])
     small = ContactProblem(
-        nc=contact.shape[0], nt=problem.nt, nb=problem.nb, delassus=g, free=problem.free[rows],
-        friction=problem.friction[contact], mask=active, given=given, smooth=places[1],
-        bounded=bounded.shape[0],
+        rows=RowGroups.of(sum(places), groups.nt, groups.nb, places[1], law), delassus=g,
+        free=problem.free[rows], friction=problem.friction[contact], mask=active, given=given,
     )  # fmt: skip
     return Compact(problem=small, rough=own[0], smooth=own[1], whole=problem)
 

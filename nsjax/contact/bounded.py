@@ -24,11 +24,12 @@ import numpy as np
 
 from nsjax.contact.problem import ContactLaw
 from nsjax.core.operators import jacobian
+from nsjax.core.row_groups import Bounded, RowGroup
 from nsjax.core.scheme import QUANTITIES, Output
 from nsjax.core.system import System
 from nsjax.jaxtools.owned import kept
 from nsjax.math import taken
-from nsjax.types import Array, PyTree
+from nsjax.types import Array, PyTree, record
 
 
 def rows_of_laws(system: System) -> np.ndarray:
@@ -61,6 +62,18 @@ def places_of_rows(system: System) -> np.ndarray:
     return np.argsort(rows_of_laws(system), axis=None, kind="stable")[: system.nd]
 
 
+@record()
+class LoadedLaw(ContactLaw):
+    """Laws of contacts and of the bounded forces after them, with the bounds ``load`` (k,) [N] of these."""
+
+    load: Array = dataclasses.field(default_factory=lambda: jnp.zeros(0))
+
+    def given(self, duration: Array | float) -> Array:
+        """Normal impulses (nc,) of the bounded forces in a time [s], zero for contacts."""
+        others = jnp.shape(self.friction)[0] - self.load.shape[0]
+        return jnp.concatenate([jnp.zeros(others), self.load * duration])
+
+
 @dataclasses.dataclass(frozen=True)
 class _BoundedFunction:
     """Functions of a system whose last contacts are the laws of its bounded rows."""
@@ -71,6 +84,12 @@ class _BoundedFunction:
     def laws(self) -> np.ndarray:
         """See `rows_of_laws`."""
         return rows_of_laws(self.system)
+
+    @property
+    def leads(self) -> tuple[int, ...]:
+        """Contact (laws,) whose normal force each law shares, or -1; (): none does."""
+        which = self.system.drag_contact
+        return tuple(which[k] for k in self.laws[:, 0]) if which else ()
 
     @property
     def nt(self) -> int:
@@ -119,21 +138,18 @@ class _BoundedFunction:
             contacts = jnp.broadcast_to(jnp.asarray(getattr(own, name), float), (s.nc,))
             return jnp.concatenate([contacts, jnp.full(count, last)])
 
-        friction, leads = every("friction", 1.0), ()
+        friction = every("friction", 1.0)
         if s.drag_contact:
-            leads = tuple(s.drag_contact[k] for k in first)
-            follows = np.array(leads) >= 0
+            follows = np.array(self.leads) >= 0
             friction = jnp.concatenate([friction[: s.nc], jnp.where(follows, bound, 1.0)])
             bound = jnp.where(follows, 0.0, bound)
         if not s.nt:  # the tangents of contacts are there for the bounded rows alone
             friction = jnp.where(np.arange(s.nc + count) < s.nc, 0.0, friction)
-        return ContactLaw(
+        return LoadedLaw(
             restitution=every("restitution", 0.0),
             restitution_tangential=every("restitution_tangential", 0.0),
             friction=friction,
             load=bound,
-            follow=leads,
-            load_tangents=self.laws.shape[1],
         )
 
     def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
@@ -147,9 +163,11 @@ def bounded_as_contacts(system: System) -> System:
     if not system.nd:
         return system
     loaded = _BoundedFunction(system)
+    law, count = Bounded(loaded.laws.shape[1], loaded.leads), len(loaded.laws)
     return dataclasses.replace(
-        system, nc=system.nc + len(loaded.laws), nt=loaded.nt, nd=0, drag=None, drag_bound=None,
-        drag_contact=(), drag_discs=(), smooth=system.smooth if system.nt else system.nc,
+        system, nc=system.nc + count, nt=loaded.nt, nd=0, drag=None, drag_bound=None,
+        drag_contact=(), drag_discs=(), bounded=RowGroup(law, count),
+        smooth=system.smooth if system.nt else system.nc,
         gap=loaded.gap, slip=loaded.slip, law=loaded.law, rows=None if system.rows is None else loaded.rows,
         allowed=None if system.allowed is None else loaded.allowed,
         labels=dataclasses.replace(system.labels, contacts=(), drags=(), gaps=()),

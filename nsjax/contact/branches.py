@@ -77,17 +77,16 @@ def branches(problem: ContactProblem, x: Array, u: Array, r: Array, answer: bool
     z = problem.contacts(x - r * u)
     push, given = z[:, 0], problem.given
     if given is not None:
-        push = given.normals(push, problem.mask)
+        push = problem.rows.normal_impulses(given, push, problem.mask)
     least, slowest = _rounding(problem, x, r) if answer else (0.0, 0.0)
     on = problem.mask & (push > least)
     if given is not None:  # friction with a given bound of zero slides: the bound then has a derivative
-        on = on | (problem.mask & given.on)
+        on = on | (problem.mask & problem.rows.given)
     size = norm(z[:, 1:])
     radius = problem.friction * push
     # A disk of radius zero has no interior: friction zero always slips.
     stick = on & (size <= (radius * (1.0 - AT_BOUND) if answer else radius)) & (radius > 0.0)
-    normal = on if given is None else on & ~given.on
-    use = jnp.concatenate([normal[:, None]] + [stick[:, None]] * problem.nt, axis=1)
+    use = jnp.concatenate([on[:, None]] + [stick[:, None]] * problem.nt, axis=1)
     slip = on & ~stick
     if answer:
         slip = slip & (size > slowest)
@@ -113,29 +112,19 @@ def _normal_columns(problem: ContactProblem) -> Any:
     """Constant (m, m) pattern: one where a tangent row meets the normal column of its contact; computed in
     the program if it is large, as `unit_matrix` is.
     """
-    d, m = 1 + problem.nt, problem.free.shape[0]
-    if m > CONSTANT_LIMIT and not problem.leading:
+    rows, d, m = problem.rows, 1 + problem.nt, problem.free.shape[0]
+    if m > CONSTANT_LIMIT and not rows.leads:
         row = indices(m)
-        tangents = (lax.rem(row, d) != 0) & (row < problem.rough * d)
+        tangents = (lax.rem(row, d) != 0) & (row < rows.rough * d)
         return jnp.where(tangents[:, None] & ((row - lax.rem(row, d))[:, None] == row), 1.0, 0.0)
     pattern = np.zeros((m, m))
-    for k in range(problem.rough):
+    for k in range(rows.rough):
         pattern[k * d + 1 : (k + 1) * d, k * d] = 1.0
-    if problem.leading:
-        assert problem.given is not None
-        rough, (first, second, _) = problem.rough, problem.ends
-        for k, lead in enumerate(problem.given.leads):
-            if lead >= 0:
-                n = problem.tangents
-                own = k * d + 1 if k < rough else second + (k - problem.nc + problem.bounded) * n
-                pattern[own : own + n] = 0.0
-                pattern[own : own + n, lead * d if lead < rough else first + lead - rough] = 1.0
+    for k, lead in enumerate(rows.leads[rows.nc - rows.bounded :]):
+        if lead >= 0:
+            own = rows.ends[1] + k * rows.tangents
+            pattern[own : own + rows.tangents, rows.normal_row(lead)] = 1.0
     return pattern
-
-
-def per_contact(problem: ContactProblem, x: Array, bilateral: Array) -> Array:
-    """Row vector (m,) that repeats the entry ``x`` (nc,) of each contact in all of its rows."""
-    return problem.stack(jnp.broadcast_to(x[:, None], (problem.nc, 1 + problem.nt)), bilateral)
 
 
 def _per_row(problem: ContactProblem, slope: Array) -> Array:
@@ -158,19 +147,25 @@ def tangent(
     if problem.nt and problem.nc:
         idle = idle - _per_row(problem, b.slope)[:, None] * _normal_columns(problem)
     a = jnp.where(b.use[:, None], scaled + regularisation * one, idle)
-    if problem.nt == 2 and (problem.rough or problem.tangents == 2):
+    if turns_in_space(problem):
         a = a + _curvature(problem, x, scaled, b)
     return a
+
+
+def turns_in_space(problem: ContactProblem) -> bool:
+    """Whether sliding has a direction that turns: there are friction discs."""
+    return problem.nt == 2 and (bool(problem.rows.rough) or problem.rows.tangents == 2)
 
 
 def curvature_blocks(problem: ContactProblem, x: Array, b: Branches) -> Array:
     """Turning of the slip direction ``A = R/|z| (I - n n')`` (n, 2, 2) of contacts in space: of those with
     all rows, or of all if the contacts with tangents alone have two, too.
     """
-    nc = problem.nc if problem.tangents == 2 else problem.rough  # one tangent alone does not turn
+    discs = problem.rows.tangents == 2
+    nc = problem.nc if discs else problem.rows.rough  # one tangent alone does not turn
     mu = problem.friction[:nc, None]
     n = jnp.where(mu > 0.0, b.slope[:nc] / jnp.where(mu > 0.0, mu, 1.0), 0.0)
-    normal = problem.impulses(x) if problem.tangents == 2 else problem.contacts(x)
+    normal = problem.impulses(x) if discs else problem.contacts(x)
     radius = problem.friction[:nc] * normal[:nc, 0]
     bent = b.slip[:nc] & (radius > 0.0)
     ratio = jnp.where(bent, jnp.minimum(radius / jnp.where(bent, b.size[:nc], 1.0), 1.0), 0.0)
@@ -179,8 +174,9 @@ def curvature_blocks(problem: ContactProblem, x: Array, b: Branches) -> Array:
 
 def _curvature(problem: ContactProblem, x: Array, scaled: Array, b: Branches) -> Array:
     """Turning of the slip direction: ``A (r G_T - E_T)`` with the blocks of `curvature_blocks`."""
-    nc, d, m = problem.rough, 1 + problem.nt, problem.free.shape[0]
-    block, (_, second, third) = curvature_blocks(problem, x, b), problem.ends
+    groups, m = problem.rows, problem.free.shape[0]
+    nc, d = groups.rough, 1 + problem.nt
+    block, (_, second, third) = curvature_blocks(problem, x, b), groups.ends
     every = scaled - unit_matrix(m)
     # the empty second tangent of a bounded row moves nothing: it keeps its unit row, so its impulse is zero
     own = problem.contacts(jnp.sum(scaled * unit_matrix(m), axis=1))[:, 1:, None] > 0.0
@@ -191,9 +187,9 @@ def _curvature(problem: ContactProblem, x: Array, scaled: Array, b: Branches) ->
 
     full = turned(every[: nc * d].reshape(nc, d, m)[:, 1:], np.s_[:nc])
     parts = [jnp.concatenate([jnp.zeros((nc, 1, m)), full], axis=1).reshape(nc * d, m)]
-    if problem.tangents == 2:
-        last = np.s_[problem.nc - problem.bounded :]
-        parts += [jnp.zeros((problem.smooth, m))]
+    if groups.tangents == 2:
+        last = np.s_[problem.nc - groups.bounded :]
+        parts += [jnp.zeros((groups.smooth, m))]
         parts += [turned(every[second:third].reshape(-1, 2, m), last).reshape(-1, m)]
     done = sum(x.shape[0] for x in parts)
     parts += [jnp.zeros((m - done, m))] if m > done else []
@@ -201,14 +197,9 @@ def _curvature(problem: ContactProblem, x: Array, scaled: Array, b: Branches) ->
 
 
 def branch_residual(problem: ContactProblem, x: Array, u: Array, r: Array, b: Branches) -> Array:
-    """Prox rows on given branches: ``r u`` where active, ``x_T - mu n x_N`` on slip, ``x`` if open, and
-    ``x_N`` minus the given normal impulse where there is one.
-    """
-    normal = per_contact(problem, problem.impulses(x)[:, 0], jnp.zeros(problem.nb))
+    """Prox rows on given branches: ``r u`` where active, ``x_T - mu n x_N`` on slip, ``x`` if open."""
+    normal = problem.rows.per_contact(problem.impulses(x)[:, 0], jnp.zeros(problem.nb))
     known = _per_row(problem, b.slope) * normal
-    if problem.given is not None:
-        wide = jnp.concatenate([problem.given.normal[:, None], jnp.zeros((problem.nc, problem.nt))], axis=1)
-        known = known + problem.stack(wide, jnp.zeros(problem.nb))
     return jnp.where(b.use, r * u, x - known)
 
 
@@ -332,8 +323,8 @@ def has_rows(problem: ContactProblem) -> bool:
     """Whether the rows of a problem are formed from its factors: from arrays with few velocities, if there
     are up to `ROW_LIMIT` rows, but at most `LOOP_LIMIT` whose force always acts.
     """
-    g, m, always = problem.delassus, problem.free.shape[0], problem.bounded * problem.tangents + problem.nb
-    alone = problem.leading or problem.tangents == 2
+    rows, g, m = problem.rows, problem.delassus, problem.free.shape[0]
+    always, alone = rows.bounded * rows.tangents + rows.nb, bool(rows.leads) or rows.tangents == 2
     if not isinstance(g, DelassusFactors) or alone or not always <= LOOP_LIMIT < m <= ROW_LIMIT:
         return False
     return all(isinstance(x, jax.Array) for x in (g.wt, g.response)) and g.wt.shape[1] <= OUTER_TERMS
@@ -353,7 +344,7 @@ def factored_tangent(
         weight: regularisation of the active rows.
         soft: compliances of the rows (m,), or one number.
     """
-    first, n, d = problem.ends[0], problem.rough, 1 + problem.nt
+    first, n, d = problem.rows.ends[0], problem.rows.rough, 1 + problem.nt
     g, soft = problem.delassus, r * soft
     wt = r[:, None] * g.wt
     mixed, own = rows_of_contacts(problem, x, r, b, weight, soft)
@@ -372,7 +363,7 @@ def rows_of_contacts(
     """``T`` and ``K`` (rough, 1 + nt, 1 + nt) of the contacts with all rows: the tangent is
     ``T r W' M^-1 W + K``. See `factored_tangent`; ``soft`` (m,) are compliances times ``r``.
     """
-    first, n, d = problem.ends[0], problem.rough, 1 + problem.nt
+    first, n, d = problem.rows.ends[0], problem.rows.rough, 1 + problem.nt
     g, one = problem.delassus, np.eye(1 + problem.nt)
     use = b.use[:first].reshape(n, d, 1)
     slope = jnp.concatenate([jnp.zeros((n, 1)), b.slope[:n]], axis=1)

@@ -11,9 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact.active_set import RowChoice, row_choice
-from nsjax.contact.problem import GivenNormals
 from nsjax.core.operators import jacobian
+from nsjax.core.row_groups import RowGroups
 from nsjax.linalg import Elimination, Structure, block_jacobian, interleaving, matmul
 from nsjax.types import Array, PyTree, record
 
@@ -93,22 +92,10 @@ class InteriorEquations:
         return interleaving(self.equations.structure).saddle
 
     @property
-    def nc(self) -> int:
-        """Contacts."""
-        count: int = self.equations.nc
-        return count
-
-    @property
-    def nt(self) -> int:
-        """Tangents per contact."""
-        count: int = self.equations.nt
-        return count
-
-    @property
-    def nb(self) -> int:
-        """Bilateral rows of the border."""
-        count: int = self.equations.nb
-        return count - self.inside * self.copies
+    def rows(self) -> RowGroups:
+        """Rows of the contacts, and bilateral rows of the border."""
+        every: RowGroups = self.equations.rows
+        return every.with_constraints(every.nb - self.inside * self.copies)
 
     @property
     def tangent(self) -> str:
@@ -126,19 +113,19 @@ class InteriorEquations:
 
     def whole(self, border: Array, x: Array) -> Array:
         """Values of all rows: contacts, then joints and closures of every copy."""
-        count, k = self.nc * (1 + self.nt), self.copies
+        count, k = self.rows.ends[2], self.copies
         bilateral = jnp.concatenate([x.reshape(k, -1), border[count:].reshape(k, -1)], axis=1)
         return jnp.concatenate([border[:count], bilateral.reshape(-1)])
 
     def apart(self, rows: Array) -> tuple[Array, Array]:
         """Inverse of `whole`."""
-        count = self.nc * (1 + self.nt)
+        count = self.rows.ends[2]
         bilateral = rows[count:].reshape(self.copies, -1)
         closures = bilateral[:, self.inside :].reshape(-1)
         return jnp.concatenate([rows[:count], closures]), bilateral[:, : self.inside].reshape(-1)
 
     def _none(self) -> Array:
-        return jnp.zeros(self.nc * (1 + self.nt) + self.nb)
+        return jnp.zeros(self.rows.count)
 
     def residual(self, data: PyTree, y: Array) -> Array:
         """Dynamics with the joints."""
@@ -185,15 +172,11 @@ class InteriorEquations:
         """Normal impulses that are given, if any."""
         return self.equations.given(data)
 
-    def smooth(self, data: PyTree) -> Any:
-        """Contacts (nc,) bool without friction."""
-        return self.equations.smooth(data)
-
 
 def inside_of(equations: Any, unknowns: int) -> InteriorEquations | None:
     """`InteriorEquations` of equations whose structure interleaves joints; None for others."""
     structure = interleaving(equations.structure)
-    if not equations.nb or structure is None:
+    if not equations.rows.nb or structure is None:
         return None
     return InteriorEquations(
         equations, unknowns, structure.inside(unknowns // structure.copies), structure.copies
@@ -203,8 +186,7 @@ def inside_of(equations: Any, unknowns: int) -> InteriorEquations | None:
 class Equations(Protocol):
     """Dynamics and rows of a step as functions of the unknown ``z`` (n,); static and hashable.
 
-    ``residual(data, z) - W(z) P = 0`` with row velocities ``rates(data, z)``. Rows are stacked as in
-    `ContactProblem`: all contacts, then all bilateral rows.
+    ``residual(data, z) - W(z) P = 0`` with row velocities ``rates(data, z)``.
     """
 
     @property
@@ -212,16 +194,8 @@ class Equations(Protocol):
         """Structure of the tangent of the dynamics; contacts and constraints are a border of it."""
 
     @property
-    def nc(self) -> int:
-        """Contacts in the problem."""
-
-    @property
-    def nt(self) -> int:
-        """Tangents per contact."""
-
-    @property
-    def nb(self) -> int:
-        """Bilateral rows."""
+    def rows(self) -> RowGroups:
+        """Rows of contacts and constraints by their laws."""
 
     def __hash__(self) -> int:
         """Equal equations share one compiled solver."""
@@ -241,11 +215,8 @@ class Equations(Protocol):
     def friction(self, data: PyTree) -> Array:
         """Coefficients (nc,)."""
 
-    def given(self, data: PyTree) -> GivenNormals | None:
-        """Normal impulses that are given instead of found, if any."""
-
-    def smooth(self, data: PyTree) -> np.ndarray:
-        """Contacts (nc,) bool that have no friction whatever the parameters are."""
+    def given(self, data: PyTree) -> Array | None:
+        """Normal impulses (nc,) that are given instead of found, see `ContactProblem`; None: none is."""
 
 
 class Freezing(Equations, Protocol):
@@ -291,19 +262,6 @@ def freezes(equations: Equations) -> bool:
     return getattr(equations, "tangent", "full") == "mass"
 
 
-def row_count(equations: Equations) -> int:
-    """Rows of contacts and constraints."""
-    return equations.nc * (1 + equations.nt) + equations.nb
-
-
-def needed_rows(equations: Equations, data: PyTree) -> RowChoice:
-    """Rows that the contacts of the equations need, and that tangents have; all if islands keep them in
-    blocks.
-    """
-    smooth = None if getattr(equations, "islands", 0) else equations.smooth(data)
-    return row_choice(equations.nc, equations.nt, smooth, equations.given(data))
-
-
 def tangent_at(equations: Equations, data: PyTree, z: Array, impulses: Array) -> StageTangent:
     """The full tangent at an iterate."""
     rows, structure = impulses.shape[0], equations.structure
@@ -314,19 +272,19 @@ def tangent_at(equations: Equations, data: PyTree, z: Array, impulses: Array) ->
 
     if not rows:
         return linearised(structure, dynamics, z, *_no_rows(z))
-    own, speed = needed_rows(equations, data), _speed(equations, data, z, rows)
-    return linearised(structure, dynamics, z, own.columns(equations.directions(data, z)), own.rows(speed))
+    speed = _speed(equations, data, z, rows)
+    return linearised(structure, dynamics, z, equations.directions(data, z), speed)
 
 
 def mass_tangent(equations: Any, data: PyTree, z: Array) -> StageTangent:
     """The tangent frozen in position and velocity: inertia and directions, no derivative of forces."""
     structure, rest = equations.structure, jnp.zeros_like(z)
     inertia, _ = equations.frozen(data, z)
-    if not row_count(equations):
+    if not equations.rows.count:
         return linearised(structure, inertia, rest, *_no_rows(z))
-    own, directions = needed_rows(equations, data), equations.directions(data, z)
+    directions = equations.directions(data, z)
     speed = _frozen_speed(equations, data, z, directions)
-    return linearised(structure, inertia, rest, own.columns(directions), own.rows(speed))
+    return linearised(structure, inertia, rest, directions, speed)
 
 
 def _frozen_speed(equations: Any, data: PyTree, z: Array, directions: Array) -> Array:
@@ -343,7 +301,7 @@ def frozen_or_by(
     """`mass_tangent` if ``frozen`` () bool, else the tangent of ``full()``, which returns its matrix (n, n)
     and ``du/dz`` (rows, n); for dense structures.
     """
-    structure, rows = equations.structure, row_count(equations)
+    structure, rows = equations.structure, equations.rows.count
     directions, none = equations.directions(data, z) if rows else _no_rows(z)[0], _no_rows(z)[1]
 
     def still(_: None) -> tuple[Array, Array]:
@@ -351,9 +309,6 @@ def frozen_or_by(
         return mass, _frozen_speed(equations, data, z, directions) if rows else none
 
     matrix, speed = lax.cond(frozen, still, lambda _: full(), None)
-    if rows:
-        own = needed_rows(equations, data)
-        directions, speed = own.columns(directions), own.rows(speed)
     return bordered(structure, matrix, speed, directions)
 
 
@@ -369,7 +324,7 @@ def kept_tangent(equations: Equations, data: PyTree, unknowns: int) -> StageTang
         equations, data: of any step.
         unknowns: number of unknowns.
     """
-    return tangent_at(equations, data, jnp.zeros(unknowns), jnp.zeros(row_count(equations)))
+    return tangent_at(equations, data, jnp.zeros(unknowns), jnp.zeros(equations.rows.count))
 
 
 def blank(shapes: Any) -> Any:

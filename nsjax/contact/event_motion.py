@@ -11,10 +11,12 @@ import jax.numpy as jnp
 from nsjax.contact import jump
 from nsjax.contact.friction import LawfulMotion, SlidingRule, at_border, lasting_forces, sticking
 from nsjax.contact.jump import jump_problem
+from nsjax.contact.problem import impulses_of
 from nsjax.contact.solvers import SolverSettings, newton_step
 from nsjax.core.operators import Rows
+from nsjax.core.row_groups import RowGroups
 from nsjax.core.step import Formed, Inertia, SystemState
-from nsjax.core.system import State, System
+from nsjax.core.system import State, System, row_groups
 from nsjax.jaxtools.control_flow import repeat_for
 from nsjax.linalg import Blocks, matvec, summed
 from nsjax.math import norm
@@ -100,7 +102,7 @@ class MotionAround:
 
 def no_motion(system: System) -> MotionAround:
     """`MotionAround` of a step without events: zeros."""
-    none, rows = jnp.zeros(system.nv), jnp.zeros(system.nc * (1 + system.nt) + system.nb)
+    none, rows = jnp.zeros(system.nv), jnp.zeros(row_groups(system).count)
     each = jnp.zeros((system.nv, 0 if system.pairs is not None else system.nc))
     return MotionAround(
         v=none, a=none, force=rows, a_before=none, force_before=rows, along=each, across=each,
@@ -129,7 +131,7 @@ def motion_around(x: EventMotion, apart: Array, dt: Array) -> MotionAround:
         there, on, rule = _asked(x, k, own)
         m = accelerate(there, on, rule)
         here = [(jnp.arange(n) == k)[:, None] for n in (1 + own + nc, 1 + own)]
-        turning = m.rows.reshape(nc, 1 + system.nt)[:, 1:]
+        turning = row_groups(system).tangential(m.rows)
         return (
             jnp.where(here[0], m.a, found[0]), jnp.where(here[1], m.force, found[1]),
             jnp.where(k == 1, turning, found[2]),
@@ -186,11 +188,10 @@ def _near(x: EventMotion, alone: tuple[Blow, Blow], force: Array, dt: Array) -> 
     they end at rest on either side of the border.
     """
     system = x.at.system
-    nc, d = system.nc, 1 + system.nt
     if not system.nt:
-        return jnp.zeros(nc, bool)
+        return jnp.zeros(system.nc, bool)
     friction = x.at.friction()
-    stays = x.after & sticking(force[: nc * d].reshape(nc, d), friction)
+    stays = x.after & sticking(impulses_of(system, x.at.params, force, 1.0), friction)
     (_, *blow), (_, *change) = alone
     return at_border(friction, blow, change, dt) & ~stays
 
@@ -220,6 +221,7 @@ def _jump_along(x: EventMotion, time: float, way: Array, a: Array) -> tuple[Blow
     (rows, response), (turned, bent) = both, moved
     f = Formed(at=at, inertia=inertia, rows=rows, response=response)
     p, none = rows.apart(p)[0], jnp.zeros(at.system.nv)
+    groups = rows.groups
     problem = jump_problem(f, rows.rate(at.v), none, x.active)
     # the velocities after the impact change with those before it, and by the impulses in turned directions
     faster = matvec(turned.wt, at.v) + turned.offset + matvec(rows.wt, a)
@@ -232,16 +234,15 @@ def _jump_along(x: EventMotion, time: float, way: Array, a: Array) -> tuple[Blow
     p, dp = jax.jvp(impulses, (jnp.zeros(()),), (jnp.ones(()),))
     after, later = problem.velocity(p), change + problem.velocity(dp) - problem.free
     p, dp, after, later = (problem.contacts(y) for y in (p, dp, after, later))
-    rate = each_alone(bent, p) + each_alone(response, dp)
-    return (each_alone(response, p), p, after), (rate, dp, later)
+    rate = each_alone(groups, bent, p) + each_alone(groups, response, dp)
+    return (each_alone(groups, response, p), p, after), (rate, dp, later)
 
 
-def each_alone(response: Any, contacts: Array) -> Array:
-    """Velocity changes (nv, nc) by the impulses (nc, d) of every contact."""
-    nc, d = contacts.shape
+def each_alone(groups: RowGroups, response: Any, contacts: Array) -> Array:
+    """Velocity changes (nv, nc) by the impulses (nc, 1 + nt) of every contact."""
+    d = contacts.shape[1]
     if isinstance(response, Blocks):
         n, size, _ = response.values.shape
         each = response.values.reshape(n, size, -1, d) * contacts.reshape(n, 1, -1, d)
         return Blocks(values=summed(each)).dense()
-    each = response[:, : nc * d].reshape(-1, nc, d)
-    return jnp.sum(each * contacts[None], axis=2)
+    return jnp.sum(groups.contacts(response.T) * contacts[:, :, None], axis=1).T

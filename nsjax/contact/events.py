@@ -17,13 +17,14 @@ import numpy as np
 from jax import lax
 
 from nsjax import gradient_notes as notes
-from nsjax.contact.problem import in_place, over_links, pairs, tangents_in_place
+from nsjax.contact.problem import over_links, pairs
 from nsjax.core.operators import touching
+from nsjax.core.row_groups import RowGroups
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import System
 from nsjax.jaxtools import lean
 from nsjax.jaxtools.control_flow import repeat
-from nsjax.linalg import Blocks, Paired, every, magnitude, matmul, matvec
+from nsjax.linalg import Blocks, Paired, magnitude, matmul, matvec
 from nsjax.types import Array, PyTree, record
 
 if TYPE_CHECKING:
@@ -176,33 +177,6 @@ def held_or_hopping(criteria: Criteria, touch: Touch, active: Array) -> Array:
     return touch.held & (active | (touch.off + 1 < criteria.hop))
 
 
-def normals(system: System, rows: Any, single: tuple[int, int, int] = (0, 0, 1)) -> Any:
-    """Rows of the normals (nc, ...) out of stacked rows; ``single`` as in `Rows`."""
-    d, (smooth, bounded, _) = 1 + system.nt, single
-    first = (system.nc - smooth - bounded) * d
-    found = every(rows, first, d)
-    if not smooth and not bounded:
-        return found
-    return jnp.concatenate([found, rows[first : first + smooth], jnp.zeros((bounded, *rows.shape[1:]))])
-
-
-def _all_directions(f: Formed) -> tuple[Any, Any]:
-    """``W'`` and ``M^-1 W`` with all rows of every contact, zero for rows that are left out."""
-    system = f.at.system
-    smooth, bounded, tangents = f.rows.single
-    if not smooth and not bounded:
-        return f.rows.wt, f.response
-    d, first = 1 + system.nt, (system.nc - smooth - bounded) * (1 + system.nt)
-    last = first + smooth
-    end = last + bounded * tangents
-
-    def padded(x: Array) -> Array:
-        spread = [in_place(x[first:last], 0, d), tangents_in_place(x[last:end], tangents, d)]
-        return jnp.concatenate([x[:first], *(y.reshape(-1, x.shape[1]) for y in spread), x[end:]])
-
-    return padded(f.rows.wt), padded(f.response.T).T
-
-
 def gate(
     criteria: Criteria, f: Formed, dt: Array, around: GapsAround | None = None
 ) -> tuple[Array, Array, Array]:  # fmt: skip
@@ -210,7 +184,7 @@ def gate(
     ``h |a_N|`` itself, without a least value; and the `gap_curvature`. ``around``: gaps at the state of
     ``f``, if known.
     """
-    wt, a = normals(f.at.system, f.rows.wt, f.rows.single), jnp.asarray(f.free)
+    wt, a = f.rows.groups.normals_of(f.rows.wt), jnp.asarray(f.free)
     curvature = gap_curvature(f.at) if around is None else around.curvature
     forced = matvec(wt, a)
     least = jnp.abs(forced) + jnp.abs(curvature) + criteria.floor * matvec(magnitude(wt), jnp.abs(a))
@@ -311,8 +285,7 @@ def gap_rates(at: SystemState) -> Array:
 
 def normal_rates(f: Formed) -> Array:
     """Rates of the gaps (nc,), by their rows."""
-    found: Array = normals(f.at.system, f.rows.rate(f.at.v), f.rows.single)
-    return found
+    return f.rows.groups.normals(f.rows.rate(f.at.v))
 
 
 def at_rest(criteria: Criteria, rates: Array, v: Array) -> Array:
@@ -329,36 +302,35 @@ def linked(criteria: Criteria, f: Formed, present: Array) -> Any:
         f: the system, its rows and their responses; tangents without friction carry no impulse.
         present: (nc,) bool, contacts that strike or are held.
     """
-    friction, nt = f.at.friction(), f.at.system.nt
-    wt, response = _all_directions(f)
+    friction, groups = f.at.friction(), f.rows.groups
+    wt, response = f.rows.wt, f.response
     if isinstance(response, Paired):  # not determined among many bodies
         return None
     if response is None:  # contacts at nodes of one body
         return (present[:, None] & present[None, :]) | np.eye(len(present), dtype=bool)
     g = magnitude(matmul(wt, response))
     if not isinstance(g, Blocks):
-        return _linked(criteria, nt, g, present, friction)
-    own = [x.reshape(g.values.shape[0], -1) for x in (present, friction)]
-    return jax.vmap(functools.partial(_linked, criteria, nt))(g.values, *own)
+        return _linked(criteria, groups, g, present, friction)
+    n = g.values.shape[0]
+    own = [x.reshape(n, -1) for x in (present, friction)]
+    part = RowGroups.of(groups.nc // n, groups.nt)
+    return jax.vmap(functools.partial(_linked, criteria, part))(g.values, *own)
 
 
-def _linked(criteria: Criteria, nt: int, g: Array, present: Array, friction: Array) -> Array:
+def _linked(criteria: Criteria, groups: RowGroups, g: Array, present: Array, friction: Array) -> Array:
     """`linked` by the magnitudes of a Delassus operator."""
-    nc, d = present.shape[0], 1 + nt
+    nc, nb = groups.nc, groups.nb
     diagonal = jnp.diagonal(g)
     strong = g > criteria.coupling * jnp.sqrt(diagonal[:, None] * diagonal[None, :])
-    nb = g.shape[0] - nc * d
-    rough = jnp.concatenate([jnp.ones((nc, 1)), jnp.repeat(friction[:, None] > 0.0, nt, axis=1)], axis=1)
-    on = jnp.concatenate([(present[:, None] & (rough > 0.0)).reshape(-1), jnp.ones(nb, bool)])
+    rough = jnp.where(np.arange(1 + groups.nt) > 0, friction[:, None] > 0.0, True)
+    on = groups.stack(present[:, None] & rough, jnp.ones(nb, bool))
     strong = strong & on[:, None] & on[None, :]
     # sums of products would call the library from 24 rows on: contacts by blocks, joints by rows
-    touch = jnp.any(strong[: nc * d, : nc * d].reshape(nc, d, nc, d), axis=(1, 3))
-    through = jnp.any(strong[: nc * d, nc * d :].reshape(nc, d, nb), axis=1)
+    of_contacts = jnp.any(groups.contacts(strong), axis=1)  # (nc, rows)
+    touch, through = jnp.any(groups.contacts(of_contacts.T), axis=1).T, groups.bilateral(of_contacts.T).T
+    joints = groups.bilateral(groups.bilateral(strong).T).T
     reach = jnp.concatenate(
-        [
-            jnp.concatenate([touch, through], axis=1),
-            jnp.concatenate([through.T, strong[nc * d :, nc * d :]], axis=1),
-        ]
+        [jnp.concatenate([touch, through], axis=1), jnp.concatenate([through.T, joints], axis=1)]
     )
     reach = reach | reach.T | np.eye(nc + nb, dtype=bool)
     for _ in range(int(np.ceil(np.log2(max(nc + nb, 2))))):
@@ -377,7 +349,7 @@ class Approach:
         impacts: (nc,) bool.
         gated: (nc,) bool, approaches that are no impacts.
         links: bool or None, see `linked`.
-        notes: (nc,) bits of `nsjax.gradient_notes`, without those of `unloaded_partners`.
+        notes: (nc,) bits of `nsjax.notes`, without those of `unloaded_partners`.
     """
 
     rates: Array

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 
 from nsjax import gradient_notes as notes
-from nsjax.contact.active_set import chosen_rows, smooth_contacts
-from nsjax.contact.events import DEFAULT, Criteria, Touch, frozen, held_or_hopping, normals
-from nsjax.contact.problem import ContactProblem
+from nsjax.contact.events import DEFAULT, Criteria, Touch, frozen, held_or_hopping
+from nsjax.contact.problem import ContactLaw, ContactProblem
 from nsjax.contact.solvers import SolverSettings
 from nsjax.core.operators import Rows, acting
+from nsjax.core.row_groups import RowGroups
 from nsjax.core.step import SystemState, formed
 from nsjax.jaxtools.control_flow import branch
 from nsjax.linalg import Blocks, matvec, summed
@@ -89,11 +88,11 @@ def jammed(at: SystemState, impulse: Array) -> Array:
         impulse: (nc, 1 + nt) of the last step.
     """
     system = at.system
-    nc, d = system.nc, 1 + system.nt
+    nc = system.nc
 
     def look(_: None) -> Array:
         f = formed(at)
-        g = _own_rates(normals(system, f.rows.wt), f.response, nc, d)
+        g = _own_rates(f.rows.groups, f.rows.wt, f.response)
         force = impulse / jnp.where(impulse[:, :1] > 0.0, impulse[:, :1], 1.0)
         friction = at.friction()
         slides = (impulse[:, 0] > 0.0) & ~sticking(impulse, friction)
@@ -103,14 +102,14 @@ def jammed(at: SystemState, impulse: Array) -> Array:
     return branch(jnp.any(impulse[:, 0] > 0.0), look, lambda _: none, None) if system.nt else none
 
 
-def _own_rates(normal: Any, response: Any, nc: int, d: int) -> Array:
-    """Gap rates (nc, d) of every contact by unit impulses along its own rows."""
+def _own_rates(groups: RowGroups, wt: Any, response: Any) -> Array:
+    """Gap rates (nc, 1 + nt) of every contact by unit impulses along its own rows."""
+    nc, d, normal = groups.nc, 1 + groups.nt, groups.normals_of(wt)
     if isinstance(normal, Blocks):
         w, n = normal.values, normal.values.shape[0]
         back = jnp.moveaxis(response.values.reshape(n, w.shape[2], -1, d), 1, 3)
         return summed(w[:, :, None] * back).reshape(nc, d)
-    back = response[:, : nc * d].reshape(-1, nc, d)
-    return jnp.sum(normal.T[:, :, None] * back, axis=0)
+    return jnp.sum(normal[:, None] * groups.contacts(response.T), axis=2)
 
 
 def jammed_at_start(criteria: Criteria, at: SystemState, closed: Array) -> Array:
@@ -215,7 +214,7 @@ class LawfulMotion:
     Args:
         a: (nv,) acceleration.
         force: (rows,) row forces, contacts first [N].
-        rows: (nc (1 + nt),) accelerations of the rows of contacts [m/s^2].
+        rows: accelerations of the rows of contacts [m/s^2].
         blows: (nc,) bool, contacts that no force holds through a step.
         jams: those of them that no force holds at all.
     """
@@ -275,33 +274,22 @@ def lasting_forces(
         free, response = inertia.answers(force, rows)
     else:
         (free, hold), response = inertia.constrained(force, -turning), rows.response(inertia)
-    friction, given, smooth = jnp.zeros(0), None, np.zeros(0, bool)
-    if system.nc:
-        law = system.law(at.params)
-        friction, given = law.friction_of(system.nc), law.given(system.nc, 1.0)
-        smooth = smooth_contacts(system, law.loads)
+    law = system.law(at.params) if system.nc else ContactLaw()
     rates = matvec(rows.wt, free) + drift
-    whole = ContactProblem(
-        nc=system.nc,
-        nt=system.nt,
-        nb=system.nb - system.inside,
-        delassus=rows.delassus(response),
-        free=rates,
-        friction=friction,
-        mask=resting,
-        given=given,
-    )
-    rubs, slide = system.nc > 0 and system.nt > 0, None
-    if rubs:
+    problem = ContactProblem(
+        rows=rows.groups, delassus=rows.delassus(response), free=rates,
+        friction=law.friction_of(system.nc), mask=resting, given=law.given(1.0),
+    )  # fmt: skip
+    slide = None
+    if system.nc and system.nt:
         slide = _sliding(at, rows, rule or SlidingRule())
-        whole = dataclasses.replace(whole, free=_with_sliding(whole, *slide))
-    problem, own = chosen_rows(whole, smooth)
-    x = own.every(problem, settings.solve(problem).x)
+        problem = dataclasses.replace(problem, free=_with_sliding(problem, *slide))
+    x = settings.solve(problem).x
     if slide is not None and dt is not None:
-        blows, jams = frozen(_blows(whole, rates, x, slide, dt, (rule or SlidingRule()).criteria))
+        blows, jams = frozen(_blows(problem, rates, x, slide, dt, (rule or SlidingRule()).criteria))
         x = jnp.where(jnp.any(blows), 0.0, x)
     a = free + matvec(response, x)
-    along = (matvec(rows.wt, a) + drift)[: system.nc * (1 + system.nt)]
+    along = (matvec(rows.wt, a) + drift)[: rows.groups.ends[2]]
     if rows.joints is not None:
         hold = hold + inertia.constrained(matvec(rows.wt.T, x), jnp.zeros_like(hold))[1]
         x = rows.whole(x, hold)
@@ -332,22 +320,21 @@ def _blows(
     A/Solids 18 (1999) 653-677.
     """
     u, slides = slide
-    force, free = problem.contacts(x), problem.contacts(rates)
+    force, free = problem.impulses(x), problem.contacts(rates)
     after = free + problem.contacts(problem.velocity(x) - problem.free)
     ends = jnp.sum(u * (u + 0.5 * dt * after[:, 1:]), axis=1) < 0.0
     large = 0.5 * norm(after[:, 1:]) > criteria.gate * norm(free)
     rubs = slides & problem.mask & (force[:, 0] > 0.0) & (problem.friction > 0.0)
     if problem.given is not None:
-        rubs = rubs & ~jnp.asarray(problem.given.on)
+        rubs = rubs & ~problem.rows.given
     jams = rubs & sticking(force, problem.friction)
     return jams | (rubs & ends & large), jams
 
 
 def _sliding(at: SystemState, rows: Rows, rule: SlidingRule) -> tuple[Array, Array]:
     """Tangential velocities (nc, nt) that decide, and the contacts (nc,) bool that slide."""
-    system, v = at.system, at.v
-    d, count = 1 + system.nt, system.nc * (1 + system.nt)
-    u = rows.rate(v)[:count].reshape(system.nc, d)[:, 1:]
+    v = at.v
+    u = rows.groups.tangential(rows.rate(v))
     if rule.slide is not None:
         u = jnp.where(rule.given, rule.slide, u)
     slides = sliding(rule.criteria, u, v)

@@ -10,14 +10,14 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact.branches import dependent_answer
-from nsjax.contact.problem import ContactProblem, DelassusFactors, worst_contact
+from nsjax.contact.problem import ContactLaw, ContactProblem, DelassusFactors, worst_contact
 from nsjax.contact.solvers import SolverSettings
 from nsjax.core.operators import Joints, Rows
 from nsjax.core.step import Balance, Formed, Inertia, SystemState
 from nsjax.core.system import State, System
 from nsjax.jaxtools import only_tangent, with_retract_tangent, with_tangent
 from nsjax.jaxtools.control_flow import branch
-from nsjax.linalg import Blocks, every, matmul, matvec
+from nsjax.linalg import Blocks, matmul, matvec
 from nsjax.types import Array, record
 
 # Derivatives right through impacts: the time shift that a time-stepping scheme misses.
@@ -116,9 +116,9 @@ def settle(f: Formed, live: SystemState, resting: Array, refuse: bool = True) ->
         resting: (nc,) bool, contacts that have just come to rest.
     """
     system, rows, response = live.system, f.rows, f.response
-    d = 1 + system.nt
-    count = system.nc * d
-    wt, back = lax.stop_gradient((every(rows.wt, count, d), every(response, count, d, columns=True)))
+    groups = rows.groups
+    count = groups.ends[2]
+    wt, back = lax.stop_gradient((groups.normals_of(rows.wt), groups.normals_of(response, columns=True)))
     gap = jnp.where(resting, only_tangent(live.gap(), refuse), 0.0)
     if not isinstance(rows.wt, Blocks) and rows.wt.shape[0] > count:
         joints, theirs = lax.stop_gradient((rows.wt[count:], response[:, count:]))
@@ -223,26 +223,22 @@ def jump_problem(
         drift: (nv,) velocity change without the impulses of the rows.
     """
     system, rows = f.at.system, f.rows
-    nb, nt = system.nb - system.inside, system.nt
-    nc = system.nc if rows.count > nb else 0
+    groups, law = rows.groups, ContactLaw()
+    nc = groups.nc
     free = before + matvec(rows.wt, drift)
-    friction, given = jnp.zeros(0), None
     if nc:
         law = system.law(f.at.params)
-        friction, given = law.friction_of(nc), law.given(nc, forces.duration)
-    smooth, bounded, _ = rows.single
-    problem = ContactProblem(
-        nc=nc, nt=nt, nb=nb, delassus=DelassusFactors(wt=rows.wt, response=f.response), free=free,
-        friction=friction, mask=active[:nc], given=given, smooth=smooth, bounded=bounded,
-    )  # fmt: skip
-    if nc:
-        e = law.row_restitution(nc, nt).reshape(nc, 1 + nt)
+        e = law.row_restitution(groups)
         if forces.settling is not None:
-            e = jnp.where(forces.settling[:, None] & (np.arange(1 + nt) == 0), 0.0, e)
-        free = free + problem.stack(e, jnp.zeros(nb)) * before
+            settling = groups.stack(forces.settling[:, None] & (np.arange(1 + groups.nt) == 0))
+            e = jnp.where(jnp.pad(settling, (0, groups.nb)), 0.0, e)
+        free = free + e * before
     if forces.constraint_rate is not None:
-        free = free - problem.stack(jnp.zeros((nc, 1 + nt)), forces.constraint_rate)
-    return dataclasses.replace(problem, free=free)
+        free = free - jnp.pad(forces.constraint_rate, (groups.ends[2], 0))
+    return ContactProblem(
+        rows=groups, delassus=DelassusFactors(wt=rows.wt, response=f.response), free=free,
+        friction=law.friction_of(nc), mask=active[:nc], given=law.given(forces.duration),
+    )  # fmt: skip
 
 
 def velocity_jump(

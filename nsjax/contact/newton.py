@@ -24,7 +24,6 @@ from nsjax.contact.branches import (
     factored_tangent,
     has_rows,
     paired_answer,
-    per_contact,
     rows_of_contacts,
     tangent,
 )
@@ -122,12 +121,11 @@ class ProxRows:
             a = tangent(problem, now.x, r, b, weight)
         # rows of open contacts, and of forces at their bounds, are those of the unit matrix
         closed = jnp.any(problem.contacts(b.use), axis=1)
-        if problem.given is not None:
-            last = problem.nc if problem.tangents == 2 else problem.rough  # at its bound a disc turns
-            closed = closed | (problem.given.on & (np.arange(problem.nc) < last))
-        if problem.given is not None and problem.leading:  # their bounds are no constants
-            closed = closed | jnp.asarray(problem.given.follows)
-        rows = per_contact(problem, closed, jnp.ones(problem.nb, bool))
+        groups = problem.rows
+        if groups.bounded and (groups.tangents == 2 or groups.leads):
+            # at its bound a disc turns, and a bound that follows a contact is no constant
+            closed = closed | (groups.given if groups.tangents == 2 else np.array(groups.leads) >= 0)
+        rows = groups.per_contact(closed, jnp.ones(problem.nb, bool))
         return -(solve_some_rows if some else solve_rows)(a, f, rows)
 
 

@@ -10,11 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.core.row_groups import RowGroups
+from nsjax.core.system import System, row_groups
 from nsjax.linalg import Blocks, Paired, matmul, matvec, product_diagonal
 from nsjax.linalg.dense import matmul_by_rows, unit_matrix
 from nsjax.linalg.elimination import PairOrder
 from nsjax.math import direction, norm
-from nsjax.types import Array, record
+from nsjax.types import Array, PyTree, record
 
 
 @record()
@@ -43,54 +45,7 @@ class DelassusFactors:
         return DelassusFactors(wt=self.wt.values, response=self.response.values)
 
 
-SUMMED = 64
-"""Number of contacts up to which entries of others are taken by masked sums, which keep a small loop one
-kernel and whose transposes are no scatters.
-"""
-
-
-@record(static=("leads", "tangents"))
-class GivenNormals:
-    """Normal impulses that are given instead of found: ``x_N = normal`` whatever ``u_N``.
-
-    Args:
-        on: (nc,) bool, contacts with a given impulse; an array of numpy where it is known without data.
-        normal: (nc,) [N s], zero elsewhere.
-        leads: per contact, the index of the contact whose normal impulse it shares; -1: none; (): none at
-            all.
-        tangents: tangents of each of these contacts that are not empty, the first ones: one, or both.
-    """
-
-    on: Any
-    normal: Array
-    leads: tuple[int, ...] = ()
-    tangents: int = 1
-
-    @property
-    def follows(self) -> np.ndarray:
-        """Contacts (nc,) bool whose normal impulse is that of another one."""
-        return np.array(self.leads) >= 0
-
-    def normals(self, found: Array, mask: Array) -> Array:
-        """Normal impulses (nc,): given ones, those shared with another contact (zero if that one is not in
-        ``mask`` (nc,) bool), and ``found`` elsewhere.
-        """
-        normal = self.where(self.normal, found)
-        if not self.leads:
-            return normal
-        own, leads = jnp.where(mask, found, 0.0), np.array(self.leads)
-        if len(leads) > SUMMED:
-            others = own[np.where(leads < 0, 0, leads)]
-        else:
-            others = jnp.sum(jnp.where(leads[:, None] == np.arange(len(leads)), own, 0.0), axis=1)
-        return jnp.where(self.follows, others, normal)
-
-    def where(self, given: Array | float, found: Array) -> Array:
-        """``given`` at contacts with a given normal impulse, ``found`` elsewhere."""
-        return jnp.where(self.on, given, found)
-
-
-@record(static=("nc", "nt", "nb", "smooth", "bounded"))
+@record(static=("rows",))
 class ContactProblem:
     """Find impulses ``x`` and local velocities ``u = F + G x`` that fulfil every law.
 
@@ -98,92 +53,59 @@ class ContactProblem:
     ``x_T = prox_{mu x_N}(x_T - r u_T)`` where the mask is true, ``x = 0`` elsewhere.
     Per bilateral row ``u = 0``.
 
-    Contacts with friction have ``1 + nt`` rows and come first; then come ``smooth`` contacts with a normal
-    alone, at last ``bounded`` contacts with tangents alone, as many as `GivenNormals.tangents`.
-
     Args:
-        nc, nt, nb: contacts, tangents per contact, bilateral rows;
-            ``m = (nc - smooth - bounded) (1 + nt) + smooth + bounded tangents + nb``.
-        delassus: ``G`` (m, m), rows contact by contact, bilateral rows last; or `DelassusFactors`, which
-            the certificate applies as it is and the solvers make dense; or `Blocks`, one per island:
-            no contact of an island moves one of another.
+        rows: the laws, and the rows (m,) that belong to each.
+        delassus: ``G`` (m, m); or `DelassusFactors`, which the certificate applies as it is and the solvers
+            make dense; or `Blocks`, one per island: no contact of an island moves one of another.
         free: ``F`` (m,) [m/s].
         friction: (nc,).
         mask: (nc,) bool, contacts that take part.
-        given: contacts whose normal impulse is known; None: there are none.
-        smooth: number of contacts without friction, which come after those with friction.
-        bounded: number of contacts, the last ones, with a given normal impulse that moves nothing.
+        given: (nc,) normal impulses [N s] of `Bounded` forces, zero elsewhere; None: there are none.
 
     Source: [R&S (43)-(54)].
     """
 
-    nc: int
-    nt: int
-    nb: int
+    rows: RowGroups
     delassus: Any
     free: Array
     friction: Array
     mask: Array
-    given: GivenNormals | None = None
-    smooth: int = 0
-    bounded: int = 0
+    given: Array | None = None
 
     @property
-    def rough(self) -> int:
-        """Contacts with all rows, the first ones."""
-        return self.nc - self.smooth - self.bounded
+    def nc(self) -> int:
+        """Contacts and bounded forces."""
+        return self.rows.nc
 
     @property
-    def ends(self) -> tuple[int, int, int]:
-        """Ends of the rows of contacts with all rows, with a normal alone, and with tangents alone."""
-        first = self.rough * (1 + self.nt)
-        return first, first + self.smooth, first + self.smooth + self.bounded * self.tangents
+    def nt(self) -> int:
+        """Tangents of a contact with friction."""
+        return self.rows.nt
 
     @property
-    def tangents(self) -> int:
-        """Tangents of each of the `bounded` contacts."""
-        return 1 if self.given is None else self.given.tangents
+    def nb(self) -> int:
+        """Bilateral rows."""
+        return self.rows.nb
 
     def contacts(self, x: Array) -> Array:
         """The contact part of a row vector as (nc, 1 + nt), zero for rows that are not there."""
-        d, (first, second, third) = 1 + self.nt, self.ends
-        parts = [x[:first].reshape(self.rough, d)]
-        if self.smooth:
-            parts.append(in_place(x[first:second], 0, d))
-        if self.bounded:
-            parts.append(tangents_in_place(x[second:third], self.tangents, d))
-        return jnp.concatenate(parts) if len(parts) > 1 else parts[0]
-
-    def impulses(self, x: Array) -> Array:
-        """`contacts` of impulses, with the given normal impulses of contacts without a normal row."""
-        found = self.contacts(x)
-        if self.leading:
-            assert self.given is not None
-            normal = self.given.normals(found[:, 0], self.mask)
-            return jnp.concatenate([normal[:, None], found[:, 1:]], axis=1)
-        if not self.bounded:
-            return found
-        assert self.given is not None
-        normal = jnp.where(np.arange(self.nc) < self.nc - self.bounded, found[:, 0], self.given.normal)
-        return jnp.concatenate([normal[:, None], found[:, 1:]], axis=1)
-
-    @property
-    def leading(self) -> bool:
-        """Whether normal impulses of some contacts are those of others."""
-        return self.given is not None and bool(self.given.leads)
+        return self.rows.contacts(x)
 
     def bilateral(self, x: Array) -> Array:
         """The bilateral part of a row vector (nb,)."""
-        return x[self.ends[2] :]
+        return self.rows.bilateral(x)
 
     def stack(self, contacts: Array, bilateral: Array) -> Array:
         """Row vector from its two parts."""
-        last = self.nc - self.bounded
-        parts = [contacts[: self.rough].reshape(-1)]
-        parts += [contacts[self.rough : last, 0]] if self.smooth else []
-        parts += [contacts[last:, 1 : 1 + self.tangents].reshape(-1)] if self.bounded else []
-        parts += [bilateral] if self.nb else []
-        return jnp.concatenate(parts) if len(parts) > 1 else parts[0]
+        return self.rows.stack(contacts, bilateral)
+
+    def impulses(self, x: Array) -> Array:
+        """`contacts` of impulses, with the normal impulses that are given or shared."""
+        found = self.contacts(x)
+        if self.given is None:
+            return found
+        normal = self.rows.normal_impulses(self.given, found[:, 0], self.mask)
+        return jnp.concatenate([normal[:, None], found[:, 1:]], axis=1)
 
     def velocity(self, x: Array) -> Array:
         """``u = F + G x``."""
@@ -219,13 +141,11 @@ class ContactProblem:
     def by_island(self) -> ContactProblem:
         """The problems of all islands, along a leading axis."""
         n = self.islands
-        free, friction, mask, given = jax.tree.map(
-            lambda x: jnp.reshape(x, (n, -1)), (self.free, self.friction, self.mask, self.given)
-        )
+        free, friction, mask = (jnp.reshape(x, (n, -1)) for x in (self.free, self.friction, self.mask))
+        rows = RowGroups.of(self.nc // n, self.nt)
         return ContactProblem(
-            nc=self.nc // n, nt=self.nt, nb=0, delassus=self.delassus.values, free=free, friction=friction,
-            mask=mask, given=given,
-        )  # fmt: skip
+            rows=rows, delassus=self.delassus.values, free=free, friction=friction, mask=mask
+        )
 
     def scaling(self) -> Array:
         """Prox parameter of every row, ``1 / G_kk``; one per contact for a pair of tangents.
@@ -257,23 +177,12 @@ class ContactProblem:
         z = xc - self.contacts(r * u)
         normal = jnp.where(self.mask & (z[:, 0] > 0.0), z[:, 0], 0.0)
         if self.given is not None:
-            normal = self.given.normals(normal, self.mask)
+            normal = self.rows.normal_impulses(self.given, normal, self.mask)
         rows = [(xc[:, 0] - normal)[:, None]]
         if self.nt:
             radius = self.friction * jnp.where(self.mask & (xc[:, 0] > 0.0), xc[:, 0], 0.0)
             rows.append(xc[:, 1:] - project_disk(z[:, 1:], radius))
         return self.stack(jnp.concatenate(rows, axis=1), self.bilateral(r * u))
-
-
-def in_place(x: Array, place: int, width: int) -> Array:
-    """Array (n, width, ...) with the entries (n, ...) at the index ``place`` of each contact, else zero."""
-    return jnp.stack([x if k == place else jnp.zeros_like(x) for k in range(width)], axis=1)
-
-
-def tangents_in_place(x: Array, tangents: int, width: int) -> Array:
-    """Rows (n tangents, ...) of contacts with tangents alone as (n, width, ...), zero for other rows."""
-    block = x.reshape(-1, tangents, *x.shape[1:])
-    return jnp.pad(block, [(0, 0), (1, width - 1 - tangents), *[(0, 0)] * (x.ndim - 1)])
 
 
 def project_disk(z: Array, radius: Array) -> Array:
@@ -285,7 +194,7 @@ def project_disk(z: Array, radius: Array) -> Array:
 # The parameters of Newton's impact law and Coulomb's friction law, and forces that are given.
 
 
-@record(static=("follow", "load_tangents"))
+@record()
 class ContactLaw:
     """Coefficients of all contacts, each a scalar or one number per contact (nc,).
 
@@ -294,11 +203,6 @@ class ContactLaw:
             one before it.
         restitution_tangential: ``e_T`` in [0, 1], the same for tangential velocities.
         friction: Coulomb's ``mu >= 0``.
-        load: (k,) normal forces [N] of the last k contacts, which are given instead of found: see
-            `nsjax.contact.bounded`. None: none is.
-        follow: for each of these, the index of the contact whose normal force it shares; -1: the force is
-            that of ``load``; (): that of ``load`` for all.
-        load_tangents: tangents of each of these contacts that are not empty, the first ones.
 
     Limits: Newton's restitution relates velocities, not energies. Where friction ends or reverses sliding
     in an oblique impact, it may add kinetic energy (Kane and Levinson 1985). With one restitution ``e`` in
@@ -314,34 +218,38 @@ class ContactLaw:
     restitution: Array | float = 0.0
     restitution_tangential: Array | float = 0.0
     friction: Array | float = 0.0
-    load: Array | None = None
-    follow: Any = ()
-    load_tangents: int = 1
 
-    @property
-    def loads(self) -> int:
-        """Contacts whose normal force is given."""
-        return 0 if self.load is None else int(self.load.shape[0])
+    def given(self, duration: Array | float) -> Array | None:
+        """Normal impulses (nc,) [N s] that are given, in a time [s], zero in an impact; None: there are
+        none.
+        """
+        return None
 
-    def given(self, nc: int, duration: Array | float) -> GivenNormals | None:
-        """Normal impulses [N s] by ``load`` in a time [s], zero in an impact; None if there is none."""
-        if self.load is None or not nc:
-            return None
-        others = nc - self.loads
-        impulses = jnp.concatenate([jnp.zeros(others), self.load * duration])
-        leads = (-1,) * others + self.follow if self.follow else ()
-        on = np.arange(nc) >= others
-        return GivenNormals(on=on, normal=impulses, leads=leads, tangents=self.load_tangents)
-
-    def row_restitution(self, nc: int, nt: int) -> Array:
-        """Restitution of every contact row (nc (1 + nt),), contact by contact."""
-        normal = jnp.broadcast_to(jnp.asarray(self.restitution, float), (nc,))[:, None]
-        tangent = jnp.broadcast_to(jnp.asarray(self.restitution_tangential, float), (nc,))[:, None]
-        return jnp.concatenate([normal] + [tangent] * nt, axis=1).reshape(-1)
+    def row_restitution(self, rows: RowGroups) -> Array:
+        """Restitution of every row (count,), zero for constraints."""
+        normal, tangent = (
+            jnp.broadcast_to(jnp.asarray(e, float), (rows.nc,))[:, None]
+            for e in (self.restitution, self.restitution_tangential)
+        )
+        each = jnp.concatenate([normal] + [tangent] * rows.nt, axis=1)
+        return rows.stack(each, jnp.zeros(rows.nb))
 
     def friction_of(self, nc: int) -> Array:
         """Friction coefficient of every contact (nc,)."""
         return jnp.broadcast_to(jnp.asarray(self.friction, float), (nc,))
+
+
+def impulses_of(system: System, p: PyTree, x: Array, duration: Array | float) -> Array:
+    """Impulses (nc, 1 + nt) of the contacts, with given and shared normal impulses, from those ``x`` of all
+    rows of a time [s]; forces with a duration of one.
+    """
+    groups = row_groups(system)
+    found = groups.contacts(x)
+    if not groups.bounded:
+        return found
+    given = system.law(p).given(duration)
+    normal = groups.normal_impulses(given, found[:, 0], jnp.ones(groups.nc, bool))
+    return jnp.concatenate([normal[:, None], found[:, 1:]], axis=1)
 
 
 # Measures of how well an answer fulfils the contact laws, independent of the solver that gave it.
@@ -363,9 +271,9 @@ def natural_residual(problem: ContactProblem, x: Array) -> Array:
 
     Example:
         >>> import jax.numpy as jnp
-        >>> from nsjax.contact import ContactProblem, natural_residual
+        >>> from nsjax.contact import ContactProblem, RowGroups, natural_residual
         >>> ball = ContactProblem(
-        ...     nc=1, nt=0, nb=0, delassus=jnp.array([[2.0]]), free=jnp.array([-3.0]),
+        ...     rows=RowGroups.of(nc=1, nt=0), delassus=jnp.array([[2.0]]), free=jnp.array([-3.0]),
         ...     friction=jnp.zeros(1), mask=jnp.array([True]),
         ... )
         >>> float(natural_residual(ball, jnp.array([1.5])))
@@ -388,7 +296,7 @@ def impulse_scale(problem: ContactProblem, r: Array) -> tuple[Array, Array]:
     bilateral = jnp.max(problem.bilateral(single), initial=0.0)
     normal = jnp.maximum(jnp.max(contacts[:, 0], initial=0.0), bilateral)
     if problem.given is not None:
-        normal = jnp.maximum(normal, jnp.max(problem.given.normal))
+        normal = jnp.maximum(normal, jnp.max(problem.given))
     return normal, jnp.maximum(jnp.max(contacts, initial=0.0), normal)
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from nsjax.contact.stage import StageSettings, StageStart, solve_stage
 from nsjax.core.operators import acting, position_gradient, position_rows
+from nsjax.core.row_groups import RowGroups
 from nsjax.core.step import SystemState
-from nsjax.core.system import System
+from nsjax.core.system import System, row_groups
 from nsjax.jaxtools.control_flow import branch
 from nsjax.linalg import BlockTridiagonal, Structure, matvec
 from nsjax.types import Array, PyTree, record
@@ -54,7 +55,6 @@ class _Equations:
 
     system: System
     contacts: bool
-    nt: int = 0
 
     @property
     def structure(self) -> Structure:
@@ -62,14 +62,9 @@ class _Equations:
         return self.system.structure if self.system.structure.dense else BlockTridiagonal(1)
 
     @property
-    def nc(self) -> int:
-        """Contacts."""
-        return self.system.nc if self.contacts else 0
-
-    @property
-    def nb(self) -> int:
-        """Bilateral rows."""
-        return self.system.nb
+    def rows(self) -> RowGroups:
+        """Gaps, if contacts take part, and constraints: no friction on position level."""
+        return row_groups(self.system, self.contacts).frictionless()
 
     def residual(self, d: Any, z: Array) -> Array:
         """The increment itself."""
@@ -85,19 +80,16 @@ class _Equations:
 
     def rates(self, d: Any, z: Array) -> Array:
         """Gaps, with the depth allowed, and constraint residuals over ``dt``."""
-        rows = position_rows(self.system, d.t, (d.q, d.dt * z), d.params, self.nc)
-        return (rows + d.depth * (np.arange(self.nc + self.nb) < self.nc)) / d.dt
+        nc, count = self.rows.nc, self.rows.count
+        rows = position_rows(self.system, d.t, (d.q, d.dt * z), d.params, nc)
+        return (rows + d.depth * (np.arange(count) < nc)) / d.dt
 
     def friction(self, d: Any) -> Array:
         """No friction on position level."""
-        return jnp.zeros(self.nc)
+        return jnp.zeros(self.rows.nc)
 
     def given(self, d: Any) -> None:
         """Nothing is given on position level."""
-
-    def smooth(self, d: Any) -> np.ndarray:
-        """No contact has friction on position level."""
-        return np.ones(self.nc, bool)
 
 
 @record(static=("contacts", "kinetic"))

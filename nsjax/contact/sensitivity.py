@@ -36,10 +36,10 @@ from nsjax.contact.friction import SlidingRule
 from nsjax.contact.jump import Jump, event_shift, settle, shift_apart, shift_of, shift_state
 from nsjax.contact.problem import over_links
 from nsjax.core.step import Formed, Step, SystemState, formed
-from nsjax.core.system import State
+from nsjax.core.system import State, System, row_groups
 from nsjax.jaxtools import LiveLeaves, with_tangent
 from nsjax.jaxtools.control_flow import branch
-from nsjax.linalg import every, matvec
+from nsjax.linalg import matvec
 from nsjax.math import norm
 from nsjax.types import Array, PyTree, record
 
@@ -153,9 +153,9 @@ class Contacts:
     around: GapsAround | None = None
 
 
-def stacked(jump: Jump) -> Array:
+def stacked(system: System, jump: Jump) -> Array:
     """Impulses of contacts and constraints as rows."""
-    return jnp.concatenate([jump.contacts.reshape(-1), jump.constraints])
+    return row_groups(system).stack(jump.contacts, jump.constraints)
 
 
 # Events of a step: approaching contacts, events whose times move, and the motion around them.
@@ -230,19 +230,20 @@ class _ContactView:
         may have changed those at the predicted state.
         """
         system, family, touch = self.step.system, self.family, self.contacts.touch
-        d, count = 1 + system.nt, system.nc * (1 + system.nt)
         f = self.f or formed(self.ahead)
+        normals = f.rows.groups.normals_of
         aside = jnp.zeros_like(no_motion(system).along)
         if family.corrects:
-            back = f.response[:, :count:d]  # schemes that correct positions know no islands
-            own = jnp.sum(events.normals(system, f.rows.wt).T * back, axis=0)
+            # schemes that correct positions know no islands; bounded forces have no gap
+            back = normals(f.response, columns=True)
+            own = jnp.sum(normals(f.rows.wt).T * back, axis=0)
             aside = back * jnp.where(found.impacts, found.rates / own, 0.0)
-        e = system.law(self.step.params).row_restitution(system.nc, 0)
+        e = jnp.broadcast_to(jnp.asarray(system.law(self.step.params).restitution, float), system.nc)
         reach = self.step.dt * friction.instant_uncertainty(touch.bounced, e, system.islands)
         motion = motion_around(self._around(r, report.touch, f, aside), apart(found), reach)
         shifts, rate, bits = found.impacts, found.rates, report.notes
         # gap(q + c dt v) changes along the motion by W (v + c dt a), its rate by W a and the curvature
-        change = matvec(every(f.rows.wt, count, 1), motion.a_before)[:count:d]
+        change = matvec(normals(f.rows.wt), motion.a_before)
         rate = rate + family.ahead * self.step.dt * change
         late = jnp.where(shifts, self.gap / jnp.where(shifts, rate, 1.0), 0.0)
         late = jnp.clip(late, -self.step.dt, self.step.dt)  # a contact is seen in the step of its impact
@@ -279,16 +280,16 @@ class _ContactView:
         if self.turns:
             slide = family.slip(step.at(r.end), step.dt)
             if family.laws == 0.5:  # with the rows of the step
-                d, nc = 1 + step.system.nt, step.system.nc
-                slide = f.rows.rate(r.end.v)[: nc * d].reshape(nc, d)[:, 1:]
+                slide = f.rows.groups.tangential(f.rows.rate(r.end.v))
             # what is left of it gives no direction to the motion after: `LEAST_TURN` is the same ratio
             rests = norm(slide) <= LEAST_TURN * norm(slide - self.slide)
             late = dataclasses.replace(late, stuck=after.stuck | rests)
             rule, late = (dataclasses.replace(x, slide=y) for x, y in ((rule, self.slide), (late, slide)))
         return EventMotion(
-            at=self.ahead, a=self.contacts.known, dv=each_alone(f.response, r.jump.contacts), aside=aside,
+            at=self.ahead, a=self.contacts.known,
+            dv=each_alone(f.rows.groups, f.response, r.jump.contacts), aside=aside,
             end=r.end, resting=touch.held, after=after.held, rule=late,
-            active=loaded(r.jump, self.contacts.active), impulses=stacked(r.jump),
+            active=loaded(r.jump, self.contacts.active), impulses=stacked(step.system, r.jump),
             before=(step.state, rule), corrects=family.corrects,
         )  # fmt: skip
 
@@ -303,7 +304,7 @@ class _ContactView:
             if f is None:
                 rates = events.gap_rates(self.ahead.moved(v=end.v))
             else:
-                rates = events.normals(self.step.system, f.rows.rate(end.v), f.rows.single)
+                rates = f.rows.groups.normals(f.rows.rate(end.v))
             return hops & (jnp.abs(rates) <= found.limit)
 
         return branch(jnp.any(hops) & jnp.any(found.impacts), stays, lambda _: hops, None)
@@ -377,8 +378,8 @@ def through_events(
 
     Args:
         respond: ``(step, contacts) -> (Stepped, Formed or None)``, the result of the step, and what the
-            scheme has formed where the contacts are looked at, with all rows if derivatives are wanted. It
-            and the functions of ``family`` hold no arrays of the run: they are called again in derivatives.
+            scheme has formed where the contacts are looked at. It and the functions of ``family`` hold no
+            arrays of the run: they are called again in derivatives.
         family: how the scheme meets events.
         step: the step.
         contacts: its contacts before it is taken.
@@ -452,11 +453,12 @@ def _after(
     shift = shift_of(tau, b.shifts, apart(b.found))
     end = shift_back(system, r.end, b.motion, shift)
     # impulses change by the forces before less those after the event, times its shift
-    rows = with_tangent(stacked(r.jump), (b.motion.force_before - b.motion.force) * shift.mean)
-    count = system.nc * (1 + system.nt)
+    moved = (b.motion.force_before - b.motion.force) * shift.mean
+    groups = row_groups(system)
     jump = dataclasses.replace(
-        r.jump, contacts=rows[:count].reshape(r.jump.contacts.shape), constraints=rows[count:]
-    )
+        r.jump, contacts=with_tangent(r.jump.contacts, groups.contacts(moved)),
+        constraints=with_tangent(r.jump.constraints, groups.bilateral(moved)),
+    )  # fmt: skip
     landed = report.touch.held & ~contacts.touch.held
     settle = lambda s: settled(family, step.at(s), landed)  # noqa: E731
     end = branch(jnp.any(landed), settle, lambda s: s, end, again=True)

@@ -20,6 +20,7 @@ from nsjax.contact.branches import (
     dependent_answer,
     has_rows,
     tangent,
+    turns_in_space,
 )
 from nsjax.contact.newton import Iterate, beginning, newton, newton_by_compliance
 from nsjax.contact.problem import ContactProblem, natural_residual
@@ -35,7 +36,7 @@ from nsjax.types import Array, record
 
 def branch_answer(problem: ContactProblem, a: Array, b: Branches, f: Array) -> Array:
     """Solution ``x`` (m,) of ``a x = f``, where ``a`` is the tangent of a problem on its branches."""
-    if problem.nt < 2 or not (problem.rough or problem.tangents == 2):
+    if not turns_in_space(problem):
         return dependent_answer(a, b.use, f)
     way = jnp.where(b.slip[:, None], direction(b.slope), 0.0)
     none = jnp.zeros_like(way)
@@ -227,7 +228,8 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
     def solved(one: ContactProblem, begin: Array | None, asked: Array | None = None) -> ContactSolution:
         least = tolerance if asked is None else jnp.where(asked, tolerance, jnp.inf)
         start, unseen = beginning(one, begin), begin is not None
-        if not rare and not unseen and one.nt < 2 and 2 * PAIR <= one.nc == one.rough and not one.leading:
+        alike = one.nc == one.rows.rough  # all contacts have friction
+        if not rare and not unseen and one.nt < 2 and one.nc >= 2 * PAIR and alike:
             start = branch(jnp.sum(one.mask) <= PAIR, pair, lambda one: start, one)
         end = newton_by_compliance(one, start, tolerance=least, max_iterations=cap, unseen=unseen)
         return _solution_of(*end)
@@ -366,10 +368,10 @@ def solve(
 
     Example:
         >>> import jax.numpy as jnp
-        >>> from nsjax.contact import ContactProblem, solve
+        >>> from nsjax.contact import ContactProblem, RowGroups, solve
         >>> c = 0.15  # one sliding contact: x_N = 1 / (1 - c mu)
         >>> answer = solve(ContactProblem(
-        ...     nc=1, nt=1, nb=0, delassus=jnp.array([[1.0, c], [c, 1 + 4 * c * c]]),
+        ...     rows=RowGroups.of(nc=1, nt=1), delassus=jnp.array([[1.0, c], [c, 1 + 4 * c * c]]),
         ...     free=jnp.array([-1.0, 3.0]), friction=jnp.array([0.5]), mask=jnp.array([True]),
         ... ))
         >>> answer.x.round(9).tolist()

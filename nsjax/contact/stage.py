@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact.active_set import RowChoice
 from nsjax.contact.equations import (
     CarriedTangent,
     Equations,
@@ -28,8 +27,6 @@ from nsjax.contact.equations import (
     frozen_or_by,
     inside_of,
     mass_tangent,
-    needed_rows,
-    row_count,
     tangent_at,
 )
 from nsjax.contact.problem import ContactProblem
@@ -158,23 +155,24 @@ def _values(task: _Task, z: Array, impulses: Array) -> Values:
     """`Values` of an iterate."""
     equations, data = task.equations, task.data
     f = equations.residual(data, z)
-    if not row_count(equations):
+    if not equations.rows.count:
         return f, impulses
     return f - equations.forces(data, z, impulses), equations.rates(data, z)
 
 
 def _contact_problem(
     task: _Task, now: Values, impulses: Array, tangent: StageTangent
-) -> tuple[Array, ContactProblem, RowChoice]:
-    """Update ``-x`` of ``z`` with the present impulses, the contact problem for the next ones, and its rows
-    among all rows.
-    """
+) -> tuple[Array, ContactProblem]:
+    """Update ``-x`` of ``z`` with the present impulses, and the contact problem for the next ones."""
     equations, data = task.equations, task.data
     f, rates = now
-    own, x = needed_rows(equations, data), tangent.dynamics.solve(f)
-    free = own.rows(rates) - matvec(tangent.speed, x) - matvec(tangent.delassus, own.rows(impulses))
-    laws = equations.friction(data), task.active, equations.given(data)
-    return x, own.problem((tangent.delassus, free), laws, equations.nb), own
+    x = tangent.dynamics.solve(f)
+    problem = ContactProblem(
+        rows=equations.rows, delassus=tangent.delassus,
+        free=rates - matvec(tangent.speed, x) - matvec(tangent.delassus, impulses),
+        friction=equations.friction(data), mask=task.active, given=equations.given(data),
+    )  # fmt: skip
+    return x, problem
 
 
 def _pass(
@@ -185,10 +183,10 @@ def _pass(
     """
     if not tangent.speed.shape[0]:
         return -tangent.dynamics.solve(now[0]), impulses, jnp.asarray(0, int), jnp.zeros(())
-    x, problem, own = _contact_problem(task, now, impulses, tangent)
-    answer = task.settings.contacts().solve(problem, None if begin is None else own.rows(begin))
-    step = matvec(tangent.response, answer.x - own.rows(impulses)) - x
-    return step, own.every(problem, answer.x), answer.iterations, answer.residual
+    x, problem = _contact_problem(task, now, impulses, tangent)
+    answer = task.settings.contacts().solve(problem, begin)
+    step = matvec(tangent.response, answer.x - impulses) - x
+    return step, answer.x, answer.iterations, answer.residual
 
 
 def _nearby(task: _Task, z: Array, impulses: Array, differ: Array) -> tuple[Values, Differences]:
@@ -214,7 +212,7 @@ def _nearby(task: _Task, z: Array, impulses: Array, differ: Array) -> tuple[Valu
 @functools.lru_cache(maxsize=RECENT)
 def _solver(equations: Equations, measured: int) -> Callable[[Any], Any]:
     """The iteration for these equations, with its derivative; ``measured`` unknowns are velocities."""
-    has_rows = row_count(equations) > 0
+    has_rows = equations.rows.count > 0
 
     def live_step(answer: Any, arguments: Any) -> Callable[[Any], Any]:
         (task, start), (z, impulses) = arguments, answer
@@ -228,16 +226,15 @@ def _solver(equations: Equations, measured: int) -> Callable[[Any], Any]:
         # the impulses solve the contact problem: one step on their branches, without another search
         now = _values(task, z, impulses)
         laws = dataclasses.replace(task, active=followed(task.equations, task.active, impulses))
-        _, frozen, own = _contact_problem(laws, now, impulses, tangent)
-        contacts = newton_step(frozen, own.rows(impulses))
+        _, frozen = _contact_problem(laws, now, impulses, tangent)
+        contacts = newton_step(frozen, impulses)
 
         def step(live: Any, z: Array = z, impulses: Array = impulses) -> tuple[Array, Array]:
             moves = dataclasses.replace(task, data=live[0].data)
             now = _values(moves, z, impulses)
-            x, problem, _ = _contact_problem(moves, now, impulses, tangent)
+            x, problem = _contact_problem(moves, now, impulses, tangent)
             new = contacts(problem)
-            z = z + matvec(tangent.response, new - own.rows(impulses)) - x
-            return z, own.every(problem, new)
+            return z + matvec(tangent.response, new - impulses) - x, new
 
         if equations.structure.dense:
             return step
@@ -290,7 +287,7 @@ class _Tangents:
 
 def _single_pass(task: _Task, z: Array, kept: StageTangent) -> tuple[tuple[Array, Array], tuple[Any, ...]]:
     """The result of `_iterate` for linear equations, which one pass solves."""
-    none = jnp.zeros(row_count(task.equations))
+    none = jnp.zeros(task.equations.rows.count)
     step, impulses, iterations, residual = _pass(task, _values(task, z, none), none, kept)
     return (z + step, impulses), (jnp.asarray(1), iterations, jnp.zeros(()), residual, None)
 
@@ -303,7 +300,7 @@ def _iterate(
     z, carried, again, settings = start_of.z, start_of.carried, start_of.again, task.settings
     if start_of.kept is not None:
         return _single_pass(task, z, start_of.kept)
-    none, big, tangents = jnp.zeros(row_count(task.equations)), 1e3 * settings.scale, _Tangents(task)
+    none, big, tangents = jnp.zeros(task.equations.rows.count), 1e3 * settings.scale, _Tangents(task)
     approximate = tangents.frozen or carried is not None
     restarts = again is not None and carried is not None
     first = tangents.blank(z, none) if carried is None else carried.tangent

@@ -15,11 +15,11 @@ from nsjax.contact.newton import pair_newton
 from nsjax.contact.problem import (
     ContactProblem,
     DelassusFactors,
-    GivenNormals,
     impulse_scale,
     project_disk,
     relative_residual,
 )
+from nsjax.core.row_groups import RowGroups
 from nsjax.linalg import Paired, solve
 from nsjax.linalg.elimination import pair_order
 from nsjax.types import Array, record
@@ -250,7 +250,7 @@ def _parts(problem: ContactProblem) -> ContactProblem:
         for a in (g.wt, g.response)
     )
     return ContactProblem(
-        nc=n, nt=problem.nt, nb=0, delassus=DelassusFactors(wt=wt, response=response),
+        rows=RowGroups.of(n, problem.nt), delassus=DelassusFactors(wt=wt, response=response),
         free=problem.free.reshape(GROUPS, -1), friction=apart(problem.friction), mask=apart(problem.mask),
     )  # fmt: skip
 
@@ -282,14 +282,11 @@ def _dealt(problem: ContactProblem, width: int) -> _GroupedProblem:
     g, nc, order = problem.delassus, problem.nc, jnp.argsort(~problem.mask)
     rank = np.arange(GROUPS * width).reshape(width, GROUPS).T.reshape(-1)
     which = order[np.minimum(rank, nc - 1)]
-    given = problem.given
-    if given is not None:
-        given = GivenNormals(on=jnp.asarray(given.on)[which], normal=given.normal[which])
     few = ContactProblem(
-        nc=GROUPS * width, nt=problem.nt, nb=0,
+        rows=RowGroups.of(GROUPS * width, problem.nt),
         delassus=DelassusFactors(wt=g.wt.taken(which), response=g.response.taken(which)),
         free=problem.contacts(problem.free)[which].reshape(-1), friction=problem.friction[which],
-        mask=problem.mask[which] & (rank < nc), given=given,
+        mask=problem.mask[which] & (rank < nc),
     )  # fmt: skip
     back = jnp.argsort(order)
     place = back % GROUPS * width + back // GROUPS

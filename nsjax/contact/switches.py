@@ -32,7 +32,7 @@ from nsjax.contact.friction import SlidingRule, sticking
 from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output
 from nsjax.core.step import Step
-from nsjax.core.system import State
+from nsjax.core.system import State, row_groups
 from nsjax.jaxtools import only_tangent, with_retract_tangent, with_tangent
 from nsjax.jaxtools.control_flow import branch, repeat, repeat_for
 from nsjax.jaxtools.programs import decides
@@ -262,7 +262,7 @@ def crossings(path: Path) -> Crossings:
     path = frozen(path)
     system = path.step.system
     first, last = (path.surfaces(jnp.asarray(x)) > 0.0 for x in (0.0, 1.0))
-    ns, rows = first.shape[0], system.nc * (1 + system.nt) + system.nb
+    ns, rows = first.shape[0], row_groups(system).count
     none = Crossings(
         part=jnp.zeros(ns), rate=jnp.zeros(ns), jump=jnp.zeros((ns, system.nv)),
         force=jnp.zeros((ns, rows)), bits=jnp.asarray(0, int),
@@ -348,7 +348,7 @@ def through_switches(step: Step, carry: Carry, output: Output) -> tuple[Carry, O
     if step.system.switch is None:
         return carry, output
     found = crossings(_with_crossings(path_of(step, carry.state, output)))
-    count = step.system.nc * (1 + step.system.nt)
+    groups = row_groups(step.system)
     moved = found.rate != 0.0
 
     def times(step: Step, end: State) -> Array:
@@ -365,10 +365,10 @@ def through_switches(step: Step, carry: Carry, output: Output) -> tuple[Carry, O
         v=with_tangent(state.v, -matvec(found.jump.T, tau)),
     )  # fmt: skip
     rows = -matvec(found.force.T, tau)
-    contacts = rows[:count].reshape(step.system.nc, 1 + step.system.nt)
+    contacts = groups.contacts(rows)
     changes = {
         "impulse_normal": contacts[:, 0], "impulse_tangential": contacts[:, 1:],
-        "constraint_impulse": rows[count:],
+        "constraint_impulse": groups.bilateral(rows),
     }  # fmt: skip
     known = {name: (getattr(output, name), x) for name, x in changes.items()}
     moving: dict[str, Any] = {

@@ -1,7 +1,6 @@
 """Directions, rates and energies derived from the functions of a `System`.
 
-Contacts are stacked contact by contact: row ``k (1 + nt)`` is the normal of contact ``k``, the
-following ``nt`` rows its tangents. Bilateral rows come last.
+Rows are stacked law by law, see `nsjax.core.row_groups`: contacts first, bilateral rows last.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.core.system import State, System, is_local, positioned, slip_of
+from nsjax.core.row_groups import RowGroups
+from nsjax.core.system import State, System, is_local, positioned, row_groups, slip_of
 from nsjax.jaxtools import implicit_solution
 from nsjax.linalg import Blocks, Local, Paired, block_jacobian, local_jacobian, magnitude, matmul, matvec
 from nsjax.types import Array, PyTree, record
@@ -64,7 +64,7 @@ class Joints:
         return row_forces(self.system, self.t, self.q, x, self.params, contacts=False)
 
 
-@record(static=("closures", "single"))
+@record(static=("groups",))
 class Rows:
     """Relative velocities of contact and constraint rows, affine in v: ``u = wt v + offset``.
 
@@ -72,16 +72,13 @@ class Rows:
         wt, offset: of the contacts, and of the constraints that are not eliminated with the velocities; an
             array, or `nsjax.linalg.Blocks` where contacts fall into islands.
         joints: the eliminated constraints; None: there are none.
-        closures: number of constraints that are not eliminated.
-        single: numbers of contacts with a normal row alone, which follow those with all rows, and of
-            contacts with tangent rows alone, which come last; and tangent rows of each of these.
+        groups: their laws; of the constraints, those that are not eliminated.
     """
 
     wt: Any
     offset: Array
     joints: Joints | None = None
-    closures: int = 0
-    single: tuple[int, int, int] = (0, 0, 1)
+    groups: RowGroups = RowGroups(0)
 
     @property
     def count(self) -> int:
@@ -114,7 +111,7 @@ class Rows:
 
     def whole(self, border: Array, joints: Array) -> Array:
         """Values of all rows: contacts, joints, other constraints."""
-        split = border.shape[0] - self.closures
+        split = border.shape[0] - self.groups.nb
         return jnp.concatenate([border[:split], joints, border[split:]])
 
     def all_rates(self, v: Array) -> Array:
@@ -125,7 +122,7 @@ class Rows:
         """Inverse of `whole`."""
         if self.joints is None:
             return x, jnp.zeros(0)
-        split, end = self.wt.shape[0] - self.closures, x.shape[0] - self.closures
+        split, end = self.wt.shape[0] - self.groups.nb, x.shape[0] - self.groups.nb
         return jnp.concatenate([x[:split], x[end:]]), x[split:end]
 
     def force(self, x: Array) -> Array:
@@ -218,43 +215,24 @@ def pair_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
 
 
 def contact_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
-    """Rows of all contacts, contact by contact: (nc (1 + nt), nv)."""
+    """Rows of all contacts, law by law."""
     if is_local(system):
         return local_rows(system, t, q, p)
     if system.islands:
         return island_rows(system, t, q, p)
     if system.pairs is not None:
         return pair_rows(system, t, q, p)
+    groups = row_groups(system)
     if system.rows is not None:
         wt, offset = system.rows(t, q, p)
-        return Rows(wt=wt.reshape(-1, system.nv), offset=offset.reshape(-1))
+        return Rows(wt=groups.stack(wt), offset=groups.stack(offset))
     normal = gap_rows(system, "gap", t, q, p)
     if system.nt == 0:
         return normal
     tangent = slip_rows(system, t, q, p)
     wt = jnp.concatenate([normal.wt[:, None], tangent.wt], axis=1)
     offset = jnp.concatenate([normal.offset[:, None], tangent.offset], axis=1)
-    return Rows(wt=wt.reshape(-1, system.nv), offset=offset.reshape(-1))
-
-
-def own_rows(system: System, t: Array, q: Array, p: PyTree, loads: tuple[int, int]) -> Rows:
-    """`all_rows` with only the rows that a contact needs, see `Rows.single`; ``loads``: number of the last
-    contacts, whose normal forces are given, and of the tangents of each.
-    """
-    rows, d = all_rows(system, t, q, p), 1 + system.nt
-    smooth, (bounded, tangents) = system.smooth if system.nt else 0, loads
-    plain = isinstance(rows.wt, jax.Array) and rows.joints is None
-    if not plain or not (smooth or bounded):
-        return rows
-    last = (system.nc - bounded) * d
-    first, end = last - smooth * d, system.nc * d
-
-    def own(x: Array) -> Array:
-        some = [x[last + k : end : d] for k in range(1, 1 + tangents)]
-        alone = some[0] if tangents == 1 else jnp.stack(some, axis=1).reshape(-1, *x.shape[1:])
-        return jnp.concatenate([x[:first], x[first:last:d], alone, x[end:]])
-
-    return dataclasses.replace(rows, wt=own(rows.wt), offset=own(rows.offset), single=(smooth, *loads))
+    return Rows(wt=groups.stack(wt), offset=groups.stack(offset))
 
 
 def gap_drift(system: System, t: Array, q: Array, v: Array, p: PyTree, function: str = "gap") -> Array:
@@ -304,7 +282,8 @@ def all_rows(system: System, t: Array, q: Array, p: PyTree, contacts: bool = Tru
     if not parts:
         parts.append(no_rows(system))
     joints = Joints(system=system, t=t, q=q, params=p) if system.inside else None
-    return dataclasses.replace(joined_rows(parts), joints=joints, closures=closures)
+    groups = row_groups(system, contacts).with_constraints(closures)
+    return dataclasses.replace(joined_rows(parts), joints=joints, groups=groups)
 
 
 def momentum(system: System, q: Array, w: Array, p: PyTree) -> Array:
@@ -356,7 +335,7 @@ def row_rates(system: System, t: Array, q: Array, v: Array, p: PyTree, contacts:
         normal = along("gap")
         if system.nt:
             slip = system.slip(t, q, v, p)
-            normal = jnp.concatenate([normal[:, None], slip], axis=1).reshape(-1)
+            normal = row_groups(system).stack(jnp.concatenate([normal[:, None], slip], axis=1))
         parts.append(normal)
     if system.nb > system.nh:
         parts.append(along("constraint"))
@@ -386,23 +365,21 @@ def rows_with_drift(system: System, t: Array, q: Array, v: Array, p: PyTree) -> 
     one, own = jnp.ones_like(t), system.rows
     moving = jax.jvp(lambda s: system.retract(q, s * v), (jnp.zeros_like(t),), (one,))[1]
     (wt, offset), (turning, faster) = jax.jvp(lambda t, q: own(t, q, p), (t, q), (one, moving))
-    rows, drift = (
-        Rows(wt=wt.reshape(-1, system.nv), offset=offset.reshape(-1)),
-        matvec(turning.reshape(-1, system.nv), v),
-    )
-    drift = drift + faster.reshape(-1)
+    groups = row_groups(system)
+    wt, offset, turning, faster = (groups.stack(x) for x in (wt, offset, turning, faster))
+    rows, drift = Rows(wt=wt, offset=offset, groups=groups), matvec(turning, v) + faster
     if not system.nb:
         return rows, drift
     others = all_rows(system, t, q, p, contacts=False)
-    rows = dataclasses.replace(joined_rows([rows, others]), joints=others.joints, closures=others.closures)
+    groups = groups.with_constraints(others.groups.nb)
+    rows = dataclasses.replace(joined_rows([rows, others]), joints=others.joints, groups=groups)
     return rows, jnp.concatenate([drift, row_drift(system, t, q, v, p, contacts=False)])
 
 
 def row_forces(system: System, t: Array, q: Array, x: Array, p: PyTree, contacts: bool = True) -> Array:
     """``W x`` (nv,): the generalised force of row forces ``x``, without forming the rows."""
-    nc, nt = (system.nc if contacts else 0), system.nt
-    rest = jnp.zeros(system.nv, q.dtype)
-    block = x[: nc * (1 + nt)].reshape(nc, 1 + nt)
+    groups, rest = row_groups(system, contacts), jnp.zeros(system.nv, q.dtype)
+    nc, nt, block = groups.nc, groups.nt, groups.contacts(x)
 
     def work(xi: Array, v: Array) -> Array:
         moved = system.retract(q, xi)
@@ -411,7 +388,7 @@ def row_forces(system: System, t: Array, q: Array, x: Array, p: PyTree, contacts
             total = total + jnp.sum(block[:, 0] * system.gap(t, moved, p))
         if nc and nt:
             total = total + jnp.sum(block[:, 1:] * system.slip(t, q, v, p))
-        first, last = nc * (1 + nt), x.shape[0] - system.nh
+        first, last = groups.ends[2], x.shape[0] - system.nh
         if system.nb > system.nh:
             total = total + jnp.sum(x[first:last] * system.constraint(t, moved, p))
         if system.nh:

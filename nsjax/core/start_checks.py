@@ -28,12 +28,12 @@ from nsjax.core.operators import (
 )
 from nsjax.core.scheme import Scheme
 from nsjax.core.step import inertia_at, mass_matrix, saddle
-from nsjax.core.system import State, System, bordered, is_local, residuals
+from nsjax.core.system import State, System, bordered, is_local, residuals, row_groups
 from nsjax.jaxtools.cache import kept_call
 from nsjax.jaxtools.compilation import compiled_once
 from nsjax.jaxtools.owned import compiled_for
 from nsjax.linalg import Local, interleaving, matvec
-from nsjax.linalg.blocks import every, magnitude, product_diagonal
+from nsjax.linalg.blocks import magnitude, product_diagonal
 from nsjax.linalg.dense import unit_matrix
 from nsjax.types import Array, PyTree
 
@@ -73,8 +73,8 @@ def overshoot(system: System, params: PyTree, state: State, dt: Array) -> dict[s
     found: dict[str, Array] = {}
     if system.nc:
         if is_local(system) or system.islands or system.pairs is not None:
-            rows, each = contact_rows(system, t, q, p), 1 + system.nt
-            normal = Rows(wt=every(rows.wt, system.nc * each, each), offset=rows.offset[::each])
+            rows, groups = contact_rows(system, t, q, p), row_groups(system)
+            normal = Rows(wt=groups.normals_of(rows.wt), offset=groups.normals(rows.offset))
         else:
             normal = gap_rows(system, "gap", t, q, p)
         found["beyond gap"], _ = _row(system, p, state, dt, "gap", normal)
@@ -175,7 +175,7 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
         found |= _apart(system, state, p, x)
     if system.rows is not None:
         at = jnp.asarray(state.t)
-        rate, count = contact_rows(system, at, state.q, p).rate(x), system.nc * (1 + system.nt)
+        rate, count = contact_rows(system, at, state.q, p).rate(x), row_groups(system).ends[2]
         found["rows: contacts"] = _off(rate, row_rates(system, at, state.q, x, p)[:count])
     if system.smooth and system.nt:
         friction = system.law(p).friction_of(system.nc)[system.nc - system.smooth :]

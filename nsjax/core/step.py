@@ -19,7 +19,6 @@ from nsjax.core.operators import (
     Rows,
     all_rows,
     momentum,
-    own_rows,
     refreshed,
     row_drift,
     row_rates,
@@ -384,17 +383,10 @@ class Balance:
     free: Array
     drift: Array
 
-    def formed(self, every: bool = False) -> Formed:
-        """Rows and responses there. Unless ``every`` row is wanted, or responses are known already,
-        contacts have only the rows that they need.
-        """
+    def formed(self) -> Formed:
+        """Rows and responses there."""
         at, inertia = self.at, self.inertia
-        if inertia.response is None and not every:
-            law = at.system.law(at.params) if at.system.nc else None
-            loads = (law.loads, law.load_tangents) if law else (0, 1)
-            rows = own_rows(at.system, at.t, at.q, at.params, loads)
-        else:
-            rows = at.rows()
+        rows = at.rows()
         _, response = inertia.answers(jnp.zeros_like(self.push), rows)
         return Formed(at=at, rows=rows, response=response, free=self.free, inertia=inertia)
 

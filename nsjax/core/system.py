@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from nsjax.core.errors import InputError, check_choice, check_whole
 from nsjax.core.keys import replaced
+from nsjax.core.row_groups import RowGroup, RowGroups
 from nsjax.core.system_parts import (
     Labels,
     check_followed,
@@ -138,6 +139,8 @@ class System:
             and there are no derivatives.
         chosen: the few contacts that ``refresh`` chooses, a `nsjax.contact.few_contacts.ContactChoice`;
             None: all contacts.
+        bounded: bounded forces among the contacts, the last ones: made of ``drag`` by
+            `nsjax.contact.bounded`, not given by users.
         stiff: whether it has springs or dampers with periods or decay times that may be below the step.
             Implicit mixed schemes then look at contacts that change, see
             `nsjax.schemes.mixed.base_step`; their program is larger by this.
@@ -198,6 +201,7 @@ class System:
     islands: int = 0
     pairs: Any = None
     chosen: Any = None
+    bounded: RowGroup | None = None
     tangent_hint: str = "full"
     stiff: bool = False
     name: str = ""
@@ -347,6 +351,16 @@ def at_nodes_alone(system: System) -> System:
 def is_local(system: System) -> bool:
     """Whether rows of contacts are formed at their nodes alone."""
     return bool(getattr(system.structure, "local", False))
+
+
+@kept
+def row_groups(system: System, contacts: bool = True) -> RowGroups:
+    """The rows of a system by their laws; without ``contacts`` those of the constraints alone."""
+    if not contacts or not system.nc:
+        return RowGroups(system.nt, nb=system.nb)
+    alike = not system.nt or system.islands or system.pairs is not None or is_local(system)
+    forces = system.nc - system.bounded.count if system.bounded else system.nc
+    return RowGroups.of(forces, system.nt, system.nb, 0 if alike else system.smooth, system.bounded)
 
 
 @record()

@@ -20,7 +20,7 @@ import numpy as np
 
 from nsjax.core.operators import contact_rows, gap_drift, gap_rows
 from nsjax.core.step import mass_matrix
-from nsjax.core.system import System, bordered
+from nsjax.core.system import System, bordered, row_groups
 from nsjax.linalg import solve
 from nsjax.multibody import loads
 from nsjax.multibody.contacts import gap_functions, turning_friction
@@ -161,10 +161,8 @@ class Instant:
         s, t, q, v, p = self.system, self.t, self.q, self.v, self.p
         push = s.force(t, q, v, p)
         if self.forces is not None and s.nc:
-            rows = jnp.concatenate([self.forces.normal[:, None], self.forces.tangential], axis=1).reshape(
-                -1
-            )
-            push = push + contact_rows(s, t, q, p).force(rows)
+            each = jnp.concatenate([self.forces.normal[:, None], self.forces.tangential], axis=1)
+            push = push + contact_rows(s, t, q, p).force(row_groups(s).stack(each))
         if self.forces is not None and s.nd:
             push = push + jax.vjp(lambda v: s.drag(t, q, v, p), v)[1](self.forces.drag)[0]
         mass = mass_matrix(s, q, p)

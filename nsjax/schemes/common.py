@@ -10,7 +10,6 @@ import numpy as np
 from nsjax import status
 from nsjax.contact import Jump, events, no_jump
 from nsjax.contact.events import Approach, Criteria, Touch, criteria_of
-from nsjax.contact.problem import GivenNormals
 from nsjax.contact.sensitivity import ContactReport, Contacts, Stepped
 from nsjax.contact.stage import StageAnswer
 from nsjax.core.errors import InputError, check_choice, nearest
@@ -18,7 +17,7 @@ from nsjax.core.keys import as_number
 from nsjax.core.operators import touching
 from nsjax.core.scheme import Event, Output, Scheme
 from nsjax.core.step import Balance, Step, SystemState
-from nsjax.core.system import TANGENTS, State, System, add
+from nsjax.core.system import TANGENTS, State, System, add, row_groups
 from nsjax.jaxtools.control_flow import branch
 from nsjax.types import Array, is_traced
 
@@ -235,7 +234,7 @@ def step_status(
 
 def stage_jump(
     system: System, answer: StageAnswer, dv: Array, rates: tuple[Array, Array], active: Array | None,
-    given: GivenNormals | None = None,
+    given: Array | None = None,
 ) -> Jump:  # fmt: skip
     """The result of the stage solver as a `Jump`.
 
@@ -245,23 +244,22 @@ def stage_jump(
         dv: (nv,) velocity change of the step.
         rates: (rows,) row velocities before and after the step [m/s], contacts (if any) first.
         active: (nc,) bool, contacts that take part; None where contacts have no rows.
-        given: normal impulses that the contact law prescribes. A bounded row that belongs to a contact
-            takes the normal impulse of that contact: otherwise it would count as unloaded, and a reversal
-            of its sliding would be no event.
+        given: (nc,) normal impulses that are given. A bounded force has its own, or that of the contact
+            that it follows: otherwise it would count as unloaded, and a reversal of its sliding would be no
+            event.
     """
-    none = no_jump(system)
-    count = 0 if active is None else system.nc * (1 + system.nt)
-    impulses, *both = (x[:count].reshape(-1, 1 + system.nt) for x in (answer.impulses, *rates))
-    before, after = none.before, none.after
+    none, groups = no_jump(system), row_groups(system, active is not None)
+    contacts, before, after = none.contacts, none.before, none.after
     if active is not None:
-        if given is not None and given.leads:
-            normal = given.normals(impulses[:, 0], active)
-            impulses = jnp.concatenate([normal[:, None], impulses[:, 1:]], axis=1)
-        before, after = (jnp.where(active, x[:, 0], 0.0) for x in both)
+        contacts = groups.contacts(answer.impulses)
+        if given is not None:
+            normal = groups.normal_impulses(given, contacts[:, 0], active)
+            contacts = jnp.concatenate([normal[:, None], contacts[:, 1:]], axis=1)
+        before, after = (jnp.where(active, groups.normals(x), 0.0) for x in rates)
     return Jump(
         dv=dv,
-        contacts=none.contacts if active is None else impulses,
-        constraints=answer.impulses[count : count + system.nb],
+        contacts=contacts,
+        constraints=groups.bilateral(answer.impulses)[: system.nb],
         before=before,
         after=after,
         iterations=answer.iterations,

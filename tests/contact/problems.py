@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.contact import ContactProblem, solve
+from nsjax.contact import ContactProblem, RowGroups, solve
 
 solve_jit = jax.jit(functools.partial(solve, tolerance=1e-11))
 
@@ -28,9 +28,7 @@ def random_problem(
     g = w @ np.diag(rng.uniform(0.5, 2.0, nv)) @ w.T
     friction = rng.uniform(0.0, 1.0, nc) if mu is None else np.full(nc, mu)
     return ContactProblem(
-        nc=nc,
-        nt=nt,
-        nb=nb,
+        rows=RowGroups.of(nc, nt, nb),
         delassus=jnp.asarray(g),
         free=jnp.asarray(w @ rng.normal(size=nv)),
         friction=jnp.asarray(friction),
@@ -73,9 +71,7 @@ def fclib_problem(folder: pathlib.Path, name: str) -> ContactProblem:
     w = scipy.sparse.csc_matrix(parts, shape=tuple(data["W_shape"])).toarray()
     nc = len(data["mu"])
     return ContactProblem(
-        nc=nc,
-        nt=int(data["dim"]) - 1,
-        nb=0,
+        rows=RowGroups.of(nc, int(data["dim"]) - 1),
         delassus=jnp.asarray(w),
         free=jnp.asarray(data["q"]),
         friction=jnp.asarray(data["mu"]),

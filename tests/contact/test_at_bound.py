@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.contact import ContactProblem, solve
-from nsjax.contact.problem import GivenNormals
+from nsjax.contact import Bounded, ContactProblem, RowGroup, RowGroups, solve
 
 DRAWS = 60
 FLOOR, WALL = "floor", "wall"
@@ -26,17 +25,18 @@ def _program(held: str):
 
     def velocity(data):
         free, mass, slope, bound, wanted = data
-        # rows: normal and tangent of the floor, those of the bounded force, the wall
-        rows = jnp.stack([1.0, 0.0, 0.0, slope] if floor else [0.0, slope, -1.7])
-        on = np.array([False, True] if floor else [True])
+        # rows: normal and tangent of the floor, the bounded force, the wall
+        rows = jnp.stack([1.0, 0.0, slope] if floor else [slope, -1.7])
+        here = 2 * floor
         problem = ContactProblem(
-            nc=1 + floor, nt=1, nb=1 - floor, delassus=rows[:, None] * rows / mass,
-            free=rows * free - (np.arange(rows.shape[0]) == 1 + 2 * floor) * wanted,
+            rows=RowGroups.of(floor, 1, 1 - floor, bounded=RowGroup(Bounded(), 1)),
+            delassus=rows[:, None] * rows / mass,
+            free=rows * free - (np.arange(rows.shape[0]) == here) * wanted,
             friction=jnp.ones(1 + floor), mask=jnp.ones(1 + floor, bool),
-            given=GivenNormals(on=on, normal=jnp.where(on, bound, 0.0)),
+            given=jnp.where(np.arange(1 + floor) == floor, bound, 0.0),
         )  # fmt: skip
         x = solve(problem).x
-        return free + jnp.dot(rows, x) / mass, x[1 + 2 * floor]
+        return free + jnp.dot(rows, x) / mass, x[here]
 
     def both(data, change):
         moved = [velocity(tuple(a + s * b for a, b in zip(data, change, strict=True)))[0] for s in (1, -1)]

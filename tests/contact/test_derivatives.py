@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.contact import ContactProblem, SolverSettings, solve
+from nsjax.contact import ContactProblem, RowGroups, SolverSettings, solve
 from nsjax.contact.branches import branch_residual, branches, tangent
 from nsjax.linalg import solve as linear_solve
 from tests.contact.problems import random_problem
@@ -97,7 +97,11 @@ def test_friction_zero_takes_the_slip_direction_from_the_velocity() -> None:
 
     def tangential(mu):
         problem = ContactProblem(
-            nc=1, nt=1, nb=0, delassus=jnp.eye(2), free=free, friction=mu[None], mask=jnp.array([True])
+            rows=RowGroups.of(1, 1),
+            delassus=jnp.eye(2),
+            free=free,
+            friction=mu[None],
+            mask=jnp.array([True]),
         )
         return solve(problem).x
 
@@ -120,13 +124,13 @@ def test_derivatives_are_finite_on_awkward_problems(nt: int) -> None:
     f = np.where(rng.uniform(size=(count, 1, 1)) < 0.5, w @ (w.transpose(0, 2, 1) @ free), free)[:, :, 0]
     mu = rng.uniform(size=(count, nc)) * (rng.uniform(size=(count, nc)) < 0.7)
     batch = ContactProblem(
-        nc=nc, nt=nt, nb=0, delassus=jnp.asarray(w @ w.transpose(0, 2, 1)), free=jnp.asarray(f),
+        rows=RowGroups.of(nc, nt), delassus=jnp.asarray(w @ w.transpose(0, 2, 1)), free=jnp.asarray(f),
         friction=jnp.asarray(mu), mask=jnp.asarray(rng.uniform(size=(count, nc)) < 0.9),
     )  # fmt: skip
 
     def loss(floats, mask):
         g, f, mu = floats
-        problem = ContactProblem(nc=nc, nt=nt, nb=0, delassus=g, free=f, friction=mu, mask=mask)
+        problem = ContactProblem(rows=RowGroups.of(nc, nt), delassus=g, free=f, friction=mu, mask=mask)
         return jnp.sum(jnp.sin(solve(problem).x))
 
     floats = (batch.delassus, batch.free, batch.friction)
@@ -140,7 +144,8 @@ def sliding(x: jax.Array) -> ContactProblem:
     e, normal, along, friction = x
     g = jnp.array([[1.0, 0.3], [0.3, 3.5]]) * (1.0 + along**2)
     return ContactProblem(
-        nc=1, nt=1, nb=0, delassus=g, free=jnp.stack([(1.0 + e) * normal, along]), friction=friction[None],
+        rows=RowGroups.of(1, 1),
+        delassus=g, free=jnp.stack([(1.0 + e) * normal, along]), friction=friction[None],
         mask=jnp.array([True]),
     )  # fmt: skip
 

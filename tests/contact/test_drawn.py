@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.contact import ContactProblem, solve
+from nsjax.contact import ContactProblem, RowGroups, solve
 from nsjax.contact.branches import branches, tangent
 from nsjax.contact.solvers import SolverSettings
 from tests.contact.drawn import Drawn, contradicting, drawn, has_answer
@@ -35,7 +35,7 @@ def padded(problems: list[Drawn]) -> tuple[jax.Array, ...]:
 def made(data: tuple[jax.Array, ...], nt: int = 2, nb: int = 0) -> ContactProblem:
     g, f, mu, mask = data
     return ContactProblem(
-        nc=mu.shape[0], nt=nt, nb=nb, delassus=g, free=f, friction=mu, mask=mask
+        rows=RowGroups.of(mu.shape[0], nt, nb), delassus=g, free=f, friction=mu, mask=mask
     )  # fmt: skip
 
 

@@ -9,10 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.contact import ContactProblem, DelassusFactors, natural_residual, solve
+from nsjax.contact import (
+    Bounded,
+    ContactProblem,
+    DelassusFactors,
+    RowGroup,
+    RowGroups,
+    natural_residual,
+    solve,
+)
 from nsjax.contact.active_set import fits
 from nsjax.contact.branches import has_rows
-from nsjax.contact.problem import GivenNormals
 from nsjax.linalg import LOOP_LIMIT, ROW_LIMIT
 
 
@@ -23,12 +30,13 @@ def drawn(seed: int, nt: int, rough: int, smooth: int = 0, bounded: int = 0, nb:
     wt = rng.normal(size=(m, 9))
     last = np.arange(nc) >= rough + smooth
     return ContactProblem(
-        nc=nc, nt=nt, nb=nb, smooth=smooth, bounded=bounded, free=jnp.asarray(rng.normal(size=m)),
+        rows=RowGroups.of(rough + smooth, nt, nb, smooth, RowGroup(Bounded(), bounded)),
+        free=jnp.asarray(rng.normal(size=m)),
         delassus=DelassusFactors(wt=jnp.asarray(wt),
             response=jnp.asarray((wt / rng.uniform(1.0, 3.0, 9)).T)),
         friction=jnp.asarray(rng.uniform(size=nc) * (rng.uniform(size=nc) > 0.2)),
         mask=jnp.asarray(rng.uniform(size=nc) > 0.3),
-        given=GivenNormals(on=last, normal=jnp.where(last, 0.7, 0.0)) if bounded else None,
+        given=jnp.where(last, 0.7, 0.0) if bounded else None,
     )  # fmt: skip
 
 
@@ -52,7 +60,7 @@ def plate(seed: int, count: int) -> ContactProblem:
     inverse = np.diag([0.5, 0.5, 0.5, 1.3, 1.1, 0.7])
     v = np.concatenate([rng.normal(size=2), [-1.0], rng.normal(size=3) * 0.2])
     return ContactProblem(
-        nc=count, nt=2, nb=0,
+        rows=RowGroups.of(count, 2),
         delassus=DelassusFactors(wt=jnp.asarray(wt),
             response=jnp.asarray(inverse @ wt.T)),
         free=jnp.asarray(wt @ v), friction=jnp.full(count, 0.3), mask=jnp.ones(count, bool),

@@ -12,7 +12,7 @@ import pytest
 
 import nsjax
 from nsjax import ContactLaw, State, System, schemes
-from nsjax.contact import ContactProblem, GivenNormals, natural_residual, solve
+from nsjax.contact import Bounded, ContactProblem, RowGroup, RowGroups, natural_residual, solve
 from nsjax.contact.active_set import gathers
 from nsjax.core import InputError, Problem
 from tests.points import bouncing
@@ -22,22 +22,18 @@ SLOW = pytest.mark.slow
 solved = jax.jit(lambda problem: solve(problem))
 
 
-def pushed(free, multiple, bounded):
-    """A contact with friction and a row that follows it, uncoupled; of all rows or of its tangent alone."""
-    given = GivenNormals(on=np.array([False, True]), normal=jnp.zeros(2), leads=(-1, 0))
-    own = jnp.asarray(free[2:] if bounded else [0.0, *free[2:]])
-    rows = jnp.concatenate([jnp.asarray(free[:2]), own])
-    weights = jnp.array([1.0, 2.0, 4.0] if bounded else [1.0, 2.0, 0.0, 4.0])
+def pushed(free, multiple):
+    """A contact with friction and a force that follows it, uncoupled."""
     return ContactProblem(
-        nc=2, nt=1, nb=0, delassus=jnp.diag(weights), free=rows, friction=jnp.array([0.3, multiple]),
-        mask=jnp.ones(2, bool), given=given, bounded=int(bounded),
+        rows=RowGroups.of(1, 1, bounded=RowGroup(Bounded(leads=(0,)), 1)),
+        delassus=jnp.diag(jnp.array([1.0, 2.0, 4.0])), free=jnp.asarray(free),
+        friction=jnp.array([0.3, multiple]), mask=jnp.ones(2, bool), given=jnp.zeros(2),
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("bounded", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_a_row_at_and_within_its_bound(bounded) -> None:
+def test_a_row_at_and_within_its_bound() -> None:
     for spin, wanted in ((10.0, -0.4), (-10.0, 0.4), (0.8, -0.2)):
-        problem = pushed((-2.0, 0.1, spin), 0.2, bounded)
+        problem = pushed((-2.0, 0.1, spin), 0.2)
         answer = solved(problem)
         assert float(answer.residual) < 1e-12
         np.testing.assert_allclose(problem.impulses(answer.x), [[2.0, -0.05], [2.0, wanted]], atol=1e-12)
@@ -49,13 +45,9 @@ def test_a_row_at_and_within_its_bound(bounded) -> None:
         assert not np.any(np.asarray(answer.x))
 
 
-@pytest.mark.parametrize("bounded", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_derivatives_by_all_data(bounded) -> None:
+def test_derivatives_by_all_data() -> None:
     """Of a coupled problem, forward, reverse and by differences."""
-    m = 3 if bounded else 4
-    w = np.random.default_rng(3).normal(size=(m, 5))
-    if not bounded:
-        w[2] = 0.0
+    w = np.random.default_rng(3).normal(size=(3, 5))
 
     @jax.jit
     def end(problem, s):
@@ -65,7 +57,7 @@ def test_derivatives_by_all_data(bounded) -> None:
 
     both = jax.jit(lambda problem, s: (jax.jacfwd(end, 1)(problem, s), jax.jacrev(end, 1)(problem, s)))
     for spin in (9.0, 0.02):
-        problem = pushed((-2.0, 3.0, spin), 0.2, bounded)
+        problem = pushed((-2.0, 3.0, spin), 0.2)
         problem = dataclasses.replace(problem, delassus=jnp.asarray(w @ w.T * 0.02) + problem.delassus)
         forward, reverse = both(problem, 0.0)
         difference = (end(problem, 1e-6) - end(problem, -1e-6)) / 2e-6
@@ -223,10 +215,10 @@ def test_a_row_follows_a_contact_without_friction_behind_one_with() -> None:
     """Rows of three sizes beside each other: normal and tangent, normal alone, tangent alone."""
     w = np.random.default_rng(1).normal(size=(4, 6))
     problem = ContactProblem(
-        nc=3, nt=1, nb=0, delassus=jnp.asarray(w @ w.T * 0.05 + np.eye(4)),
+        rows=RowGroups.of(2, 1, smooth=1, bounded=RowGroup(Bounded(leads=(1,)), 1)),
+        delassus=jnp.asarray(w @ w.T * 0.05 + np.eye(4)),
         free=jnp.array([-1.0, 0.2, -2.0, 9.0]), friction=jnp.array([0.3, 0.0, 0.25]),
-        mask=jnp.ones(3, bool), smooth=1, bounded=1,
-        given=GivenNormals(on=np.array([False, False, True]), normal=jnp.zeros(3), leads=(-1, -1, 1)),
+        mask=jnp.ones(3, bool), given=jnp.zeros(3),
     )  # fmt: skip
     answer = solved(problem)
     assert float(answer.residual) < 1e-12
@@ -254,14 +246,12 @@ def spread_out_problem(seed: int) -> ContactProblem:
     mask[rng.choice(rough, 4, replace=False)] = False
     free = rng.normal(size=m)
     free[: 3 * rough : 3] -= 1.0
-    given = GivenNormals(
-        on=kinds >= 2, normal=jnp.asarray(np.where(kinds == 2, 0.05, 0.0)),
-        leads=(-1,) * (rough + smooth + own) + tuple(leads),
-    )  # fmt: skip
+    forces = RowGroup(Bounded(leads=(-1,) * own + tuple(leads)), bounded)
     return ContactProblem(
-        nc=nc, nt=2, nb=nb, delassus=jnp.asarray(w.T @ w / m), free=jnp.asarray(free),
-        friction=jnp.asarray(np.array([0.4, 0.0, 1.0, 0.05])[kinds]), mask=jnp.asarray(mask), given=given,
-        smooth=smooth, bounded=bounded,
+        rows=RowGroups.of(rough + smooth, 2, nb, smooth, forces), delassus=jnp.asarray(w.T @ w / m),
+        free=jnp.asarray(free),
+        friction=jnp.asarray(np.array([0.4, 0.0, 1.0, 0.05])[kinds]), mask=jnp.asarray(mask),
+        given=jnp.asarray(np.where(kinds == 2, 0.05, 0.0)),
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.contact import ContactProblem, solve
+from nsjax.contact import ContactProblem, RowGroups, solve
 from tests.contact.heaps import heap
 
 TOLERANCE = 1e-11
@@ -20,7 +20,7 @@ def answers(data: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
     def one(data: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
         g, free, friction, mask = data
         problem = ContactProblem(
-            nc=friction.shape[0], nt=2, nb=0, delassus=g, free=free, friction=friction, mask=mask
+            rows=RowGroups.of(friction.shape[0], 2), delassus=g, free=free, friction=friction, mask=mask
         )  # fmt: skip
         answer = solve(problem, tolerance=TOLERANCE)
         return answer.residual, answer.rounds

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.contact import ContactProblem, natural_residual, solve
+from nsjax.contact import ContactProblem, RowGroups, natural_residual, solve
 from nsjax.linalg import Blocks
 
 ISLANDS, CONTACTS, NT = 3, 2, 1
@@ -21,7 +21,7 @@ def problem(islands: bool, scale=1.0) -> ContactProblem:
     mask = jnp.arange(ISLANDS * CONTACTS) < 4
     friction = jnp.linspace(0.2, 0.6, ISLANDS * CONTACTS) * scale
     return ContactProblem(
-        nc=ISLANDS * CONTACTS, nt=NT, nb=0, delassus=g if islands else g.dense(), free=free * scale,
+        rows=RowGroups.of(ISLANDS * CONTACTS, NT), delassus=g if islands else g.dense(), free=free * scale,
         friction=friction, mask=mask,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Contacts with no more rows than they need: the answers are those of problems with all rows."""
+"""Frictionless contacts with one row: the answers are those of contacts without friction of all rows."""
 
 from __future__ import annotations
 
@@ -10,55 +10,49 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.contact import ContactProblem, natural_residual, solve
+from nsjax.contact import Bounded, ContactProblem, RowGroup, RowGroups, natural_residual, solve
 from nsjax.contact.active_set import CAPACITY
-from nsjax.contact.problem import DelassusFactors, GivenNormals
+from nsjax.contact.problem import DelassusFactors
 
 DRAWS = 12
 KINDS = ((3, 4, 3), (0, 3, 2), (2, 0, 3), (CAPACITY[0] + 3, CAPACITY[0] + 2, 2))
 """Contacts with friction, without, and bounded ones; of the last there are more than places."""
 
 
-def _drawn(
-    seed: int, kinds: tuple[int, int, int], nt: int, nb: int, tangents: int = 1
-) -> tuple[ContactProblem, np.ndarray]:
-    """A problem with rows of their own size, factored, and the places of its rows among all. Bounded
-    contacts have one row, or both of a disc.
-    """
+def _drawn(seed: int, kinds: tuple[int, int, int], nt: int, nb: int, tangents: int = 1) -> ContactProblem:
+    """A problem, factored. Bounded forces have one row, or both of a disc."""
     rng, (rough, smooth, bounded) = np.random.default_rng(seed), kinds
-    nc, d = sum(kinds), 1 + nt
-    places = np.arange(nc * d).reshape(nc, d)
-    own = [places[:rough].ravel(), places[rough : rough + smooth, 0]]
-    own.append(places[rough + smooth :, 1 : 1 + tangents].ravel())
-    own = np.concatenate([*own, nc * d + np.arange(nb)])
-    m, nv = len(own), len(own) + 2
+    nc, m = sum(kinds), rough * (1 + nt) + smooth + bounded * tangents + nb
+    nv = m + 2
     wt = rng.normal(size=(m, nv))
     mass = rng.normal(size=(nv, nv))
     mass = mass @ mass.T + nv * np.eye(nv)
     last = np.arange(nc) >= rough + smooth
     mask = (rng.uniform(size=nc) < 0.6) | last
     return ContactProblem(
-        nc=nc, nt=nt, nb=nb,
+        rows=RowGroups.of(rough + smooth, nt, nb, smooth, RowGroup(Bounded(tangents), bounded)),
         delassus=DelassusFactors(wt=jnp.asarray(wt),
             response=jnp.linalg.solve(mass, wt.T)),
-        free=jnp.asarray(rng.normal(size=m)), mask=jnp.asarray(mask), smooth=smooth, bounded=bounded,
+        free=jnp.asarray(rng.normal(size=m)), mask=jnp.asarray(mask),
         friction=jnp.where(last, 1.0, jnp.where(np.arange(nc) < rough, rng.uniform(0.0, 0.8, nc), 0.0)),
-        given=GivenNormals(
-            on=last, normal=jnp.where(last, rng.uniform(0.0, 0.3, nc), 0.0), tangents=tangents
-        )
-        if bounded
-        else None,
-    ), own  # fmt: skip
+        given=jnp.where(last, rng.uniform(0.0, 0.3, nc), 0.0) if bounded else None,
+    )  # fmt: skip
 
 
-def _with_all_rows(problem: ContactProblem, own: np.ndarray) -> ContactProblem:
-    m = problem.nc * (1 + problem.nt) + problem.nb
+def _with_all_rows(problem: ContactProblem) -> tuple[ContactProblem, np.ndarray]:
+    """The problem with empty tangents of its frictionless contacts, and the places of its rows."""
+    rows = problem.rows
+    (first, second, _), d = rows.ends, 1 + rows.nt
+    places = np.concatenate([np.arange(first), first + d * np.arange(rows.smooth)])
+    last = first + d * rows.smooth
+    places = np.concatenate([places, last + np.arange(rows.count - second)])
+    m = last + rows.count - second
     g, free = np.zeros((m, m)), np.zeros(m)
-    g[np.ix_(own, own)] = problem.dense().matrix
-    free[own] = problem.free
-    return dataclasses.replace(
-        problem, delassus=jnp.asarray(g), free=jnp.asarray(free), smooth=0, bounded=0
-    )
+    g[np.ix_(places, places)] = problem.dense().matrix
+    free[places] = problem.free
+    forces = RowGroup(Bounded(rows.tangents), rows.bounded)
+    every = RowGroups.of(rows.rough + rows.smooth, rows.nt, rows.nb, 0, forces)
+    return dataclasses.replace(problem, rows=every, delassus=jnp.asarray(g), free=jnp.asarray(free)), places
 
 
 @jax.jit
@@ -85,8 +79,8 @@ SIZES = [(1, 1), (2, 1), (2, 2)]
 def test_answers_of_all_rows(kinds: tuple[int, int, int], nt: int, tangents: int) -> None:
     """Impulses, their certificate and their derivatives."""
     for seed in range(DRAWS):
-        problem, own = _drawn(seed, kinds, nt, 1, tangents)
-        every = _with_all_rows(problem, own)
+        problem = _drawn(seed, kinds, nt, 1, tangents)
+        every, own = _with_all_rows(problem)
         df = np.random.default_rng(seed).normal(size=len(own))
         padded = np.zeros(every.free.shape)
         padded[own] = df
@@ -102,6 +96,6 @@ def test_answers_of_all_rows(kinds: tuple[int, int, int], nt: int, tangents: int
 
 def test_rows_and_contacts_are_inverse() -> None:
     """A row vector taken apart and stacked again."""
-    problem, own = _drawn(0, KINDS[0], 2, 2, 2)
-    x = jnp.arange(1.0, 1.0 + len(own))
+    problem = _drawn(0, KINDS[0], 2, 2, 2)
+    x = jnp.arange(1.0, 1.0 + problem.rows.count)
     np.testing.assert_array_equal(problem.stack(problem.contacts(x), problem.bilateral(x)), x)

@@ -19,6 +19,7 @@ from nsjax import InputError
 from nsjax.contact import (
     METHODS,
     ContactProblem,
+    RowGroups,
     complementarity_gap,
     cone_violation,
     natural_residual,
@@ -61,7 +62,7 @@ def test_sliding_contact_of_the_specification() -> None:
     for c, mu in ((0.15, 0.5), (0.4, 0.9), (-0.7, 0.3)):
         g = jnp.array([[1.0, c], [c, 1 + 4 * c * c]])
         problem = ContactProblem(
-            nc=1, nt=1, nb=0, delassus=g, free=jnp.array([-1.0, 3.0]),
+            rows=RowGroups.of(1, 1), delassus=g, free=jnp.array([-1.0, 3.0]),
             friction=jnp.array([mu]), mask=jnp.array([True]),
         )  # fmt: skip
         normal = 1 / (1 - c * mu)
@@ -75,7 +76,7 @@ def test_simplified_derivative_converges_at_the_predicted_rate(coupling: float) 
     mu = 0.5
     c = coupling / mu
     problem = ContactProblem(
-        nc=1, nt=1, nb=0, delassus=jnp.array([[1.0, c], [c, 1 + 4 * c * c]]),
+        rows=RowGroups.of(1, 1), delassus=jnp.array([[1.0, c], [c, 1 + 4 * c * c]]),
         free=jnp.array([-1.0, 60.0]), friction=jnp.array([mu]), mask=jnp.array([True]),
     )  # fmt: skip
     exact = solve(problem, method="newton", max_iterations=200)
@@ -160,7 +161,7 @@ def test_local_contact_is_exact(seed: int, d: int) -> None:
     mu = min(mu, 2.0)
     x = local(g, q, jnp.asarray(mu))
     problem = ContactProblem(
-        nc=1, nt=d - 1, nb=0, delassus=g, free=q, friction=jnp.array([mu]), mask=jnp.array([True])
+        rows=RowGroups.of(1, d - 1), delassus=g, free=q, friction=jnp.array([mu]), mask=jnp.array([True])
     )
     assert natural_residual(problem, x) <= 1e-12
 
@@ -237,7 +238,7 @@ def padded(problem: ContactProblem, nc: int) -> ContactProblem:
     g = np.eye(nc * d)
     g[: old * d, : old * d] = problem.delassus
     return ContactProblem(
-        nc=nc, nt=problem.nt, nb=0, delassus=jnp.asarray(g),
+        rows=RowGroups.of(nc, problem.nt), delassus=jnp.asarray(g),
         free=jnp.asarray(np.append(problem.free, -np.ones((nc - old) * d))),
         friction=jnp.asarray(np.append(problem.friction, np.ones(nc - old))),
         mask=jnp.asarray(np.arange(nc) < old),
@@ -280,7 +281,7 @@ def test_rod_between_two_sticking_masses(contradiction: float) -> None:
     """
     wt = np.array([[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0], [-1, 0, 1, 0]], float)
     problem = ContactProblem(
-        nc=2, nt=1, nb=1, delassus=jnp.asarray(wt @ wt.T),
+        rows=RowGroups.of(2, 1, 1), delassus=jnp.asarray(wt @ wt.T),
         free=jnp.array([-1.0, -0.1, -1.0, 0.2, 0.3 + contradiction]), friction=jnp.full(2, 0.5),
         mask=jnp.ones(2, bool),
     )  # fmt: skip
@@ -312,7 +313,7 @@ def test_a_contact_without_a_number_is_no_answer(where: str, method: str) -> Non
     else:
         delassus[0, 0] = np.nan
     problem = ContactProblem(
-        nc=2, nt=1, nb=0, delassus=jnp.asarray(delassus), free=jnp.asarray(free),
+        rows=RowGroups.of(2, 1), delassus=jnp.asarray(delassus), free=jnp.asarray(free),
         friction=jnp.full(2, 0.5), mask=jnp.array([True, True]),
     )  # fmt: skip
     assert not solve(problem, method=method).residual <= 1e-11

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from experiments.contact import reference_solvers
-from nsjax.contact import ContactProblem, DelassusFactors, natural_residual, solve
+from nsjax.contact import ContactProblem, DelassusFactors, RowGroups, natural_residual, solve
 from nsjax.contact.sweeps import PATIENCE, SPAN, _creeps
 from nsjax.linalg import Paired
 
@@ -37,7 +37,7 @@ def problem(friction: float, seed: int = 1) -> ContactProblem:
     free = draw.normal(size=(CONTACTS, 1 + NT))
     free[:, 0] = -np.abs(free[:, 0])
     return ContactProblem(
-        nc=CONTACTS, nt=NT, nb=0, delassus=DelassusFactors(wt=wt, response=response),
+        rows=RowGroups.of(CONTACTS, NT), delassus=DelassusFactors(wt=wt, response=response),
         free=jnp.asarray(free.reshape(-1)), friction=jnp.full(CONTACTS, friction),
         mask=jnp.arange(CONTACTS) != 4,
     )  # fmt: skip
@@ -101,7 +101,7 @@ def closing_walls(frame: np.ndarray, free: np.ndarray, friction: float) -> Conta
         values=jnp.asarray(values * np.array([1.0, 0.0])[:, None, None]), of=of, blocks=1, across=True,
     )  # fmt: skip
     return ContactProblem(
-        nc=2, nt=NT, nb=0, delassus=DelassusFactors(wt=wt, response=response),
+        rows=RowGroups.of(2, NT), delassus=DelassusFactors(wt=wt, response=response),
         free=jnp.asarray([free[0], 0.0, 0.0, free[1], 0.0, 0.0]), friction=jnp.full(2, friction),
         mask=jnp.ones(2, bool),
     )  # fmt: skip

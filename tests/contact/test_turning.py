@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from nsjax.contact import ContactProblem
+from nsjax.contact import ContactProblem, RowGroups
 from nsjax.contact.solvers import newton_step
 
 SPEEDS = 10.0 ** -np.arange(2.0, 17.0)
@@ -53,7 +53,11 @@ def test_the_motion_is_that_of_a_contact_that_is_guided(seed: int) -> None:
     for speed in SPEEDS:
         u = np.array([0.0, *(speed * along), 0.0])
         problem = ContactProblem(
-            nc=1, nt=2, nb=1, delassus=g, free=u - g @ x, friction=np.array([mu]), mask=np.array([True])
+            rows=RowGroups.of(1, 2, 1),
+            delassus=g,
+            free=u - g @ x,
+            friction=np.array([mu]),
+            mask=np.array([True]),
         )
         for d in (change, change + aside):
             dx, back = (np.asarray(z) for z in pushed(problem, x, d))

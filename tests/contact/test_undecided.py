@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.contact import ContactProblem, solve
-from nsjax.contact.problem import GivenNormals
+from nsjax.contact import Bounded, ContactProblem, RowGroup, RowGroups, solve
 
 DRAWS = 60
 MASS = np.diag([1.3, 0.8])
@@ -22,12 +21,12 @@ def answer(data, nt: int):
     rows = np.zeros((3, 1 + nt, 2))
     rows[0, 0], rows[1, 0] = [0.0, 1.0], [-1.0, 0.0]
     rows[0, 1:, 0], rows[1, 1:, 1], rows[2, 1:2, 0] = 1.0, 1.0, 1.0
-    w = rows.reshape(-1, 2)
-    on = np.array([False, False, True])
+    w = np.concatenate([rows[:2].reshape(-1, 2), rows[2, 1:2]])
     problem = ContactProblem(
-        nc=3, nt=nt, nb=0, delassus=jnp.asarray(w @ np.linalg.inv(MASS) @ w.T), free=w @ free,
+        rows=RowGroups.of(2, nt, bounded=RowGroup(Bounded(), 1)),
+        delassus=jnp.asarray(w @ np.linalg.inv(MASS) @ w.T), free=w @ free,
         friction=jnp.stack([grip, grip, 1.0]), mask=jnp.ones(3, bool),
-        given=GivenNormals(on=on, normal=jnp.where(on, bound, 0.0)),
+        given=jnp.where(np.arange(3) == 2, bound, 0.0),
     )  # fmt: skip
     x = solve(problem).x
     return x, free + np.linalg.inv(MASS) @ w.T @ x
@@ -80,7 +79,7 @@ def test_a_face_that_slides_and_turns() -> None:
     def both(spin: float) -> tuple[np.ndarray, np.ndarray]:
         free = np.array([0.7, 0.2, -0.01, 0.0, 0.0, spin])
         problem = ContactProblem(
-            nc=4, nt=2, nb=0, delassus=jnp.asarray(rows @ response), free=jnp.asarray(rows @ free),
+            rows=RowGroups.of(4, 2), delassus=jnp.asarray(rows @ response), free=jnp.asarray(rows @ free),
             friction=jnp.full(4, friction), mask=jnp.ones(4, bool),
         )  # fmt: skip
         first = solve(problem)

@@ -13,7 +13,7 @@ import pytest
 
 import nsjax
 from nsjax import models, schemes, status
-from nsjax.contact import ContactProblem, solve
+from nsjax.contact import ContactProblem, RowGroups, solve
 from nsjax.multibody import assemble, body, contact, hinge, joint_spring, plane, point
 
 NONSENSE = np.array(
@@ -270,6 +270,6 @@ def test_contact_problems_of_nonsense_end(diagonal: float, free: float) -> None:
 @jax.jit
 def _solved(delassus: Any, free: Any) -> Any:
     problem = ContactProblem(
-        nc=1, nt=0, nb=0, delassus=delassus, free=free, friction=jnp.zeros(1), mask=jnp.array([True])
+        rows=RowGroups.of(1, 0), delassus=delassus, free=free, friction=jnp.zeros(1), mask=jnp.array([True])
     )
     return solve(problem)

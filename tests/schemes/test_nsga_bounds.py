@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nsjax import ContactLaw, schemes
-from nsjax.contact import GivenNormals
+from nsjax.core.system import row_groups
 from nsjax.loop import system_of_steps
 from nsjax.schemes.nsga.levels import PositionLevel, Prediction, VelocityLevel
 from tests.gradients.dry import carriage, drawn
@@ -29,11 +29,10 @@ def step(seed: int) -> tuple[Prediction, np.random.Generator, np.ndarray]:
     state.q[:2] = params["stop"], 0.01 * np.cos(3.0 * params["stop"])
     zero, one = np.zeros(SYSTEM.nv), np.ones(())
     law: ContactLaw = SYSTEM.law(params)
-    given: GivenNormals = law.given(SYSTEM.nc, 0.01)
     s = Prediction(
         params=params, dt=0.01 * one, t=state.t + 0.01, q=state.q, xi=zero, v=zero, c1=one, c2=one,
-        scale=one, creep=np.zeros((SYSTEM.nc, SYSTEM.nt)), restitution=np.zeros(SYSTEM.nc * 3 + SYSTEM.nb),
-        friction=law.friction_of(SYSTEM.nc), given=given,
+        scale=one, creep=np.zeros((SYSTEM.nc, SYSTEM.nt)), restitution=np.zeros(row_groups(SYSTEM).count),
+        friction=law.friction_of(SYSTEM.nc), given=law.given(0.01),
     )  # fmt: skip
     return s, rng, rng.uniform(0.5, 2.0, SYSTEM.nc)
 
@@ -56,7 +55,7 @@ def creeps(s: Prediction, normal: np.ndarray, creep: Any, answer: bool) -> Any:
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_a_creep_correction_at_its_bound_has_the_derivative_of_the_bound(seed: int) -> None:
     s, rng, normal = step(seed)
-    half = 0.5 * s.dt * s.given.where(s.given.normal, normal / (0.5 * s.dt))
+    half = 0.5 * s.dt * jnp.where(row_groups(SYSTEM).given, s.given, normal / (0.5 * s.dt))
     radius, change = s.friction * half, rng.normal(size=(SYSTEM.nc, SYSTEM.nt))
     for part in (1.0 - 1e-13, 1.0, 1.0 + 1e-13):
         creep = at_the_bound(radius, part, rng)
@@ -81,7 +80,7 @@ def strikes(s: Prediction, block: Any, answer: bool) -> Any:
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_an_impulse_at_its_bound_has_the_derivative_of_one_that_slides(seed: int) -> None:
     s, rng, normal = step(seed)
-    radius = s.friction * s.given.where(s.given.normal, normal)
+    radius = s.friction * jnp.where(row_groups(SYSTEM).given, s.given, normal)
     change = rng.normal(size=(SYSTEM.nc, 3))
     for part in (1.0 - 1e-13, 1.0, 1.0 + 1e-13):
         tangents = at_the_bound(radius, part, rng)

@@ -8,18 +8,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from nsjax.contact import GivenNormals, Jump
-from nsjax.contact.active_set import smooth_contacts
+from nsjax.contact import Jump
 from nsjax.contact.events import Criteria
 from nsjax.contact.projection import Directions
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageAnswer, StageSettings, StageStart, solve_stage
 from nsjax.core.operators import position_rows, row_forces, row_rates
+from nsjax.core.row_groups import Bounded, RowGroups
 from nsjax.core.scheme import Scheme
 from nsjax.core.step import Inertia, SystemState
-from nsjax.core.system import State, System, slip_of
+from nsjax.core.system import State, System, row_groups, slip_of
 from nsjax.linalg import Structure
 from nsjax.schemes.common import (
     METRICS,
@@ -59,9 +58,9 @@ class UnifiedEquations:
 
         w = v_{i+1} - v_i,   q_{i+1} = q_i + dt (v_bar + x),   x = D(q_bar) Psi / dt
 
-    The rows are, in this order: velocity laws of all contacts, position laws of all contacts (with tangents
-    that are zero), velocity rows of the constraints, position rows of the constraints. Without position
-    rows the unknown is ``w`` alone.
+    The rows are velocity laws of contacts, position laws of all contacts, velocity laws of bounded forces,
+    velocity rows of the constraints, position rows of the constraints. Without position rows the unknown is
+    ``w`` alone.
 
     Args:
         system: system of the problem.
@@ -92,19 +91,19 @@ class UnifiedEquations:
         return self.system.structure.stacked(1 + self.position)
 
     @property
-    def nt(self) -> int:
-        """Number of tangents per contact."""
-        return self.system.nt
+    def own(self) -> RowGroups:
+        """Rows of the contacts, if any may act, and constraints."""
+        return row_groups(self.system, self.contacts)
 
     @property
-    def nc(self) -> int:
-        """Number of contact laws: one per contact, two with position rows; 0 if no contact may act."""
-        return (1 + self.position) * self.system.nc if self.contacts else 0
-
-    @property
-    def nb(self) -> int:
-        """Number of bilateral rows, twice those of the system with position rows."""
-        return (1 + self.position) * self.system.nb
+    def rows(self) -> RowGroups:
+        """Rows of both levels: position laws of all contacts follow the contacts without friction."""
+        one = self.own
+        if not self.position:
+            return one
+        forces = next((g for g in one.groups if isinstance(g.law, Bounded)), None)
+        first, smooth = one.rough + one.smooth + one.nc, one.smooth + one.nc if one.nt else 0
+        return RowGroups.of(first, one.nt, 2 * one.nb, smooth, forces)
 
     def frozen(self, d: Any, z: Array) -> tuple[Callable[[Array], Array], bool]:
         """``z -> (M w, x)``, and whether rates are ``W' z`` plus a constant: only without position rows."""
@@ -153,22 +152,28 @@ class UnifiedEquations:
         """Splits rows into velocity rows and position rows, contacts first in each. The position rows have
         no tangents.
         """
-        nc, nb, d = (self.system.nc if self.contacts else 0), self.system.nb, 1 + self.nt
+        one = self.own
         if not self.position:
             return x, x[:0]
-        velocity = [x[: nc * d], x[2 * nc * d : 2 * nc * d + nb]]
-        return jnp.concatenate(velocity), jnp.concatenate(
-            [x[nc * d : 2 * nc * d : d], x[2 * nc * d + nb :]]
-        )
+        (_, first, last), nc = one.ends, one.nc
+        end = last + nc + one.nb
+        velocity = [x[:first], x[first + nc : end]]
+        return jnp.concatenate(velocity), jnp.concatenate([x[first : first + nc], x[end:]])
 
     def join(self, velocity: Array, position: Array) -> Array:
-        """Inverse of `split` along the first axis; tangents of position rows are zero."""
+        """Inverse of `split` along the first axis."""
         if not self.position:
             return velocity
-        count = self.system.nc * (1 + self.nt) if self.contacts else 0
-        position = self._padded(position)
-        parts = [velocity[:count], position[:count], velocity[count:], position[count:]]
-        return jnp.concatenate(parts)
+        first, nc = self.own.ends[1], self.own.nc
+        return jnp.concatenate([velocity[:first], position[:nc], velocity[first:], position[nc:]])
+
+    def of_contacts(self, velocity: Array, position: Array | float) -> Array:
+        """Values of the laws of contacts from those (nc,) on velocity and on position level."""
+        if not self.position:
+            return velocity
+        last = self.own.rough + self.own.smooth
+        position = jnp.broadcast_to(position, velocity.shape).astype(velocity.dtype)
+        return jnp.concatenate([velocity[:last], position, velocity[last:]])
 
     def followed(self, active: Array, impulses: Array) -> Array:
         """Contacts whose laws a derivative follows: position laws only of contacts that carry an impulse.
@@ -177,18 +182,10 @@ class UnifiedEquations:
         one. What takes it out again moves positions by as little as their error, of first order, but would
         annul the whole derivative of the gap.
         """
-        nc = self.system.nc if self.contacts else 0
-        if not self.position or not nc:
+        if not self.position or not self.own.nc:
             return active
-        loaded = impulses[: nc * (1 + self.nt) : 1 + self.nt] > 0.0
-        return jnp.concatenate([active[:nc], active[nc:] & loaded])
-
-    def _padded(self, position: Array) -> Array:
-        """Position rows with tangents added, which are zero."""
-        nc, shape = (self.system.nc if self.contacts else 0), position.shape[1:]
-        empty = jnp.zeros((nc, self.nt, *shape))
-        normal = jnp.concatenate([position[:nc, None], empty], axis=1).reshape(nc * (1 + self.nt), *shape)
-        return jnp.concatenate([normal, position[nc:]])
+        loaded = self.own.normals(self.split(impulses)[0]) > 0.0
+        return active & self.of_contacts(jnp.ones_like(loaded), loaded)
 
     def forces(self, d: Any, z: Array, impulses: Array) -> Array:
         """``(W Lambda, D Psi / dt)`` at the midpoint; in the implicit metric ``(W Lambda, W Psi / dt)``."""
@@ -197,7 +194,10 @@ class UnifiedEquations:
         push = row_forces(self.system, self.middle(d), q, velocity, d.params, self.contacts)
         if not self.position:
             return push
-        x = row_forces(self.system, self.middle(d), q, self._padded(position), d.params, self.contacts)
+        one = self.own
+        normal = jnp.pad(position[: one.nc, None], [(0, 0), (0, one.nt)])
+        x = one.stack(normal, position[one.nc :])  # a bounded force has no position law
+        x = row_forces(self.system, self.middle(d), q, x, d.params, self.contacts)
         return jnp.concatenate([push, d.mass.solve(x[:, None])[:, 0] if self.kinetic else x])
 
     def directions(self, d: Any, z: Array) -> Array:
@@ -228,15 +228,13 @@ class UnifiedEquations:
 
         velocity = rate(v + w)
         if nc:
-            e = system.law(d.params).row_restitution(nc, self.nt)
-            velocity = velocity + jnp.concatenate([e, jnp.zeros(system.nb)]) * rate(v)
+            velocity = velocity + system.law(d.params).row_restitution(self.own) * rate(v)
         if not self.position:
             return velocity
         if self.linearised:
             start = position_rows(system, d.state.t, (d.state.q, None), d.params, nc) / d.dt
             along = rate(xi / d.dt)
-            count = nc * (1 + self.nt)
-            position = start + jnp.concatenate([along[: count : 1 + self.nt], along[count:]])
+            position = start + jnp.concatenate([self.own.normals(along), self.own.bilateral(along)])
         else:
             position = position_rows(system, d.state.t + d.dt, (d.state.q, xi), d.params, nc) / d.dt
         if system.nh:
@@ -246,30 +244,13 @@ class UnifiedEquations:
 
     def friction(self, d: Any) -> Array:
         """Coefficients of friction of all contact laws; zero for position laws."""
-        nc = self.system.nc if self.contacts else 0
-        if not nc:
-            return jnp.zeros(0)
-        mu = self.system.law(d.params).friction_of(nc)
-        return jnp.concatenate([mu, jnp.zeros(nc)]) if self.position else mu
+        nc = self.own.nc
+        return self.of_contacts(self.system.law(d.params).friction_of(nc), 0.0) if nc else jnp.zeros(0)
 
-    def given(self, d: Any) -> GivenNormals | None:
-        """Normal impulses that the contact law prescribes; None if none. Position laws have none."""
-        nc = self.system.nc if self.contacts else 0
-        one = self.system.law(d.params).given(nc, d.dt) if nc else None
-        if one is None or not self.position:
-            return one
-        normal = jnp.concatenate([one.normal, jnp.zeros(nc)])
-        leads = one.leads + (-1,) * nc if one.leads else ()
-        return dataclasses.replace(
-            one, on=np.concatenate([one.on, np.zeros(nc, bool)]), normal=normal, leads=leads
-        )
-
-    def smooth(self, d: Any) -> np.ndarray:
-        """Laws (bool) without friction: those of contacts without friction, and all position laws."""
-        if not self.contacts or not self.system.nc:
-            return np.zeros(0, bool)
-        own = smooth_contacts(self.system, self.system.law(d.params).loads)
-        return np.concatenate([own, np.ones(self.system.nc, bool)]) if self.position else own
+    def given(self, d: Any) -> Array | None:
+        """Normal impulses that are given; None if none is. Position laws have none."""
+        one = self.system.law(d.params).given(d.dt) if self.own.nc else None
+        return None if one is None else self.of_contacts(one, 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -410,7 +391,7 @@ def unified_stage(run: ImpulseRun) -> tuple[UnifiedEquations, UnifiedData, Stage
     """The nonlinear equations of a step of `ggl_unified`, their data, and the solver's answer."""
     options, coef = run.scheme.options, run.scheme.coef
     equations, data, unknowns = _problem(run, run.contacts)
-    mask = run.acting[: run.system.nc if run.contacts else 0]
+    mask = run.acting[: equations.own.nc]
     settings = StageSettings(
         tolerance=coef.stage_tolerance,
         contact_tolerance=coef.tolerance,
@@ -419,7 +400,7 @@ def unified_stage(run: ImpulseRun) -> tuple[UnifiedEquations, UnifiedData, Stage
         max_iterations=options.max_iterations,
     )
     start = StageStart(z=jnp.zeros(unknowns), carried=carried_tangent(run))
-    active = jnp.concatenate([mask] * (1 + equations.position))
+    active = equations.of_contacts(mask, mask)
     return equations, data, solve_stage(equations, data, active, settings, start)
 
 
@@ -442,5 +423,5 @@ def _jump(run: ImpulseRun, answer: StageAnswer, middle: Array, dv: Array) -> Jum
         return stage_jump(run.system, answer, dv, (empty, empty), None)
     rows = run.at(State(t=state.t + 0.5 * run.dt, q=middle, v=state.v)).rows()
     rates = rows.rate(state.v), rows.rate(state.v + dv)
-    given = run.system.law(run.params).given(run.system.nc, run.dt)
+    given = run.system.law(run.params).given(run.dt)
     return stage_jump(run.system, answer, dv, rates, run.active, given)

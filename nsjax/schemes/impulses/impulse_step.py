@@ -13,18 +13,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from nsjax.contact import GivenNormals, Jump, events
-from nsjax.contact.active_set import smooth_contacts
+from nsjax.contact import ContactLaw, Jump, events
 from nsjax.contact.equations import CarriedTangent
 from nsjax.contact.events import criteria_of
 from nsjax.contact.sensitivity import Contacts, Family, Stepped, no_report, through_events
 from nsjax.contact.stage import StageAnswer, StageSettings, StageStart, solve_stage
 from nsjax.core.operators import Rows, momentum, no_rows, touching
+from nsjax.core.row_groups import RowGroups
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.step import Balance, Formed, Step, SystemState
-from nsjax.core.system import State, System
+from nsjax.core.system import State, System, row_groups
 from nsjax.jaxtools.control_flow import branch
 from nsjax.linalg import Structure
 from nsjax.schemes.common import (
@@ -57,14 +56,11 @@ class FrozenRows:
 def frozen_rows(at: SystemState, contacts: bool) -> FrozenRows:
     """Rows at a state; those of contacts only if ``contacts`` is true."""
     system = at.system
-    count = system.nc * (1 + system.nt) if contacts else 0
-    if not count and not system.nb:
+    groups = row_groups(system, contacts)
+    if not groups.count:
         return FrozenRows(rows=no_rows(system), restitution=jnp.zeros(0))
-    e = jnp.zeros(system.nb)
-    if count:
-        law = system.law(at.params)
-        e = jnp.concatenate([law.row_restitution(system.nc, system.nt), e])
-    return FrozenRows(rows=at.rows(contacts), restitution=e)
+    law = system.law(at.params) if groups.nc else ContactLaw()
+    return FrozenRows(rows=at.rows(contacts), restitution=law.row_restitution(groups))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,19 +93,9 @@ class FrozenRowEquations:
         return self.system.structure
 
     @property
-    def nc(self) -> int:
-        """Number of contacts that may act."""
-        return self.system.nc if self.contacts else 0
-
-    @property
-    def nt(self) -> int:
-        """Number of tangents per contact."""
-        return self.system.nt
-
-    @property
-    def nb(self) -> int:
-        """Number of bilateral rows."""
-        return self.system.nb
+    def rows(self) -> RowGroups:
+        """Rows of the contacts, if any may act, and of the constraints."""
+        return row_groups(self.system, self.contacts)
 
     @property
     def islands(self) -> int:
@@ -133,28 +119,20 @@ class FrozenRowEquations:
         """``rates`` (rows,) with the entries of the normals (nc,) and of the bilateral rows (nb,) replaced,
         where these are given.
         """
-        count = self.nc * (1 + self.nt)
-        contacts, last = rates[:count], rates[count:] if bilateral is None else bilateral
+        groups = self.rows
+        contacts, last = groups.contacts(rates), groups.bilateral(rates) if bilateral is None else bilateral
         if normal is not None:
-            tangents = contacts.reshape(self.nc, 1 + self.nt)[:, 1:]
-            contacts = jnp.concatenate([normal[:, None], tangents], axis=1).reshape(-1)
-        return jnp.concatenate([contacts, last])
+            contacts = jnp.concatenate([normal[:, None], contacts[:, 1:]], axis=1)
+        return groups.stack(contacts, last)
 
     def friction(self, d: Any) -> Array:
         """Coefficients of friction (nc,)."""
-        if not self.nc:
-            return jnp.zeros(0)
-        return self.system.law(d.params).friction_of(self.nc)
+        nc = self.rows.nc
+        return self.system.law(d.params).friction_of(nc) if nc else jnp.zeros(0)
 
-    def given(self, d: Any) -> GivenNormals | None:
-        """Normal impulses that the contact law prescribes; None if it prescribes none."""
-        return self.system.law(d.params).given(self.nc, d.dt) if self.nc else None
-
-    def smooth(self, d: Any) -> np.ndarray:
-        """Contacts (nc,) bool without friction."""
-        if not self.nc:
-            return np.zeros(0, bool)
-        return smooth_contacts(self.system, self.system.law(d.params).loads)
+    def given(self, d: Any) -> Array | None:
+        """Normal impulses (nc,) that are given; None: none is."""
+        return self.system.law(d.params).given(d.dt) if self.rows.nc else None
 
 
 def solve_frozen(
@@ -181,7 +159,7 @@ def solve_frozen(
         max_passes=options.max_passes,
         max_iterations=options.max_iterations,
     )
-    answer = solve_stage(equations, data, active[: equations.nc], settings, start)
+    answer = solve_stage(equations, data, active[: equations.rows.nc], settings, start)
     before, after = (data.frozen.rows.all_rates(v + x) for x in (0.0, answer.z))
     acting = active if equations.contacts else None
     jump = stage_jump(system, answer, answer.z, (before, after), acting, equations.given(data))
@@ -423,7 +401,7 @@ def _meet(
     def respond(run: ImpulseRun, _: Contacts) -> tuple[Stepped, Formed | None]:
         if method.balance is not None and run.balance is None:
             run = dataclasses.replace(run, balance=method.balance(run))
-        formed = None if run.balance is None else run.balance.formed(every=family.derivative)
+        formed = None if run.balance is None else run.balance.formed()
         return method.respond(dataclasses.replace(run, contacts=True, formed=formed)), formed
 
     return through_events(respond, family, run, Contacts(touch=touch, active=run.acting, around=around))

@@ -17,7 +17,7 @@ from nsjax.contact.stage import StageSettings
 from nsjax.core.operators import gap_drift
 from nsjax.core.scheme import Scheme
 from nsjax.core.step import Balance, ConstantInertia, Inertia, added_momentum, constant_inertia
-from nsjax.core.system import State, System, add
+from nsjax.core.system import State, System, add, row_groups
 from nsjax.core.system_parts import check_damping
 from nsjax.jaxtools import only_tangent, with_tangent
 from nsjax.schemes.common import FORMS, METRICS, choose, derivatives, kinetic_metric, within
@@ -211,7 +211,7 @@ def _remembers(system: System) -> bool:
     bodies, and for steps with many contact rows.
     """
     step = system if system.chosen is None else system.chosen.system
-    rows = step.nc + (step.nc - step.smooth) * step.nt
+    rows = row_groups(step).ends[2]
     # islands are solved one by one from zero
     return system.pairs is not None or (rows >= MANY_ROWS and not step.islands)
 

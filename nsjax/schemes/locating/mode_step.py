@@ -21,10 +21,11 @@ from nsjax.contact.events import Criteria, criteria_of
 from nsjax.contact.friction import SlidingRule
 from nsjax.contact.jump import Shift
 from nsjax.contact.problem import struck_with
+from nsjax.contact.sensitivity import stacked
 from nsjax.core.operators import acting, refreshed
 from nsjax.core.scheme import Carry, Event, Output, PartEnd, Scheme
 from nsjax.core.step import Formed, Step, SystemState, formed
-from nsjax.core.system import State
+from nsjax.core.system import State, row_groups
 from nsjax.jaxtools import only_tangent
 from nsjax.jaxtools.control_flow import branch
 from nsjax.schemes.common import step_status
@@ -155,11 +156,11 @@ def _around(inner: Scheme, f: Formed, end: State, jump: Jump, struck: ImpactCont
     known = accelerate(here, resting, rule)
     return EventMotion(
         at=here, a=(known.a, known.force),
-        dv=each_alone(events.frozen(f.response), still.contacts),
+        dv=each_alone(f.rows.groups, events.frozen(f.response), still.contacts),
         aside=jnp.zeros((system.nv, system.nc)), end=there, resting=resting,
         after=(resting | struck.now) & events.at_rest(criteria, still.after, there.v), rule=rule,
         active=struck.now | resting,
-        impulses=jnp.concatenate([still.contacts.reshape(-1), still.constraints]),
+        impulses=stacked(system, still),
     )  # fmt: skip
 
 
@@ -268,7 +269,7 @@ def _no_part(step: Step) -> _Partial:
     system, rules = step.system, inside(step.scheme).in_modes
     assert rules is not None
     none, zero, no = jnp.zeros(system.nc, bool), jnp.zeros(system.nc), jnp.asarray(False)
-    rows, v = jnp.zeros(system.nc * (1 + system.nt) + system.nb), step.state.v
+    rows, v = jnp.zeros(row_groups(system).count), step.state.v
     event = Event(gap=zero, active=none, impact=none, rate_before=zero, rate_after=zero, shift=zero,
                   timed=none)  # fmt: skip
     state = State(t=jnp.asarray(step.state.t), q=step.state.q, v=v)
@@ -370,7 +371,7 @@ def _after_impact(step: Step, d: StepPart, part: _Partial, now: Array) -> _Parti
         rate_after=jump.after, shift=jnp.where(now, at.t - (step.state.t + step.dt), 0.0), timed=now,
     )  # fmt: skip
     rests = events.at_rest(criteria, jump.after, impact.state.v)
-    impulse = part.end.impulse + jnp.concatenate([jump.contacts.reshape(-1), jump.constraints])
+    impulse = part.end.impulse + stacked(step.system, jump)
     return dataclasses.replace(
         part, state=impact.state, held=events.frozen((held | now) & rests),
         failed=part.failed | impact.failed,
@@ -385,13 +386,13 @@ def _result(step: Step, part: _Partial) -> tuple[Carry, Output]:
     """Carry and output of a step that is done."""
     system, rules = step.system, inside(step.scheme).in_modes
     assert rules is not None
-    d, n, event = 1 + system.nt, system.nc * (1 + system.nt), part.event
+    groups, event = row_groups(system), part.event
     gap = step.at(part.state).gap()
     event = dataclasses.replace(event, gap=jnp.where(event.impact, -DEPTH, gap))
     state = step.state
     ahead = step.at(State(t=part.state.t, q=system.retract(state.q, step.dt * state.v), v=state.v))
     status = step_status(ahead, part.state, gap, jnp.asarray(True), part.residual)
-    force, impulse = ((x[:n].reshape(system.nc, d), x[n:]) for x in (part.end.force, part.end.impulse))
+    force, impulse = ((groups.contacts(x), groups.bilateral(x)) for x in (part.end.force, part.end.impulse))
     stuck = part.held & ~part.slid
     memory = rules.remembered(step.carry.memory, part.end, part.held, stuck, event.active, event.impact)
     output = Output(

@@ -13,9 +13,10 @@ from nsjax.contact.event_motion import EXACT
 from nsjax.contact.events import Criteria, criteria_of, frozen
 from nsjax.contact.friction import SlidingRule, consistent_forces
 from nsjax.core.operators import acting
+from nsjax.core.row_groups import RowGroups
 from nsjax.core.scheme import Carry, PartEnd, Scheme
 from nsjax.core.step import Step, SystemState
-from nsjax.core.system import State, System, at_nodes_alone
+from nsjax.core.system import State, System, at_nodes_alone, row_groups
 from nsjax.jaxtools.control_flow import branch
 from nsjax.linalg import matvec
 from nsjax.math import norm
@@ -60,7 +61,7 @@ def locates_changes(scheme: Scheme, system: System, params: PyTree) -> bool:
     wanted = scheme.options.changes and inner.holds_velocities
     plain = system.structure.dense and not system.islands and system.pairs is None and not system.inside
     local = at_nodes_alone(system) is not system
-    return wanted and plain and not local and system.nt < 2 and not system.law(params).loads
+    return wanted and plain and not local and system.nt < 2 and not system.bounded
 
 
 def no_modes(nc: int) -> Modes:
@@ -69,7 +70,7 @@ def no_modes(nc: int) -> Modes:
     return Modes(held=none, slide=jnp.zeros(nc), stuck=none, size=jnp.ones(()))
 
 
-def held_answer(g: Array, c: Array, modes: Modes, friction: Array, nt: int) -> Array:
+def held_answer(g: Array, c: Array, modes: Modes, friction: Array, groups: RowGroups) -> Array:
     """Impulses or forces ``x`` (rows,) of all rows in fixed modes.
 
     The row velocities or accelerations are ``c + g x``. They vanish for the normals of held contacts, the
@@ -81,22 +82,21 @@ def held_answer(g: Array, c: Array, modes: Modes, friction: Array, nt: int) -> A
         g: (rows, rows) Delassus operator, contacts (if any) first.
         c: (rows,) velocities or accelerations without ``x``.
         modes: modes of the contacts.
-        friction: (nc,) coefficients of friction; (0,) for rows without contacts.
-        nt: number of tangents of a contact, 0 or 1.
+        friction: (nc,) coefficients of friction.
+        groups: the laws of the rows; contacts have one tangent at most.
     """
-    nc, m, d = friction.shape[0], c.shape[0], 1 + nt
-    kinds = [modes.held, modes.stuck][:d]
-    held = [jnp.stack(kinds, axis=1).reshape(-1)] if nc else []
-    n = nc * d
-    fixed = jnp.concatenate([*held, jnp.ones(m - n, bool)])
+    m = c.shape[0]
+    kinds = jnp.stack([modes.held, modes.stuck][: 1 + groups.nt], axis=1)
+    fixed = groups.stack(kinds, jnp.ones(groups.nb, bool))
     own = jnp.diagonal(g)
     scale = 1.0 / jnp.where(fixed & (own > 0.0), own, 1.0)
     a = jnp.where(fixed[:, None], scale[:, None] * g, np.eye(m))
-    if n and nt:
+    if groups.rough and groups.nt:
         # a sliding contact: tangential force = -mu sign normal force
-        below = np.eye(m, k=-1) * (np.arange(m) < n)[:, None] * (np.arange(m) % d == 1)[:, None]
-        share = jnp.concatenate([jnp.repeat(modes.slide * friction, d), jnp.zeros(m - n)])
-        a = a + below * share[:, None]
+        tangents = np.zeros((groups.nc, 2))
+        tangents[:, 1] = 1.0
+        share = groups.stack(tangents * (modes.slide * friction)[:, None], jnp.zeros(groups.nb))
+        a = a + np.eye(m, k=-1) * share[:, None]
     return dependent_answer(a, fixed, jnp.where(fixed, -scale * c, 0.0))
 
 
@@ -109,13 +109,11 @@ def _forces_and_rates(at: SystemState, modes: Modes) -> tuple[Array, Array, Arra
     """Forces of the contacts in fixed modes, and the accelerations of their rows without and with these
     forces, all (nc, 1 + nt).
     """
-    system = at.system
-    nc, d = system.nc, 1 + system.nt
     rows, inertia = at.rows(), at.inertia()
     free, response = inertia.answers(at.force(), rows)
     g, c = rows.delassus(response), matvec(rows.jacobian(), free) + at.drift()
-    x = held_answer(g, c, modes, at.friction(), system.nt)
-    force, before, after = (y[: nc * d].reshape(nc, d) for y in (x, c, c + matvec(g, x)))
+    x = held_answer(g, c, modes, at.friction(), rows.groups)
+    force, before, after = (rows.groups.contacts(y) for y in (x, c, c + matvec(g, x)))
     return force, before, after
 
 
@@ -183,10 +181,9 @@ def _guess(criteria: Criteria, at: SystemState, held: Array, slid: Array, begun:
 def _solved(at: SystemState, first: Modes, held: Array) -> Modes:
     """Modes by the contact laws on acceleration level, for states at which the first guess is wrong."""
     system = at.system
-    nc, d = system.nc, 1 + system.nt
     slide = None if not system.nt else (1.0 * first.slide)[:, None]
     rule = SlidingRule(stuck=first.stuck, slide=slide)
-    force = consistent_forces(at, held, EXACT, rule)[1][: nc * d].reshape(nc, d)
+    force = row_groups(system).contacts(consistent_forces(at, held, EXACT, rule)[1])
     held = held & (force[:, 0] > 0.0)
     if not system.nt:
         return Modes(held=held, slide=first.slide, stuck=first.stuck, size=first.size)
@@ -234,8 +231,9 @@ def advance(system: System, d: StepPart, dt: Array, flies: bool = False) -> Part
     friction = step.start.friction()
 
     def answer(g: Array, c: Array) -> Array:
-        own = friction if c.shape[0] > system.nb else friction[:0]
-        return held_answer(g, c, d.modes, own, system.nt)
+        groups = row_groups(system, c.shape[0] > system.nb)
+        modes = d.modes if groups.nc else no_modes(0)
+        return held_answer(g, c, modes, friction, groups)
 
     held = None if flies else d.modes.held
     found: PartEnd = inner.in_modes.advance(step, held, answer)  # type: ignore[union-attr]
@@ -316,7 +314,7 @@ def to_event(system: System, d: StepPart) -> FirstEvent:
         hops = branch(jnp.any(low), lambda _: low & (events.gap_rates(there) <= 0.0), lambda _: low, None)
         return Flight(end=(end, force, hops), values=values, hit=hit)
 
-    v, rows = d.state.v, jnp.zeros(system.nc * (1 + system.nt) + system.nb)
+    v, rows = d.state.v, jnp.zeros(row_groups(system).count)
     none = PartEnd(q=d.state.q, v=v, a=v, force=rows, impulse=rows)
     like = none, jnp.zeros((system.nc, 1 + system.nt)), jnp.zeros(system.nc, bool)
     start = lambda d: look(system, d, d.state)[0]  # noqa: E731

@@ -8,10 +8,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from nsjax.contact import ContactProblem, SolverSettings
-from nsjax.contact.active_set import chosen_rows, smooth_contacts
+from nsjax.contact import ContactLaw, ContactProblem, SolverSettings
 from nsjax.contact.equations import CarriedTangent, StageTangent, blank, kept_tangent, no_tangent
 from nsjax.contact.events import NEVER, Touch, no_touch
 from nsjax.contact.stage import StageSettings, StageStart, solve_stage
@@ -19,7 +17,7 @@ from nsjax.core.errors import InputError
 from nsjax.core.operators import Rows, momentum
 from nsjax.core.scheme import Answer, Carry, InModes, PartEnd, Scheme
 from nsjax.core.step import ConstantInertia, Step, constant_inertia
-from nsjax.core.system import State, System
+from nsjax.core.system import State, System, row_groups
 from nsjax.jaxtools.control_flow import branch
 from nsjax.schemes.common import tangent_of
 from nsjax.schemes.mixed.stages import Maps, StageEquations, single
@@ -159,7 +157,7 @@ class Runner:
             z=jnp.zeros(equations.unknowns), kept=next(self.groups, None), carried=earlier,
             again=None if earlier is None else maps.still(equations.unknowns),
         )  # fmt: skip
-        active = jnp.concatenate([self.closed] * equations.stages)
+        active = equations.own.contacts_by_group([self.closed] * equations.stages)
         answer = solve_stage(equations, (self.params, maps), active, settings, start)
         if answer.carried is not None:
             self.carried.append(answer.carried)
@@ -170,7 +168,7 @@ class Runner:
 
     def all(self, x: Array) -> Array:
         """Values of all rows from those of the rows of this branch: zero at contacts without rows here."""
-        missing = row_count(self.system) - x.shape[0]
+        missing = row_groups(self.system).count - x.shape[0]
         return jnp.concatenate([jnp.zeros(missing), x]) if missing else x
 
     def rows_at(self, t: Array, q: Array) -> Rows:
@@ -184,21 +182,16 @@ class Runner:
         """Impulses ``dt lambda`` for which the row velocities ``free + delassus x`` fulfil the laws
         without restitution.
         """
-        nc = self.system.nc if self.contacts else 0
-        friction, given, smooth = jnp.zeros(0), None, np.zeros(0, bool)
-        if nc:
-            law = self.system.law(self.params)
-            friction, given = law.friction_of(nc), law.given(nc, self.dt)
-            smooth = smooth_contacts(self.system, law.loads)
+        groups = row_groups(self.system, self.contacts)
+        law = self.system.law(self.params) if groups.nc else ContactLaw()
         problem = ContactProblem(
-            nc=nc, nt=self.system.nt, nb=self.system.nb, delassus=delassus, free=free,
-            friction=friction, mask=self.closed, given=given,
+            rows=groups, delassus=delassus, free=free, friction=law.friction_of(groups.nc),
+            mask=self.closed, given=law.given(self.dt),
         )  # fmt: skip
-        problem, own = chosen_rows(problem, smooth)
         answer = contact_settings(self.scheme, "auto").solve(problem)
         self.residuals.append(answer.residual)
         self.iterations = self.iterations + answer.iterations
-        return own.every(problem, answer.x)
+        return answer.x
 
 
 class Recorder(Runner):
@@ -215,15 +208,14 @@ class Recorder(Runner):
         """Records the tangent of the stages, and returns the predicted stages with zero impulses."""
         equations = self.equations(maps)
         self.tangents.append(self.of(equations, (self.params, maps), equations.unknowns))
-        count = equations.nc * (1 + equations.nt) + equations.nb
-        nothing = [self.all(x) for x in equations.split(jnp.zeros(count))]
+        nothing = [self.all(x) for x in equations.split(jnp.zeros(equations.rows.count))]
         return maps.at(self.system, jnp.zeros(equations.unknowns)), nothing
 
 
 def _noted(step: Step, of: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Tangents by ``of`` (see `Recorder`) for every group of stages, without and with contact rows."""
     scheme, system = step.scheme, step.system
-    still, free = jnp.zeros(system.nv), jnp.zeros(row_count(system))
+    still, free = jnp.zeros(system.nv), jnp.zeros(row_groups(system).count)
     memory = Memory(
         a=still, algorithmic=still, force=free, algorithmic_force=free,
         closed=jnp.zeros(system.nc, bool), touch=no_touch(system), stale=jnp.asarray(False),
@@ -266,16 +258,10 @@ def contact_settings(scheme: Scheme, method: str = "auto_rare") -> SolverSetting
     return SolverSettings(tolerance=tolerance, max_iterations=most, method=method)
 
 
-def row_count(system: System) -> int:
-    """Number of rows of all contacts and constraints."""
-    return system.nc * (1 + system.nt) + system.nb
-
-
-def split_rows(system: System, x: Array) -> tuple[Array, Array, Array]:
-    """Values of all rows as (nc,) of the normals, (nc, nt) of the tangents and (nb,)."""
-    d = 1 + system.nt
-    contacts = x[: system.nc * d].reshape(system.nc, d)
-    return contacts[:, 0], contacts[:, 1:], x[system.nc * d :]
+def loaded_rows(system: System, x: Array) -> Array:
+    """Contacts (nc,) bool that push, by the forces ``x`` of all rows; bounded forces always act."""
+    groups = row_groups(system)
+    return (groups.normals(x) > 0.0) | groups.given
 
 
 def on_contacts(system: System, closed: Array, f: Callable[[bool], Any]) -> Any:
@@ -372,7 +358,7 @@ def _unresolved(step: Step, end: End) -> Array:
     order of the scheme.
     """
     system, memory, state, dt = step.system, step.carry.memory, step.state, step.dt
-    before, pushed, after = (split_rows(system, x)[0] > 0.0 for x in (memory.force, end.impulse, end.force))
+    before, pushed, after = (loaded_rows(system, x) for x in (memory.force, end.impulse, end.force))
     changes = (before & ~after) | (pushed & ~memory.resting)
 
     def too_fast(d: Array) -> Array:

@@ -19,10 +19,11 @@ from nsjax import gradient_notes as notes
 from nsjax.contact import events
 from nsjax.contact.events import Criteria, Touch, criteria_of
 from nsjax.contact.friction import consistent_forces
+from nsjax.contact.problem import impulses_of
 from nsjax.core.operators import row_forces, touching
 from nsjax.core.scheme import Accelerations, Carry, Output, Scheme
 from nsjax.core.step import Step, SystemState
-from nsjax.core.system import State, System
+from nsjax.core.system import State, System, row_groups
 from nsjax.jaxtools.control_flow import branch
 from nsjax.schemes.common import (
     FORMS,
@@ -42,10 +43,9 @@ from nsjax.schemes.mixed.base_step import (
     base_step,
     contact_settings,
     kept_parts,
+    loaded_rows,
     no_tangents,
     on_contacts,
-    row_count,
-    split_rows,
 )
 from nsjax.schemes.mixed.impact import (
     after_step,
@@ -209,7 +209,7 @@ def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, sta
         resting = closed & events.at_rest(criteria_of(scheme), rates, at.v)
         closed = resting | (closed & (rates >= 0.0) & (not scheme.options.leaving_is_open))
     stale = scheme.options.consistent_initial_acceleration and system.nc > 0
-    a, force = jnp.zeros(system.nv), jnp.zeros(row_count(system))
+    a, force = jnp.zeros(system.nv), jnp.zeros(row_groups(system).count)
     if not scheme.options.consistent_initial_acceleration:
         a = at.inertia().solve(at.force()[:, None])[:, 0]
     elif not stale:
@@ -235,7 +235,7 @@ def _taking_part(step: Step) -> Array:
     closed: Array = memory.closed
     if not (step.scheme.options.laws_at_start and recomputes(step)):
         return closed
-    unloaded = memory.resting & (split_rows(step.system, memory.force)[0] <= 0.0)
+    unloaded = memory.resting & ~loaded_rows(step.system, memory.force)
     return closed & ~(memory.stale & unloaded)
 
 
@@ -245,7 +245,7 @@ def _released(step: Step, gone: Array) -> Step:
     """
     at, system, memory = step.start, step.system, step.carry.memory
     on, settings = jnp.zeros(system.nc, bool), contact_settings(step.scheme)
-    own = jnp.concatenate([jnp.repeat(gone, 1 + system.nt), jnp.zeros(system.nb, bool)])
+    own = row_groups(system).per_contact(gone, jnp.zeros(system.nb, bool))
 
     def without(a: Array, force: Array) -> tuple[Array, Array]:
         push = row_forces(system, at.t, at.q, jnp.where(own, force, 0.0), at.params)
@@ -320,8 +320,7 @@ def _before_impact(step: Step) -> End:
     end: End = on_contacts(system, memory.closed, base)
     if scheme.options.force_at_release == "keep" or not system.nc:
         return end
-    first, last = (split_rows(system, x)[0] for x in (memory.force, end.force))
-    gone = memory.closed & (first > 0.0) & (last <= 0.0)
+    gone = memory.closed & loaded_rows(system, memory.force) & ~loaded_rows(system, end.force)
     free = lambda _: base(True, _released(step, gone))  # noqa: E731
     freed: End = branch(jnp.any(gone), free, lambda _: end, None)
     return freed
@@ -340,7 +339,7 @@ def _step(
     gap = last.gap()
     closed = touching(system, last.t, last.q, params, gap, scheme.coef.tolerances.gap)
     new = jnp.any(closed & ~memory.closed)
-    load = split_rows(system, end.force)[0] > 0.0
+    load = loaded_rows(system, end.force)
     end = _without_forces(end, new)
     found = end_with_impact(step, end, closed, load)
     after, jump, report = found.state, found.jump, found.report
@@ -350,16 +349,17 @@ def _step(
     report = dataclasses.replace(report, impact=report.impact & (jams | ~let_go))
     kept = _remember(step, end, after, closed, report.touch)
     force = _reported_forces(step, end, after, closed, new)
-    (normal, tangential, constraints), impulses = (split_rows(system, x) for x in (force, end.impulse))
+    groups = row_groups(system)
+    forces, impulses = impulses_of(system, params, force, 1.0), impulses_of(system, params, end.impulse, dt)
     solved = end.solved & (jump.residual <= scheme.coef.tolerances.contact)
     ahead = step.at(State(t=last.t, q=system.retract(state.q, dt * state.v), v=state.v))
     output = Output(
-        force_normal=normal,
-        force_tangential=tangential,
-        constraint_force=constraints,
-        impulse_normal=impulses[0] + jump.contacts[:, 0],
-        impulse_tangential=impulses[1] + jump.contacts[:, 1:],
-        constraint_impulse=impulses[2] + jump.constraints,
+        force_normal=forces[:, 0],
+        force_tangential=forces[:, 1:],
+        constraint_force=groups.bilateral(force),
+        impulse_normal=impulses[:, 0] + jump.contacts[:, 0],
+        impulse_tangential=impulses[:, 1:] + jump.contacts[:, 1:],
+        constraint_impulse=groups.bilateral(end.impulse) + jump.constraints,
         event=dataclasses.replace(contact_event(gap, closed, report, jump), unheld=jams),
         iterations=end.iterations + jump.iterations,
         residual=jnp.maximum(end.residual, jump.residual),

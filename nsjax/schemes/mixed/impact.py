@@ -14,7 +14,7 @@ from nsjax.contact.events import Approach, at_rest, criteria_of, frozen, gap_rat
 from nsjax.contact.friction import SlidingRule, lasting_forces, sliding
 from nsjax.contact.sensitivity import ContactReport, Contacts, Family, Stepped, no_report, through_events
 from nsjax.core.step import Formed, Step, SystemState, formed
-from nsjax.core.system import State
+from nsjax.core.system import State, row_groups
 from nsjax.jaxtools import only_tangent, with_tangent
 from nsjax.jaxtools.control_flow import branch
 from nsjax.math import norm
@@ -226,10 +226,9 @@ def _may_turn(step: Step) -> Array:
 def _sliding(at: SystemState, a: Array) -> tuple[Array, Array]:
     """Tangential velocities (nc, nt), and their rates along the motion with the acceleration ``a``."""
     system = at.system
-    d, count = 1 + system.nt, system.nc * (1 + system.nt)
 
     def rates(s: Array) -> Array:
         there = at.moved(t=at.t + s, q=system.retract(at.q, s * at.v), v=at.v + s * a)
-        return there.rates()[:count].reshape(system.nc, d)[:, 1:]
+        return row_groups(system).tangential(there.rates())
 
     return jax.jvp(rates, (jnp.zeros(()),), (jnp.ones(()),))

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
-from nsjax.contact import GivenNormals
-from nsjax.contact.active_set import smooth_contacts
 from nsjax.contact.projection import Directions
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates
+from nsjax.core.row_groups import RowGroups
 from nsjax.core.step import SystemState, inertia_at
-from nsjax.core.system import State, System, joined, slip_of
+from nsjax.core.system import State, System, joined, row_groups, slip_of
 from nsjax.linalg import Structure, matvec, solve
 from nsjax.schemes.common import kinetic_metric
 from nsjax.types import Array, record
@@ -127,19 +125,15 @@ class StageEquations:
         return self.system.structure.stacked(self.unknowns // self.system.nv)
 
     @property
-    def nc(self) -> int:
-        """Number of contacts of all stages."""
-        return self.stages * self.system.nc if self.contacts else 0
+    def own(self) -> RowGroups:
+        """Rows of one stage: contacts, if they take part, constraints, and position rows."""
+        one = row_groups(self.system, self.contacts)
+        return one.with_constraints(one.nb * (1 + self.corrects))
 
     @property
-    def nt(self) -> int:
-        """Tangents per contact."""
-        return self.system.nt
-
-    @property
-    def nb(self) -> int:
-        """Number of bilateral rows of all stages."""
-        return self.stages * self.system.nb * (1 + self.corrects)
+    def rows(self) -> RowGroups:
+        """Rows of all stages, group by group."""
+        return self.own.repeated(self.stages)
 
     @property
     def islands(self) -> int:
@@ -147,38 +141,13 @@ class StageEquations:
         return self.system.islands if self.stages == 1 else 0
 
     @property
-    def _contact_rows(self) -> int:
-        """Number of contact rows of a stage, normal and tangential."""
-        return self.nc // self.stages * (1 + self.nt)
-
-    def _stack(self, parts: list[Array]) -> Array:
-        """Rows stage by stage -> contacts of all stages, then bilateral rows of all stages.
-
-        By slices, whose transposes do not scatter.
-        """
-        rows = parts[0] if len(parts) == 1 else jnp.concatenate(parts)
-        if self.stages == 1:
-            return rows
-        rest, d = rows.shape[1:], self._contact_rows
-        rows = rows.reshape(self.stages, -1, *rest)
-        return jnp.concatenate([rows[:, :d].reshape(-1, *rest), rows[:, d:].reshape(-1, *rest)])
-
-    def _by_stage(self, impulses: Array) -> list[Array]:
-        """Impulses of every stage: contacts, constraints, position rows. Inverse of `_stack`."""
-        if self.stages == 1:
-            return [impulses]
-        d, n = self._contact_rows, self.stages
-        contacts, bilateral = impulses[: n * d].reshape(n, d), impulses[n * d :].reshape(n, -1)
-        return list(jnp.concatenate([contacts, bilateral], axis=1))
-
-    @property
     def _forces_end(self) -> int:
         """Number of rows of a stage that act as forces."""
-        return self.nc // self.stages * (1 + self.nt) + self.system.nb
+        return self.own.ends[2] + self.system.nb
 
     def split(self, impulses: Array) -> list[Array]:
         """Impulses of every stage: contacts, then constraints."""
-        return [x[: self._forces_end] for x in self._by_stage(impulses)]
+        return [x[: self._forces_end] for x in self.own.by_copy(impulses, self.stages)]
 
     def _correction(self, t: Array, q: Array, psi: Array, params: Any) -> Array:
         """Position correction ``D Psi``: ``W Psi``, or ``M^-1 W Psi`` where rotations mix units."""
@@ -215,7 +184,9 @@ class StageEquations:
         """``W P`` of every stage, and ``D Psi / dt``."""
         params, maps = data
         parts, corrections = [], []
-        for (t, q, _, _), x in zip(maps.at(self.system, z), self._by_stage(impulses), strict=True):
+        for (t, q, _, _), x in zip(
+            maps.at(self.system, z), self.own.by_copy(impulses, self.stages), strict=True
+        ):
             parts.append(row_forces(self.system, t, q, x[: self._forces_end], params, self.contacts))
             if self.corrects:
                 corrections.append(self._correction(t, q, x[self._forces_end :], params))
@@ -233,7 +204,7 @@ class StageEquations:
             return jnp.concatenate([row_rates(system, t, q, v, params, self.contacts), *position])
         contacts = jnp.zeros(0)
         if self.contacts:
-            contacts = row_rates(system, t, q, v, params)[: system.nc * (1 + self.nt)]
+            contacts = row_rates(system, t, q, v, params)[: self.own.ends[2]]
         if self.form == "index_3":
             if system.nh:  # constraints on velocities alone have no position level
                 position.append(system.velocity_constraint(t, q, v, params))  # type: ignore[misc]
@@ -249,7 +220,7 @@ class StageEquations:
         if self.corrects and self.system.nh:
             own = z[self.stages * self.system.nv :].reshape(-1, self.system.nv)
         stages = zip(maps.at(self.system, z), own, strict=True)
-        return self._stack([self._rates(params, maps.dt, at, x) for at, x in stages])
+        return self.own.by_group([self._rates(params, maps.dt, at, x) for at, x in stages])
 
     def directions(self, data: Any, z: Array) -> Any:
         """``W`` and ``D`` (unknowns, rows), block by block."""
@@ -269,32 +240,22 @@ class StageEquations:
                 )
                 parts.append((n + k, along.matrix().T))
             total = self.unknowns // self.system.nv
-            blocks += [
+            each = [
                 jnp.concatenate([b if j == at else jnp.zeros_like(b) for j in range(total)], axis=1)
                 for at, b in parts
             ]
-        return self._stack(blocks).T
+            blocks.append(jnp.concatenate(each) if len(each) > 1 else each[0])
+        return self.own.by_group(blocks).T
 
     def friction(self, data: Any) -> Array:
         """Coefficients of all contacts of all stages."""
-        if not self.nc:
+        if not self.own.nc:
             return jnp.zeros(0)
-        one = self.system.law(data[0]).friction_of(self.system.nc)
-        return jnp.concatenate([one] * self.stages)
+        one = self.system.law(data[0]).friction_of(self.own.nc)
+        return self.own.contacts_by_group([one] * self.stages)
 
-    def given(self, data: Any) -> GivenNormals | None:
+    def given(self, data: Any) -> Array | None:
         """Normal impulses that are given at contacts of all stages, if any."""
         params, maps = data
-        if not self.nc:
-            return None
-        one = self.system.law(params).given(self.system.nc, maps.dt)
-        if one is None:
-            return None
-        on, normal = np.concatenate([one.on] * self.stages), jnp.concatenate([one.normal] * self.stages)
-        return dataclasses.replace(one, on=on, normal=normal)
-
-    def smooth(self, data: Any) -> np.ndarray:
-        """Contacts of all stages without friction."""
-        if not self.nc:
-            return np.zeros(0, bool)
-        return np.tile(smooth_contacts(self.system, self.system.law(data[0]).loads), self.stages)
+        one = self.system.law(params).given(maps.dt) if self.own.nc else None
+        return None if one is None else self.own.contacts_by_group([one] * self.stages)

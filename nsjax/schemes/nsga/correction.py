@@ -15,7 +15,7 @@ from nsjax.contact.at_nodes import without_responses
 from nsjax.contact.branches import REGULARISATION, dependent_answer
 from nsjax.contact.equations import StageTangent
 from nsjax.contact.solvers import turned_answer
-from nsjax.core.system import System
+from nsjax.core.system import System, row_groups
 from nsjax.jaxtools import with_tangent
 from nsjax.linalg import Structure, matmul, matvec, solve
 from nsjax.math import norm
@@ -141,8 +141,8 @@ def linear_of(level: Level, d: PyTree, w: Array, held: Array) -> StageTangent:
 @record(static=("first",))
 class Tangent:
     """Linearised subproblem: its dynamics, ``D = dpi/dsigma`` (rows, rows), factors of the rows (rows,),
-    rows ``added`` (rows,) bool that the dynamics contain, the relative regularisation, directions (nc, 2)
-    of sliding in space or None, see `Level.slides`, and the number of rows before those of the contacts.
+    rows ``added`` (rows,) bool that the dynamics contain, the relative regularisation, directions
+    (rows, 2) of sliding in space or None, see `Level.slides`, and the number of rows before these.
     """
 
     linear: StageTangent
@@ -208,8 +208,7 @@ def _least(x: Tangent, known: Array) -> Array:
     border, known = border / own[:, None], known / own
     if x.way is None:
         return dependent_answer(border, holds, known, x.weight)
-    rows = jnp.pad(x.way[:, None], [(0, 0), (1, 1), (0, 0)]).reshape(-1, 2)
-    way = jnp.pad(rows, [(x.first, holds.shape[0] - x.first - len(rows)), (0, 0)])
+    way = jnp.pad(x.way, [(x.first, 0), (0, 0)])
     return turned_answer(border, holds, known, way, x.weight)
 
 
@@ -240,7 +239,7 @@ def velocity_jump(level: Level, d: PyTree, w: Array, a: StageTangent) -> LevelUn
         r = r + matvec(level.directions(d, w)[0], jnp.where(level.always, p * y, 0.0))
     free = a.dynamics.solve(r)
     problem = ContactProblem(
-        nc=system.nc, nt=system.nt, nb=level.bilateral, delassus=a.delassus,
+        rows=row_groups(system), delassus=a.delassus,
         free=y - matvec(a.speed, free), friction=data[0].friction, mask=data[2].active,
         given=data[0].given,
     )  # fmt: skip

@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact import GivenNormals
 from nsjax.contact.branches import AT_BOUND
 from nsjax.core.operators import (
     Rows,
@@ -29,7 +28,8 @@ from nsjax.core.operators import (
     position_rows,
     slip_rows,
 )
-from nsjax.core.system import System, add
+from nsjax.core.row_groups import RowGroups
+from nsjax.core.system import System, add, row_groups
 from nsjax.linalg import Local
 from nsjax.math import direction, norm
 from nsjax.types import Array, PyTree, record
@@ -52,7 +52,7 @@ class Prediction:
         creep: (nc, nt) see `PositionLevel` [N s^2].
         restitution: (rows,) ``e G(q_n) v_n`` of contact and bilateral rows.
         friction: (nc,).
-        given: given normal impulses of the step, if there are any.
+        given: (nc,) given normal impulses of the step; None: there are none.
         held: (2, nc) impulses of contacts on position [N s^2] and velocity [N s] that the accelerations in
             memory contain, if contacts act on accelerations (`Smooth.contacts`).
     """
@@ -69,7 +69,7 @@ class Prediction:
     creep: Array
     restitution: Array
     friction: Array
-    given: GivenNormals | None = None
+    given: Array | None = None
     held: Array | None = None
 
 
@@ -206,7 +206,9 @@ class Level:
         return sigma
 
     def slides(self, d: Any, sigma: Array) -> Array | None:
-        """Directions (nc, 2) in which contacts slide in space, zero where they do not; None: none can."""
+        """Directions (rows, 2) in which contacts slide in space, in the row of their first tangent, else
+        zero; None: none can.
+        """
         return None
 
     def directions(self, d: Any, w: Array) -> tuple[Array, Array]:
@@ -309,8 +311,9 @@ class PositionLevel(Level):
         normal = jnp.where(self.on(d, sigma), sigma[:nc], none)
         push = normal
         if s.given is not None:
-            push = s.given.where(self.share * s.dt * s.given.normal, normal)
-            normal = s.given.where(0.0, normal)
+            forces = row_groups(self.system).given
+            push = jnp.where(forces, self.share * s.dt * s.given, normal)
+            normal = jnp.where(forces, 0.0, normal)
         parts = [normal]
         if self.tangents:
             radius = s.friction * push
@@ -370,9 +373,14 @@ class VelocityLevel(Level):
         return d[2].masses, d[2].masses
 
     @property
+    def groups(self) -> RowGroups:
+        """Rows of contacts and constraints by their laws."""
+        return row_groups(self.system)
+
+    @property
     def rows(self) -> int:
-        """Number of rows: normals and tangents contact by contact, then constraints."""
-        return self.system.nc * (1 + self.system.nt) + self.system.nb
+        """Number of rows: contacts, then constraints."""
+        return self.groups.count
 
     def terms(self, d: Any, w: Array, pi: Array) -> tuple[Array, ...]:
         """``M w - h f^* - G' pi``."""
@@ -394,7 +402,7 @@ class VelocityLevel(Level):
         """Contacts (nc,) bool that are closed on position level and carry an impulse, including that of the
         smooth motion.
         """
-        whole = sigma[: self.system.nc * (1 + self.system.nt) : 1 + self.system.nt]
+        whole = self.groups.normals(sigma)
         if d[1].contacts is not None:
             whole = whole + d[1].contacts[1]
         return d[2].active & decided(whole >= 0.0)
@@ -403,24 +411,19 @@ class VelocityLevel(Level):
         """Acting part of ``sigma``: normals only push, on contacts that the position holds; tangents stay
         in the friction disk.
         """
-        nc, nt = self.system.nc, self.system.nt
-        block, s = self.by_contact(sigma), d[0]
+        block = self.by_contact(sigma)
         normal, on = self._normals(d, sigma)
         parts = [normal[:, None]]
-        if nt:
+        if self.system.nt:
             stick, radius = self._sticks(d, block, normal)
             slip = radius[:, None] * self._sliding(d, block)
             tangents = jnp.where(stick[:, None], block[:, 1:], slip)
-            if s.given is not None:
-                # a bounded row has one tangent; an empty row that sticks would determine nothing
-                tangents = jnp.where(s.given.on[:, None] & (np.arange(nt) > 0), 0.0, tangents)
             parts.append(jnp.where(on[:, None], tangents, 0.0))
-        return jnp.concatenate([jnp.concatenate(parts, axis=1).reshape(-1), sigma[nc * (1 + nt) :]])
+        return self.groups.stack(jnp.concatenate(parts, axis=1), self.groups.bilateral(sigma))
 
     def by_contact(self, x: Array) -> Array:
         """Rows of contacts (nc, 1 + nt)."""
-        nc, d = self.system.nc, 1 + self.system.nt
-        return x[: nc * d].reshape(nc, d)
+        return self.groups.contacts(x)
 
     def _normals(self, d: Any, sigma: Array) -> tuple[Array, Array]:
         """Normal impulses (nc,), and contacts (nc,) bool that take one."""
@@ -428,7 +431,8 @@ class VelocityLevel(Level):
         on, block = self.on(d, sigma), self.by_contact(sigma)
         normal = jnp.where(on, block[:, 0], 0.0 if smooth.contacts is None else -smooth.contacts[1])
         if s.given is not None:
-            normal, on = s.given.where(s.given.normal, normal), on | s.given.on
+            forces = self.groups.given
+            normal, on = jnp.where(forces, s.given, normal), on | forces
         return normal, on
 
     def _sticks(self, d: Any, block: Array, normal: Array) -> tuple[Array, Array]:
@@ -440,13 +444,15 @@ class VelocityLevel(Level):
         return stick, radius
 
     def slides(self, d: Any, sigma: Array) -> Array | None:
-        """Directions (nc, 2) of sliding of contacts that take an impulse and do not stick, else zero."""
+        """Directions (rows, 2) of sliding of contacts that take an impulse and do not stick, else zero."""
         if self.system.nt < 2:
             return None
         block = self.by_contact(sigma)
         normal, on = self._normals(d, sigma)
         stick, _ = self._sticks(d, block, normal)
-        return jnp.where((on & ~stick)[:, None], self._sliding(d, block), 0.0)
+        way = jnp.where((on & ~stick)[:, None], self._sliding(d, block), 0.0)
+        first = jnp.pad(way[:, None], [(0, 0), (1, 1), (0, 0)])
+        return self.groups.stack(first, jnp.zeros((self.groups.nb, 2)))
 
     def _sliding(self, d: Any, block: Array) -> Array:
         """Directions (nc, nt) of sliding. Friction with a bound of zero has no direction where nothing
@@ -455,7 +461,7 @@ class VelocityLevel(Level):
         way = direction(block[:, 1:])
         if d[0].given is None:
             return way
-        masses = d[2].masses[: block.size].reshape(block.shape)[:, 1]
+        masses = self.by_contact(d[2].masses)[:, 1]
         moves = norm(block[:, 1:]) > STILL * masses * (1.0 + jnp.max(jnp.abs(d[1].v)))
         return jnp.where(decided(moves)[:, None], way, 0.0)
 

@@ -14,7 +14,7 @@ from nsjax.contact import events
 from nsjax.contact.at_nodes import own_responses, without_responses
 from nsjax.contact.events import Criteria
 from nsjax.core.operators import Rows, gap_drift, gap_rows, jacobian, momentum, position_rows, row_rates
-from nsjax.core.system import System
+from nsjax.core.system import System, row_groups
 from nsjax.jaxtools.control_flow import branch
 from nsjax.schemes.common import tangent_of
 from nsjax.schemes.nsga.correction import IterationBounds, LevelUnknowns, acting, linearised, sigma
@@ -251,23 +251,23 @@ def _total(level: PositionLevel, d: Any, z: LevelUnknowns) -> Total:
 
 def _masses(system: System, s: Prediction, at: Total) -> Array:
     """Effective masses of contact rows, one for the tangents of a contact; the scale for constraints."""
-    nc, nb = system.nc, system.nb
     if without_responses(system):
         return _node_masses(system, s, at)
     q, rows, p, scale = lax.stop_gradient((at.q, at.rows, s.params, s.scale))
     m = rows.count
     linear = linearised(
         system.structure, lambda w: momentum(system, q, w, p), jnp.zeros(system.nv),
-        (rows.directions(), rows.jacobian()), (jnp.full(m, scale), np.arange(m) >= m - nb),
+        (rows.directions(), rows.jacobian()), (jnp.full(m, scale), np.arange(m) >= m - system.nb),
     )  # fmt: skip
-    g = jnp.sum(linear.delassus * np.eye(m), axis=1)[: m - nb].reshape(nc, -1)
-    return jnp.concatenate([_inverses(system, g, scale), jnp.full(nb, scale)])
+    g = rows.groups.contacts(jnp.sum(linear.delassus * np.eye(m), axis=1))
+    return _inverses(system, g, scale)
 
 
 def _inverses(system: System, g: Array, scale: Array) -> Array:
     """Effective masses (rows,) from the responses ``g`` (nc, 1 + nt) of contacts to their own impulses."""
     g = jnp.concatenate([g[:, :1], *[jnp.max(g[:, 1:], axis=1, keepdims=True)] * system.nt], axis=1)
-    return jnp.where(g > 0.0, 1.0 / jnp.where(g > 0.0, g, 1.0), scale).reshape(-1)
+    each = jnp.where(g > 0.0, 1.0 / jnp.where(g > 0.0, g, 1.0), scale)
+    return row_groups(system).stack(each, jnp.full(system.nb, scale))
 
 
 def _node_masses(system: System, s: Prediction, at: Total) -> Array:

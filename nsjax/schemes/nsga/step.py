@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from nsjax import gradient_notes as notes
-from nsjax.contact import ContactProblem, Jump, events, no_jump, worst_contact
+from nsjax.contact import ContactLaw, ContactProblem, Jump, events, no_jump, worst_contact
 from nsjax.contact.at_nodes import without_responses
 from nsjax.contact.events import Touch, criteria_of, gap_rates
 from nsjax.contact.friction import sliding, sticking
@@ -20,7 +20,7 @@ from nsjax.core.errors import InputError
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_rates, touching
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.step import NO_RESPONSES, Step, SystemState
-from nsjax.core.system import State, System
+from nsjax.core.system import State, System, row_groups
 from nsjax.jaxtools import without_derivative
 from nsjax.jaxtools.control_flow import branch
 from nsjax.schemes.common import (
@@ -52,8 +52,8 @@ def _certificate(
         size: (rows,) sums of the magnitudes of their terms.
     """
     problem = ContactProblem(
-        nc=system.nc, nt=system.nt, nb=system.nb, delassus=jnp.zeros((0, 0)), free=free,
-        friction=s.friction, mask=x.active, given=s.given,
+        rows=row_groups(system), delassus=jnp.zeros((0, 0)), free=free, friction=s.friction,
+        mask=x.active, given=s.given,
     )  # fmt: skip
     masses = s.scale * jnp.ones(values.shape[0])
     single = masses * jnp.maximum(jnp.abs(free), size)
@@ -74,13 +74,17 @@ def jump_of(step: Step, s: Prediction, x: Answer) -> Jump:
         rates, free = x.rows.rate(x.smooth.v + x.w), x.rows.rate(x.smooth.v) + s.restitution
         values, size = rates + s.restitution, x.rows.rate_size(x.smooth.v + x.w)
         residual, worst = _certificate(system, s, x, values, free, size)
-        d, count = 1 + system.nt, system.nc * (1 + system.nt)
+        groups = row_groups(system)
         before = gap_rates(step.start) if system.nc else none.before
-        after = rates[:count:d] if system.nc else none.after
+        contacts = groups.contacts(x.impulses)
+        if s.given is not None:
+            normal = groups.normal_impulses(s.given, contacts[:, 0], x.active)
+            contacts = jnp.concatenate([normal[:, None], contacts[:, 1:]], axis=1)
+        after = groups.normals(rates)
         return Jump(
             dv=x.w,
-            contacts=x.impulses[:count].reshape(system.nc, d),
-            constraints=x.impulses[count:],
+            contacts=contacts,
+            constraints=groups.bilateral(x.impulses),
             before=jnp.where(x.active, before, 0.0),
             after=jnp.where(x.active, after, 0.0),
             iterations=iterations,
@@ -260,12 +264,10 @@ def _predicted(step: Step) -> Prediction:
     alpha_m, alpha_f, beta, gamma = scheme.coef.parameters()
     t, v, old = jnp.asarray(state.t), state.v, memory.a
     a = _filtered(scheme, memory.acceleration, old, 0.0)
-    restitution, friction, given = jnp.zeros(system.nb), jnp.zeros(0), None
+    law, groups = system.law(params) if system.nc else ContactLaw(), row_groups(system)
+    restitution = law.row_restitution(groups)
     if system.nc:
-        law = system.law(params)
-        e = jnp.concatenate([law.row_restitution(system.nc, system.nt), restitution])
-        restitution = e * row_rates(system, t, state.q, v, params)
-        friction, given = law.friction_of(system.nc), law.given(system.nc, dt)
+        restitution = restitution * row_rates(system, t, state.q, v, params)
     return Prediction(
         params=params,
         dt=dt,
@@ -278,8 +280,8 @@ def _predicted(step: Step) -> Prediction:
         scale=memory.scale,
         creep=levels_of(system, scheme.options)[1].share * dt * memory.tangential,
         restitution=restitution,
-        friction=friction,
-        given=given,
+        friction=law.friction_of(system.nc),
+        given=law.given(dt),
         held=_held_forces(step),
     )
 

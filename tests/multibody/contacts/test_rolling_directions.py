@@ -13,7 +13,7 @@ import pytest
 
 import nsjax
 from nsjax import System, schemes
-from nsjax.contact import ContactProblem, GivenNormals, natural_residual, solve
+from nsjax.contact import Bounded, ContactProblem, RowGroup, RowGroups, natural_residual, solve
 from nsjax.core import InputError
 from nsjax.multibody import assemble, body, contact, plane, sphere
 
@@ -140,11 +140,11 @@ def test_its_path_bends_on_a_slope(scheme) -> None:
 
 def test_the_certificate_of_a_disc() -> None:
     """A moment on the square around the disc is no answer; one on the disc against the rate is."""
-    given = GivenNormals(on=np.array([False, True]), normal=jnp.zeros(2), leads=(-1, 0), tangents=2)
     problem = ContactProblem(
-        nc=2, nt=2, nb=0, delassus=jnp.diag(jnp.array([1.0, 2.0, 2.0, 4.0, 4.0])),
+        rows=RowGroups.of(1, 2, bounded=RowGroup(Bounded(2, (0,)), 1)),
+        delassus=jnp.diag(jnp.array([1.0, 2.0, 2.0, 4.0, 4.0])),
         free=jnp.array([-2.0, 0.0, 0.0, 9.0, 12.0]), friction=jnp.array([0.3, 0.1]), mask=jnp.ones(2, bool),
-        given=given, bounded=1,
+        given=jnp.zeros(2),
     )  # fmt: skip
     disc = jnp.array([2.0, 0.0, 0.0, -0.12, -0.16])
     answer = jax.jit(solve)(problem)
