@@ -17,6 +17,7 @@ from nsjax.contact import events
 from nsjax.contact import friction as friction_decisions
 from nsjax.contact.events import DEFAULT, Criteria
 from nsjax.core.operators import Rows, gap_drift, prepared
+from nsjax.core.row_groups import RowGroups
 from nsjax.core.scheme import Carry
 from nsjax.core.step import Step, SystemState, formed
 from nsjax.multibody import assemble, body, contact, corners, plane, sphere
@@ -139,7 +140,9 @@ def coupled_rows(wt, friction, nt: int):
     """What is formed of contacts with these rows and a unit mass."""
     system = types.SimpleNamespace(nc=len(friction), nt=nt)
     at = types.SimpleNamespace(system=system, friction=lambda: jnp.asarray(friction))
-    rows = Rows(wt=jnp.asarray(wt), offset=jnp.zeros(len(wt)))
+    nc = len(friction)
+    groups = RowGroups.of(nc, nt, len(wt) - nc * (1 + nt))
+    rows = Rows(wt=jnp.asarray(wt), offset=jnp.zeros(len(wt)), groups=groups)
     return types.SimpleNamespace(at=at, rows=rows, response=jnp.asarray(wt.T))
 
 

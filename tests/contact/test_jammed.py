@@ -62,7 +62,7 @@ def driven(t, q, p):
 def test_a_run_names_the_jam() -> None:
     """Down with 1 m/s, the walls meet after 1 / sin(0.3) times the room of 5 mm: 17 ms."""
     system = System(
-        nq=2, nv=2, rows=RowGroups.of(2, 1, 1), mass=unit_mass, force=no_force, gap=gap, slip=slip, law=law,
+        nq=2, nv=2, nc=2, nt=1, nb=1, mass=unit_mass, force=no_force, gap=gap, slip=slip, law=law,
         constraint=driven, labels=Labels(contacts=("left wall", "right wall")),
     )  # fmt: skip
     start = State(t=0.0, q=np.zeros(2), v=np.array([0.0, -1.0]))

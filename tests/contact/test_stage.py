@@ -10,6 +10,7 @@ import pytest
 
 from nsjax.contact.equations import no_tangent
 from nsjax.contact.stage import StageSettings, StageStart, solve_stage
+from nsjax.core.row_groups import RowGroups
 from nsjax.linalg import Dense
 
 
@@ -18,7 +19,7 @@ class Bending:
     """``atan(z - data) = 0``: updates grow where ``|z - data| > 1.392``."""
 
     structure = Dense()
-    nc = nt = nb = 0
+    rows = RowGroups(0)
 
     def residual(self, data, z):
         return jnp.arctan(z - data)

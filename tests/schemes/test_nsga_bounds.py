@@ -72,9 +72,10 @@ def strikes(s: Prediction, block: Any, answer: bool) -> Any:
     """What acts of augmented impulses (nc, 1 + nt)."""
     level = VelocityLevel(SYSTEM, True, False, answer=answer)
     at = types.SimpleNamespace(active=np.ones(SYSTEM.nc, bool), masses=jnp.ones(level.rows))
-    sigma = jnp.concatenate([block.reshape(-1), jnp.zeros(SYSTEM.nb)])
+    groups = row_groups(SYSTEM)
+    sigma = groups.stack(block, jnp.zeros(SYSTEM.nb))
     acts = level.law((s, types.SimpleNamespace(contacts=None, v=np.zeros(SYSTEM.nv)), at), sigma)
-    return acts[: SYSTEM.nc * 3].reshape(SYSTEM.nc, 3)
+    return groups.contacts(acts)
 
 
 @pytest.mark.parametrize("seed", range(1, 4))
