@@ -10,8 +10,7 @@ import jax.numpy as jnp
 
 from nsjax.contact import jump
 from nsjax.contact.friction import LawfulMotion, SlidingRule, at_border, lasting_forces, sticking
-from nsjax.contact.jump import jump_problem
-from nsjax.contact.problem import impulses_of
+from nsjax.contact.jump import impulses_of, jump_problem
 from nsjax.contact.solvers import SolverSettings, newton_step
 from nsjax.core.operators import Rows
 from nsjax.core.row_groups import RowGroups

@@ -14,11 +14,11 @@ from nsjax.contact.problem import ContactLaw, ContactProblem, DelassusFactors, w
 from nsjax.contact.solvers import SolverSettings
 from nsjax.core.operators import Joints, Rows
 from nsjax.core.step import Balance, Formed, Inertia, SystemState
-from nsjax.core.system import State, System
+from nsjax.core.system import State, System, row_groups
 from nsjax.jaxtools import only_tangent, with_retract_tangent, with_tangent
 from nsjax.jaxtools.control_flow import branch
 from nsjax.linalg import Blocks, matmul, matvec
-from nsjax.types import Array, record
+from nsjax.types import Array, PyTree, record
 
 # Derivatives right through impacts: the time shift that a time-stepping scheme misses.
 #
@@ -187,6 +187,19 @@ def no_jump(system: System) -> Jump:
         residual=jnp.zeros(()),
         worst=jnp.asarray(-1, int),
     )
+
+
+def impulses_of(system: System, p: PyTree, x: Array, duration: Array | float) -> Array:
+    """Impulses (nc, 1 + nt) of the contacts, with given and shared normal impulses, from those ``x`` of all
+    rows of a time [s]; forces with a duration of one.
+    """
+    groups = row_groups(system)
+    found = groups.contacts(x)
+    if not groups.bounded:
+        return found
+    given = system.law(p).given(duration)
+    normal = groups.normal_impulses(given, found[:, 0], jnp.ones(groups.nc, bool))
+    return jnp.concatenate([normal[:, None], found[:, 1:]], axis=1)
 
 
 @record()

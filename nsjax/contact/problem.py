@@ -11,12 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.row_groups import RowGroups
-from nsjax.core.system import System, row_groups
 from nsjax.linalg import Blocks, Paired, matmul, matvec, product_diagonal
 from nsjax.linalg.dense import matmul_by_rows, unit_matrix
 from nsjax.linalg.elimination import PairOrder
 from nsjax.math import direction, norm
-from nsjax.types import Array, PyTree, record
+from nsjax.types import Array, record
 
 
 @record()
@@ -237,19 +236,6 @@ class ContactLaw:
     def friction_of(self, nc: int) -> Array:
         """Friction coefficient of every contact (nc,)."""
         return jnp.broadcast_to(jnp.asarray(self.friction, float), (nc,))
-
-
-def impulses_of(system: System, p: PyTree, x: Array, duration: Array | float) -> Array:
-    """Impulses (nc, 1 + nt) of the contacts, with given and shared normal impulses, from those ``x`` of all
-    rows of a time [s]; forces with a duration of one.
-    """
-    groups = row_groups(system)
-    found = groups.contacts(x)
-    if not groups.bounded:
-        return found
-    given = system.law(p).given(duration)
-    normal = groups.normal_impulses(given, found[:, 0], jnp.ones(groups.nc, bool))
-    return jnp.concatenate([normal[:, None], found[:, 1:]], axis=1)
 
 
 # Measures of how well an answer fulfils the contact laws, independent of the solver that gave it.

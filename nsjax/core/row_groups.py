@@ -15,7 +15,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.linalg import every
+from nsjax.linalg.blocks import every
 from nsjax.types import Array
 
 

@@ -19,7 +19,7 @@ from nsjax import gradient_notes as notes
 from nsjax.contact import events
 from nsjax.contact.events import Criteria, Touch, criteria_of
 from nsjax.contact.friction import consistent_forces
-from nsjax.contact.problem import impulses_of
+from nsjax.contact.jump import impulses_of
 from nsjax.core.operators import row_forces, touching
 from nsjax.core.scheme import Accelerations, Carry, Output, Scheme
 from nsjax.core.step import Step, SystemState
