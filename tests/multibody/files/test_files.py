@@ -6,7 +6,6 @@ import pathlib
 import warnings
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,37 +13,16 @@ from scipy.spatial.transform import Rotation
 
 from nsjax.core.operators import prepared
 from nsjax.multibody import LeftOutWarning, assemble, read_mjcf, read_urdf
-from nsjax.multibody.start import RedundantConstraintsWarning
 
 mujoco = pytest.importorskip("mujoco", reason="the package mujoco is not installed")
 
 MODELS = pathlib.Path(__file__).parent / "models"
-STATES = 100
-CONTROLS = {"double_pendulum.xml": (0.7, -0.5, 1.3), "gyroscope.xml": (2.0,)}
 
 
 def read(name: str, **given: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LeftOutWarning)
         return (read_urdf if name.endswith("urdf") else read_mjcf)(MODELS / name, **given)
-
-
-def smooth_model(name: str) -> Any:
-    """MuJoCo's model without everything that is soft or set-valued here."""
-    spec = mujoco.MjSpec.from_file(str(MODELS / name))
-    spec.compiler.fusestatic = False
-    model = spec.compile()
-    for flag in ("CONTACT", "LIMIT", "FRICTIONLOSS", "EQUALITY"):
-        model.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}"))
-    return model
-
-
-def random_states(model: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    q, v = rng.normal(size=(STATES, model.nq)), rng.normal(size=(STATES, model.nv))
-    for row in q:
-        mujoco.mj_normalizeQuat(model, row)
-    return q, v
 
 
 def here(model: Any, q: np.ndarray) -> np.ndarray:
@@ -63,118 +41,6 @@ def here(model: Any, q: np.ndarray) -> np.ndarray:
                 mujoco.mju_mulQuat(product, quaternion, row[own])
                 row[own] = product
     return found
-
-
-def forces_and_masses(problem: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    system = problem.system
-    p = prepared(system, jax.tree.map(lambda x: jnp.asarray(x, float), problem.params))
-    both = jax.jit(jax.vmap(lambda q, v: (system.force(jnp.zeros(()), q, v, p), system.mass(q, p))))
-    force, mass = both(jnp.asarray(q), jnp.asarray(v))
-    return np.asarray(force), np.asarray(mass)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "double_pendulum.xml",
-        "gyroscope.xml",
-        pytest.param("arm.urdf", marks=pytest.mark.slow),
-        pytest.param("quadruped.xml", marks=pytest.mark.slow),
-    ],
-)
-def test_accelerations(name: str) -> None:
-    """To 1e-9 of their size at 100 random states, the same coordinates in the same order."""
-    model, file = smooth_model(name), read(name, contact=False)
-    problem, data = assemble(*file, gravity=file.gravity, start=file.start), mujoco.MjData(model)
-    controls = CONTROLS.get(name, ())
-    names = [part.name for part in file if part.kind == "actuator"]
-    assert len(names) == len(controls)
-    problem = problem.replace({f"{n}.own.control": u for n, u in zip(names, controls, strict=True)})
-    q, v = random_states(model, 1)
-    force, mass = forces_and_masses(problem, here(model, q), v)
-    for k in range(STATES):
-        data.qpos[:], data.qvel[:], data.ctrl[:] = q[k], v[k], controls
-        mujoco.mj_forward(model, data)
-        found = np.linalg.solve(mass[k], force[k])
-        assert np.max(np.abs(found - data.qacc)) <= 1e-9 * np.max(np.abs(data.qacc))
-    assert np.allclose(problem.state.q, here(model, model.qpos0[None])[0], atol=1e-15)
-
-
-def closed(crank: float, up: float) -> tuple[float, float]:
-    """Angles of the joints of coupler and rocker at an angle of the crank, from the law of cosines."""
-    pin = 0.1 * np.array([np.cos(crank), np.sin(crank)])
-    apart = np.array([0.4, 0.0]) - pin
-    length = np.hypot(*apart)
-    lean = up * np.arccos((0.4**2 + length**2 - 0.3**2) / (2.0 * 0.4 * length))
-    coupler = np.arctan2(apart[1], apart[0]) + lean
-    tip = pin + 0.4 * np.array([np.cos(coupler), np.sin(coupler)])
-    return coupler - crank, np.arctan2(tip[1], tip[0] - 0.4)
-
-
-def test_four_bar() -> None:
-    """Accelerations of a loop closed by connect, projected from MuJoCo's mass matrix, bias and Jacobian."""
-    model, rng = smooth_model("four_bar.xml"), np.random.default_rng(2)
-    data, file = mujoco.MjData(model), read("four_bar.xml", contact=False)
-    with pytest.warns(RedundantConstraintsWarning):  # the third row of a connect in one plane
-        problem = assemble(*file, gravity=file.gravity, guess={"bearing": 0.5, "pivot": 1.0})
-    system, rows = problem.system, [0, 2]
-    assert system.nb == 2
-    q = np.array([[a, *closed(a, 1.0 if k % 2 else -1.0)] for k, a in enumerate(rng.uniform(0, 6, STATES))])
-    p = prepared(system, jax.tree.map(lambda x: jnp.asarray(x, float), problem.params))
-
-    def rates(q: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
-        zero = jnp.zeros(())
-        gap, along = jax.jvp(lambda q: system.constraint(zero, q, p), (q,), (v,))
-        drift = jax.jvp(
-            lambda q: jax.jvp(lambda x: system.constraint(zero, x, p), (q,), (v,))[1], (q,), (v,)
-        )[1]
-        return gap, jax.jacfwd(lambda q: system.constraint(zero, q, p))(q), drift, along
-
-    directions, v, wanted = [], [], []
-    for row in q:
-        data.qpos[:] = row
-        mujoco.mj_forward(model, data)
-        directions.append(connect_rows(model, data)[rows])
-        v.append(np.linalg.svd(directions[-1])[2][2] * rng.normal() * 3.0)
-        wanted.append(projected(model, data, row, v[-1], rows))
-    force, mass = forces_and_masses(problem, q, np.array(v))
-    gaps, found, drift, along = jax.jit(jax.vmap(rates))(jnp.asarray(q), jnp.asarray(v))
-    assert np.max(np.abs(gaps)) <= 1e-14
-    assert np.max(np.abs(along)) <= 1e-14
-    for k in range(STATES):
-        a = solved(mass[k], force[k], np.asarray(found[k]), -np.asarray(drift[k]))
-        assert np.max(np.abs(a - wanted[k])) <= 1e-9 * np.max(np.abs(wanted[k]))
-
-
-def connect_rows(model: Any, data: Any) -> np.ndarray:
-    ends = (("coupler", [0.4, 0.0, 0.0]), ("rocker", [0.3, 0.0, 0.0]))
-    found = []
-    for name, at in ends:
-        jac, b = np.zeros((3, model.nv)), model.body(name).id
-        point = data.body(name).xpos + data.body(name).xmat.reshape(3, 3) @ np.array(at)
-        mujoco.mj_jac(model, data, jac, None, point, b)
-        found.append(jac)
-    return found[1] - found[0]
-
-
-def projected(model: Any, data: Any, q: np.ndarray, v: np.ndarray, rows: list[int]) -> np.ndarray:
-    """Acceleration by MuJoCo's matrices; the drift of the rows by a central difference along v."""
-    h, sides = 1e-5, []
-    for sign in (1.0, -1.0, 0.0):
-        data.qpos[:], data.qvel[:] = q + sign * h * v, v
-        mujoco.mj_forward(model, data)
-        sides.append(connect_rows(model, data)[rows])
-    drift = (sides[0] - sides[1]) @ v / (2.0 * h)
-    mass = np.zeros((model.nv, model.nv))
-    for row, unit_vector in zip(mass, np.eye(model.nv), strict=True):
-        mujoco.mj_mulM(model, data, row, unit_vector)
-    return solved(mass, data.qfrc_passive - data.qfrc_bias, sides[2], -drift)
-
-
-def solved(mass: np.ndarray, force: np.ndarray, rows: np.ndarray, target: np.ndarray) -> np.ndarray:
-    nv, nb = len(force), len(rows)
-    full = np.block([[mass, rows.T], [rows, np.zeros((nb, nb))]])
-    return np.linalg.solve(full, np.concatenate([force, target]))[:nv]
 
 
 WELDED = """<mujoco><compiler angle="radian"/><worldbody>
