@@ -89,8 +89,8 @@ def describe(bits: int) -> list[tuple[str, str]]:
     """Pairs (kind, sentence) for the bits set in ``bits``, the gravest first.
 
     Example:
-        >>> from nsjax import notes
-        >>> notes.describe(notes.GRAZING)[0][0]
+        >>> from nsjax import gradient_notes
+        >>> gradient_notes.describe(gradient_notes.GRAZING)[0][0]
         'one-sided'
     """
     return [SENTENCES[bit] for bit in SENTENCES if bits & bit]
