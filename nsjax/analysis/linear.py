@@ -160,7 +160,15 @@ def linearise(
     live = np.asarray(point.live(state))
     places = null_space(np.concatenate([G[list(kept)], null_space(live).T]))
     found = jax.tree.map(np.asarray, point.matrices(params, state, whole, places, free))
-    _check_pressed(system, found["normal"], held)
+    # refuses held contacts with a pulling force
+    normal = found["normal"]
+    names = contact_names(system)
+    for k in (names.index(x) for x in held.names):
+        if normal[k] < -1e-9 * max(1.0, float(np.max(np.abs(normal)))):
+            raise InputError(
+                f"linearise: contact {names[k]!r} would have to pull with {-normal[k]:.3g} N to stay "
+                "closed; leave it out of contacts, or give the loads that press it"
+            )
     n = places.shape[1] + free.shape[1]
     C = found["C"] if outputs else np.eye(n)
     D = found["D"] if outputs else np.zeros((n, len(whole)))
@@ -238,17 +246,6 @@ def _bounded_at_rest(problem: Problem, p: PyTree, held: Sequence[int]) -> tuple[
             )
         found += [k] if still else []
     return tuple(found)
-
-
-def _check_pressed(system: System, normal: np.ndarray, held: HeldContacts) -> None:
-    """Refuses held contacts with a pulling force."""
-    names = contact_names(system)
-    for k in (names.index(x) for x in held.names):
-        if normal[k] < -1e-9 * max(1.0, float(np.max(np.abs(normal)))):
-            raise InputError(
-                f"linearise: contact {names[k]!r} would have to pull with {-normal[k]:.3g} N to stay "
-                "closed; leave it out of contacts, or give the loads that press it"
-            )
 
 
 @dataclasses.dataclass(frozen=True)

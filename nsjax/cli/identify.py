@@ -41,7 +41,11 @@ def read_columns(path: pathlib.Path) -> dict[str, np.ndarray]:
     """
     try:
         if path.suffix == ".npz":
-            return _arrays(path)
+            try:
+                with np.load(path) as file:
+                    return {name: np.asarray(file[name], float) for name in file.files}
+            except (ValueError, EOFError, zipfile.BadZipFile) as error:
+                raise InputError(f"{path}: it is no archive of numbers: {error}") from None
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
@@ -51,23 +55,7 @@ def read_columns(path: pathlib.Path) -> dict[str, np.ndarray]:
     if not lines:
         raise InputError(f"{path}: it is empty; give a heading and rows of numbers")
     names = [name.strip() for name in next(csv.reader(lines[:1]))]
-    _check_heading(path, names)
-    if len(lines) == 1:
-        raise InputError(f"{path}: there are no rows under the heading {', '.join(names)}")
-    rows = [_row(path, names, k, cells) for k, cells in enumerate(csv.reader(lines[1:]), start=2)]
-    return dict(zip(names, np.asarray(rows, float).T, strict=True))
-
-
-def _arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
-    try:
-        with np.load(path) as file:
-            return {name: np.asarray(file[name], float) for name in file.files}
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: it is no archive of numbers: {error}") from None
-
-
-def _check_heading(path: pathlib.Path, names: list[str]) -> None:
-    """Refuses a first line that is not a heading."""
+    # refuses a first line that is not a heading
     if len(names) == 1:
         for mark, word in SEPARATORS.items():
             if mark in names[0]:
@@ -81,6 +69,10 @@ def _check_heading(path: pathlib.Path, names: list[str]) -> None:
     double = next((name for name in names if names.count(name) > 1), None)
     if double is not None:
         raise InputError(f"{path}: two columns are named {double!r}")
+    if len(lines) == 1:
+        raise InputError(f"{path}: there are no rows under the heading {', '.join(names)}")
+    rows = [_row(path, names, k, cells) for k, cells in enumerate(csv.reader(lines[1:]), start=2)]
+    return dict(zip(names, np.asarray(rows, float).T, strict=True))
 
 
 def _number(cell: str) -> float | None:

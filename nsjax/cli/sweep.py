@@ -231,7 +231,14 @@ def make_plan(args: argparse.Namespace) -> SweepPlan:
     over = _leaves(args.model, problem, for_model, given)
     quantities = ("energy_loss", *(CONTACT if problem.system.nc else ()))
     plan = SweepPlan(problem, scheme, over, axes, shape, _lengths(args, axes, step, duration), quantities)
-    _check_files(args, plan)
+    known = (*plan.quantities, CHAOS, *label_names(plan.problem.system))
+    if args.quantity is not None and args.quantity not in known:
+        raise InputError(f"--quantity {args.quantity}: {nearest(args.quantity, known)}")
+    check_files(args.output, args.plot, args.model, checkpoint=args.checkpoint)
+    if args.output is not None:
+        check_form(pathlib.Path(args.output).suffix.removeprefix("."))
+    if args.plot is not None and len(plan.shape) > 2:
+        raise InputError(f"--plot: a figure shows one or two axes, not {len(plan.shape)}")
     return plan
 
 
@@ -299,17 +306,6 @@ def _lane(model: str, problem: Problem, values: dict[str, Any], words: list[str]
     return problem.replace(**{name: values[name] for name in words})
 
 
-def _check_files(args: argparse.Namespace, plan: SweepPlan) -> None:
-    known = (*plan.quantities, CHAOS, *label_names(plan.problem.system))
-    if args.quantity is not None and args.quantity not in known:
-        raise InputError(f"--quantity {args.quantity}: {nearest(args.quantity, known)}")
-    check_files(args.output, args.plot, args.model, checkpoint=args.checkpoint)
-    if args.output is not None:
-        check_form(pathlib.Path(args.output).suffix.removeprefix("."))
-    if args.plot is not None and len(plan.shape) > 2:
-        raise InputError(f"--plot: a figure shows one or two axes, not {len(plan.shape)}")
-
-
 def _reductions(system: System) -> dict[str, Any]:
     """Reductions of a lane; the last row covers the whole run, since it is the only row."""
     kept: dict[str, Any] = {name: reductions.final(name) for name in label_names(system)}
@@ -344,7 +340,18 @@ def run(args: argparse.Namespace) -> int:
     begin = time.perf_counter()
     progress.say("compiling")
     try:
-        found = _compute(args, plan, progress)
+        # results of the lanes; Lyapunov exponents first, since their lengths may be refused
+        chaos = {}
+        if args.quantity == CHAOS:
+            lengths = {name: x for name, x in plan.lengths.items() if name not in ("every", "rows")}
+            chaos[CHAOS] = nsjax.sweep_lyapunov(
+                plan.problem, plan.scheme, plan.over, progress=progress, **lengths
+            )
+        found = nsjax.sweep(
+            plan.problem, plan.scheme, plan.over, reduce=_reductions(plan.problem.system),
+            progress=progress, checkpoint=args.checkpoint, **plan.lengths,
+        )  # fmt: skip
+        found = dataclasses.replace(found, values={**found.values, **chaos})
     finally:
         progress.clear()
     seconds = time.perf_counter() - begin
@@ -359,21 +366,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(_summary(args, plan, result, failures, seconds), end="")
     return 0
-
-
-def _compute(args: argparse.Namespace, plan: SweepPlan, progress: Progress) -> nsjax.SweepResult:
-    """Results of the lanes; Lyapunov exponents first, since their lengths may be refused."""
-    chaos = {}
-    if args.quantity == CHAOS:
-        lengths = {name: x for name, x in plan.lengths.items() if name not in ("every", "rows")}
-        chaos[CHAOS] = nsjax.sweep_lyapunov(
-            plan.problem, plan.scheme, plan.over, progress=progress, **lengths
-        )
-    found = nsjax.sweep(
-        plan.problem, plan.scheme, plan.over, reduce=_reductions(plan.problem.system), progress=progress,
-        checkpoint=args.checkpoint, **plan.lengths,
-    )  # fmt: skip
-    return dataclasses.replace(found, values={**found.values, **chaos})
 
 
 def _on_axes(found: nsjax.SweepResult, plan: SweepPlan) -> nsjax.SweepResult:

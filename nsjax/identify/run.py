@@ -138,7 +138,20 @@ def identify(
     kind = losses.read(loss)
     plan = make_plan(problem, scheme, data, train, dt, gradient, holdout)
     objective = Objective(plan, kind, starts)
-    _check_options(objective, starts, spread, level, max_runs)
+    check_whole("identify: starts", starts, 1)
+    check_whole("identify: max_runs", max_runs, 1)
+    if not 0.0 < numbers("identify", "level", level) < 1.0:
+        raise InputError(f"identify: level = {level!r}; it lies between 0 and 1, 0.95 for instance")
+    if not spread > 0.0:
+        raise InputError(f"identify: spread = {spread!r}; it must be positive")
+    if objective.loss.kind != "squares" and not objective.plan.known:
+        raise InputError(
+            f"identify: loss = {objective.loss.kind!r} needs the noise level of the data; give noise= of "
+            "Recording"
+        )
+    count, size = objective.count, len(objective.transforms)
+    if count < size:
+        raise InputError(f"identify: {size} numbers cannot be found from {count} values; train fewer")
     _check_intervals(objective, intervals, resamples)
     check_choice("identify: curvature", curvature, bends.KINDS)
     first = objective.to_z(objective.begin)
@@ -159,23 +172,6 @@ def identify(
         best = objective.points([best.z], curved=True)[0]
     draw = {"resamples": resamples, "seed": seed, "tolerance": cost_tolerance, "most": max_runs}
     return _report(objective, ended, best, level, kind_of_intervals(objective, intervals), draw)
-
-
-def _check_options(objective: Objective, starts: int, spread: float, level: float, most: int) -> None:
-    check_whole("identify: starts", starts, 1)
-    check_whole("identify: max_runs", most, 1)
-    if not 0.0 < numbers("identify", "level", level) < 1.0:
-        raise InputError(f"identify: level = {level!r}; it lies between 0 and 1, 0.95 for instance")
-    if not spread > 0.0:
-        raise InputError(f"identify: spread = {spread!r}; it must be positive")
-    if objective.loss.kind != "squares" and not objective.plan.known:
-        raise InputError(
-            f"identify: loss = {objective.loss.kind!r} needs the noise level of the data; give noise= of "
-            "Recording"
-        )
-    count, size = objective.count, len(objective.transforms)
-    if count < size:
-        raise InputError(f"identify: {size} numbers cannot be found from {count} values; train fewer")
 
 
 def _check_intervals(objective: Objective, intervals: str | None, resamples: int) -> None:

@@ -265,7 +265,13 @@ def _rebuilt(
         if scheme is None:
             scheme, note = _scheme(content)
         given = _rebuild_problem(content, arrays) if problem is None else problem
-        _check_fit(content, given.system)
+        system = given.system
+        if system.name != content["model"]:
+            raise InputError(f"it holds a run of {content['model']!r}, not of {system.name!r}")
+        sizes = {name: getattr(system, name) for name in SIZES}
+        saved = {name: content["sizes"].get(name, 0) for name in SIZES}  # older files have no bounded rows
+        if sizes != saved:
+            raise InputError(f"it was saved with {saved}; the system has {sizes}")
         known = record_types(given.params)
         params = rebuild(content["params"], arrays, known)
         start = rebuild(content["state"], arrays, known)
@@ -317,19 +323,15 @@ def header(path: PathLike) -> dict[str, Any]:
     """
     arrays, content = read_arrays(path, ())
     with reading(path):
-        found = _header(arrays, content)
+        found = {
+            "schema": int(arrays["nsjax_schema"]),
+            "version": str(arrays["nsjax_version"]),
+            "model": content["model"],
+            "dt": arrays["dt"].item(),
+            "scheme": content["scheme"],
+            "metadata": content["metadata"],
+        }
     return found
-
-
-def _header(arrays: dict[str, np.ndarray], content: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "schema": int(arrays["nsjax_schema"]),
-        "version": str(arrays["nsjax_version"]),
-        "model": content["model"],
-        "dt": arrays["dt"].item(),
-        "scheme": content["scheme"],
-        "metadata": content["metadata"],
-    }
 
 
 def _check(problem: Problem, traj: Trajectory, scheme: Scheme | None) -> None:
@@ -435,12 +437,3 @@ def _rebuild_problem(content: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
     choices = rebuild(content["choices"], arrays, {})
     made: Problem = models.REGISTRY[name].factory(**choices)
     return made
-
-
-def _check_fit(content: dict[str, Any], system: System) -> None:
-    if system.name != content["model"]:
-        raise InputError(f"it holds a run of {content['model']!r}, not of {system.name!r}")
-    sizes = {name: getattr(system, name) for name in SIZES}
-    saved = {name: content["sizes"].get(name, 0) for name in SIZES}  # older files have no bounded rows
-    if sizes != saved:
-        raise InputError(f"it was saved with {saved}; the system has {sizes}")

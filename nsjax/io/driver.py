@@ -77,9 +77,19 @@ def simulate_to_file(
         >>> bool((saved.traj.q == traj.q).all())
         True
     """
-    _check_period(period)
+    if not isinstance(period, int | float) or not period >= 0.0:
+        raise InputError(f"simulate_to_file: period = {period!r}; give seconds between two checkpoints")
     check_writable(path)
-    _check_unfinished(path)
+    # refuses to replace a file with an unfinished run; other files are replaced, as by `save`
+    unfinished = None
+    if os.path.exists(path):
+        with contextlib.suppress(InputError):
+            unfinished = read_unfinished(path)
+    if unfinished is not None:
+        raise InputError(
+            f"{path} holds an unfinished run: nsjax.resume({os.fspath(path)!r}) goes on with it; or remove "
+            "it"
+        )
     call = _looked_at(problem, scheme, dt, steps, time, every, save, events, progress)
     _check_room(path, call)
     warned = warn_of_step(problem.system, call.params, call.state, call.scheme, call.dt)
@@ -127,7 +137,16 @@ def resume(
             saved.problem, scheme, unfinished["dt"], length, None, every, tuple(unfinished["keep"]),
             unfinished["events"], progress,
         )  # fmt: skip
-        at = _refilled(path, call.run, unfinished["run"])
+        # carry of the time loop at the checkpoint
+        leaves = unfinished["run"]
+        fresh, tree = jax.tree.flatten(call.run)
+        kinds = [[(np.shape(x), np.asarray(x).dtype) for x in some] for some in (fresh, leaves)]
+        if kinds[0] != kinds[1]:
+            raise InputError(
+                f"{path} is a checkpoint of another version or system: what the run carries has other "
+                "shapes. Its rows are whole (nsjax.load); start anew from the last of them"
+            )
+        at: RunState = jax.tree.unflatten(tree, list(leaves))
         period, warned = unfinished["period"], unfinished["warned"]
     _check_room(path, call)
     rows = {name: getattr(saved.traj, name) for name in ("t", "q", "v", *ROWS)}
@@ -142,19 +161,6 @@ def _named_if_damaged(path: PathLike) -> Iterator[None]:
         yield
     except KeyError as error:
         raise InputError(f"{path} is damaged: it lacks {error}") from None
-
-
-def _refilled(path: PathLike, start: RunState, leaves: Sequence[Any]) -> RunState:
-    """Carry of the time loop at the checkpoint."""
-    fresh, tree = jax.tree.flatten(start)
-    kinds = [[(np.shape(x), np.asarray(x).dtype) for x in some] for some in (fresh, leaves)]
-    if kinds[0] != kinds[1]:
-        raise InputError(
-            f"{path} is a checkpoint of another version or system: what the run carries has other shapes. "
-            "Its rows are whole (nsjax.load); start anew from the last of them"
-        )
-    found: RunState = jax.tree.unflatten(tree, list(leaves))
-    return found
 
 
 def _looked_at(
@@ -172,24 +178,6 @@ def _looked_at(
         )
     check_rows(call.rows, row_bytes(call.program), traced=False)
     return call
-
-
-def _check_period(period: float) -> None:
-    if not isinstance(period, int | float) or not period >= 0.0:
-        raise InputError(f"simulate_to_file: period = {period!r}; give seconds between two checkpoints")
-
-
-def _check_unfinished(path: PathLike) -> None:
-    """Refuses to replace a file with an unfinished run; other files are replaced, as by `save`."""
-    unfinished = None
-    if os.path.exists(path):
-        with contextlib.suppress(InputError):
-            unfinished = read_unfinished(path)
-    if unfinished is not None:
-        raise InputError(
-            f"{path} holds an unfinished run: nsjax.resume({os.fspath(path)!r}) goes on with it; or remove "
-            "it"
-        )
 
 
 def _check_room(path: PathLike, call: Call) -> None:

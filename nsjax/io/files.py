@@ -220,7 +220,14 @@ def read_arrays(
 
         for name in ("nsjax_schema", "nsjax_version", "dt"):
             take(name, SMALL)
-            _check_schema(path, arrays)
+            # refuses a file of another schema before its other arrays are read
+            found = int(arrays["nsjax_schema"])
+            if found not in READABLE and "nsjax_version" in arrays:
+                raise InputError(
+                    f"{path} has schema {found} (written by nsjax {arrays['nsjax_version']}); this nsjax "
+                    f"{__version__} reads schemas {' and '.join(map(str, READABLE))}. Read it with the "
+                    "version that wrote it"
+                )
         take("nsjax_header", longest)
         content = json.loads(str(arrays["nsjax_header"]))
         if not isinstance(content, dict):
@@ -229,17 +236,6 @@ def read_arrays(
             for name in entries_of(content.get(part)):
                 take(name, most)
     return arrays, content
-
-
-def _check_schema(path: PathLike, arrays: dict[str, np.ndarray]) -> None:
-    """Refuses a file of another schema before its other arrays are read."""
-    found = int(arrays["nsjax_schema"])
-    if found not in READABLE and "nsjax_version" in arrays:
-        raise InputError(
-            f"{path} has schema {found} (written by nsjax {arrays['nsjax_version']}); this nsjax "
-            f"{__version__} reads schemas {' and '.join(map(str, READABLE))}. Read it with the "
-            "version that wrote it"
-        )
 
 
 def check_rows(system: System, fields: Mapping[str, Any], old_notes: bool = False) -> None:

@@ -430,7 +430,11 @@ def block(
     if initial_q is None:
         edges = SIZE[dimension] if params.size is None else params.size
         centre = params.ground + height + 0.5 * edges[dimension - 1]
-        initial_q = _upright(centre, dimension)
+        # initial position of the centre, the edges along the axes
+        xp = jnp if is_traced(centre) else np
+        rest = [1.0, 0.0, 0.0, 0.0] if dimension == 3 else [0.0]
+        first = [0.0] * (dimension - 1)
+        initial_q = xp.asarray([*first, centre, *rest])
     initial_q = vector(initial_q)
     if dimension == 3:
         initial_q = _normalised(initial_q)
@@ -439,14 +443,6 @@ def block(
     form = FORMULATIONS[formulation](dimension, rough=bool(rough))
     q, v = form.start(initial_q, vector(initial_v), params)
     return Problem(system=form.system(), params=params, state=State(t=initial_time, q=q, v=v))
-
-
-def _upright(centre: Any, dimension: int) -> Any:
-    """Initial position of the centre, the edges along the axes."""
-    xp = jnp if is_traced(centre) else np
-    rest = [1.0, 0.0, 0.0, 0.0] if dimension == 3 else [0.0]
-    first = [0.0] * (dimension - 1)
-    return xp.asarray([*first, centre, *rest])
 
 
 def _normalised(q: Any) -> Any:

@@ -263,7 +263,16 @@ def flexible_cube(
         >>> system.nv, system.nc
         (36, 6)
     """
-    counts = _counts(elements)
+    # numbers of elements along the edges
+    try:
+        m, n, o = np.broadcast_to(np.asarray(elements), (3,)).tolist()
+    except ValueError:
+        m = n = o = 0
+    if not all(isinstance(k, int) and k >= 1 for k in (m, n, o)):
+        raise InputError(
+            f"flexible_cube: elements = {elements!r}; give one whole number above zero, or one per edge"
+        )
+    counts = m, n, o
     check_solid("flexible_cube", params, element, material, rough, solver)
     check_choice("flexible_cube: held", held, HELD)
     brick = Brick(counts, element, material, bool(rough), held == "upper", solver)
@@ -289,19 +298,6 @@ def _surface(elements: tuple[int, int, int]) -> tuple[np.ndarray, Any, np.ndarra
     lines = [line for x in sides[:4] for line in (x[0], x[-1], x[:, 0], x[:, -1])]
     broken = np.concatenate([part for line in lines for part in (line, [-1])])
     return kept, tuple(map(tuple, triangles.tolist())), broken
-
-
-def _counts(elements: Any) -> tuple[int, int, int]:
-    """Numbers of elements along the edges."""
-    try:
-        m, n, o = np.broadcast_to(np.asarray(elements), (3,)).tolist()
-    except ValueError:
-        m = n = o = 0
-    if not all(isinstance(k, int) and k >= 1 for k in (m, n, o)):
-        raise InputError(
-            f"flexible_cube: elements = {elements!r}; give one whole number above zero, or one per edge"
-        )
-    return m, n, o
 
 
 def _start(brick: Brick, p: FlexibleCube, height: Any, velocity: Any) -> tuple[Any, Any]:

@@ -241,20 +241,16 @@ def flexible_pendulum(
     check_whole("flexible_pendulum: elements", elements, 1)
     check_choice("flexible_pendulum: pin", pin, PINS)
     beam = SwingingBeam(int(elements), pin == "eliminated")
-    q, v = _straight(beam, params.length, angle, speed)
+    # initial state of the straight beam that turns around its pin
+    xp: Any = jnp if is_traced(params.length) or is_traced(angle) or is_traced(speed) else np
+    along = params.length * np.linspace(0.0, 1.0, beam.elements + 1)
+    x, y, one = along * xp.cos(angle), along * xp.sin(angle), np.ones(beam.elements + 1)
+    q = xp.stack([x, y, angle * one], axis=1).reshape(-1)
+    v = xp.stack([-speed * y, speed * x, speed * one], axis=1).reshape(-1)
+    first = PLACE if beam.eliminated else 0
+    q, v = q[first:], v[first:]
     if initial_q is not None:
         q = vector(initial_q)
     if initial_v is not None:
         v = vector(initial_v)
     return Problem(system=beam.system(), params=params, state=State(t=initial_time, q=q, v=v))
-
-
-def _straight(beam: SwingingBeam, length: Any, angle: Any, speed: Any) -> tuple[Any, Any]:
-    """Initial state of the straight beam that turns around its pin."""
-    xp: Any = jnp if is_traced(length) or is_traced(angle) or is_traced(speed) else np
-    along = length * np.linspace(0.0, 1.0, beam.elements + 1)
-    x, y, one = along * xp.cos(angle), along * xp.sin(angle), np.ones(beam.elements + 1)
-    q = xp.stack([x, y, angle * one], axis=1).reshape(-1)
-    v = xp.stack([-speed * y, speed * x, speed * one], axis=1).reshape(-1)
-    first = PLACE if beam.eliminated else 0
-    return q[first:], v[first:]

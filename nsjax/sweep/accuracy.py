@@ -172,9 +172,22 @@ def check_accuracy(
     keys = tuple(_key(problem, name) for name in parameters)
     names, read = reader(problem, outputs)
     counts = tuple(round(count * x) for x in STEPS)
-    plan = _plan(
-        problem, scheme, keys, read, np.asarray([dt * count / n for n in counts]), counts, gradient
-    )
+    # the runs as lanes of a sweep, with equal parameters and different step sizes
+    sizes = np.asarray([dt * count / n for n in counts])
+    base = {"params": problem.params, "state": problem.state}
+    over: dict[str, Any] = {"dt": sizes}
+    for key in keys:
+        over[key.text] = np.full(len(sizes), number_at(base, key, "check_accuracy", key.text))
+    length = float(sizes[0]) * counts[0]
+    plan = make_plan(
+        problem, scheme, over, "zip", _RunOutputs(read), None, None, length, None, 1, 0
+    )  # fmt: skip
+    wrong = refusals(plan)
+    if wrong:
+        raise InputError(next(iter(wrong.values())))
+    wanted = gradient or scheme.gradient if keys else "discrete"
+    made = dataclasses.replace(plan.common.scheme, gradient=wanted)
+    plan = dataclasses.replace(plan, common=dataclasses.replace(plan.common, scheme=made))
     found = [_one(plan, k, len(keys)) for k in range(len(counts))]
     values, slopes, impacts = (np.stack([np.asarray(x[k]) for x in found]) for k in range(3))
     names = output_names(names, outputs, values.shape[1])
@@ -222,27 +235,6 @@ class _RunOutputs:
     def __call__(self, traj: Trajectory) -> tuple[Array, Array]:
         impacts = jnp.zeros((), int) if traj.impacts is None else jnp.sum(traj.impacts)
         return jnp.ravel(self.read(traj)), impacts
-
-
-def _plan(
-    problem: Problem, scheme: Scheme, keys: tuple[Key, ...], read: Any, sizes: np.ndarray,
-    counts: tuple[int, ...], gradient: str | None,
-) -> Plan:  # fmt: skip
-    """The runs as lanes of a sweep, with equal parameters and different step sizes."""
-    base = {"params": problem.params, "state": problem.state}
-    over: dict[str, Any] = {"dt": sizes}
-    for key in keys:
-        over[key.text] = np.full(len(sizes), number_at(base, key, "check_accuracy", key.text))
-    length = float(sizes[0]) * counts[0]
-    plan = make_plan(
-        problem, scheme, over, "zip", _RunOutputs(read), None, None, length, None, 1, 0
-    )  # fmt: skip
-    wrong = refusals(plan)
-    if wrong:
-        raise InputError(next(iter(wrong.values())))
-    wanted = gradient or scheme.gradient if keys else "discrete"
-    made = dataclasses.replace(plan.common.scheme, gradient=wanted)
-    return dataclasses.replace(plan, common=dataclasses.replace(plan.common, scheme=made))
 
 
 def _one(plan: Plan, k: int, parameters: int) -> tuple[Array, Array, Array]:

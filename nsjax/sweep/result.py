@@ -272,7 +272,11 @@ class SweepResult:
         if form == "npz":
             np.savez_compressed(target, **self.arrays())
             return
-        content = _netcdf(self.to_xarray())
+        # content of a NetCDF file
+        dataset = self.to_xarray()
+        buffer = io.BytesIO()
+        found = dataset.to_netcdf(buffer, engine="h5netcdf")
+        content = bytes(found) if found is not None else buffer.getvalue()
         if isinstance(target, str | os.PathLike):
             with open(target, "wb") as file:
                 file.write(content)
@@ -324,10 +328,3 @@ def check_form(form: str) -> None:
 
 def _xarray() -> Any:
     return optional("save: NetCDF needs", "data", "h5py", "h5netcdf", "xarray")
-
-
-def _netcdf(dataset: Any) -> bytes:
-    """Content of a NetCDF file."""
-    buffer = io.BytesIO()
-    found = dataset.to_netcdf(buffer, engine="h5netcdf")
-    return bytes(found) if found is not None else buffer.getvalue()

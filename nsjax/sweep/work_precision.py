@@ -252,7 +252,19 @@ def sweep_time_step(
         >>> round(table.slope("newmark"), 1)
         2.0
     """
-    named = _named(schemes)
+    if isinstance(schemes, Mapping):
+        named = dict(schemes)
+    else:
+        several = [schemes] if isinstance(schemes, Scheme) else list(schemes)
+        named = {getattr(scheme, "name", repr(scheme)): scheme for scheme in several}
+        if len(named) < len(several):
+            raise InputError(
+                "sweep_time_step: two schemes have the same name; give a mapping of names to them"
+            )
+    if not named or not all(isinstance(scheme, Scheme) for scheme in named.values()):
+        raise InputError(
+            f"sweep_time_step: schemes = {schemes!r}; give schemes, schemes.moreau() for instance"
+        )
     sizes = numbers("sweep_time_step", "dts", dts).reshape(-1)
     if sizes.size == 0 or len(set(sizes.tolist())) < sizes.size:
         raise InputError(f"sweep_time_step: dts = {sizes.tolist()}; give different step sizes")
@@ -265,23 +277,6 @@ def sweep_time_step(
         _fill(columns, failures, name, plan, q, v, repeats)
     arrays = {name: np.asarray(x) for name, x in columns.items() if name != "scheme"}
     return WorkPrecision(scheme=tuple(columns["scheme"]), failures=tuple(failures), **arrays)
-
-
-def _named(schemes: Any) -> dict[str, Scheme]:
-    if isinstance(schemes, Mapping):
-        found = dict(schemes)
-    else:
-        several = [schemes] if isinstance(schemes, Scheme) else list(schemes)
-        found = {getattr(scheme, "name", repr(scheme)): scheme for scheme in several}
-        if len(found) < len(several):
-            raise InputError(
-                "sweep_time_step: two schemes have the same name; give a mapping of names to them"
-            )
-    if not found or not all(isinstance(scheme, Scheme) for scheme in found.values()):
-        raise InputError(
-            f"sweep_time_step: schemes = {schemes!r}; give schemes, schemes.moreau() for instance"
-        )
-    return found
 
 
 def _plan(problem: Problem, scheme: Scheme, sizes: np.ndarray, time: float, rows: int) -> Plan:
