@@ -25,7 +25,14 @@ from nsjax.core.operators import on_constraints, prepared, refreshed
 from nsjax.core.scheme import QUANTITIES, ROWS, Carry, Output, Scheme, accumulated
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System, at_nodes_alone, bordered, traced_once
-from nsjax.jaxtools import keep_solutions, lean, make_live, with_lanes, with_tangent, without_derivative
+from nsjax.jaxtools import (
+    keep_solutions,
+    make_live,
+    value_with_derivative_of,
+    with_lanes,
+    with_tangent,
+    without_derivative,
+)
 from nsjax.jaxtools.control_flow import StepBlocks, branch, repeat_for, scan_blocks
 from nsjax.jaxtools.owned import compiled_for
 from nsjax.jaxtools.programs import large_in_pieces
@@ -326,7 +333,11 @@ def _stepped(
             return carry, output, None, None
         return carry, output, *follow_closing(step, closing, carry, output)
 
-    take = plain if step.scheme.gradient == "discrete" else lean(full if noted else plain, full)
+    take = (
+        plain
+        if step.scheme.gradient == "discrete"
+        else value_with_derivative_of(full if noted else plain, full)
+    )
     carry, output, closing, moves = take((step, closing))
     if noted:
         event = output.event

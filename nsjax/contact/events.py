@@ -22,7 +22,7 @@ from nsjax.core.operators import touching
 from nsjax.core.row_groups import RowGroups
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import System
-from nsjax.jaxtools import lean
+from nsjax.jaxtools import value_with_derivative_of
 from nsjax.jaxtools.control_flow import repeat
 from nsjax.linalg import Blocks, Paired, magnitude, matmul, matvec
 from nsjax.types import Array, PyTree, record
@@ -244,7 +244,7 @@ def gaps_around(at: SystemState, open_before: Array, limit: Array | float) -> Ga
         open_before: (nc,) bool, contacts that were not held.
         limit: largest gap of a contact that touches [m].
     """
-    return lean(_gaps_in_turn, _gaps_at_once)((at, open_before, jnp.asarray(limit)))
+    return value_with_derivative_of(_gaps_in_turn, _gaps_at_once)((at, open_before, jnp.asarray(limit)))
 
 
 def _gaps_in_turn(data: tuple[SystemState, Array, Array]) -> GapsAround:

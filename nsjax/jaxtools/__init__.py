@@ -23,15 +23,14 @@ if TYPE_CHECKING:
         event_solution,
         implicit_solution,
         keep_solutions,
-        lean,
         make_live,
         only_tangent,
+        value_with_derivative_of,
         with_lanes,
         with_retract_tangent,
         with_tangent,
         without_derivative,
     )
-    from nsjax.jaxtools.programs import trimmed
 
 __all__ = [
     "ONE_KERNEL_BYTES",
@@ -42,13 +41,12 @@ __all__ = [
     "implicit_solution",
     "interactive",
     "keep_solutions",
-    "lean",
     "machine_key",
     "make_live",
     "one_kernel_works",
     "only_tangent",
-    "trimmed",
     "use_cache",
+    "value_with_derivative_of",
     "watch_compiling",
     "with_lanes",
     "with_retract_tangent",

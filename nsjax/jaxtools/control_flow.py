@@ -96,7 +96,7 @@ Contact problems of a walking robot take five passes in the mean and 74 at most.
 4,096 lanes take 77 passes in every step."""
 
 
-def thinned(loop: Any) -> Callable[..., list[Array]]:
+def compacting_loop(loop: Any) -> Callable[..., list[Array]]:
     """The function of a traced ``lax.while_loop`` whose batch drops lanes that have ended.
 
     The results of every lane are those of the plain loop: a lane passes through the same operations, in
@@ -233,8 +233,8 @@ def repeat(
         body: ``(carry) -> carry``.
         start: carry, a tree of arrays.
         uneven: whether lanes of a batch differ much in their number of passes. On a device that runs them
-            side by side, the loop then goes on with the lanes that are left, see `thinned`; it has no
-            derivative.
+            side by side, the loop then goes on with the lanes that are left, see `compacting_loop`; it has
+            no derivative.
 
     Example:
         >>> import jax.numpy as jnp
@@ -243,12 +243,12 @@ def repeat(
         3
     """
     loop, shapes = jax.make_jaxpr(lambda x: lax.while_loop(going, body, x), return_shape=True)(start)
-    lines = [_trimmed(line) if line.primitive is lax.while_p else line for line in loop.jaxpr.eqns]
+    lines = [_dce_and_cse(line) if line.primitive is lax.while_p else line for line in loop.jaxpr.eqns]
     leaves, made = jax.tree.leaves(start), loop.jaxpr.replace(eqns=lines)
     if uneven and jax.default_backend() != "cpu":
         *others, last = lines
         operands = jaxpr_as_fun(loop.replace(jaxpr=made.replace(eqns=others, outvars=last.invars)))(*leaves)
-        found = thinned(last)(*operands)
+        found = compacting_loop(last)(*operands)
     else:
         found = jaxpr_as_fun(loop.replace(jaxpr=made))(*leaves)
     return jax.tree.unflatten(jax.tree.structure(shapes), found)
@@ -260,7 +260,7 @@ def repeat_for(count: Array, body: Callable[[Array, Any], Any], start: Any) -> A
     return repeat(lambda both: both[0] < count, ahead, (jnp.zeros_like(count), start))[1]
 
 
-def _trimmed(loop: Any) -> Any:
+def _dce_and_cse(loop: Any) -> Any:
     """The loop with a body without unread and repeated operations; arguments and results stay the same."""
     body = without_repeats(without_unread(loop.params["body_jaxpr"]))
     return loop.replace(params=loop.params | {"body_jaxpr": body})

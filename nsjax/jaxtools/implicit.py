@@ -342,7 +342,9 @@ def event_solution(
 # Programs that hold the operations of a derivative only if they are differentiated.
 
 
-def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) -> Callable[[PyTree], PyTree]:
+def value_with_derivative_of(
+    plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]
+) -> Callable[[PyTree], PyTree]:
     """A function with the values of ``plain`` and the derivative of ``full``.
 
     Operations that only a derivative needs are then left out of programs that are not differentiated. A
@@ -361,8 +363,8 @@ def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) ->
     Example:
         >>> import jax
         >>> import jax.numpy as jnp
-        >>> from nsjax.jaxtools import lean
-        >>> root = lean(jnp.sqrt, lambda x: x / jnp.sqrt(x))
+        >>> from nsjax.jaxtools import value_with_derivative_of
+        >>> root = value_with_derivative_of(jnp.sqrt, lambda x: x / jnp.sqrt(x))
         >>> [float(f(4.0)) for f in (root, jax.grad(root))]
         [2.0, 0.25]
     """

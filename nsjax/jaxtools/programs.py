@@ -100,8 +100,9 @@ def _same_function(a: Jaxpr, b: Jaxpr) -> bool:
     return operands(a.outvars) == [*map(_operand, b.outvars)]
 
 
-def trimmed(f: Callable[..., Any], *arguments: Any) -> Any:
-    """``f(*arguments)`` by a program that holds only the operations that its results need.
+def counted(f: Callable[..., Any], *arguments: Any) -> tuple[Any, int]:
+    """``f(*arguments)`` by a program that holds only the operations that its results need, and the
+    `code_size` of this program.
 
     JAX removes operations that nobody reads when it compiles, and in scans and branches, but not in the
     bodies of loops that end by a condition. Derivatives that are formed there leave many of them.
@@ -109,16 +110,11 @@ def trimmed(f: Callable[..., Any], *arguments: Any) -> Any:
     Example:
         >>> import jax
         >>> import jax.numpy as jnp
-        >>> from nsjax.jaxtools import trimmed
-        >>> slope = lambda x: trimmed(lambda y: jax.jvp(jnp.sin, (y,), (jnp.ones(()),))[1], x)
+        >>> from nsjax.jaxtools.programs import counted
+        >>> slope = lambda x: counted(lambda y: jax.jvp(jnp.sin, (y,), (jnp.ones(()),))[1], x)[0]
         >>> float(slope(0.0)), "sin" in str(jax.make_jaxpr(slope)(0.0))
         (1.0, False)
     """
-    return counted(f, *arguments)[0]
-
-
-def counted(f: Callable[..., Any], *arguments: Any) -> tuple[Any, int]:
-    """`trimmed`, and the `code_size` of its program."""
     made, shapes = jax.make_jaxpr(f, return_shape=True)(*arguments)
     made = without_unread(made)
     found = jaxpr_as_fun(made)(*jax.tree.leaves(arguments))

@@ -8,7 +8,7 @@ import pathlib
 import jax
 
 import nsjax
-from nsjax.jaxtools import internals, lean
+from nsjax.jaxtools import internals, value_with_derivative_of
 
 ROOT = pathlib.Path(nsjax.__file__).parent
 HIDDEN = ("jax._src", "jax.interpreters", "jax.extend", "jax.experimental", "jaxlib.")
@@ -42,5 +42,5 @@ def test_what_is_hidden_is_found() -> None:
 
 
 def test_jax_has_no_entry_for_its_own_operations() -> None:
-    assert float(jax.grad(lean(jax.numpy.sin, jax.numpy.sin))(0.0)) == 1.0
+    assert float(jax.grad(value_with_derivative_of(jax.numpy.sin, jax.numpy.sin))(0.0)) == 1.0
     assert internals.stop_gradient_p not in internals.ad.primitive_transposes

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.jaxtools import lean
+from nsjax.jaxtools import value_with_derivative_of
 
 
 def plain(x):
@@ -21,7 +21,7 @@ def full(x):
     return {"y": jnp.sin(a) * x["b"] * one, "n": x["n"] + 1}
 
 
-value = lean(plain, full)
+value = value_with_derivative_of(plain, full)
 
 
 def f(a, b):
@@ -87,7 +87,7 @@ def test_lanes_that_take_different_branches(wrapped, shared) -> None:
     def lanes(f):
         return jax.grad(lambda *x: jnp.sum(jnp.sin(jax.vmap(jax.jit(wrapped(f)), shared)(*x))), (0, 1))(*at)
 
-    found, wanted = lanes(lean(rooted, rooted)), lanes(rooted)
+    found, wanted = lanes(value_with_derivative_of(rooted, rooted)), lanes(rooted)
     for x, y in zip(found, wanted, strict=True):
         assert np.all(np.isfinite(y))
         np.testing.assert_allclose(x, y, rtol=1e-13)
