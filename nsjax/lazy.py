@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from nsjax.renamed import new_name
-
 HOMES = "_homes"
 """Attribute of a lazy package: module of every public name; None for names that are modules themselves."""
 
@@ -21,6 +19,8 @@ class LazyPackage(ModuleType):
     def __getattr__(self, name: str) -> Any:
         home = vars(self)[HOMES].get(name)
         if home is None:
+            from nsjax.renamed import new_name  # an import of the package loads names alone
+
             new = new_name(self.__name__, name)
             return self._module(name) if new is None else getattr(self, new)
         found = getattr(importlib.import_module(home), name)
