@@ -129,7 +129,7 @@ def blocks(page: pathlib.Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
 
 
-LONG_PAGES = ("gallery", "gradients", "identification", "own_models", "sweeps")
+LONG_PAGES = ("examples", "gallery", "gradients", "identification", "own_models", "sweeps")
 """Pages with many programs, which run with the full-size checks."""
 
 
@@ -163,7 +163,7 @@ def test_examples_of_documents_run(
             if re.search(r"^(import|from) .*\bnsjax", example, re.M):
                 made = {"__name__": page.stem}  # other blocks go on from the one before
             exec(compile(example, page.name, "exec"), made)
-            assert page.stem != "gallery" or int(made["traj"].status) == 0, example
+            assert page.stem not in ("examples", "gallery") or int(made["traj"].status) == 0, example
 
 
 def commands(page: pathlib.Path) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Figures and animations of runs; matplotlib and plotly are imported at the first drawing."""
+"""Figures and animations of runs; matplotlib is imported at the first drawing."""
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,7 @@
-"""Animations as films, GIF or MP4, drawn by matplotlib from data in plotly's form."""
+"""Animations as films, GIF or MP4, drawn by matplotlib with the colours and the view of their pages."""
 
 from __future__ import annotations
 
-import html
 import io as stream
 import itertools
 import os
@@ -18,6 +17,7 @@ from nsjax import io
 from nsjax.core import InputError
 from nsjax.core.memory import Progress, meter
 from nsjax.figures import require_matplotlib
+from nsjax.plot.scene import PACE, SIDE, UP, DrawnRun, DrawnShape
 from nsjax.plot.style import RC
 
 WRITERS = {".gif": "pillow", ".mp4": "ffmpeg"}
@@ -52,15 +52,12 @@ def require_writer(path: str | os.PathLike[str]) -> None:
         raise InputError(f"{path}: such a film needs {name}, which is not found; {remedy}")
 
 
-def write(
-    figure: dict[str, Any], path: str | os.PathLike[str], pace: int, progress: Progress = False
-) -> None:
+def write(scene: DrawnRun, path: str | os.PathLike[str], progress: Progress = False) -> None:
     """Writes a film, whole or not at all.
 
     Args:
-        figure: ``data``, ``layout`` and ``frames`` in plotly's form.
+        scene: what is drawn.
         path: path of the film, ``*.gif`` or ``*.mp4``.
-        pace: duration of a frame [ms].
         progress: True: a bar; a function: called with the frames done and all frames.
 
     Raises:
@@ -69,7 +66,7 @@ def write(
     require_writer(path)
     import matplotlib
 
-    suffix, count = pathlib.Path(path).suffix.lower(), len(figure["frames"])
+    suffix, count = pathlib.Path(path).suffix.lower(), len(scene.times)
     with (
         io.replacing(path) as file,
         tempfile.TemporaryDirectory() as folder,
@@ -77,34 +74,34 @@ def write(
         meter(progress, count, "frame") as tell,
     ):
         whole = pathlib.Path(folder) / f"film{suffix}"
-        scene = FilmAxes(figure)
+        shown = FilmAxes(scene)
 
         def frames() -> Iterator[np.ndarray]:
             for row in range(count):
-                yield scene.pixels(row)
+                yield shown.pixels(row)
                 tell(row + 1)
 
-        (_gif if suffix == ".gif" else _mp4)(frames(), whole, pace)
+        (_gif if suffix == ".gif" else _mp4)(frames(), whole)
         file.write(whole.read_bytes())
 
 
-def _gif(frames: Iterator[np.ndarray], path: pathlib.Path, pace: int) -> None:
+def _gif(frames: Iterator[np.ndarray], path: pathlib.Path) -> None:
     from PIL import Image
 
     colours = 128  # colours of a frame of a GIF, which holds all frames until it is written: 70 MB for 240
     drawn = [
         Image.fromarray(x).convert("P", palette=Image.Palette.ADAPTIVE, colors=colours) for x in frames
     ]
-    drawn[0].save(path, save_all=True, append_images=drawn[1:], duration=pace, loop=0)
+    drawn[0].save(path, save_all=True, append_images=drawn[1:], duration=PACE, loop=0)
 
 
-def _mp4(frames: Iterator[np.ndarray], path: pathlib.Path, pace: int) -> None:
+def _mp4(frames: Iterator[np.ndarray], path: pathlib.Path) -> None:
     import matplotlib
 
     first = next(frames)
     size = f"{first.shape[1]}x{first.shape[0]}"
     words = (
-        f"-loglevel error -f rawvideo -pix_fmt rgb24 -s {size} -r {1e3 / pace:g} -i - -an -vcodec h264 "
+        f"-loglevel error -f rawvideo -pix_fmt rgb24 -s {size} -r {1e3 / PACE:g} -i - -an -vcodec h264 "
         "-pix_fmt yuv420p"
     )
     program = matplotlib.rcParams["animation.ffmpeg_path"]
@@ -116,77 +113,104 @@ def _mp4(frames: Iterator[np.ndarray], path: pathlib.Path, pace: int) -> None:
         raise subprocess.CalledProcessError(process.returncode, program)
 
 
-def png(figure: dict[str, Any]) -> bytes:
-    """The first frame of a figure in plotly's form, without axes, in the format PNG."""
+def png(scene: DrawnRun) -> bytes:
+    """The first frame without axes, in the format PNG."""
     import matplotlib
 
     held = stream.BytesIO()
     with matplotlib.rc_context(RC):
-        scene = FilmAxes(figure)
-        scene.show(0)
-        for text in list(scene.figure.texts):
-            text.remove()
-        scene.axes.set_axis_off()
-        scene.figure.savefig(held, format="png", dpi=DPI, bbox_inches="tight")
+        shown = FilmAxes(scene, bare=True)
+        shown.show(0)
+        shown.figure.savefig(held, format="png", dpi=DPI, bbox_inches="tight")
     return held.getvalue()
+
+
+def projected(scene: DrawnRun, points: np.ndarray) -> np.ndarray:
+    """Points (n, 3) as the page shows them first: to the right, up, and towards the eye, in diagonals."""
+    a, e = SIDE, UP
+    right = [-np.sin(a), np.cos(a), 0.0]
+    up = [-np.sin(e) * np.cos(a), -np.sin(e) * np.sin(a), np.cos(e)]
+    eye = [np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)]
+    middle, diagonal = 0.5 * (scene.low + scene.high), np.linalg.norm(scene.high - scene.low)
+    found: np.ndarray = (points - middle) @ np.transpose([right, up, eye]) / diagonal
+    distance = 2.5  # of the eye, in diagonals
+    found[:, :2] /= 1.0 - found[:, 2:] / distance
+    return found
 
 
 class FilmAxes:
     """Axes, title and time of a film, and the traces of the frame that is shown.
 
     Args:
-        picture: figure in plotly's form.
+        scene: what is drawn.
+        bare: without axes and words.
     """
 
-    def __init__(self, picture: dict[str, Any]) -> None:
+    def __init__(self, scene: DrawnRun, bare: bool = False) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
-        self.picture, layout = picture, picture["layout"]
-        self.solid = "scene" in layout
-        high = 2 * round(0.5 * 0.75 * PIXELS * (1.0 if self.solid else layout["height"] / 640.0))
+        self.scene, self.bare, self.solid = scene, bare, len(scene.low) == 3
+        wide, tall = (scene.high - scene.low)[:2]
+        # as high as the scene needs below the lines of the title
+        share = 0.75 if self.solid else float(np.clip(tall / wide + 0.2, 0.5, 0.85))
+        high = 2 * round(0.5 * share * PIXELS)
         self.figure: Any = Figure(figsize=(PIXELS / DPI, high / DPI), dpi=DPI)
         self.canvas = FigureCanvasAgg(self.figure)
-        self.axes: Any = self._space(layout["scene"]) if self.solid else self._plane(layout)
-        title, _, rest = layout["title"]["text"].partition("<br><sup>")
-        words = html.unescape(rest.removesuffix("</sup>"))
-        self.figure.text(0.02, 0.985, html.unescape(title), fontsize=9.5, va="top")
-        self.figure.text(0.02, 0.985 - 17.0 / high, words, fontsize=7.0, va="top", color="#444444")
+        self.axes: Any = self._space() if self.solid else self._plane()
         self.clock = self.figure.text(0.98, 0.02, "", ha="right", fontsize=9.0, family="monospace")
+        if bare:
+            self.axes.set_axis_off()
+        else:
+            self.figure.text(0.02, 0.985, scene.title, fontsize=9.5, va="top")
+            self.figure.text(
+                0.02, 0.985 - 17.0 / high, scene.words, fontsize=7.0, va="top", color="#444444"
+            )
         self.drawn: list[Any] = []
         self.behind: Any = None
         self._bars()
 
-    def _plane(self, layout: dict[str, Any]) -> Any:
+    def _plane(self) -> Any:
         axes = self.figure.add_axes((0.11, 0.15, 0.86, 0.7), aspect="equal", anchor="C")
-        axes.set(xlim=layout["xaxis"]["range"], ylim=layout["yaxis"]["range"])
-        axes.set(xlabel=layout["xaxis"]["title"]["text"], ylabel=layout["yaxis"]["title"]["text"])
+        ends = np.stack([self.scene.low, self.scene.high], axis=1)
+        wide, tall = np.diff(ends, axis=1)[:, 0]
+        narrow = 0.6  # least ratio of width to height that has room for the numbers of the axis
+        ends[0] += max(0.0, 0.5 * (narrow * tall - wide)) * np.array([-1.0, 1.0])
+        axes.set(xlim=ends[0], ylim=ends[1], xlabel=self.scene.axes[0], ylabel=self.scene.axes[1])
         return axes
 
-    def _space(self, scene: dict[str, Any]) -> Any:
-        """Axes in space, seen from the position of the page's camera."""
-        import mpl_toolkits.mplot3d  # noqa: F401
-
-        axes: Any = self.figure.add_axes((0.0, 0.02, 0.95, 0.9), projection="3d", computed_zorder=False)
-        ends = [scene[f"{axis}axis"]["range"] for axis in "xyz"]
-        axes.set(xlim=ends[0], ylim=ends[1], zlim=ends[2])
-        axes.set_box_aspect(np.diff(ends, axis=1)[:, 0], zoom=0.95)
-        axes.set(**{f"{axis}label": scene[f"{axis}axis"]["title"]["text"] for axis in "xyz"})
-        x, y, z = (scene["camera"]["eye"][axis] for axis in "xyz")
-        axes.view_init(elev=np.degrees(np.arctan2(z, np.hypot(x, y))), azim=np.degrees(np.arctan2(y, x)))
-        for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
-            axis.set_pane_color("white")
+    def _space(self) -> Any:
+        """Axes in shares of the scene's diagonal, with the floor and the edges of the scene."""
+        axes: Any = self.figure.add_axes((0.02, 0.02, 0.96, 0.88), aspect="equal")
+        axes.set(xlim=(-0.56, 0.56), ylim=(-0.46, 0.46))
+        axes.set_axis_off()
+        if self.bare:
+            return axes
+        ends = np.stack([self.scene.low, self.scene.high])
+        at = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1]])
+        corners = projected(self.scene, np.take_along_axis(ends, at, axis=0))
+        axes.plot(*corners[:, :2].T, color="#CCCCCC", linewidth=0.8, zorder=0.5)
+        for k, place in enumerate(corners[[1, 3, 5]]):
+            words = f"{self.scene.axes[k]} {self.scene.high[k]:.3g}"
+            axes.text(
+                *place[:2],
+                words,
+                fontsize=7.0,
+                color="#777777",
+                zorder=0.5,
+                ha="center",
+                va="bottom" if k == 2 else "top",
+            )
         return axes
 
     def _bars(self) -> None:
         """Draws the colour bars, which are the same for all frames."""
         from matplotlib.cm import ScalarMappable
 
-        for trace in self.picture["data"]:
-            if trace.get("showscale"):
+        for trace in self.scene.traces:
+            if trace.values is not None and not self.bare:
                 shown = ScalarMappable(_norm(trace), cmap="viridis")
-                label = trace["colorbar"]["title"]["text"]
-                self.figure.colorbar(shown, ax=self.axes, shrink=0.6, pad=0.08, label=label)
+                self.figure.colorbar(shown, ax=self.axes, shrink=0.6, pad=0.02, label=trace.title)
 
     def pixels(self, row: int) -> np.ndarray:
         """Colours (high, wide, 3) of a frame. Axes and titles are drawn once, what moves over a copy."""
@@ -196,8 +220,6 @@ class FilmAxes:
         self.canvas.restore_region(self.behind)
         self.show(row)
         for artist in sorted(self.drawn, key=lambda x: x.get_zorder()):
-            if hasattr(artist, "do_3d_projection"):
-                artist.do_3d_projection()
             self.axes.draw_artist(artist)
         self.figure.draw_artist(self.clock)
         found: np.ndarray = np.array(self.canvas.buffer_rgba())[..., :3]
@@ -207,96 +229,85 @@ class FilmAxes:
         """Draws a frame in place of the previous frame."""
         for old in self.drawn:
             old.remove()
-        frame = self.picture["frames"][row]
-        moved = dict(zip(frame["traces"], frame["data"], strict=True))
-        traces = [{**x, **moved.get(k, {})} for k, x in enumerate(self.picture["data"])]
         if self.solid:
-            self.drawn = _in_space(self.axes, traces)
+            self.drawn = _in_space(self.axes, self.scene, row)
         else:
-            self.drawn = [y for x in traces for y in _in_the_plane(self.axes, x)]
-        self.clock.set_text("t = " + self.picture["layout"]["sliders"][0]["steps"][row]["label"])
+            self.drawn = [y for x in self.scene.traces for y in _in_the_plane(self.axes, x, row)]
+        self.clock.set_text("" if self.bare else "t = " + self.scene.times[row])
 
 
-def _norm(trace: dict[str, Any]) -> Any:
+def _norm(trace: DrawnShape) -> Any:
     from matplotlib.colors import Normalize
 
-    return Normalize(trace["cmin"], trace["cmax"])
+    return Normalize(*trace.ends)
 
 
-def _points(trace: dict[str, Any], axes: str) -> np.ndarray:
-    """Points of a trace (n, d), missing coordinates as not a number."""
-    return np.array([trace[axis] for axis in axes], float).T
+THICK = 0.65
+"""Ratio of the widths of lines and points to those of the page [points / pixel]."""
 
 
-def _in_the_plane(axes: Any, trace: dict[str, Any]) -> list[Any]:
-    x, y = _points(trace, "xy").T
-    # ratio of the widths of lines and points in the plane to those of the page [points / pixel]
-    thick = 0.65
-    if trace["mode"] == "markers":
-        fill, edge = trace["marker"]["color"], trace["marker"]["line"]["color"]
-        wide = thick * trace["marker"]["size"]
-        return list(axes.plot(x, y, "o", color=fill, markeredgecolor=edge, markersize=wide))
-    line = trace["line"]
-    found = list(axes.plot(x, y, color=line["color"], linewidth=thick * line["width"]))
-    if trace.get("fill"):
-        found += axes.fill(x, y, color=line["color"], alpha=0.35, linewidth=0.0)
+def _in_the_plane(axes: Any, trace: DrawnShape, row: int) -> list[Any]:
+    x, y = trace.at(row).T
+    if trace.kind == "dots":
+        fill = "white" if trace.role == "joint" else trace.colour
+        return list(axes.plot(x, y, "o", color=fill, markeredgecolor=trace.colour, markersize=8.0 * THICK))
+    found = list(axes.plot(x, y, color=trace.colour, linewidth=THICK * trace.width))
+    if trace.kind == "area":
+        found += axes.fill(x, y, color=trace.colour, alpha=0.35, linewidth=0.0)
     return found
 
 
-def _in_space(axes: Any, traces: list[dict[str, Any]]) -> list[Any]:
+def _in_space(axes: Any, scene: DrawnRun, row: int) -> list[Any]:
     """Draws the ground first, then faces and lines sorted by depth, then points and forces."""
-    from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
+    from matplotlib.collections import PolyCollection
 
-    layers: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {1: [], 2: [], 3: []}
-    found = []
-    for trace in traces:
-        points = _points(trace, "xyz")
-        if trace["type"] == "mesh3d":
-            layers[2 if trace["opacity"] == 1.0 else 1].append(_faces(trace, points))
-        elif trace["mode"] == "markers":
-            colour, edge = trace["marker"]["color"], trace["marker"]["line"]["color"]
-            found.append(axes.scatter(*points.T, s=14, c=colour, edgecolors=edge, zorder=3))
+    found, parts = [], []
+    for trace in scene.traces:
+        points = trace.at(row)
+        seen = projected(scene, points)
+        if trace.kind == "mesh":
+            ground = trace.role == "ground"
+            parts.append((seen[trace.faces], _shaded(trace, points, row), 0.0 if ground else 0.7, ground))
+        elif trace.kind == "dots":
+            found += axes.plot(*seen[:, :2].T, "o", color=trace.colour, markersize=3.0, zorder=3)
+        elif trace.kind == "force":
+            found += axes.plot(*seen[:, :2].T, color=trace.colour, linewidth=2.0, zorder=3)
         else:
-            layers[3 if trace["name"] == "contact forces" else 2].append(_segments(trace, points))
-    thin = 0.9  # width of lines in space [points], which matplotlib sorts by depth among faces
-    for layer, given in layers.items():
-        shapes = [x for x in given if len(x[0])]
-        if not shapes:
-            continue
-        corners, colours = (np.concatenate(x) for x in zip(*shapes, strict=True))
-        if layer == 3:
-            drawn = Line3DCollection(corners[:, :2], colors=colours, linewidths=2.0, zorder=3)
-        else:
-            drawn = Poly3DCollection(
-                corners, facecolors=colours, edgecolors=colours, linewidths=thin * (layer - 1), zorder=layer
-            )
-        found.append(axes.add_collection3d(drawn, autolim=False))
-    return found
+            pieces = np.stack([seen[:-1], seen[1:], seen[1:]], axis=1)
+            pieces = pieces[np.all(np.isfinite(pieces), axis=(1, 2))]
+            parts.append((pieces, _alike(trace.colour, len(pieces)), THICK * trace.width, False))
+    if not parts:
+        return found
+    corners, colours = (np.concatenate([x[k] for x in parts]) for k in (0, 1))
+    widths, behind = (np.concatenate([np.full(len(x[0]), x[k], float) for x in parts]) for k in (2, 3))
+    order = np.lexsort((corners[..., 2].mean(axis=1), -behind))
+    drawn = PolyCollection(
+        list(corners[order, :, :2]),
+        facecolors=colours[order],
+        edgecolors=colours[order],
+        linewidths=widths[order],
+    )
+    return [axes.add_collection(drawn, autolim=False), *found]
 
 
-def _faces(trace: dict[str, Any], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Triangles (n, 3, 3) and their colours (n, 4), darker where they face away from the lamp."""
-    import matplotlib
+def _alike(colour: str, count: int) -> np.ndarray:
     from matplotlib.colors import to_rgba
 
-    faces = np.stack([trace[x] for x in "ijk"], axis=1)
-    corners = points[faces]
-    colours = np.tile(to_rgba(trace["color"], trace["opacity"]), (len(faces), 1))
-    if trace.get("intensity") is not None:
-        means = np.array(trace["intensity"], float)[faces].mean(axis=1)
+    return np.tile(to_rgba(colour), (count, 1))
+
+
+def _shaded(trace: DrawnShape, points: np.ndarray, row: int) -> np.ndarray:
+    """Colours (m, 4) of triangles, darker where they face away from the lamp."""
+    import matplotlib
+
+    corners, colours = points[trace.faces], _alike(trace.colour, len(trace.faces))
+    if trace.values is not None:
+        means = trace.values[row % len(trace.values)][trace.faces].mean(axis=1)
         colours = matplotlib.colormaps["viridis"](_norm(trace)(means))
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     lengths = np.linalg.norm(normals, axis=1)
     lit = np.abs(normals @ LIGHT) / np.where(lengths > 0.0, lengths, 1.0)
     ambient = 0.55  # brightness of a face parallel to the light, relative to its full colour
     colours[:, :3] *= (ambient + (1.0 - ambient) * lit)[:, None]
-    return corners, colours
-
-
-def _segments(trace: dict[str, Any], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Segments of a line as degenerate triangles with their colours, to be sorted among faces."""
-    from matplotlib.colors import to_rgba
-
-    pieces = np.stack([points[:-1], points[1:], points[1:]], axis=1)
-    pieces = pieces[np.all(np.isfinite(pieces), axis=(1, 2))]
-    return pieces, np.tile(to_rgba(trace["line"]["color"]), (len(pieces), 1))
+    colours[:, 3] = 0.25 if trace.role == "ground" else 1.0
+    return colours

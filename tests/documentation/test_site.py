@@ -16,7 +16,7 @@ import nsjax
 from docs import build, conf, entries, extension, module_names, reached, site
 from docs import pages as pages_of_the_reference
 from docs.pages import FOLDER, constant_text, is_documented
-from nsjax import InputError, gradient_notes, status
+from nsjax import InputError, gradient_notes, schemes, status
 from nsjax.cli import main
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -124,15 +124,17 @@ def test_tables_of_sentences_are_whole() -> None:
         assert ".. sentences::" in last
 
 
-def test_every_run_of_the_gallery_has_its_picture() -> None:
-    text = (FOLDER / "guide" / "gallery.md").read_text()
-    parts = text.split("\n## ")[1:]
-    assert len(parts) >= 20
-    for part in parts:
-        shown = re.findall(r"notebooks/gallery/(\w+\.png)\)", part)
-        assert len(shown) == 1, part
-        assert part.count("```python") == 1, part
-        assert (ROOT / "notebooks" / "gallery" / shown[0]).is_file()
+def test_every_run_of_the_gallery_has_its_moving_picture() -> None:
+    for page, mark, least in (("gallery", "\n## ", 20), ("examples", "\n### ", 22)):
+        parts = (FOLDER / "guide" / f"{page}.md").read_text().split(mark)[1:]
+        assert len(parts) >= least
+        for part in parts:
+            shown = re.findall(r"notebooks/gallery/(\w+\.webp)\)", part)
+            assert len(shown) == 1, part
+            assert part.count("```python") == 1, part
+            assert (ROOT / "notebooks" / "gallery" / shown[0]).read_bytes().count(b"ANMF") > 8, shown
+            if page == "examples":
+                assert len(re.findall(r"^ *assert ", part, re.MULTILINE)) == 1, part  # the answer that is known
 
 
 def test_the_versions_are_one() -> None:
@@ -152,6 +154,19 @@ def test_formulas_of_the_notebooks_need_no_network() -> None:
         assert extension.mathml(formula, False).startswith("<math")
     with pytest.raises(ValueError, match="no formula that docutils reads"):
         extension.mathml(r"\nonsense{x}", False)
+
+
+def test_every_scheme_has_its_equations_and_their_source() -> None:
+    pytest.importorskip("docutils")
+    parts = (FOLDER / "guide" / "theory.md").read_text().split("\n## ")
+    text = "\n".join(parts)
+    for formula in re.findall(r"\$\$(.+?)\$\$", text, re.DOTALL):
+        assert extension.mathml(formula, True).startswith("<math")
+    for name in schemes.REGISTRY:
+        sections = [x for part in parts for x in part.split("\n### ")[1:] if f"`{name}`" in x.splitlines()[0]]
+        assert len(sections) == 1, name
+        assert re.search(r"\[(R&S|S&U&S|C|B14|SRKA)\b[^\]]*\]|\(Jean, ", sections[0]), name
+        assert "$" in sections[0] or name == "nsga_coupled", name
 
 
 def test_other_folders_are_left_alone(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

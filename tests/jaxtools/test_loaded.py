@@ -14,7 +14,7 @@ import pytest
 import nsjax
 from nsjax.lazy import HOMES, LazyPackage
 
-HEAVY = {"IPython", "h5py", "matplotlib", "mujoco", "optax", "pandas", "plotly", "scipy", "tqdm", "xarray"}
+HEAVY = {"IPython", "h5py", "matplotlib", "mujoco", "optax", "pandas", "scipy", "tqdm", "xarray"}
 
 OWN = {"nsjax", "nsjax.lazy"}
 """Modules of the package that `import nsjax` needs: the list of names, and what makes it one."""

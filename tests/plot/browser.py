@@ -52,10 +52,9 @@ class Browser:
             return json.loads(answer.read())["value"]
 
     def open(self, page: pathlib.Path) -> None:
-        """Waits until plotly has drawn the page."""
+        """Waits until the page is drawn."""
         self._ask("POST", "/url", {"url": page.as_uri()})
-        self.wait("return document.querySelectorAll('.main-svg').length > 0 && !!window.Plotly")
-        time.sleep(1.0)  # meshes come a moment after the axes
+        self.wait("return document.body.dataset.ready === 'yes'")
 
     def run(self, script: str) -> Any:
         """What a script returns."""

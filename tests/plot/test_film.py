@@ -10,10 +10,9 @@ import pytest
 
 import nsjax
 from nsjax import InputError, models, plot
-from nsjax.plot.animation import FORCE, PACE
+from nsjax.plot.scene import FORCE, PACE
 from tests.plot.coasting import coasting, stretched
 
-pytest.importorskip("plotly", reason="animations need plotly (extra plot)")
 pytest.importorskip("matplotlib", reason="films need matplotlib (extra plot)")
 
 
@@ -68,8 +67,8 @@ def test_frames_over_a_copy_of_the_axes_are_those_drawn_at_once(spatial: bool) -
     from nsjax.plot.film import FilmAxes
 
     problem = models.flexible_cube(elements=1) if spatial else models.slider_crank()
-    figure = nsjax.animate(problem, coasting(problem, rows=3, step=2e-3, push=2e-3)).figure
-    film, whole = FilmAxes(figure), FilmAxes(figure)
+    scene = nsjax.animate(problem, coasting(problem, rows=3, step=2e-3, push=2e-3)).scene
+    film, whole = FilmAxes(scene), FilmAxes(scene)
     film.pixels(0)
     whole.show(2)
     whole.canvas.draw()

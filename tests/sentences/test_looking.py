@@ -116,7 +116,6 @@ H, E = [0.1, 0.05], [4e-2, 1e-2]
     [
         ("xarray", FALL.to_xarray, r"to_xarray needs xarray; install it with: pip install 'nsjax\[data\]'"),
         ("pandas", FALL.to_pandas, r"to_pandas needs pandas; install it with: pip install 'nsjax\[data\]'"),
-        ("plotly", lambda: plot.check_animation("a.html"), "animations need plotly; install it with: pip"),
         ("matplotlib", lambda: plot.check_format("a.png"), "figures need matplotlib; install it with: pip"),
     ],
 )

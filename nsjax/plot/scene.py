@@ -1,0 +1,213 @@
+"""What a page and a film show: traces with colours and points at all frames, of one `Motion`."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import html
+import json
+import pathlib
+import zlib
+from typing import Any
+
+import numpy as np
+
+from nsjax.motion import Motion, MovedShape
+from nsjax.types import scale
+
+# Okabe and Ito's colours without vermilion, which is the colour of forces only.
+BODIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
+FORCE = "#D55E00"
+ROLES = {"ground": "#8C8C8C", "spring": "#5A5A5A", "joint": "#222222"}
+WIDTHS = {"body": 4.0, "ground": 2.0, "spring": 1.5, "joint": 1.5}
+
+ARROW = 6
+"""Number of points of an arrow: tail, tip, both sides of its head, and a break."""
+
+PACE = 40
+"""Duration of a frame [ms]."""
+
+SIDE, UP = -0.9, 0.35
+"""Direction from which a spatial scene is seen first: angles about z and above the floor [rad]."""
+
+BREAK = -32768
+"""What is not a number, among coordinates of 16 bits."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DrawnShape:
+    """One thing that is drawn.
+
+    Args:
+        name, kind, role: of its shape; the forces are of kind ``"force"``.
+        colour: ``"#rrggbb"``.
+        width: of its lines [pixels].
+        points: (rows, n, d) in the unit of the axes; one row for what stands still.
+        faces: (m, 3) triangles of a mesh.
+        values: (rows, n) that give its colours; None: its own colour.
+        title: of the values, with their unit.
+    """
+
+    name: str
+    kind: str
+    role: str
+    colour: str
+    width: float
+    points: np.ndarray
+    faces: np.ndarray
+    values: np.ndarray | None = None
+    title: str = ""
+
+    def at(self, row: int) -> np.ndarray:
+        """Points (n, d) of a frame."""
+        shown: np.ndarray = self.points[row % len(self.points)]
+        return shown
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Smallest and largest value of the whole run."""
+        assert self.values is not None
+        finite = self.values[np.isfinite(self.values)]
+        low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+        return low, high if high > low else low + 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class DrawnRun:
+    """A run as pages and films show it.
+
+    Args:
+        title, words: first and second line above the picture.
+        times: one label for each frame.
+        axes: names of the axes with their unit.
+        low, high: (d,) ends of the axes.
+        traces: what is drawn, in this order.
+    """
+
+    title: str
+    words: str
+    times: tuple[str, ...]
+    axes: tuple[str, ...]
+    low: np.ndarray
+    high: np.ndarray
+    traces: tuple[DrawnShape, ...]
+
+    def page(self) -> str:
+        """A page in HTML that draws the scene and needs nothing else."""
+        points = np.concatenate([x.points.reshape(-1, len(self.low)) for x in self.traces])
+        low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
+        packed, traces, count = [], [], 0
+        for x in self.traces:
+            told: dict[str, Any] = {"name": x.name, "kind": x.kind, "role": x.role, "colour": x.colour}
+            told |= {"width": x.width, "n": x.points.shape[1], "still": len(x.points) == 1, "offset": count}
+            packed.append(_shares(x.points, low, high))
+            if len(x.faces):
+                told["faces"] = x.faces.tolist()
+            count += packed[-1].size
+            if x.values is not None:
+                told |= {"values": count, "low": x.ends[0], "high": x.ends[1], "title": x.title}
+                packed.append(_shares(x.values, *x.ends))
+                count += packed[-1].size
+            traces.append(told)
+        head = {
+            "title": self.title,
+            "words": self.words,
+            "times": self.times,
+            "axes": self.axes,
+            "pace": PACE,
+        }
+        head |= {"side": SIDE, "up": UP, "low": self.low.tolist(), "high": self.high.tolist()}
+        head |= {"from": low.tolist(), "to": high.tolist(), "traces": traces}
+        words = json.dumps(head, allow_nan=False).encode()
+        words += b" " * (len(words) % 2)  # numbers of 16 bits begin at an even place
+        raw = len(words).to_bytes(4, "little") + words + b"".join(x.tobytes() for x in packed)
+        data = base64.b64encode(zlib.compress(raw)).decode()
+        page = pathlib.Path(__file__).with_name("viewer.html").read_text(encoding="utf-8")
+        return page.replace("$title", html.escape(self.title)).replace("$data", data)
+
+
+def _shares(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
+    """Values between their ends as numbers of 16 bits."""
+    span = np.where(np.subtract(high, low) > 0.0, np.subtract(high, low), 1.0)
+    shares = np.round(65534.0 * (values - low) / span) - 32767.0
+    return np.where(np.isfinite(values), shares, BREAK).astype("<i2")
+
+
+def scene(seen: Motion, title: str, words: str) -> DrawnRun:
+    """The traces of a motion, fixed shapes first and forces last, with equally scaled axes.
+
+    Args:
+        seen: a run as it is drawn.
+        title, words: lines above the picture.
+    """
+    factor, unit = scale([seen.size], "m")
+    bodies = list(dict.fromkeys(x.name for x in seen.shapes if x.role == "body"))
+    colours = {name: BODIES[k % len(BODIES)] for k, name in enumerate(bodies)}
+    order = sorted(seen.shapes, key=lambda x: (x.role == "joint", x.role != "ground"))
+    traces = [_trace(x, colours.get(x.name, ROLES.get(x.role, "")), factor, seen.dimension) for x in order]
+    low, high, given = seen.low, seen.high, arrows(seen)
+    if given is not None:
+        width, none = 2.0 if seen.dimension == 2 else 3.0, np.zeros((0, 3), int)
+        traces.append(DrawnShape("contact forces", "force", "force", FORCE, width, factor * given, none))
+        low = np.minimum(low, np.nanmin(given, axis=(0, 1)))
+        high = np.maximum(high, np.nanmax(given, axis=(0, 1)))
+    margin = 0.08  # empty space around the scene, as a share of its diagonal
+    spent, second = scale(seen.t, "s")
+    return DrawnRun(
+        title=title, words=words, times=tuple(f"{t * spent:.4g} {second}" for t in seen.t),
+        axes=tuple(f"{name} ({unit})" for name in seen.axes[: seen.dimension]),
+        low=factor * (low - margin * seen.size), high=factor * (high + margin * seen.size),
+        traces=tuple(traces),
+    )  # fmt: skip
+
+
+def _trace(x: MovedShape, colour: str, factor: float, dimension: int) -> DrawnShape:
+    """DrawnShape of a shape."""
+    rows = slice(0, 1) if x.still else slice(None)
+    values, title = x.values, ""
+    if values is not None:
+        name, _, unit = x.quantity.partition(" [")
+        times, unit = scale(values, unit.rstrip("]"))
+        values, title = times * values[rows], f"{name} ({unit})" if unit not in ("", "-") else name
+    wide = WIDTHS[x.role] if dimension == 2 or x.role != "body" else 0.75 * WIDTHS[x.role]
+    wide = 1.5 if x.kind == "area" else wide
+    grey = "#B0B0B0" if x.role == "ground" and x.kind == "mesh" else colour
+    faces = np.array(x.faces, int).reshape(-1, 3)
+    return DrawnShape(x.name, x.kind, x.role, grey, wide, factor * x.points[rows], faces, values, title)
+
+
+def reference_force(seen: Motion) -> float:
+    """Force [N] of an arrow of the usual length; zero without forces."""
+    if seen.forces is None or seen.places is None:
+        return 0.0
+    sizes = np.linalg.norm(seen.forces, axis=-1)
+    sizes = sizes[sizes > 0.0]
+    # percentile of the forces that is the reference, so that single impacts do not hide all other forces
+    usual = 90.0
+    return float(np.percentile(sizes, usual)) if sizes.size else 0.0
+
+
+def arrows(seen: Motion) -> np.ndarray | None:
+    """Polylines (rows, nc ARROW, d) of the force arrows, which end at the contacts; None without forces."""
+    reference = reference_force(seen)
+    if not reference:
+        return None
+    assert seen.forces is not None
+    assert seen.places is not None
+    sizes = np.linalg.norm(seen.forces, axis=-1, keepdims=True)
+    acts = sizes > 1e-3 * reference
+    unit = seen.forces / np.where(acts, sizes, 1.0)
+    usual, longest = 0.125, 0.2  # lengths of arrows as shares of the scene's diagonal
+    length = seen.size * np.minimum(usual * sizes / reference, longest)
+    tip = np.where(acts, seen.places, np.nan)
+    if seen.dimension == 2:
+        side = np.stack([-unit[..., 1], unit[..., 0]], axis=-1)
+    else:
+        side = np.cross(unit, np.where(np.abs(unit[..., 2:]) < 0.9, [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]))
+        side /= np.where(acts, np.linalg.norm(side, axis=-1, keepdims=True), 1.0)
+    head_share = 0.25  # length of the head of an arrow over its whole length
+    head = np.minimum(head_share * length, 0.03 * seen.size)
+    back = tip - head * unit
+    parts = [tip - length * unit, tip, back + 0.5 * head * side, tip, back - 0.5 * head * side]
+    found = np.stack([*parts, np.full(tip.shape, np.nan)], axis=2)
+    return found.reshape(len(seen.t), -1, seen.dimension)
