@@ -176,11 +176,7 @@ NOTE_AFTER = 3.0
 
 COMPILE = "/jax/core/compile/backend_compile_duration"
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
-PHASES = {
-    TRACE: "tracing",
-    "/jax/core/compile/jaxpr_to_mlir_module_duration": "lowering",
-    COMPILE: "compiling",
-}
+PHASES = (TRACE, "/jax/core/compile/jaxpr_to_mlir_module_duration", COMPILE)
 """JAX's names of the events of tracing, lowering and compiling, with a beginning and an end each."""
 
 INSIDE = "scan"
@@ -214,15 +210,63 @@ def interactive() -> bool:
         return False
 
 
+class Note:
+    """A line about one program, which is written again every second while work on it lasts.
+
+    Args:
+        say: function that takes the line, and whether it is the last one.
+        words: what is compiled.
+        patience: time of work before the first line [s].
+    """
+
+    def __init__(self, say: Callable[[str, bool], None], words: str, patience: float) -> None:
+        self.say, self.words, self.patience = say, words, patience
+        self.begun, self.spent, self.told = time.monotonic(), 0.0, False
+        self.timer: threading.Timer | None = None
+        self.lock = threading.Lock()
+
+    def run(self) -> None:
+        """Begins to count."""
+        self._wait(1.0 if self.told else max(self.begun + self.patience - time.monotonic(), 0.0))
+
+    def _wait(self, seconds: float) -> None:
+        self.timer = threading.Timer(seconds, self._tell)
+        self.timer.daemon = True
+        self.timer.start()
+
+    def _tell(self) -> None:
+        with self.lock:
+            if self.timer is None:
+                return
+            before = _last_times().get(self.words)
+            known = USUAL_TIMES if before is None else f"last time on this machine {before:.0f} s"
+            self.say(
+                f"nsjax: compiling {self.words}: {time.monotonic() - self.begun:.0f} s; {known}", False
+            )
+            self.told = True
+            self._wait(1.0)
+
+    def stop(self, done: bool) -> None:
+        """Stops to count; ``done``: the program is compiled."""
+        with self.lock:
+            if self.timer is not None:
+                self.timer.cancel()
+                self.timer, self.spent = None, time.monotonic() - self.begun
+            if done and self.told:
+                self.say(f"nsjax: compiled {self.words} in {self.spent:.0f} s", True)
+                _keep_time(self.words, self.spent)
+                self.told = False
+
+
 class CompileListener:
     """Listener of JAX's events of tracing, lowering and compiling.
 
     Args:
-        say: function that outputs a note; None: no notes.
+        say: function that takes a line about a program, and whether it is the last one; None: no notes.
         patience: time of work on one program before a note [s].
     """
 
-    def __init__(self, say: Callable[[str], None] | None, patience: float = NOTE_AFTER) -> None:
+    def __init__(self, say: Callable[[str, bool], None] | None, patience: float = NOTE_AFTER) -> None:
         self.say = say
         self.patience = patience
         self.lock = threading.Lock()
@@ -241,20 +285,13 @@ class CompileListener:
         if depth or self.say is None:  # inner programs belong to the outermost one
             return
         name = _bare(str(kwargs.get("fun_name", "a program")))
-        now = time.monotonic()
         # longest break between tracing, lowering and compiling that still belong to one program [s]
         pause = 5.0
-        if name != getattr(local, "name", None) or now - local.ended > pause:
-            local.name, local.begun, local.said = name, now, False
-        if local.said:
-            return
-        local.said_box = said = [False]
-        sentence = _sentence(name, sys._getframe())
-        local.timer = threading.Timer(
-            max(local.begun + self.patience - now, 0), self._tell, (sentence, said)
-        )
-        local.timer.daemon = True
-        local.timer.start()
+        if name != getattr(local, "name", None) or time.monotonic() - local.ended > pause:
+            if getattr(local, "note", None) is not None:
+                local.note.stop(True)
+            local.name, local.note = name, Note(self.say, _words(name, sys._getframe()), self.patience)
+        local.note.run()
 
     def end(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
         """Takes the end of an event."""
@@ -267,15 +304,9 @@ class CompileListener:
         if local.depth:
             return
         local.ended = time.monotonic()
-        timer = getattr(local, "timer", None)
-        if timer is not None:
-            timer.cancel()
-            local.timer, local.said = None, local.said_box[0]
-
-    def _tell(self, sentence: str, said: list[bool]) -> None:
-        said[0] = True
-        if self.say is not None:
-            self.say(sentence)
+        note = getattr(local, "note", None)
+        if note is not None:
+            note.stop(event == COMPILE)
 
     def _quiet(self, change: int) -> None:
         """Restricts the compiler to fatal messages while programs compile; failures are exceptions."""
@@ -296,28 +327,55 @@ def _bare(name: str) -> str:
     return name
 
 
-def _sentence(name: str, frame: FrameType | None) -> str:
-    """Sentence about the program that is compiled, from the function that requested it."""
+def _words(name: str, frame: FrameType | None) -> str:
+    """The program that is compiled in plain words, from the function that requested it."""
     model = scheme = None
     while frame is not None and (model is None or scheme is None):
         if frame.f_globals.get("__name__", "").startswith("nsjax."):
             model = model or getattr(frame.f_locals.get("system"), "name", None)
             scheme = scheme or getattr(frame.f_locals.get("scheme"), "name", None)
         frame = frame.f_back
-    words = PROGRAMS.get(name, name) if model or name != INSIDE else "a loop"
-    model = f" of {model}" if model else ""
-    scheme = f" with {scheme}" if scheme else ""
-    return f"nsjax: compiling {words}{model}{scheme} takes longer than {NOTE_AFTER:g} s; {USUAL_TIMES}"
+    words = PROGRAMS.get(name, "a part" if name.startswith("_") else name)
+    words = words if model or name != INSIDE else "a loop"
+    return f"{words}{f' of {model}' if model else ''}{f' with {scheme}' if scheme else ''}"
 
 
-def _print(sentence: str) -> None:
-    kept = ""
-    if CONFIG.jax_compilation_cache_dir and CONFIG.jax_enable_compilation_cache:
-        kept = "; the next process finds it ready"
+def _times_file() -> pathlib.Path | None:
+    """File of the times that programs took; None where programs are not kept."""
+    folder = CONFIG.jax_compilation_cache_dir if CONFIG.jax_enable_compilation_cache else None
+    return None if folder is None else pathlib.Path(folder) / "nsjax-times.json"
+
+
+def _last_times() -> dict[str, float]:
+    """Seconds by the words of programs."""
+    path = _times_file()
+    try:
+        found = {} if path is None else dict(json.loads(path.read_text(encoding="utf-8")))
+        return {name: x for name, x in found.items() if isinstance(x, float)}
+    except (OSError, ValueError, TypeError):  # none yet, or another process is writing
+        return {}
+
+
+def _keep_time(words: str, seconds: float) -> None:
+    path, most = _times_file(), 500  # programs whose times are kept
+    if path is not None:
+        kept = list({**_last_times(), words: round(seconds, 1)}.items())[-most:]
+        with contextlib.suppress(OSError):
+            path.write_text(json.dumps(dict(kept)), encoding="utf-8")
+
+
+def _print(line: str, last: bool) -> None:
+    """Writes a line over the one before where that is seen, else the first one alone."""
+    global _width
     with contextlib.suppress(AttributeError, OSError, ValueError):  # stderr is closed
-        print(f"{sentence}{kept}", file=sys.stderr, flush=True)
+        if _width == 0 or interactive():
+            print(f"\r{line:<{_width}}", end="\n" if last else "", file=sys.stderr, flush=True)
+        elif last:
+            print(file=sys.stderr, flush=True)
+    _width = 0 if last else max(_width, len(line))
 
 
+_width = 0
 _watch = CompileListener(None)
 _listening = False
 
@@ -338,6 +396,9 @@ def tracing(name: str) -> Iterator[None]:
 
 def watch_compiling(announce: bool | None = None) -> None:
     """Starts notes about long compilations on stderr and suppresses the compiler's alarm.
+
+    A note is one line, written again every second: what compiles, the time so far, and what it took last
+    time on this machine.
 
     XLA logs the alarm (``Very slow compile? If you want to file a bug, ...``) as an error after two
     minutes, although nothing is wrong. Messages of the compiler are therefore suppressed while it works,

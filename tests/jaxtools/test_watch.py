@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import subprocess
 import sys
 import time
@@ -29,19 +30,47 @@ def part(listener: CompileListener, event: str, name: str, seconds: float) -> No
     listener.end(event, seconds, fun_name=name)
 
 
-def test_a_long_program_is_named_once_and_a_short_one_is_not(levels: list[int]) -> None:
-    said: list[str] = []
-    listener = CompileListener(said.append, patience=0.3)
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> pathlib.Path:
+    """Of the times that programs took."""
+    monkeypatch.setattr(compilation, "_times_file", lambda: tmp_path / "times.json")
+    return tmp_path
+
+
+def test_a_long_program_has_one_line_with_its_times_and_a_short_one_has_none(
+    levels: list[int], folder: pathlib.Path
+) -> None:
+    said: list[tuple[str, bool]] = []
+    listener = CompileListener(lambda *x: said.append(x), patience=0.3)
     part(listener, COMPILE, "jit(short)", 0.01)
+    assert said == []
     part(listener, TRACE, "_advance", 0.2)
-    part(listener, COMPILE, "jit(_advance)", 0.2)  # together longer than the patience
-    part(listener, COMPILE, "jit(_advance)", 0.4)
-    assert said == [f"nsjax: compiling the time loop takes longer than 3 s; {compilation.USUAL_TIMES}"]
+    part(listener, COMPILE, "jit(_advance)", 1.4)  # together longer than the patience
+    running, again, done = said
+    assert running == (f"nsjax: compiling the time loop: 0 s; {compilation.USUAL_TIMES}", False)
+    assert again == (f"nsjax: compiling the time loop: 1 s; {compilation.USUAL_TIMES}", False)
+    assert done == ("nsjax: compiled the time loop in 2 s", True)
+    said.clear()
+    part(listener, COMPILE, "jit(_private)", 0.5)
+    assert "a part" in said[0][0]
+    said.clear()
+    part(CompileListener(lambda *x: said.append(x), patience=0.3), COMPILE, "jit(_advance)", 0.5)
+    assert said[0] == ("nsjax: compiling the time loop: 0 s; last time on this machine 2 s", False)
+
+
+def test_the_line_is_written_over_where_a_person_reads(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for reads, written in ((True, "\rfirst line\rshort     \rlast      \n"), (False, "\rfirst line\n")):
+        monkeypatch.setattr(compilation, "interactive", lambda reads=reads: reads)
+        for line in ("first line", "short", "last"):
+            compilation._print(line, line == "last")
+        assert capsys.readouterr().err == written
 
 
 def test_many_short_programs_are_not_taken_for_a_long_one(levels: list[int]) -> None:
-    said: list[str] = []
-    listener = CompileListener(said.append, patience=0.2)
+    said: list[tuple[str, bool]] = []
+    listener = CompileListener(lambda *x: said.append(x), patience=0.2)
     for k in range(6):
         part(listener, COMPILE, f"jit(f{k})", 0.06)
     assert said == []
@@ -75,6 +104,7 @@ nsjax.configure(announce=True)
 watch = importlib.import_module("nsjax.jaxtools.compilation")
 watch._watch.patience, set_level, levels = 0.0, watch.set_log_level, []
 watch.set_log_level = lambda level: (levels.append(level), set_level(level))
+watch.interactive = lambda: True
 ball = models.bouncing_ball()
 nsjax.simulate(*ball, schemes.moreau(), dt=1e-3, steps=1)
 def fall(h):
@@ -86,12 +116,9 @@ assert levels[-1] == watch.USUAL
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "TF_CPP"))}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
-    line = "nsjax: compiling the time loop{} of bouncing_ball with moreau takes longer than 3 s; "
     for inside in ("", " inside a transformation"):
-        said = line.format(inside) + compilation.USUAL_TIMES
-        assert [x for x in done.stderr.splitlines() if said in x], (inside, done.stderr)
-    assert done.stderr.splitlines().count(line.format("") + compilation.USUAL_TIMES) == 1
-    assert "finds it ready" not in done.stderr
+        said = f"nsjax: compiling the time loop{inside} of bouncing_ball with moreau: 0 s; "
+        assert said + compilation.USUAL_TIMES in done.stderr, (inside, done.stderr)
 
 
 def test_nobody_watches_a_test(monkeypatch: pytest.MonkeyPatch) -> None:
