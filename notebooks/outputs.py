@@ -1,13 +1,12 @@
 """Executes notebooks and keeps small outputs in them, so that a reader on the web sees the figures.
 
-``python notebooks/outputs.py [NAME ...]``, all without names, in the quick size (``NSJAX_QUICK=1``), which is
-that of the tests. Figures are drawn with `DPI` dots per inch; what changes from run to run without meaning
-(execution times, progress bars, warnings) is not kept.
+``python notebooks/outputs.py [NAME ...]``, all without names, in the full size, which is what a reader gets.
+Figures are drawn with `DPI` dots per inch; what changes from run to run without meaning (execution times,
+progress bars, warnings) is not kept.
 """
 
 from __future__ import annotations
 
-import os
 import pathlib
 import sys
 from typing import Any
@@ -17,10 +16,10 @@ import nbformat
 
 HERE = pathlib.Path(__file__).resolve().parent
 DPI = 60
-LARGEST = 300_000
+LARGEST = 400_000
 """Bytes of a notebook with its outputs."""
-LONGEST = 20_000
-"""Characters of a text or page beside a figure; longer ones, of animations, are left out."""
+LONGEST = 150_000
+"""Characters of a text or page; longer ones are left out."""
 
 BEFORE = f"import nsjax.figures as _figures\n_figures.SCREEN_DPI = {DPI}\nimport matplotlib as _drawing\n"
 BEFORE += f"_drawing.rcParams['figure.dpi'] = {DPI}\n"
@@ -49,7 +48,7 @@ def execute(path: pathlib.Path) -> int:
     source = first.source
     first.source = source + "\n" + BEFORE
     place = {"metadata": {"path": HERE}}
-    client = nbclient.NotebookClient(book, timeout=900, kernel_name="python3", resources=place)
+    client = nbclient.NotebookClient(book, timeout=3000, kernel_name="python3", resources=place)
     client.execute()
     first.source = source
     for cell in book.cells:
@@ -69,7 +68,6 @@ def execute(path: pathlib.Path) -> int:
 
 def main(names: list[str]) -> None:
     """Executes the notebooks whose names begin so."""
-    os.environ.setdefault("NSJAX_QUICK", "1")
     for path in sorted(HERE.glob("*.ipynb")):
         if not names or any(path.name.startswith(name) for name in names):
             print(path.name, execute(path), "bytes", flush=True)
