@@ -34,6 +34,9 @@ FRAMES, PACE = 40, 100
 WINDOWS = {"damper": (0.98, 1.0), "table": (0.0, 0.3), "walker": (0.5, 1.0), "clutch": (0.0, 0.3)}
 """Shares of long runs that are shown; others are shown whole."""
 
+LOOK = {"figure.figsize": (6.0, 3.4), "savefig.dpi": 110, "figure.constrained_layout.use": True}
+"""Settings of diagrams."""
+
 README = {
     "slider_crank": 0.3, "crate": 0.4, "cube": 0.3, "spheres": 1.0, "rope": 0.75, "hopper": 0.46, "cam": 0.19,
     "dominoes": 0.62,
@@ -52,7 +55,7 @@ def run(name: str, code: str) -> tuple[Any, Any]:
     made: dict[str, Any] = {"__name__": "gallery"}
     with (
         tempfile.TemporaryDirectory() as folder,
-        rc_context({"figure.figsize": (6.0, 3.4), "figure.dpi": 110}),
+        rc_context(LOOK),
     ):
         code = code.replace('"diagram.png"', repr(f"{folder}/diagram.png"))
         exec(compile(code, name, "exec"), made)

@@ -134,7 +134,8 @@ def test_every_run_of_the_gallery_has_its_moving_picture() -> None:
             assert part.count("```python") == 1, part
             assert (ROOT / "notebooks" / "gallery" / shown[0]).read_bytes().count(b"ANMF") > 8, shown
             if page == "examples":
-                assert len(re.findall(r"^ *assert ", part, re.MULTILINE)) == 1, part  # the answer that is known
+                answers = re.findall(r"^ *assert ", part, re.MULTILINE)  # that are known
+                assert len(answers) == 1, part
 
 
 def test_the_versions_are_one() -> None:
@@ -162,8 +163,9 @@ def test_every_scheme_has_its_equations_and_their_source() -> None:
     text = "\n".join(parts)
     for formula in re.findall(r"\$\$(.+?)\$\$", text, re.DOTALL):
         assert extension.mathml(formula, True).startswith("<math")
+    titled = [x for part in parts for x in part.split("\n### ")[1:]]
     for name in schemes.REGISTRY:
-        sections = [x for part in parts for x in part.split("\n### ")[1:] if f"`{name}`" in x.splitlines()[0]]
+        sections = [x for x in titled if f"`{name}`" in x.splitlines()[0]]
         assert len(sections) == 1, name
         assert re.search(r"\[(R&S|S&U&S|C|B14|SRKA)\b[^\]]*\]|\(Jean, ", sections[0]), name
         assert "$" in sections[0] or name == "nsga_coupled", name
