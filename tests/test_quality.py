@@ -129,7 +129,9 @@ def blocks(page: pathlib.Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
 
 
-LONG_PAGES = ("examples", "gallery", "gradients", "identification", "own_models", "sweeps")
+LONG_PAGES = (
+    "control", "examples", "gallery", "gradients", "identification", "mechanisms", "own_models", "sweeps",
+)  # fmt: skip
 """Pages with many programs, which run with the full-size checks."""
 
 
