@@ -278,24 +278,6 @@ def test_a_drone_hovers() -> None:
     assert np.allclose(traj.q[-1], problem.state.q, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"axis": (0.0, 1.0)}, "thruster 'x': give effort or law, one of them"),
-        ({"effort": 1.0}, "thruster 'x': neither axis nor moment; give one of them"),
-        (
-            {"effort": 1.0, "axis": (0.0, 1.0), "against": "b"},
-            "thruster 'x': axis with against = 'b'; only a moment has a reaction",
-        ),
-    ],
-)
-def test_sentences(given: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        mb.thruster("x", "a", given.pop("effort", None), **given)
-    with pytest.raises(InputError, match="acts on the ground, which does not move"):
-        mb.thruster("x", "ground", 1.0, axis=(0.0, 1.0))
-
-
 # Springs and dampers on ball joints.
 def gyroscope(**spring) -> Problem:
     """A body about its centre, on a body that turns as freely."""
