@@ -123,19 +123,8 @@ def other_header(draw: np.random.Generator, whole: bytes) -> bytes:
     for key in path:
         inside = inside[key]
     others = (
-        None,
-        3,
-        -1.5,
-        "words",
-        "state",
-        [],
-        {},
-        [1, 2],
-        {"a": 1},
-        True,
-        {"array": "q"},
-        {"tuple": [3]},
-    )
+        None, 3, -1.5, "words", "state", [], {}, [1, 2], {"a": 1}, True, {"array": "q"}, {"tuple": [3]},
+    )  # fmt: skip
     if draw.random() < 0.2:
         del inside[last]
     else:

@@ -19,16 +19,10 @@ from tests.io.runs import CRANK, SCHEME, assert_same, crank
 
 def damage(path: pathlib.Path, kind: str) -> None:
     """Makes a file that must be refused out of a good one."""
-    whole = path.read_bytes()
     if kind == "text":
         path.write_text("no archive")
     elif kind == "foreign":
         np.savez(path.with_suffix(""), q=np.zeros(3))
-    elif kind == "truncated":
-        path.write_bytes(whole[: len(whole) // 2])
-    elif kind == "flipped":  # inside the data of a row array
-        middle = whole.index(np.asarray(CRANK.state.v).tobytes())
-        path.write_bytes(whole[:middle] + b"\xff" + whole[middle + 1 :])
     elif kind == "header":  # of an array: an open bracket and a byte that no text has
         with zipfile.ZipFile(path) as file:
             entries = {name: file.read(name) for name in file.namelist()}
@@ -55,9 +49,7 @@ def damage(path: pathlib.Path, kind: str) -> None:
     [
         ("text", "is no nsjax archive"),
         ("foreign", "is no nsjax archive"),
-        ("truncated", "is no nsjax archive"),
         ("header", "is no nsjax archive, or it is damaged"),
-        ("flipped", "is no nsjax archive, or it is damaged"),
         ("schema", rf"has schema {io.SCHEMA + 1} \(written by nsjax .*reads schemas 1 and {io.SCHEMA}"),
         ("lacking", "lacks 'impulse_normal'"),
         ("renamed", "gone does not exist in this version; read it with the version that wrote it"),
@@ -71,26 +63,6 @@ def test_a_wrong_file_is_refused(tmp_path: pathlib.Path, kind: str, words: str) 
     with pytest.raises(InputError, match=words) as caught:
         io.load(path)
     assert str(path) in str(caught.value)
-
-
-def test_bytes_that_flip_are_found_or_change_nothing(tmp_path: pathlib.Path) -> None:
-    """Anywhere in the file: flags, sizes, names, checksums, headers, data."""
-    path, traj = tmp_path / "run.npz", crank(40)
-    io.save(path, CRANK, traj)
-    whole, draw, refused = path.read_bytes(), np.random.default_rng(1), 0
-    # the list of what the archive holds stands at its end
-    places = [*draw.integers(0, len(whole), 25), *draw.integers(len(whole) - 4000, len(whole), 25)]
-    for place in places:
-        path.write_bytes(
-            whole[:place] + bytes([whole[place] ^ (1 << int(draw.integers(8)))]) + whole[place + 1 :]
-        )
-        try:
-            loaded = io.load(path).traj
-        except InputError:
-            refused += 1
-            continue
-        assert_same(loaded, traj)
-    assert refused > len(places) // 3
 
 
 def header_of(shape: tuple[int, ...]) -> bytes:
