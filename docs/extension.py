@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import pathlib
 import re
 import sys
 from typing import Any
+from xml.etree import ElementTree
 
 import nsjax
 from docs.pages import constant_text, public_of, reached
@@ -27,6 +29,9 @@ FRONT = """<!doctype html>
 <meta charset="utf-8"><title>nsjax</title>
 <meta http-equiv="refresh" content="0; url={address}"><a href="{address}">nsjax</a>
 """
+
+
+ElementTree.register_namespace("", "http://www.w3.org/1998/Math/MathML")
 
 
 def setup(app: Any) -> dict[str, Any]:
@@ -101,9 +106,36 @@ def mathml(formula: str, block: bool) -> str:
     from docutils.utils.math.latex2mathml import tex2mathml
 
     try:
-        return str(tex2mathml(formula, as_block=block))
+        return accented(str(tex2mathml(formula, as_block=block)))
     except MathError as error:
         raise ValueError(f"docs: {formula!r} is no formula that docutils reads: {error}") from None
+
+
+ACCENTS = "˙¨ˉ~^→"
+
+
+def accented(formula: str) -> str:
+    """A formula in MathML with accents above their letters and indices beside them: docutils writes these
+    indices below, as those of limits, and accents that some browsers draw into the letter.
+
+    Args:
+        formula: as docutils writes it.
+
+    Example:
+        >>> below = "<math><munderover><mi>g</mi><mi>N</mi><mo>˙</mo></munderover></math>"
+        >>> accented(below)
+        '<math><msub><mover><mi>g</mi><mo>˙</mo></mover><mi>N</mi></msub></math>'
+    """
+    named = re.compile(r"&(?!lt;|gt;|amp;)\w+;")  # which XML does not know
+    root = ElementTree.fromstring(named.sub(lambda x: html.unescape(x[0]), formula))
+    for found in root.iter():
+        found.attrib.pop("accent", None)
+        if found.tag.endswith("munderover") and found[2].text in ACCENTS:
+            letter, index, accent = found
+            over = ElementTree.Element(found.tag.replace("munderover", "mover"))
+            over.extend([letter, accent])
+            found.tag, found[:] = found.tag.replace("munderover", "msub"), [over, index]
+    return ElementTree.tostring(root, encoding="unicode", short_empty_elements=False)
 
 
 def _inline_math(writer: Any, node: Any) -> None:
@@ -116,7 +148,8 @@ def _inline_math(writer: Any, node: Any) -> None:
 def _block_math(writer: Any, node: Any) -> None:
     from docutils.nodes import SkipNode
 
-    writer.body.append(f'<div class="math">{mathml(node.astext(), True)}</div>\n')
+    look = "overflow-y: hidden; padding: 0.4em 0"
+    writer.body.append(f'<div class="math" style="{look}">{mathml(node.astext(), True)}</div>\n')
     raise SkipNode
 
 
