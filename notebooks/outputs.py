@@ -16,7 +16,7 @@ import nbformat
 
 HERE = pathlib.Path(__file__).resolve().parent
 DPI = 60
-LARGEST = 400_000
+LARGEST = 500_000
 """Bytes of a notebook with its outputs."""
 LONGEST = 150_000
 """Characters of a text or page; longer ones are left out."""

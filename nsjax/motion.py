@@ -125,7 +125,7 @@ def motion(problem: Problem, traj: Trajectory, *, frames: int = FRAMES, who: str
     _check(problem, traj, frames, who)
     rows = chosen_rows(traj, frames)
     t, q = np.asarray(traj.t)[rows], np.asarray(traj.q)[rows]
-    seen, found = _drawn(problem.system, traj.params, t, q, who)
+    seen, found = _drawn(traj.system, traj.params, t, q, who)
     forces = None if found.contacts is None else _forces(traj, rows, found)
     return dataclasses.replace(seen, forces=forces)
 
@@ -176,7 +176,7 @@ def _check(problem: Problem, traj: Trajectory, frames: int, who: str) -> None:
         check_is(who, name, value, cls)
     if is_traced((traj.t, traj.q)):
         raise InputError(f"{who}: draws the numbers of a finished run; call it outside transformations")
-    check_one_run(who, traj, problem)
+    check_one_run(who, traj, problem, driven=True)
     if problem.system.shapes is None:
         raise InputError(
             f"{who}: the system {problem.system.name or 'without a name'} has no shapes; give "

@@ -12,7 +12,7 @@ from tests.conftest import QUICK_NOTEBOOK, left_out
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-LARGEST = 400_000
+LARGEST = 500_000
 """Bytes of a notebook with its outputs."""
 
 

@@ -156,15 +156,17 @@ def check_is(who: str, name: str, value: Any, kind: type[Any]) -> None:
         raise InputError(f"{who}: {name} = {value!r}; it must be an nsjax.{kind.__name__}")
 
 
-def check_one_run(who: str, traj: Any, problem: Any = None) -> None:
-    """Refuses a batch of runs and, where a problem is given, a run of another one.
+def check_one_run(who: str, traj: Any, problem: Any = None, *, driven: bool = False) -> None:
+    """Refuses a batch of runs and, where a problem is given, a run of another one; ``driven``: a run of the
+    problem with inputs is not another one.
 
     Raises:
         InputError: names the function.
     """
     if np.ndim(traj.t) != 1:
         raise InputError(f"{who}: t has shape {np.shape(traj.t)}; pass one run, not a batch")
-    if problem is not None and traj.system != problem.system:
+    own = getattr(traj.system.prepare, "__self__", None) if driven else None
+    if problem is not None and problem.system not in (traj.system, getattr(own, "system", None)):
         raise InputError(f"{who}: traj is not a run of this problem's system; pass the problem it ran")
 
 

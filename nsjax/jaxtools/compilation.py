@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import secrets
+import shutil
 import subprocess
 import sys
 import threading
@@ -188,9 +189,10 @@ PROGRAMS = {
 }  # fmt: skip
 """Texts that describe functions of the package in notes."""
 
-USUAL_TIMES = (
-    "first runs of mechanisms take seconds to half a minute, first gradients half a minute to minutes"
-)
+NAMELESS = ("a loop", "a part")
+"""Texts for programs that are not known by name, which may be others at another time."""
+
+USUAL_TIMES = "first runs take up to half a minute, first gradients minutes"
 """Measured on two cores: robots of 3 to 20 joints, with contacts."""
 
 JAX_LEVEL = "1"  # TF_CPP_MIN_LOG_LEVEL as set by the import of JAX
@@ -238,7 +240,7 @@ class Note:
         with self.lock:
             if self.timer is None:
                 return
-            before = _last_times().get(self.words)
+            before = None if self.words in NAMELESS else _last_times().get(self.words)
             known = USUAL_TIMES if before is None else f"last time on this machine {before:.0f} s"
             self.say(
                 f"nsjax: compiling {self.words}: {time.monotonic() - self.begun:.0f} s; {known}", False
@@ -335,8 +337,8 @@ def _words(name: str, frame: FrameType | None) -> str:
             model = model or getattr(frame.f_locals.get("system"), "name", None)
             scheme = scheme or getattr(frame.f_locals.get("scheme"), "name", None)
         frame = frame.f_back
-    words = PROGRAMS.get(name, "a part" if name.startswith("_") else name)
-    words = words if model or name != INSIDE else "a loop"
+    words = PROGRAMS.get(name, NAMELESS[1] if name.startswith("_") else name)
+    words = words if model or name != INSIDE else NAMELESS[0]
     return f"{words}{f' of {model}' if model else ''}{f' with {scheme}' if scheme else ''}"
 
 
@@ -367,6 +369,7 @@ def _keep_time(words: str, seconds: float) -> None:
 def _print(line: str, last: bool) -> None:
     """Writes a line over the one before where that is seen, else the first one alone."""
     global _width
+    line = line[: shutil.get_terminal_size((200, 1)).columns - 1]  # a longer one is not written over
     with contextlib.suppress(AttributeError, OSError, ValueError):  # stderr is closed
         if _width == 0 or interactive():
             print(f"\r{line:<{_width}}", end="\n" if last else "", file=sys.stderr, flush=True)

@@ -240,7 +240,7 @@ def overview(problem: Problem, traj: Trajectory, path: str | os.PathLike[str] | 
     style.require_matplotlib()
     if path is not None:
         style.check_format(path)
-    check_one_run("overview", traj, problem)
+    check_one_run("overview", traj, problem, driven=True)
     from matplotlib import rc_context
 
     with rc_context(style.RC):

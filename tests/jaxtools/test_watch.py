@@ -52,7 +52,10 @@ def test_a_long_program_has_one_line_with_its_times_and_a_short_one_has_none(
     assert done == ("nsjax: compiled the time loop in 2 s", True)
     said.clear()
     part(listener, COMPILE, "jit(_private)", 0.5)
-    assert "a part" in said[0][0]
+    part(listener, COMPILE, "jit(_other)", 0.5)
+    assert [line for line, last in said if not last] == [
+        f"nsjax: compiling a part: 0 s; {compilation.USUAL_TIMES}"
+    ] * 2
     said.clear()
     part(CompileListener(lambda *x: said.append(x), patience=0.3), COMPILE, "jit(_advance)", 0.5)
     assert said[0] == ("nsjax: compiling the time loop: 0 s; last time on this machine 2 s", False)
@@ -61,11 +64,14 @@ def test_a_long_program_has_one_line_with_its_times_and_a_short_one_has_none(
 def test_the_line_is_written_over_where_a_person_reads(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
     for reads, written in ((True, "\rfirst line\rshort     \rlast      \n"), (False, "\rfirst line\n")):
         monkeypatch.setattr(compilation, "interactive", lambda reads=reads: reads)
         for line in ("first line", "short", "last"):
             compilation._print(line, line == "last")
         assert capsys.readouterr().err == written
+    compilation._print("x" * 100, True)
+    assert capsys.readouterr().err == f"\r{39 * 'x'}\n"
 
 
 def test_many_short_programs_are_not_taken_for_a_long_one(levels: list[int]) -> None:

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, Problem, State, System, models, shapes
+from nsjax import InputError, Problem, State, System, models, schemes, shapes
+from nsjax import multibody as mb
 from nsjax.motion import motion
 from nsjax.plot.scene import ARROW, PACE, DrawnRun, DrawnShape, reference_force
 from tests.plot.browser import browser, missing
@@ -182,6 +183,23 @@ def test_a_model_of_ones_own_is_drawn_and_one_without_shapes_is_refused() -> Non
         nsjax.animate(bare, coasting(bare))
     with pytest.raises(InputError, match=r"must return an nsjax\.shapes\.Picture"):
         nsjax.animate(problem(shapes=wrong), coasting(problem(shapes=wrong)))
+
+
+def test_a_run_with_inputs_is_one_of_the_problem() -> None:
+    """A weight on a rail is pushed by a table: 2 N for 0.1 s move 1 kg by 10 mm."""
+    rail = mb.assemble(
+        mb.body("m", mass=1.0), mb.slide("rail", "ground", "m"), mb.actuator("push", "rail", 0.0)
+    )
+    push = nsjax.signal([0.0, 1.0], [2.0, 2.0])
+    run = nsjax.simulate(*rail, schemes.moreau(), dt=1e-3, steps=100, inputs={"push": push})
+    drawn = nsjax.animate(rail, run, frames=2).scene
+    body = trace(drawn, "m")
+    unit = {"x (m)": 1.0, "x (mm)": 1e3}[drawn.axes[0]]
+    gone = np.nanmax(body.at(1)[:, 0]) - np.nanmax(body.at(0)[:, 0])
+    assert gone == pytest.approx(0.01 * unit, rel=0.01)
+    assert nsjax.plot.overview(rail, run).axes
+    with pytest.raises(InputError, match="not a run of this problem's system"):
+        nsjax.animate(CRANK, run)
 
 
 def test_what_cannot_be_animated_is_refused(crank, tmp_path: pathlib.Path, monkeypatch) -> None:
