@@ -130,7 +130,7 @@ def accented(formula: str) -> str:
     root = ElementTree.fromstring(named.sub(lambda x: html.unescape(x[0]), formula))
     for found in root.iter():
         found.attrib.pop("accent", None)
-        if found.tag.endswith("munderover") and found[2].text in ACCENTS:
+        if found.tag.endswith("munderover") and (found[2].text or "?") in ACCENTS:
             letter, index, accent = found
             over = ElementTree.Element(found.tag.replace("munderover", "mover"))
             over.extend([letter, accent])
