@@ -17,7 +17,15 @@ if TYPE_CHECKING:
         worst_contact,
     )
     from nsjax.contact.solvers import METHODS, ContactSolution, SolverSettings, solve
-    from nsjax.core.row_groups import Bounded, Coulomb, RowGroup, RowGroups, Unilateral
+    from nsjax.core.row_groups import (
+        Bounded,
+        Coulomb,
+        GivenForces,
+        RateLaw,
+        RowGroup,
+        RowGroups,
+        Unilateral,
+    )
 
 __all__ = [
     "METHODS",
@@ -28,7 +36,9 @@ __all__ = [
     "Coulomb",
     "Criteria",
     "DelassusFactors",
+    "GivenForces",
     "Jump",
+    "RateLaw",
     "RowGroup",
     "RowGroups",
     "SolverSettings",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
@@ -164,7 +165,7 @@ class Compact:
     def branches(self, b: Branches) -> Branches:
         """Branches of the smaller problem from those of the whole one, open in unused places."""
         slip, slope, size = (self.contacts(x) for x in (b.slip, b.slope, b.size))
-        return Branches(use=self.rows(b.use) > 0, slip=slip > 0, slope=slope, size=size)
+        return Branches(use=self.rows(b.use) > 0, slip=slip > 0, slope=slope, size=size, own=b.own)
 
 
 def order_of(problem: ContactProblem) -> BoundedOrder:
@@ -256,13 +257,14 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
         leads = (-1,) * len(order.free) + led
     given = None
     if problem.given is not None:
-        given = jnp.where(active, problem.given[contact], 0.0)
+        normal = jnp.where(active, problem.given.normal[contact], 0.0)
+        given = dataclasses.replace(problem.given, normal=normal)
     g: Any = problem.delassus
     if isinstance(g, DelassusFactors):
         g = DelassusFactors(wt=g.wt[rows], response=g.response[:, rows])
     else:
         g = problem.matrix[rows][:, rows]
-    law = RowGroup(Bounded(n, leads), bounded.shape[0])
+    law = RowGroup(Bounded(n, leads, groups.own), bounded.shape[0])
     small = ContactProblem(
         rows=RowGroups.of(sum(places), groups.nt, groups.nb, places[1], law), delassus=g,
         free=problem.free[rows], friction=problem.friction[contact], mask=active, given=given,

@@ -10,7 +10,8 @@ so that every scheme, the contact solver with its certificate, and the driver of
 reversal) meet bounded rows as contacts that are always closed. The bound is a force: it makes ``bound dt``
 in a step and nothing in an impact. The bound of a row that follows a contact (`System.drag_contact`) is a
 multiple of its normal impulse, in impacts, too: the normal impulse of the row is that of the contact, and
-``mu`` the multiple.
+``mu`` the multiple. With a law of a user (`System.drag_law`) the contact solver has that law in place of
+the disc.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy as np
 
 from nsjax.contact.problem import ContactLaw
 from nsjax.core.operators import jacobian
-from nsjax.core.row_groups import Bounded, RowGroup
+from nsjax.core.row_groups import Bounded, GivenForces, RowGroup
 from nsjax.core.scheme import QUANTITIES, Output
 from nsjax.core.system import System
 from nsjax.jaxtools.owned import kept
@@ -64,14 +65,18 @@ def places_of_rows(system: System) -> np.ndarray:
 
 @record()
 class LoadedLaw(ContactLaw):
-    """Laws of contacts and of the bounded forces after them, with the bounds ``load`` (k,) [N] of these."""
+    """Laws of contacts and of the bounded forces after them, with the bounds ``load`` (k,) [N] of these, or
+    the ``numbers`` of their `nsjax.contact.RateLaw`.
+    """
 
     load: Array = dataclasses.field(default_factory=lambda: jnp.zeros(0))
+    numbers: PyTree = None
 
-    def given(self, duration: Array | float) -> Array:
-        """Normal impulses (nc,) of the bounded forces in a time [s], zero for contacts."""
+    def given(self, duration: Array | float) -> GivenForces:
+        """Numbers of the bounded forces in a time [s]."""
         others = jnp.shape(self.friction)[0] - self.load.shape[0]
-        return jnp.concatenate([jnp.zeros(others), self.load * duration])
+        normal = jnp.concatenate([jnp.zeros(others), self.load * duration])
+        return GivenForces(normal=normal, numbers=self.numbers, duration=duration)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +136,10 @@ class _BoundedFunction:
         """Laws of the contacts, then bounds as normal forces with ``mu = 1``."""
         s = self.system
         first, count = self.laws[:, 0], len(self.laws)
-        bound = taken(jnp.broadcast_to(jnp.asarray(s.drag_bound(p), float), (s.nd,)), first)
+        numbers = s.drag_bound(p)
+        bound = jnp.zeros(count)  # a law of its own has no bound
+        if s.drag_law is None:
+            bound = taken(jnp.broadcast_to(jnp.asarray(numbers, float), (s.nd,)), first)
         own = s.law(p) if s.nc else ContactLaw()
 
         def every(name: str, last: float) -> Array:
@@ -150,6 +158,7 @@ class _BoundedFunction:
             restitution_tangential=every("restitution_tangential", 0.0),
             friction=friction,
             load=bound,
+            numbers=None if s.drag_law is None else numbers,
         )
 
     def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
@@ -163,10 +172,10 @@ def bounded_as_contacts(system: System) -> System:
     if not system.nd:
         return system
     loaded = _BoundedFunction(system)
-    law, count = Bounded(loaded.laws.shape[1], loaded.leads), len(loaded.laws)
+    law, count = Bounded(loaded.laws.shape[1], loaded.leads, system.drag_law), len(loaded.laws)
     return dataclasses.replace(
         system, nc=system.nc + count, nt=loaded.nt, nd=0, drag=None, drag_bound=None,
-        drag_contact=(), drag_discs=(), bounded=RowGroup(law, count),
+        drag_law=None, drag_contact=(), drag_discs=(), bounded=RowGroup(law, count),
         smooth=system.smooth if system.nt else system.nc,
         gap=loaded.gap, slip=loaded.slip, law=loaded.law, rows=None if system.rows is None else loaded.rows,
         allowed=None if system.allowed is None else loaded.allowed,

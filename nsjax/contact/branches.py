@@ -58,12 +58,15 @@ solvers, the second above the rounding of the sums that make up free velocities.
 
 @record()
 class Branches:
-    """Branch of every row: ``use`` (m,) rows with ``u = 0``, and slip data per contact."""
+    """Branch of every row: ``use`` (m,) rows with ``u = 0``, and slip data per contact; the slopes (k,)
+    by impulses and by rates of forces with a `RateLaw`.
+    """
 
     use: Array
     slip: Array
     slope: Array
     size: Array
+    own: tuple[Array, Array] | None = None
 
 
 def branches(problem: ContactProblem, x: Array, u: Array, r: Array, answer: bool = False) -> Branches:
@@ -92,7 +95,17 @@ def branches(problem: ContactProblem, x: Array, u: Array, r: Array, answer: bool
         slip = slip & (size > slowest)
     slope = jnp.where(slip[:, None], problem.friction[:, None] * direction(z[:, 1:]), 0.0)
     rows = problem.stack(use, jnp.ones(problem.nb, bool))
-    return Branches(use=rows, slip=slip, slope=slope, size=size)
+    if problem.rows.own is None:
+        return Branches(use=rows, slip=slip, slope=slope, size=size)
+    at = problem.own_residual
+    own = (
+        jax.jvp(f, (y,), (jnp.ones_like(y),))[1]
+        for f, y in ((lambda x: at(x, u, r), x), (lambda u: at(x, u, r), u))
+    )
+    by_impulse, by_rate = jax.lax.stop_gradient(tuple(own))
+    rows = problem.with_own(rows, lambda: by_rate != 0.0)
+    slip = slip & ~problem.rows.given
+    return Branches(use=rows, slip=slip, slope=slope, size=size, own=(by_impulse, by_rate))
 
 
 def _rounding(problem: ContactProblem, x: Array, r: Array) -> tuple[Array, Array]:
@@ -149,7 +162,13 @@ def tangent(
     a = jnp.where(b.use[:, None], scaled + regularisation * one, idle)
     if turns_in_space(problem):
         a = a + _curvature(problem, x, scaled, b)
-    return a
+    if b.own is None:
+        return a
+    _, first, end = problem.rows.ends
+    by_impulse, by_rate = (y[:, None] for y in b.own)
+    weight = jnp.where(by_rate != 0.0, regularisation, 0.0)
+    unit = (by_impulse + weight) * one[first:end]
+    return problem.with_own(a, lambda: unit + by_rate * problem.matrix[first:end])
 
 
 def turns_in_space(problem: ContactProblem) -> bool:
@@ -200,7 +219,8 @@ def branch_residual(problem: ContactProblem, x: Array, u: Array, r: Array, b: Br
     """Prox rows on given branches: ``r u`` where active, ``x_T - mu n x_N`` on slip, ``x`` if open."""
     normal = problem.rows.per_contact(problem.impulses(x)[:, 0], jnp.zeros(problem.nb))
     known = _per_row(problem, b.slope) * normal
-    return jnp.where(b.use, r * u, x - known)
+    found = jnp.where(b.use, r * u, x - known)
+    return problem.with_own(found, lambda: problem.own_residual(x, u, r))
 
 
 # Least answer of linear contact rows of which some depend on others, without a weight on the diagonal.
@@ -324,7 +344,8 @@ def has_rows(problem: ContactProblem) -> bool:
     are up to `ROW_LIMIT` rows, but at most `LOOP_LIMIT` whose force always acts.
     """
     rows, g, m = problem.rows, problem.delassus, problem.free.shape[0]
-    always, alone = rows.bounded * rows.tangents + rows.nb, bool(rows.leads) or rows.tangents == 2
+    always, alone = rows.bounded * rows.tangents + rows.nb, rows.tangents == 2
+    alone = alone or bool(rows.leads) or rows.own is not None
     if not isinstance(g, DelassusFactors) or alone or not always <= LOOP_LIMIT < m <= ROW_LIMIT:
         return False
     return all(isinstance(x, jax.Array) for x in (g.wt, g.response)) and g.wt.shape[1] <= OUTER_TERMS

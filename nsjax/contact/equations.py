@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.core.operators import jacobian
-from nsjax.core.row_groups import RowGroups
+from nsjax.core.row_groups import GivenForces, RowGroups
 from nsjax.linalg import Elimination, Structure, block_jacobian, interleaving, matmul
 from nsjax.types import Array, PyTree, record
 
@@ -215,8 +215,8 @@ class Equations(Protocol):
     def friction(self, data: PyTree) -> Array:
         """Coefficients (nc,)."""
 
-    def given(self, data: PyTree) -> Array | None:
-        """Normal impulses (nc,) that are given instead of found, see `ContactProblem`; None: none is."""
+    def given(self, data: PyTree) -> GivenForces | None:
+        """Numbers of the bounded forces; None: there are none."""
 
 
 class Freezing(Equations, Protocol):

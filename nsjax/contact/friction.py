@@ -284,6 +284,7 @@ def lasting_forces(
     if system.nc and system.nt:
         slide = _sliding(at, rows, rule or SlidingRule())
         problem = dataclasses.replace(problem, free=_with_sliding(problem, *slide))
+        problem = _at_rates(problem, rates, *slide)
     x = settings.solve(problem).x
     if slide is not None and dt is not None:
         blows, jams = frozen(_blows(problem, rates, x, slide, dt, (rule or SlidingRule()).criteria))
@@ -294,6 +295,28 @@ def lasting_forces(
         hold = hold + inertia.constrained(matvec(rows.wt.T, x), jnp.zeros_like(hold))[1]
         x = rows.whole(x, hold)
     return LawfulMotion(a=a, force=x, rows=along, blows=blows, jams=jams)
+
+
+INSTANT = 1e-12
+"""Time [s] after which the law of a force is looked at: rates change by nothing, and show their sign."""
+
+
+def _at_rates(problem: ContactProblem, rates: Array, u: Array, slides: Array) -> ContactProblem:
+    """The problem with forces of a `RateLaw` at their rates ``u`` (nc, nt), zero without sliding, and after
+    an `INSTANT` of the accelerations, of which ``rates`` (rows,) are the free ones.
+    """
+    groups = problem.rows
+    if groups.own is None:
+        return problem
+    _, first, end = groups.ends
+    forces = jnp.arange(groups.count)
+    forces = (forces >= first) & (forces < end)
+    moving = jnp.pad(jnp.where(slides[:, None], u, 0.0), [(0, 0), (1, 0)])
+    moving = groups.stack(moving, jnp.zeros(groups.nb)) + INSTANT * rates
+    return dataclasses.replace(
+        problem, delassus=jnp.where(forces, INSTANT, 1.0)[:, None] * problem.delassus,
+        free=jnp.where(forces, moving, problem.free),
+    )  # fmt: skip
 
 
 def _blows(

@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact.branches import dependent_answer
-from nsjax.contact.problem import ContactLaw, ContactProblem, DelassusFactors, worst_contact
+from nsjax.contact.problem import ContactLaw, ContactProblem, DelassusFactors, with_reserve, worst_contact
 from nsjax.contact.solvers import SolverSettings
 from nsjax.core.operators import Joints, Rows
 from nsjax.core.step import Balance, Formed, Inertia, SystemState
@@ -294,11 +294,14 @@ def velocity_jump(
     if problem.free.shape[0]:
         solved, tell = answer.residual <= settings.tolerance, lambda x: worst_contact(problem, x)
         worst = branch(solved, lambda x: none.worst, tell, answer.x)
+    contacts = none.contacts
     if nc:
-        normal = [problem.contacts(u)[:, 0] for u in (before, rows.rate(v + free + dv))]
+        after = rows.rate(v + free + dv)
+        normal = [problem.contacts(u)[:, 0] for u in (before, after)]
+        contacts = with_reserve(rows.groups, problem.given, problem.impulses(answer.x), after)
     return Jump(
         dv=dv if lift is None else lift + dv,
-        contacts=problem.impulses(answer.x) if nc else none.contacts,
+        contacts=contacts,
         constraints=constraints,
         before=jnp.where(active, normal[0], 0.0) if nc else none.before,
         after=jnp.where(active, normal[1], 0.0) if nc else none.after,

@@ -122,9 +122,10 @@ class ProxRows:
         # rows of open contacts, and of forces at their bounds, are those of the unit matrix
         closed = jnp.any(problem.contacts(b.use), axis=1)
         groups = problem.rows
-        if groups.bounded and (groups.tangents == 2 or groups.leads):
-            # at its bound a disc turns, and a bound that follows a contact is no constant
-            closed = closed | (groups.given if groups.tangents == 2 else np.array(groups.leads) >= 0)
+        if groups.own is not None or groups.tangents == 2:  # at its bound a disc turns
+            closed = closed | groups.given
+        elif groups.leads:  # a bound that follows a contact is no constant
+            closed = closed | (np.array(groups.leads) >= 0)
         rows = groups.per_contact(closed, jnp.ones(problem.nb, bool))
         return -(solve_some_rows if some else solve_rows)(a, f, rows)
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.core.row_groups import RowGroups
+from nsjax.core.row_groups import GivenForces, RowGroups
 from nsjax.linalg import Blocks, Paired, matmul, matvec, product_diagonal
 from nsjax.linalg.dense import matmul_by_rows, unit_matrix
 from nsjax.linalg.elimination import PairOrder
@@ -59,7 +59,7 @@ class ContactProblem:
         free: ``F`` (m,) [m/s].
         friction: (nc,).
         mask: (nc,) bool, contacts that take part.
-        given: (nc,) normal impulses [N s] of `Bounded` forces, zero elsewhere; None: there are none.
+        given: numbers of `Bounded` forces; None: there are none.
 
     Source: [R&S (43)-(54)].
     """
@@ -69,7 +69,7 @@ class ContactProblem:
     free: Array
     friction: Array
     mask: Array
-    given: Array | None = None
+    given: GivenForces | None = None
 
     @property
     def nc(self) -> int:
@@ -170,7 +170,7 @@ class ContactProblem:
     def prox(self, x: Array, u: Array, r: Array) -> Array:
         """``x - prox(x - r u)``: zero for every row exactly at a solution.
 
-        The friction disk has the radius ``mu x_N`` of the answer.
+        The friction disk has the radius ``mu x_N`` of the answer. A `RateLaw` has its own residual.
         """
         xc = self.impulses(x)
         z = xc - self.contacts(r * u)
@@ -181,7 +181,23 @@ class ContactProblem:
         if self.nt:
             radius = self.friction * jnp.where(self.mask & (xc[:, 0] > 0.0), xc[:, 0], 0.0)
             rows.append(xc[:, 1:] - project_disk(z[:, 1:], radius))
-        return self.stack(jnp.concatenate(rows, axis=1), self.bilateral(r * u))
+        found = self.stack(jnp.concatenate(rows, axis=1), self.bilateral(r * u))
+        return self.with_own(found, lambda: self.own_residual(x, u, r))
+
+    def own_residual(self, x: Array, u: Array, r: Array) -> Array:
+        """Residual (k,) of the forces with a `RateLaw`."""
+        _, first, end = self.rows.ends
+        assert self.given is not None
+        law, numbers, duration = self.rows.own, self.given.numbers, self.given.duration
+        residual: Array = law.residual(x[first:end], u[first:end], r[first:end], numbers, duration)
+        return residual
+
+    def with_own(self, x: Array, own: Callable[[], Array]) -> Array:
+        """Rows (m, ...) with those of the forces with a `RateLaw` replaced by ``own()``."""
+        if self.rows.own is None:
+            return x
+        _, first, end = self.rows.ends
+        return jnp.concatenate([x[:first], own(), x[end:]])
 
 
 def project_disk(z: Array, radius: Array) -> Array:
@@ -218,10 +234,8 @@ class ContactLaw:
     restitution_tangential: Array | float = 0.0
     friction: Array | float = 0.0
 
-    def given(self, duration: Array | float) -> Array | None:
-        """Normal impulses (nc,) [N s] that are given, in a time [s], zero in an impact; None: there are
-        none.
-        """
+    def given(self, duration: Array | float) -> GivenForces | None:
+        """Numbers of the forces that always act, in a time [s], zero in an impact; None: there are none."""
         return None
 
     def row_restitution(self, rows: RowGroups) -> Array:
@@ -236,6 +250,26 @@ class ContactLaw:
     def friction_of(self, nc: int) -> Array:
         """Friction coefficient of every contact (nc,)."""
         return jnp.broadcast_to(jnp.asarray(self.friction, float), (nc,))
+
+
+def with_reserve(rows: RowGroups, given: GivenForces | None, contacts: Array, rates: Array) -> Array:
+    """Impulses (nc, 1 + nt) with a normal impulse of each force with a `RateLaw`: its size, and twice as
+    much where the law holds its rate, so that it sticks as friction inside its bound does.
+
+    Args:
+        given: numbers of these forces.
+        rates: (m,) of all rows, to which the law refers.
+    """
+    if rows.own is None or given is None:
+        return contacts
+    _, first, end = rows.ends
+    last, u = rows.nc - rows.bounded, rates[first:end]
+    x, one = contacts[last:, 1], jnp.ones(rows.bounded)
+    law = lambda x: rows.own.residual(x, u, one, given.numbers, given.duration)  # noqa: E731
+    holds = jax.jvp(law, (x,), (one,))[1] == 0.0
+    normal = jnp.where(holds, 2.0, 1.0) * jnp.abs(x)
+    forces = jnp.concatenate([normal[:, None], contacts[last:, 1:]], axis=1)
+    return jnp.concatenate([contacts[:last], forces])
 
 
 # Measures of how well an answer fulfils the contact laws, independent of the solver that gave it.
@@ -282,7 +316,7 @@ def impulse_scale(problem: ContactProblem, r: Array) -> tuple[Array, Array]:
     bilateral = jnp.max(problem.bilateral(single), initial=0.0)
     normal = jnp.maximum(jnp.max(contacts[:, 0], initial=0.0), bilateral)
     if problem.given is not None:
-        normal = jnp.maximum(normal, jnp.max(problem.given))
+        normal = jnp.maximum(normal, jnp.max(problem.given.normal))
     return normal, jnp.maximum(jnp.max(contacts, initial=0.0), normal)
 
 

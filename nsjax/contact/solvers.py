@@ -99,7 +99,7 @@ def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], 
         u = problem.velocity(x)
         z = problem.contacts(x - r * u)
         slope = jnp.where(at.slip[:, None], problem.friction[:, None] * direction(z[:, 1:]), 0.0)
-        b = Branches(use=at.use, slip=at.slip, slope=slope, size=at.size)
+        b = dataclasses.replace(at, slope=slope)
         f = branch_residual(problem, x, u, r, b)
         if not gathers(frozen):
             return x - whole(f)

@@ -172,7 +172,7 @@ def _check_functions(system: System, tree: Any, leaves: tuple[tuple[Any, Any], .
         if np.ndim(found) != 1 or getattr(found, "dtype", None) != np.float64:
             what = f"shape {np.shape(found)}" if hasattr(found, "shape") else type(found).__name__
             raise InputError(f"switch returns {what}; it must return (ns,) float64, one number per surface")
-    if system.drag_bound is not None:
+    if system.drag_bound is not None and system.drag_law is None:
         bound = shapes_of("drag_bound", system.drag_bound, params)
         if jnp.shape(bound) not in ((), (s.nd,)):
             raise InputError(f"drag_bound has shape {jnp.shape(bound)}; give one number or ({s.nd},)")

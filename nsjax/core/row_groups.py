@@ -10,13 +10,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from typing import Any
+from typing import Any, Protocol
 
 import jax.numpy as jnp
 import numpy as np
 
 from nsjax.linalg.blocks import every
-from nsjax.types import Array
+from nsjax.types import Array, PyTree, record
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +40,35 @@ class Unilateral:
     columns = 0, 1
 
 
+class RateLaw(Protocol):
+    """A set-valued law of single rows, between a force and the rate that it opposes; a frozen, hashable
+    record. `nsjax.System.drag_law` takes it.
+
+    Example:
+        A clutch that turns freely in one sense, ``0 <= u _|_ x >= 0``:
+
+        >>> import dataclasses
+        >>> import jax.numpy as jnp
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class OneWay:
+        ...     def residual(self, x, u, r, numbers, duration):
+        ...         return x - jnp.maximum(x - r * u, 0.0)
+        >>> OneWay().residual(jnp.array([2.0, 0.0]), jnp.array([0.0, 3.0]), 0.5, None, 1.0).tolist()
+        [0.0, 0.0]
+    """
+
+    def residual(self, x: Array, u: Array, r: Array, numbers: PyTree, duration: Array | float) -> Array:
+        """Zero exactly where impulses and rates fulfil the law, entry by entry, in units of the impulses.
+
+        Args:
+            x: (nd,) impulses of a time ``duration`` [N s], or forces, of a duration of one [N].
+            u: (nd,) rates at its end.
+            r: (nd,) impulse that changes a rate by one, any positive number for the law.
+            numbers: result of `nsjax.System.drag_bound`.
+            duration: zero in an impact.
+        """
+
+
 @dataclasses.dataclass(frozen=True)
 class Bounded:
     """Forces of given bounds, ``|x_T| <= bound``, which always act: friction whose normal impulse is given.
@@ -48,10 +77,12 @@ class Bounded:
         tangents: 1, or 2 that share a disc.
         leads: for each of them, the number of the contact whose normal impulse it shares; -1: the impulse
             is given; (): all are given.
+        own: another law of single rows in place of bounds, a `RateLaw`.
     """
 
     tangents: int = 1
     leads: tuple[int, ...] = ()
+    own: Any = None
 
     @property
     def columns(self) -> tuple[int, int]:
@@ -76,6 +107,20 @@ class RowGroup:
     def rows(self) -> int:
         """Rows of all."""
         return self.count * self.width
+
+
+@record()
+class GivenForces:
+    """Numbers of the bounded forces of a problem.
+
+    Args:
+        normal: (nc,) normal impulses [N s], zero for contacts.
+        numbers, duration: of a `RateLaw`, see there.
+    """
+
+    normal: Array
+    numbers: PyTree = None
+    duration: Array | float = 0.0
 
 
 SUMMED = 64
@@ -146,6 +191,11 @@ class RowGroups:
     @functools.cached_property
     def _bounded_law(self) -> Bounded:
         return next((g.law for g in self.groups if isinstance(g.law, Bounded)), Bounded())
+
+    @property
+    def own(self) -> Any:
+        """`RateLaw` of the bounded forces; None: they have bounds."""
+        return self._bounded_law.own
 
     @property
     def tangents(self) -> int:
@@ -232,11 +282,11 @@ class RowGroups:
             return jnp.zeros((0, *contacts.shape[2:]), contacts.dtype)
         return jnp.concatenate(parts) if len(parts) > 1 else parts[0]
 
-    def normal_impulses(self, given: Array, found: Array, mask: Array) -> Array:
+    def normal_impulses(self, given: GivenForces, found: Array, mask: Array) -> Array:
         """Normal impulses (nc,): ``found``, but the ``given`` ones of bounded forces, or those that they
         share with a contact (zero if that one is not in ``mask`` (nc,) bool).
         """
-        normal = jnp.where(self.given, given, found)
+        normal = jnp.where(self.given, given.normal, found)
         if not self.leads:
             return normal
         own, leads = jnp.where(mask, found, 0.0), np.array(self.leads)

@@ -287,7 +287,7 @@ def probe(
     for name in ("slip", "drag", "velocity_constraint") if promises else ():
         if getattr(system, name) is not None:
             found[f"{name}: bend"] = _bend(getattr(system, name), state, p)
-    if system.drag_bound is not None:
+    if system.drag_bound is not None and system.drag_law is None:
         found["drag_bound"] = jnp.asarray(system.drag_bound(p), float)
     if system.law is not None:
         law = system.law(p)

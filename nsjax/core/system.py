@@ -84,6 +84,8 @@ class System:
             offset). Units of a velocity, or [rad/s] where the force is a torque.
         drag_bound: ``(p) -> (nd,)`` their bounds [N] or [N m]: ``|lambda| <= bound`` at rest, and
             ``lambda = -bound sign(rate)`` else. Impacts cannot be answered by bounded forces.
+        drag_law: another set-valued law of these rows, a `nsjax.contact.RateLaw`, whose numbers
+            ``drag_bound`` then returns, in any form. None: the bounds.
         drag_contact: for every bounded row the number of the contact that it follows; -1: none; (): no row
             follows any. Its bound is ``drag_bound`` times the normal force of the contact, and in impacts
             times the normal impulse: rolling resistance and friction against spinning, with the relative
@@ -184,6 +186,7 @@ class System:
     law: Promised = None
     drag: Promised = None
     drag_bound: Promised = None
+    drag_law: Any = None
     drag_contact: tuple[int, ...] = ()
     drag_discs: tuple[int, ...] = ()
     damping: Fn | None = None

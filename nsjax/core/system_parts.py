@@ -156,6 +156,13 @@ def check_followed(system: Any) -> None:
         InputError: shows ``drag_contact`` or ``drag_discs``.
     """
     which, discs = system.drag_contact, system.drag_discs
+    law = system.drag_law
+    fits = system.nd and not which and not discs and callable(getattr(law, "residual", None))
+    if law is not None and not fits:
+        raise InputError(
+            f"System: drag_law = {law!r} with nd = {system.nd}, drag_contact = {which}; give a record with "
+            "a function residual, as nsjax.contact.RateLaw, for nd rows that follow no contact"
+        )
     for k in discs:
         one: tuple[int, ...] = which[k : k + 2] if 0 <= k < system.nd else ()
         if len(one) < 2 or one[0] != one[1] or one[0] < 0 or discs.count(k) > 1 or k + 1 in discs:

@@ -10,11 +10,13 @@ import numpy as np
 from nsjax import status
 from nsjax.contact import Jump, events, no_jump
 from nsjax.contact.events import Approach, Criteria, Touch, criteria_of
+from nsjax.contact.problem import with_reserve
 from nsjax.contact.sensitivity import ContactReport, Contacts, Stepped
 from nsjax.contact.stage import StageAnswer
 from nsjax.core.errors import InputError, check_choice, nearest
 from nsjax.core.keys import as_number
 from nsjax.core.operators import touching
+from nsjax.core.row_groups import GivenForces
 from nsjax.core.scheme import Event, Output, Scheme
 from nsjax.core.step import Balance, Step, SystemState
 from nsjax.core.system import TANGENTS, State, System, add, row_groups
@@ -234,7 +236,7 @@ def step_status(
 
 def stage_jump(
     system: System, answer: StageAnswer, dv: Array, rates: tuple[Array, Array], active: Array | None,
-    given: Array | None = None,
+    given: GivenForces | None = None,
 ) -> Jump:  # fmt: skip
     """The result of the stage solver as a `Jump`.
 
@@ -244,9 +246,9 @@ def stage_jump(
         dv: (nv,) velocity change of the step.
         rates: (rows,) row velocities before and after the step [m/s], contacts (if any) first.
         active: (nc,) bool, contacts that take part; None where contacts have no rows.
-        given: (nc,) normal impulses that are given. A bounded force has its own, or that of the contact
-            that it follows: otherwise it would count as unloaded, and a reversal of its sliding would be no
-            event.
+        given: numbers of the bounded forces. Such a force has the normal impulse of its bound, or that of
+            the contact that it follows: otherwise it would count as unloaded, and a reversal of its sliding
+            would be no event.
     """
     none, groups = no_jump(system), row_groups(system, active is not None)
     contacts, before, after = none.contacts, none.before, none.after
@@ -255,6 +257,7 @@ def stage_jump(
         if given is not None:
             normal = groups.normal_impulses(given, contacts[:, 0], active)
             contacts = jnp.concatenate([normal[:, None], contacts[:, 1:]], axis=1)
+            contacts = with_reserve(groups, given, contacts, rates[1])
         before, after = (jnp.where(active, groups.normals(x), 0.0) for x in rates)
     return Jump(
         dv=dv,

@@ -15,7 +15,7 @@ from nsjax.contact.projection import Directions
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageAnswer, StageSettings, StageStart, solve_stage
 from nsjax.core.operators import position_rows, row_forces, row_rates
-from nsjax.core.row_groups import Bounded, RowGroups
+from nsjax.core.row_groups import Bounded, GivenForces, RowGroups
 from nsjax.core.scheme import Scheme
 from nsjax.core.step import Inertia, SystemState
 from nsjax.core.system import State, System, row_groups, slip_of
@@ -247,10 +247,10 @@ class UnifiedEquations:
         nc = self.own.nc
         return self.of_contacts(self.system.law(d.params).friction_of(nc), 0.0) if nc else jnp.zeros(0)
 
-    def given(self, d: Any) -> Array | None:
-        """Normal impulses that are given; None if none is. Position laws have none."""
+    def given(self, d: Any) -> GivenForces | None:
+        """Numbers of the bounded forces; None if there are none. Position laws have none."""
         one = self.system.law(d.params).given(d.dt) if self.own.nc else None
-        return None if one is None else self.of_contacts(one, 0.0)
+        return None if one is None else dataclasses.replace(one, normal=self.of_contacts(one.normal, 0.0))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,7 +20,7 @@ from nsjax.contact.events import criteria_of
 from nsjax.contact.sensitivity import Contacts, Family, Stepped, no_report, through_events
 from nsjax.contact.stage import StageAnswer, StageSettings, StageStart, solve_stage
 from nsjax.core.operators import Rows, momentum, no_rows, touching
-from nsjax.core.row_groups import RowGroups
+from nsjax.core.row_groups import GivenForces, RowGroups
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.step import Balance, Formed, Step, SystemState
 from nsjax.core.system import State, System, row_groups
@@ -130,8 +130,8 @@ class FrozenRowEquations:
         nc = self.rows.nc
         return self.system.law(d.params).friction_of(nc) if nc else jnp.zeros(0)
 
-    def given(self, d: Any) -> Array | None:
-        """Normal impulses (nc,) that are given; None: none is."""
+    def given(self, d: Any) -> GivenForces | None:
+        """Numbers of the bounded forces; None: there are none."""
         return self.system.law(d.params).given(d.dt) if self.rows.nc else None
 
 

@@ -11,7 +11,7 @@ from jax import lax
 
 from nsjax.contact.projection import Directions
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates
-from nsjax.core.row_groups import RowGroups
+from nsjax.core.row_groups import GivenForces, RowGroups
 from nsjax.core.step import SystemState, inertia_at
 from nsjax.core.system import State, System, joined, row_groups, slip_of
 from nsjax.linalg import Structure, matvec, solve
@@ -254,8 +254,11 @@ class StageEquations:
         one = self.system.law(data[0]).friction_of(self.own.nc)
         return self.own.contacts_by_group([one] * self.stages)
 
-    def given(self, data: Any) -> Array | None:
-        """Normal impulses that are given at contacts of all stages, if any."""
+    def given(self, data: Any) -> GivenForces | None:
+        """Numbers of the bounded forces of all stages, if there are any."""
         params, maps = data
         one = self.system.law(params).given(maps.dt) if self.own.nc else None
-        return None if one is None else self.own.contacts_by_group([one] * self.stages)
+        if one is None:
+            return None
+        normal = self.own.contacts_by_group([one.normal] * self.stages)
+        return dataclasses.replace(one, normal=normal)

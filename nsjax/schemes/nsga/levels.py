@@ -28,7 +28,7 @@ from nsjax.core.operators import (
     position_rows,
     slip_rows,
 )
-from nsjax.core.row_groups import RowGroups
+from nsjax.core.row_groups import GivenForces, RowGroups
 from nsjax.core.system import System, add, row_groups
 from nsjax.linalg import Local
 from nsjax.math import direction, norm
@@ -52,7 +52,7 @@ class Prediction:
         creep: (nc, nt) see `PositionLevel` [N s^2].
         restitution: (rows,) ``e G(q_n) v_n`` of contact and bilateral rows.
         friction: (nc,).
-        given: (nc,) given normal impulses of the step; None: there are none.
+        given: normal impulses of bounded forces; None: there are none.
         held: (2, nc) impulses of contacts on position [N s^2] and velocity [N s] that the accelerations in
             memory contain, if contacts act on accelerations (`Smooth.contacts`).
     """
@@ -69,7 +69,7 @@ class Prediction:
     creep: Array
     restitution: Array
     friction: Array
-    given: Array | None = None
+    given: GivenForces | None = None
     held: Array | None = None
 
 
@@ -312,7 +312,7 @@ class PositionLevel(Level):
         push = normal
         if s.given is not None:
             forces = row_groups(self.system).given
-            push = jnp.where(forces, self.share * s.dt * s.given, normal)
+            push = jnp.where(forces, self.share * s.dt * s.given.normal, normal)
             normal = jnp.where(forces, 0.0, normal)
         parts = [normal]
         if self.tangents:
@@ -432,7 +432,7 @@ class VelocityLevel(Level):
         normal = jnp.where(on, block[:, 0], 0.0 if smooth.contacts is None else -smooth.contacts[1])
         if s.given is not None:
             forces = self.groups.given
-            normal, on = jnp.where(forces, s.given, normal), on | forces
+            normal, on = jnp.where(forces, s.given.normal, normal), on | forces
         return normal, on
 
     def _sticks(self, d: Any, block: Array, normal: Array) -> tuple[Array, Array]:
