@@ -229,6 +229,11 @@ def _bounded_at_rest(problem: Problem, p: PyTree, held: Sequence[int]) -> tuple[
     system, state = problem.system, problem.state
     if not system.nd:
         return ()
+    if system.drag_law is not None:
+        raise InputError(
+            f"linearise: which forces of drag_law = {system.drag_law!r} hold their rates is not known; "
+            "write those that hold as constraints, and leave out the others"
+        )
     rates = np.asarray(system.drag(jnp.asarray(state.t), state.q, state.v, p))
     bounds = np.broadcast_to(np.asarray(system.drag_bound(p)), rates.shape)
     leads = system.drag_contact or (-1,) * system.nd

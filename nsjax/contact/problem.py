@@ -188,9 +188,7 @@ class ContactProblem:
         """Residual (k,) of the forces with a `RateLaw`."""
         _, first, end = self.rows.ends
         assert self.given is not None
-        law, numbers, duration = self.rows.own, self.given.numbers, self.given.duration
-        residual: Array = law.residual(x[first:end], u[first:end], r[first:end], numbers, duration)
-        return residual
+        return self.rows.own_residual(self.given, x[first:end], u[first:end], r[first:end])
 
     def with_own(self, x: Array, own: Callable[[], Array]) -> Array:
         """Rows (m, ...) with those of the forces with a `RateLaw` replaced by ``own()``."""
@@ -265,8 +263,7 @@ def with_reserve(rows: RowGroups, given: GivenForces | None, contacts: Array, ra
     _, first, end = rows.ends
     last, u = rows.nc - rows.bounded, rates[first:end]
     x, one = contacts[last:, 1], jnp.ones(rows.bounded)
-    law = lambda x: rows.own.residual(x, u, one, given.numbers, given.duration)  # noqa: E731
-    holds = jax.jvp(law, (x,), (one,))[1] == 0.0
+    holds = jax.jvp(lambda x: rows.own_residual(given, x, u, one), (x,), (one,))[1] == 0.0
     normal = jnp.where(holds, 2.0, 1.0) * jnp.abs(x)
     forces = jnp.concatenate([normal[:, None], contacts[last:, 1:]], axis=1)
     return jnp.concatenate([contacts[:last], forces])

@@ -12,6 +12,7 @@ import functools
 import itertools
 from typing import Any, Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -78,11 +79,13 @@ class Bounded:
         leads: for each of them, the number of the contact whose normal impulse it shares; -1: the impulse
             is given; (): all are given.
         own: another law of single rows in place of bounds, a `RateLaw`.
+        copies: equal sets of forces, one after the other: those of several stages.
     """
 
     tangents: int = 1
     leads: tuple[int, ...] = ()
     own: Any = None
+    copies: int = 1
 
     @property
     def columns(self) -> tuple[int, int]:
@@ -197,6 +200,18 @@ class RowGroups:
         """`RateLaw` of the bounded forces; None: they have bounds."""
         return self._bounded_law.own
 
+    def own_residual(self, given: GivenForces, x: Array, u: Array, r: Array) -> Array:
+        """Residual (k,) of the `RateLaw` of all forces, from their impulses, rates and scales (k,)."""
+
+        def each(x: Array, u: Array, r: Array) -> Array:
+            found: Array = self.own.residual(x, u, r, given.numbers, given.duration)
+            return found
+
+        copies = self._bounded_law.copies
+        if copies == 1:
+            return each(x, u, r)
+        return jax.vmap(each)(*(y.reshape(copies, -1) for y in (x, u, r))).reshape(-1)
+
     @property
     def tangents(self) -> int:
         """Tangents of each bounded force."""
@@ -255,7 +270,8 @@ class RowGroups:
             if here[0] >= here[1]:
                 parts.append(jnp.zeros((g.count, end - first, *more), x.dtype))
                 continue
-            block = block[:, here[0] - own : here[1] - own]
+            if here != (own, last):
+                block = block[:, here[0] - own : here[1] - own]
             room = here[0] - first, end - here[1]
             parts.append(jnp.pad(block, [(0, 0), room, *[(0, 0)] * len(more)]) if any(room) else block)
         if not parts:
@@ -308,14 +324,13 @@ class RowGroups:
         """Rows of several copies of the contacts and constraints, group by group."""
         if copies == 1:
             return self
-        groups = tuple(
-            RowGroup(
-                dataclasses.replace(g.law, leads=self._led(copies)) if _leads(g) else g.law,
-                copies * g.count,
-            )
-            for g in self.groups
-        )
-        return RowGroups(self.nt, groups, copies * self.nb)
+        groups = []
+        for g in self.groups:
+            law = g.law
+            if isinstance(law, Bounded):
+                law = dataclasses.replace(law, leads=self._led(copies), copies=copies)
+            groups.append(RowGroup(law, copies * g.count))
+        return RowGroups(self.nt, tuple(groups), copies * self.nb)
 
     def _led(self, copies: int) -> tuple[int, ...]:
         """Contacts that bounded forces of several copies follow."""
@@ -353,8 +368,3 @@ class RowGroups:
         ends = copies * np.cumsum([0, *sizes])
         parts = [x[a:b].reshape(copies, -1) for a, b in itertools.pairwise(ends)]
         return list(jnp.concatenate(parts, axis=1))
-
-
-def _leads(group: RowGroup) -> bool:
-    """Whether forces of a group share normal impulses of contacts."""
-    return isinstance(group.law, Bounded) and bool(group.law.leads)

@@ -180,11 +180,16 @@ def check_followed(system: Any) -> None:
 
 
 def check_follower(system: Any, scheme: Any) -> None:
-    """Refuses schemes that do not take bounds that follow contacts.
+    """Refuses schemes that do not take bounds that follow contacts, or laws of users.
 
     Raises:
         InputError: names the scheme.
     """
+    if system.drag_law is not None and scheme.impulses == "contacts":
+        raise InputError(
+            f"scheme {scheme.name!r} does not work with drag_law = {system.drag_law!r}: its jumps have "
+            "Coulomb's law alone; take schemes.moreau() or schemes.generalized_alpha()"
+        )
     if any(k >= 0 for k in system.drag_contact) and (scheme.impulses != "step" or scheme.locates):
         raise InputError(
             f"scheme {scheme.name!r} does not work with drag_contact = {system.drag_contact} (rolling "
