@@ -111,7 +111,7 @@ def mathml(formula: str, block: bool) -> str:
         raise ValueError(f"docs: {formula!r} is no formula that docutils reads: {error}") from None
 
 
-ACCENTS = "˙¨ˉ~^→"
+ACCENTS = tuple("˙¨ˉ~^→")
 
 
 def accented(formula: str) -> str:

@@ -161,7 +161,7 @@ def check_followed(system: Any) -> None:
     if law is not None and not fits:
         raise InputError(
             f"System: drag_law = {law!r} with nd = {system.nd}, drag_contact = {which}; give a record with "
-            "a function residual, as nsjax.contact.RateLaw, for nd rows that follow no contact"
+            "a function residual, as nsjax.contact.RateLaw, for nd rows without drag_contact"
         )
     for k in discs:
         one: tuple[int, ...] = which[k : k + 2] if 0 <= k < system.nd else ()
