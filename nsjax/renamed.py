@@ -12,8 +12,8 @@ T = TypeVar("T")
 
 OLD_NAMES = {
     "nsjax": {
-        "driven": "with_inputs", "filtered": "with_actuator_dynamics", "notes": "gradient_notes",
-        "run": "simulate_to_file", "table": "signal",
+        "driven": "with_inputs", "filtered": "with_actuator_dynamics", "nonlinear": "jaxtools",
+        "notes": "gradient_notes", "run": "simulate_to_file", "startup": "jaxtools", "table": "signal",
     },
     "nsjax.io": {"run": "simulate_to_file"},
 }  # fmt: skip
