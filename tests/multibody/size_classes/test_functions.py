@@ -73,18 +73,19 @@ def values(system: Any, params: Any, q: Any, v: Any) -> dict[str, Any]:
     def every(params: Any, q: Any, v: Any) -> dict[str, Any]:
         p, t = system.prepare(params) if system.prepare else params, jnp.zeros(())
         moved = system.retract(q, 0.1 * v)
-        if system.rows is not None:
-            rows = system.rows(t, q, p)[0]
-        else:  # by derivatives
-            gaps = jax.jacfwd(lambda x: system.gap(t, system.retract(q, x), p))(0.0 * v)
-            slips = jax.jacfwd(lambda v: system.slip(t, q, v, p))(v)
-            rows = jnp.concatenate([gaps[:, None], slips], axis=1)
         found = {
-            "mass": system.mass(q, p), "force": system.force(t, q, v, p), "gap": system.gap(t, q, p),
-            "potential": system.potential(t, q, p), "slip": system.slip(t, q, v, p), "retract": moved,
-            "rows": rows, "difference": system.difference(q, moved),
-            "law": jnp.stack([system.law(p).friction_of(system.nc), system.law(p).restitution], axis=1),
+            "mass": system.mass(q, p), "force": system.force(t, q, v, p), "retract": moved,
+            "potential": system.potential(t, q, p), "difference": system.difference(q, moved),
         }  # fmt: skip
+        if system.nc:
+            # rows by derivatives where the system does not have them
+            gaps = jax.jacfwd(lambda x: system.gap(t, system.retract(q, x), p))(0.0 * v)[:, None]
+            if system.nt:
+                slips = jax.jacfwd(lambda v: system.slip(t, q, v, p))(v)
+                gaps, found["slip"] = jnp.concatenate([gaps, slips], axis=1), system.slip(t, q, v, p)
+            found["rows"] = gaps if system.rows is None else system.rows(t, q, p)[0]
+            found["gap"], law = system.gap(t, q, p), system.law(p)
+            found["law"] = jnp.stack([law.friction_of(system.nc), law.restitution], axis=1)
         drag = {} if not system.nd else {"drag": system.drag(t, q, v, p), "bound": system.drag_bound(p)}
         return found | drag
 
