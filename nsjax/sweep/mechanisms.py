@@ -140,9 +140,9 @@ def side_by_side(*problems: Problem) -> SideBySide:
             `nsjax.multibody.assemble`. They may have free bodies, hinges, slides and fixed joints, in space
             ball joints, with limits and dry friction; joints of any kind that close loops, except rolling
             ones; prescribed motions, gears and other couplings of coordinates of the tree; springs, motors,
-            servos, forces and moments, also with laws of a user that read nothing else (a law is part of
-            the program); and contacts whose gaps are closed formulas, such as those of points, spheres,
-            capsules, boxes and cylinders with planes, and of spheres and capsules with each other.
+            servos, tendons, forces and moments, also with laws of a user that read nothing else (a law is
+            part of the program); and contacts of points, spheres, capsules, boxes and cylinders with
+            planes, and of spheres, capsules and boxes with each other.
 
     Returns:
         `SideBySide`; its ``simulate`` runs all mechanisms, its ``problem`` is one of them for
@@ -153,11 +153,11 @@ def side_by_side(*problems: Problem) -> SideBySide:
             planar beside spatial mechanisms; for quaternions (free bodies, ball joints) at different
             places.
 
-    Limits: a step takes one and a half to three times as long as with a program of the mechanism's own,
-    since every selection of a body is a product with a mask; the first program of a class compiles up to
-    twice as long. Spare bodies of much smaller mechanisms cost as much as real ones. Motions agree with
-    those of `nsjax.simulate` up to rounding. Where the start of a mechanism with loops is varied against
-    its loops, both projections onto them may differ.
+    Limits: a step takes 1.4 to 4 times as long as with a program of the mechanism's own, since every
+    selection of a body is a product with a mask; the first program of a class compiles up to twice as long.
+    Spare bodies of much smaller mechanisms cost as much as real ones. Motions agree with those of
+    `nsjax.simulate` up to rounding. A start that is varied against the loops of a mechanism may be
+    projected onto them in another direction.
 
     Example:
         >>> import nsjax

@@ -119,16 +119,15 @@ REFUSED: dict[str, Any] = {
     r"rolling joints \('r'\)": lambda: [
         mb.body("a", mass=1.0, inertia=1.0), mb.rolling("r", "ground", "a", radius=1.0),
     ],
-    r"tendons \('t'\)": lambda: [*ROD, mb.tendon("t", "ground", ("b", (0.0, 0.0, 1.0)))],
     r"loads that read other bodies, or act in a joint without a coordinate of the tree \('f'\)": lambda: [
         *ROD, mb.force("f", "a", law=lambda t, scene, own: -scene.position("b")),
     ],
-    r"limits of joints that close loops \('s'\)": lambda: [
+    r"limits of joints that close loops, or of tendons through points \('s'\)": lambda: [
         *ROD, mb.slide("s", "ground", "b", limits=(-9.0, 9.0), loop=True),
     ],
     r"shapes whose features are searched for \('c'\)": lambda: [
         rod("a"), TURNS,
-        mb.contact("c", mb.box("a", 0.1, 0.1, 0.1), mb.box("ground", 1.0, 1.0, 0.1, at=(0.0, 0.0, -5.0))),
+        mb.contact("c", mb.cylinder("a", 0.1, 0.1), mb.box("ground", 1.0, 1.0, 0.1, at=(0.0, 0.0, -5.0))),
     ],
 }  # fmt: skip
 

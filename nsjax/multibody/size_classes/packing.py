@@ -11,7 +11,7 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.multibody.contacts import gap_functions
-from nsjax.multibody.contacts.batches import Batch
+from nsjax.multibody.contacts.batches import LONG, Batch
 from nsjax.multibody.coordinates.frames import downwards
 from nsjax.multibody.couplings import KINDS as COUPLINGS
 from nsjax.multibody.joints import BALL, FREE, JointKind
@@ -50,8 +50,19 @@ def _described(kind: JointKind, dimension: int) -> bool:
 def _on_bodies(part: Part) -> bool:
     """Whether a load acts on bodies of its own, and reads nothing else."""
     kind = load_kind(part)
-    apart = part.option("joint") is None and kind.pushes is not None
-    return apart and kind.line is None and not kind.sees_scene(part)
+    apart = part.option("joint") is None and part.option("joints") is None
+    return apart and (kind.pushes or kind.line) is not None and not kind.sees_scene(part)
+
+
+def _coordinate(part: Part) -> str | None:
+    """Name of the joint or tendon on whose coordinate a load acts: that of a `joint_tendon` is its own."""
+    name: str | None = part.name if part.option("joints") is not None else part.option("joint")
+    return name
+
+
+def _at_points(part: Part) -> bool:
+    """Whether gaps and rows of a contact follow from its points, without a search that takes long."""
+    return gap_functions.kind_of(part).rate_at_points and not set(LONG) & set(part.option("shapes"))
 
 
 def missing(tree: TreePacking) -> str:
@@ -60,10 +71,7 @@ def missing(tree: TreePacking) -> str:
     if topology.coordinates == "absolute":
         return "absolute coordinates"
     pieces = [(x.part, x.names[0]) if isinstance(x, Batch) else (x, x.name) for x in presence.named.pieces]
-    loads = [
-        x for x in topology.loads if load_kind(x).effort is not None or load_kind(x).pushes is not None
-    ]
-    in_joints = [x for x in loads if x.option("joint") is not None and tree.linear(x.option("joint"))]
+    in_joints = [x for x in topology.loads if (on := _coordinate(x)) is not None and tree.linear(on)]
     ends = [name for x in presence.couplings for name in of[x].option("joints")]
     names = {
         "rolling joints": [x for x in topology.closures if joint_kind(of[x]).rates is not None],
@@ -73,29 +81,33 @@ def missing(tree: TreePacking) -> str:
         "torsional and rolling friction": presence.turning,
         "groups of which a step evaluates few contacts": [str(x.group) for x in presence.named.chosen],
         "groups of free bodies": [x.part.name for x in presence.batches],
-        "shapes whose features are searched for": [
-            name for part, name in pieces if gap_functions.kind_of(part).hold is not None
-        ],
-        "tendons": [x.name for x in topology.loads if has_line(x)],
+        "shapes whose features are searched for": [name for part, name in pieces if not _at_points(part)],
         "laws that jump": [x.name for x in topology.loads if x.option("switch") is not None],
         "loads that read other bodies, or act in a joint without a coordinate of the tree": [
-            x.name for x in loads if x not in in_joints and not _on_bodies(x)
+            x.name for x in topology.loads if x not in in_joints and not _on_bodies(x)
         ],
-        "limits of joints that close loops": [x for x, _ in presence.limits if not tree.linear(x)],
-        "dry friction of joints that close loops": [x for x in presence.drags if not tree.linear(x)],
+        "limits of joints that close loops, or of tendons through points": [
+            x for x, _ in presence.limits if not tree.linear(x)
+        ],
+        "dry friction of joints that close loops, or of tendons through points": [
+            x for x in presence.drags if not tree.linear(x)
+        ],
         "motions of joints that close loops": [x for x in presence.motions if not tree.linear(x)],
-        "couplings of joints that close loops": [x for x in ends if not tree.linear(x)],
+        "couplings of joints that close loops, or of tendons through points": [
+            x for x in ends if not tree.linear(x)
+        ],
     }
     return next((f"{what} ({found[0]!r})" for what, found in names.items() if found), "")
 
 
 def _group(part: Part, given: Any, bodies: int, rows: int = 1) -> AlikeParts:
-    """The group of parts like this one, on one or two bodies, with these numbers."""
+    """The group of parts like this one, on a number of bodies, with these numbers."""
     leaves, structure = jax.tree.flatten(given)
     kept = tuple((k, x) for k, x in part.options if k not in PLACES)
     smooth = part.kind == "contact" and part.numbers is None
+    ends = ("first", "second", *(f"end{k}" for k in range(2, bodies)))[:bodies]
     return AlikeParts(
-        part=Part(part.kind, "group", ("first", "second")[:bodies], None, kept), rows=rows, smooth=smooth,
+        part=Part(part.kind, "group", ends, None, kept), rows=rows, smooth=smooth,
         structure=structure, shapes=tuple(np.shape(x) for x in leaves),
     )  # fmt: skip
 
@@ -130,7 +142,10 @@ class Packing:
     def _loads(self, in_joints: bool) -> Grouped:
         found: Grouped = {}
         for part in self.made.topology.loads:
-            joint, own = part.option("joint"), self.params[part.name]
+            joint, own = _coordinate(part), self.params[part.name]
+            if has_line(part):  # limits and friction are rows, factors those of the coordinate
+                gone = dict.fromkeys(("lower", "upper", "restitution", "friction"))
+                own = dataclasses.replace(own, **gone, **({} if joint is None else {"ratios": ()}))
             if in_joints and joint is not None and load_kind(part).effort is not None:
                 found.setdefault(_group(part, own, 0), []).append(Member(part.name, (joint,), own))
             elif not in_joints and joint is None:

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from nsjax.contact import ContactLaw
 from nsjax.core import InputError, System, add, subtract
@@ -16,7 +17,7 @@ from nsjax.core.keys import Prepared
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.batches import scene_of, spread_out
-from nsjax.multibody.coordinates.frames import ALGEBRA, Scene
+from nsjax.multibody.coordinates.frames import ALGEBRA, Scene, still_frames
 from nsjax.multibody.couplings import KINDS as COUPLINGS
 from nsjax.multibody.joints import kind_of as joint_kind
 from nsjax.multibody.loads import kind_of as load_kind
@@ -277,9 +278,14 @@ class SizeClass:
 
     def _wrenches(self, part: Part, t: Array, ends: Any, own: Any) -> list[Array]:
         """Moment about the origin and force on each body of a load."""
-        a, scene = ALGEBRA[self.dimension], scene_of(self.dimension, t, *_two(ends))
-        pushes: Any = load_kind(part).pushes
-        found, made = wrenches(scene, pushes(scene, part, own, None)), []
+        a, kind = ALGEBRA[self.dimension], load_kind(part)
+        scene = Scene(self.dimension, t, dict(zip(part.bodies, ends, strict=True)))
+        pushes: Any = iter(()) if kind.pushes is None else kind.pushes(scene, part, own, None)
+        if kind.line is not None:
+            line, effort = kind.line(scene, None, part, {part.name: own}), kind.effort
+            tension = None if effort is None else effort(part, own, t, line.length, line.rate)
+            pushes = iter(()) if tension is None else line.act(tension)
+        found, made = wrenches(scene, pushes), []
         for body in part.bodies:
             push, turning = found.get(body, (a.ZERO, None))
             wrench = self.tree.line(scene.position(body), a.array(push))
@@ -304,11 +310,16 @@ class SizeClass:
             return None
         on = own.on[0].at(q) if joint else [self.tree.frames(poses, None, mask) for mask in own.on]
 
+        line: Any = load_kind(part).line
+
         def one(on: Any, numbers: Any) -> Array:
             if joint:
                 scene = Scene(self.dimension, t, {}, lambda scene, name: (on, None))
                 return jnp.reshape(ALGEBRA[2].value(energy(scene, part, numbers, (JOINT, None))), ())
-            scene = scene_of(self.dimension, t, *_two(on))
+            frames = dict(zip(part.bodies, on, strict=True))
+            length = lambda scene, name: (line(scene, None, part, {name: numbers}).length, None)  # noqa: E731
+            scene = Scene(self.dimension, t, frames, length)
+            scene = dataclasses.replace(scene, frames=still_frames(scene))
             return jnp.reshape(ALGEBRA[2].value(energy(scene, part, numbers, None)), ())
 
         made: Array = jax.vmap(one, -1)(on, own.numbers)
@@ -317,21 +328,39 @@ class SizeClass:
     def _meetings(self, poses: Any, moving: Array | None, p: Prepared) -> list[Any]:
         """Gap (rows, m), points, normal and tangents (d, rows, m), and slip (nt, rows, m) of each group."""
         found, d = [], self.dimension
-        for (group, _), x in zip(self.pairs, p.params.pairs, strict=True):
+        held = (None,) * len(self.pairs) if p.held is None else p.held
+        for (group, _), x, near in zip(self.pairs, p.params.pairs, held, strict=True):
             rows = group.rows
             ends = [self.tree.frames(poses, moving, mask) for mask in x.on]
 
-            def one(ends: Any, shapes: Any, used: Any, part: Part = group.part, rows: int = rows) -> Any:
+            def one(
+                ends: Any, shapes: Any, used: Any, near: Any, part: Part = group.part, rows: int = rows
+            ) -> Any:
                 scene = scene_of(d, jnp.zeros(()), *ends)
                 both = numbers.Contact(first=shapes[0], second=shapes[1])
-                m, a = gap_functions.meetings(scene, part, both), ALGEBRA[d]
+                m, a = gap_functions.meetings(scene, part, both, near), ALGEBRA[d]
                 places = [spread_out(a, rows, y) for y in (m.here, m.there, m.normal, *m.tangents)]
                 slip = [] if moving is None else [jnp.broadcast_to(y, (rows,)) for y in m.slip(scene)]
                 gap = jnp.where(used, m.gap, 1.0)  # a spare pair is open
                 return jnp.broadcast_to(gap, (rows,)), places, slip
 
-            found.append(jax.vmap(one, -1, -1)(ends, x.numbers, x.used))
+            found.append(jax.vmap(one, -1, -1)(ends, x.numbers, x.used, near))
         return found
+
+    def refresh(self, t: Array, q: Array, p: Prepared) -> Prepared:
+        """Params with the closest points, corners, edges and faces that a step holds fixed."""
+        poses, found = lax.stop_gradient(self._poses(q, p)), []
+        for (group, _), x in zip(self.pairs, p.params.pairs, strict=True):
+
+            def one(ends: Any, shapes: Any, part: Part = group.part) -> Any:
+                both = numbers.Contact(first=shapes[0], second=shapes[1])
+                return gap_functions.hold(scene_of(self.dimension, t, *ends), part, both)
+
+            ends = [self.tree.frames(poses, None, mask) for mask in x.on]
+            search = gap_functions.kind_of(group.part).hold is not None
+            shapes = lax.stop_gradient(x.numbers)
+            found.append(jax.vmap(one, -1, -1)(ends, shapes) if search else None)
+        return dataclasses.replace(p, held=tuple(found))
 
     def gap(self, t: Array, q: Array, p: Prepared) -> Array:
         """Gaps (nc,) of the contacts, then of the limits."""
@@ -407,6 +436,7 @@ class SizeClass:
     def system(self) -> System:
         """The system of the class."""
         nc, nb, flat = self.contacts, self.constraints, not self.layout.quaternions
+        searched = any(gap_functions.kind_of(group.part).hold is not None for group, _ in self.pairs)
         return System(
             nq=self.layout.nq, nv=self.layout.nv, nc=nc, nt=self.tangents if nc else 0, nd=self.drags,
             nb=nb, smooth=self.smooth, mass=self.mass, force=self.force, potential=self.potential,
@@ -416,13 +446,8 @@ class SizeClass:
             drag=self.drag if self.drags else None, drag_bound=self.drag_bound if self.drags else None,
             retract=add if flat else self.layout.retract,
             difference=subtract if flat else self.layout.difference,
-            prepare=self.prepare, tangent_hint="mass",
+            prepare=self.prepare, refresh=self.refresh if searched else None, tangent_hint="mass",
         )  # fmt: skip
-
-
-def _two(ends: Any) -> tuple[Any, Any]:
-    """Frames of the first and of the second body; the ground without a second one."""
-    return (ends[0], None) if len(ends) == 1 else (ends[0], ends[1])
 
 
 def _effort(part: Part, x: MemberArrays, t: Array, q: Array, v: Array) -> Array:
@@ -430,4 +455,4 @@ def _effort(part: Part, x: MemberArrays, t: Array, q: Array, v: Array) -> Array:
     effort: Any = load_kind(part).effort
     (on,) = x.on
     made = jax.vmap(functools.partial(effort, part), (-1, None, 0, 0))(x.numbers, t, on.at(q), on.rates(v))
-    return times(jnp.asarray(on.of_v).T, made)
+    return jnp.zeros_like(v) if made is None else times(jnp.asarray(on.of_v).T, made)

@@ -243,38 +243,45 @@ class TreePacking:
 
     # coordinates of joints
 
-    def linear(self, joint: str) -> bool:
-        """Whether the coordinate of a joint is a sum of entries of ``q``: that of a joint of the tree, and
-        in the plane the angle of every hinge.
+    def linear(self, name: str) -> bool:
+        """Whether the coordinate of a joint or tendon is a sum of entries of ``q``: that of a joint of the
+        tree, in the plane the angle of every hinge, and the length of a `joint_tendon` on such joints.
         """
-        part, link = self.made.topology.of[joint], self.made.topology.link_of_joint.get(joint)
-        if part.kind not in JOINTS or (kind := kind_of(part)).measure is None:  # a tendon has no entry
-            return False
-        if self.dimension == 3:
-            return link is not None
+        part, link = self.made.topology.of[name], self.made.topology.link_of_joint.get(name)
+        if part.kind not in JOINTS:  # a tendon
+            joints = part.option("joints")
+            return joints is not None and all(self.linear(x) for x in joints)
+        kind = kind_of(part)
+        if kind.measure is None or self.dimension == 3:
+            return kind.measure is not None and link is not None
         return bool(kind.turns) or (link is not None and kind.has_coordinate(2))
 
-    def coordinates(
-        self, joints: Sequence[str], count: int, of: SizeClass, signs: Any = 1.0
-    ) -> CoordinateArrays:
-        """Coordinates of joints, times signs, and spare ones."""
+    def _row(self, name: str) -> tuple[Any, Any, Any]:
+        """Factors (nq,) and (nv,) of the coordinates and velocities in a coordinate, and its constant."""
+        link, part = self.made.topology.link_of_joint.get(name), self.made.topology.of[name]
+        if part.kind not in JOINTS:
+            factors = self.params[name].ratios
+            rows = zip(factors, map(self._row, part.option("joints")), strict=True)
+            of_q, of_v, shift = zip(*(tuple(k * x for x in row) for k, row in rows), strict=True)
+            return sum(of_q), sum(of_v), sum(shift)
         nq, nv = self.made.topology.sizes
-        of_q, of_v, shift = np.zeros((len(joints), nq)), np.zeros((len(joints), nv)), []
-        for k, name in enumerate(joints):
-            link, part = self.made.topology.link_of_joint.get(name), self.made.topology.of[name]
-            kind = kind_of(part)
-            if link is not None and kind.has_coordinate(self.dimension):
-                of_q[k, link.q] = of_v[k, link.v] = 1.0
-                shift.append(0.0)
-                continue
-            one, two = (self.body[x] for x in part.bodies)
-            turns = np.pad(self._turns, ((0, 1), (0, 0)))  # the last row is that of the ground
-            of_q[k] = of_v[k] = turns[two] - turns[one]
-            tilts = [*self._tilts, 0.0]
-            shift.append(tilts[two] - tilts[one])
-        signs = np.broadcast_to(signs, len(joints))
-        moved = stacked(shift) * signs if joints else np.zeros(0)
+        if link is not None and kind_of(part).has_coordinate(self.dimension):
+            return np.eye(nq)[link.q], np.eye(nv)[link.v], 0.0
+        one, two = (self.body[x] for x in part.bodies)
+        turns, tilts = np.pad(self._turns, ((0, 1), (0, 0))), [*self._tilts, 0.0]  # the ground comes last
+        row = turns[two] - turns[one]
+        return row, row, tilts[two] - tilts[one]
+
+    def coordinates(
+        self, names: Sequence[str], count: int, of: SizeClass, signs: Any = 1.0
+    ) -> CoordinateArrays:
+        """Coordinates of joints and tendons, times signs, and spare ones."""
+        if not names:
+            none = (np.zeros((count, n)) for n in (of.layout.nq, of.layout.nv))
+            return CoordinateArrays(of_q=next(none), of_v=next(none), shift=np.zeros(count))
+        signs = np.broadcast_to(signs, len(names))
+        of_q, of_v, shift = (stacked(x) for x in zip(*map(self._row, names), strict=True))
         return CoordinateArrays(
             of_q=widened(signs[:, None] * of_q, count, of.layout.nq),
-            of_v=widened(signs[:, None] * of_v, count, of.layout.nv), shift=widened(moved, count),
+            of_v=widened(signs[:, None] * of_v, count, of.layout.nv), shift=widened(signs * shift, count),
         )  # fmt: skip

@@ -72,6 +72,7 @@ def values(system: Any, params: Any, q: Any, v: Any) -> dict[str, Any]:
     @jax.jit  # one program in place of some hundred operations
     def every(params: Any, q: Any, v: Any) -> dict[str, Any]:
         p, t = system.prepare(params) if system.prepare else params, jnp.zeros(())
+        p = p if system.refresh is None else system.refresh(t, q, p)
         moved = system.retract(q, 0.1 * v)
         found = {
             "mass": system.mass(q, p), "force": system.force(t, q, v, p), "retract": moved,

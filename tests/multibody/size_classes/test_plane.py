@@ -50,6 +50,19 @@ def plane_tree(seed: int, bodies: int) -> Problem:
         mb.force("push", (far, (0.2, 0.1)), (1.0, -2.0)),
         mb.torque("turn", "b1", 0.3),
         mb.force("jet", ("b1", 0.3), (0.5, 0.2), follower=True),
+        mb.tendon(
+            "cable",
+            ("ground", (0.1, 2.0)),
+            ("b1", 0.1),
+            2.0,
+            (far, 0.2),
+            ("b0", 0.3),
+            stiffness=3.0,
+            damping=0.1,
+            length=0.5,
+        ),
+        mb.joint_tendon("belt", {"j1": 0.5}, stiffness=2.0, length=0.1, limits=(-3.0, 3.0), friction=0.2),
+        mb.actuator("pull", "belt", 0.7),
         mb.contact("ball", mb.sphere("b1", 0.1, at=point()), floor, friction=0.4, restitution=0.3),
         mb.contact("rod", mb.capsule(far, 0.1, 0.3, at=point()), floor, friction=0.2),
         mb.contact("case", mb.corners("b1", 0.3, 0.2), floor, friction=0.2),
@@ -110,6 +123,27 @@ def same(problem: Problem, *others: Problem, seed: int = 0) -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_functions_of_a_planar_tree(seed: int) -> None:
     same(plane_tree(seed, 5 + seed), seed=seed)
+
+
+def test_functions_of_spatial_parts() -> None:
+    """Loops, a gear, a motion, a tendon, springs between points, and shapes with features held."""
+    up, rod = (0.0, 0.0, 1.0), {"mass": 1.0, "inertia": (0.1, 0.12, 0.15)}
+    same(mb.assemble(
+        mb.body("a", **rod, com=(0.2, 0.0, 0.1)), mb.hinge("A", "ground", "a", axis=up),
+        mb.body("b", **rod), mb.ball("B", "a", "b", at=(0.5, 0.0, 0.0)),
+        mb.body("c", **rod), mb.slide("C", "ground", "c", at=(0.0, 1.0, 0.0), axis=(1, 0, 0)),
+        mb.ball("D", "b", "c", at=(0.0, 0.6, 0.0), loop=True),
+        mb.body("d", **rod), mb.hinge("E", "ground", "d", axis=(0, 1, 0)),
+        mb.gear("mesh", "E", "A", ratio=2.0),
+        mb.body("e", **rod), mb.hinge("F", "d", "e", axis=(0, 1, 0), motion=lambda t: 0.1 + t),
+        mb.body("box", **rod), mb.body("bar", **rod),
+        mb.spring("cord", ("a", (0.1, 0.0, 0.2)), "box", stiffness=2.0, length=0.1),
+        mb.tendon("rope", "ground", ("e", (0.0, 0.2, 0.1)), ("d", up), stiffness=3.0),
+        mb.torque("twist", "b", (0.1, 0.2, 0.3), follower=True),
+        mb.contact("on", mb.box("box", 0.2, 0.2, 0.1), mb.box("e", 0.3, 0.3, 0.1), friction=0.3),
+        mb.contact("over", mb.capsule("bar", 0.1, 0.3), mb.box("box", 0.2, 0.2, 0.1)),
+        gravity=9.81, start={"box": (0.0, 0.0, 3.0), "bar": (0.0, 3.0, 3.0)},
+    ), seed=4)  # fmt: skip
 
 
 def test_functions_of_a_loop_beside_a_slider_and_a_chain() -> None:
