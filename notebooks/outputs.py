@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 DPI = 60
 LARGEST = 500_000
 """Bytes of a notebook with its outputs."""
-LONGEST = 150_000
+LONGEST = 250_000
 """Characters of a text or page; longer ones are left out."""
 
 BEFORE = f"import nsjax.figures as _figures\n_figures.SCREEN_DPI = {DPI}\nimport matplotlib as _drawing\n"
