@@ -90,20 +90,23 @@ def test_loops_in_one_batch_and_others_without_compiling() -> None:
 
 
 @pytest.mark.slow
-def test_derivatives_are_those_of_the_mechanism() -> None:
-    """Through the impact of the last link."""
-    problem, scheme = chain(3), schemes.moreau()
+@pytest.mark.parametrize("case", ["chain", "loop"])
+def test_derivatives_are_those_of_the_mechanism(case: str) -> None:
+    """Through the impact of the last link, and through that of a loop on its stop."""
+    scheme, steps = schemes.moreau(), 500 if case == "chain" else 300
+    problem, other = (chain(3), chain(2)) if case == "chain" else (four_bar(rocker=False), four_bar())
+    key, at = ("link1.mass", 1.1) if case == "chain" else ("rod.mass", 0.8)
 
     def last(given: Problem) -> Any:
-        return nsjax.simulate(*given, scheme, dt=1e-3, steps=500, every=500).q[-1, 2]
+        return nsjax.simulate(*given, scheme, dt=1e-3, steps=steps, every=steps).q[-1, 2]
 
     def beside(mass: Any) -> Any:
-        return last(nsjax.side_by_side(problem.replace({"link1.mass": mass}), chain(2)).problem())
+        return last(nsjax.side_by_side(problem.replace({key: mass}), other).problem())
 
-    wanted = jax.jvp(lambda mass: last(problem.replace({"link1.mass": mass})), (1.1,), (1.0,))[1]
-    assert abs(wanted) > 0.05
-    np.testing.assert_allclose(jax.jvp(beside, (1.1,), (1.0,))[1], wanted, rtol=1e-9)
-    np.testing.assert_allclose(jax.grad(beside)(1.1), wanted, rtol=1e-9)
+    wanted = jax.jvp(lambda mass: last(problem.replace({key: mass})), (at,), (1.0,))[1]
+    assert abs(wanted) > 1e-3
+    np.testing.assert_allclose(jax.jvp(beside, (at,), (1.0,))[1], wanted, rtol=1e-9)
+    np.testing.assert_allclose(jax.grad(beside)(at), wanted, rtol=1e-9)
 
 
 def rod(name: str) -> Any:
