@@ -59,7 +59,8 @@ class RateLaw(Protocol):
     """
 
     def residual(self, x: Array, u: Array, r: Array, numbers: PyTree, duration: Array | float) -> Array:
-        """Zero exactly where impulses and rates fulfil the law, entry by entry, in units of the impulses.
+        """Zero exactly where impulses and rates fulfil the law, entry by entry; falls with neither. In the
+        units of the impulses.
 
         Args:
             x: (nd,) impulses of a time ``duration`` [N s], or forces, of a duration of one [N].

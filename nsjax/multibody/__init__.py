@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from nsjax.multibody.joints.cylindrical import cylindrical
     from nsjax.multibody.joints.distance import distance
     from nsjax.multibody.joints.fixed import fixed
+    from nsjax.multibody.joints.friction_laws import OneWay, Stribeck
     from nsjax.multibody.joints.hinge import hinge, pin
     from nsjax.multibody.joints.revolute_spherical import revolute_spherical
     from nsjax.multibody.joints.rolling import rolling
@@ -55,7 +56,8 @@ if TYPE_CHECKING:
     from nsjax.multibody.sensors import Sensor, sensor
 
 __all__ = [
-    "LeftOutWarning", "ModelFile", "Part", "Sensor", "Shape", "actuator", "assemble", "ball", "beam",
+    "LeftOutWarning", "ModelFile", "OneWay", "Part", "Sensor", "Shape", "Stribeck",
+    "actuator", "assemble", "ball", "beam",
     "body", "box", "capsule", "circular", "contact", "contact_group", "corners", "coupling", "cylinder",
     "cylindrical", "distance", "ellipsoid_drag", "fixed", "fluid_drag", "force", "gear", "heightfield",
     "hinge", "hole", "hull", "joint_spring", "joint_tendon", "line_load", "pairs_of", "pin", "plane",

@@ -12,6 +12,7 @@ import numpy as np
 from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, System, add, subtract
+from nsjax.core.errors import InputError
 from nsjax.core.keys import Prepared
 from nsjax.math import taken
 from nsjax.multibody import joint_forces, pictures, topology
@@ -33,6 +34,7 @@ from nsjax.multibody.coordinates.spatial import SpatialTree
 from nsjax.multibody.couplings import kind_of as coupling_kind
 from nsjax.multibody.joint_forces import JointDamping, JointNumbers, OwnJoints
 from nsjax.multibody.joints import kind_of
+from nsjax.multibody.joints.friction_laws import JointLaws
 from nsjax.multibody.joints.joint_kind import axis_of
 from nsjax.multibody.loads import has_line, length_of, potential, pushes, surfaces, wrenches
 from nsjax.multibody.loads import kind_of as load_kind
@@ -320,8 +322,23 @@ class Mechanism:
             found.append(turning_friction.rates(scene, self.named, p))
         return gap_functions.flat(found)
 
-    def drag_bound(self, p: PyTree) -> Array:
-        """Bounds (nd,) of dry friction, then of friction against turning."""
+    @functools.cached_property
+    def drag_law(self) -> JointLaws | None:
+        """Laws of the friction in joints, if any is not that of a bound."""
+        names = self.presence.drags
+        laws = tuple(self.topology.of[name].option("friction_law") for name in names)
+        own = [name for name, law in zip(names, laws, strict=True) if law is not None]
+        if own and self.presence.turning:
+            raise InputError(
+                f"joint {own[0]!r}: friction_law does not work beside torsional and rolling friction "
+                f"({self.presence.turning[0]!r}); leave one of them out"
+            )
+        return JointLaws(laws) if own else None
+
+    def drag_bound(self, p: PyTree) -> Any:
+        """Bounds (nd,) of dry friction, then of friction against turning; or numbers of `drag_law`."""
+        if self.drag_law is not None:
+            return tuple(p[name] for name in self.presence.drags)
         own = [jnp.asarray(p[name].friction, float) for name in self.presence.drags]
         if not self.presence.turning:
             return jnp.stack(own)
@@ -421,6 +438,7 @@ class Mechanism:
             law=self.law if nc else None, constraint=self.constraint if nb > nh else None,
             velocity_constraint=self.velocity_constraint if nh else None,
             drag=self.drag if nd else None, drag_bound=self.drag_bound if nd else None,
+            drag_law=self.drag_law,
             drag_contact=followed, drag_discs=discs, damping=None if absolute else self.damping,
             switch=self.switch if any(x.option("switch") for x in self.topology.loads) else None,
             retract=add if flat else self.tree.retract,

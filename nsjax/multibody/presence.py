@@ -148,7 +148,8 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
             smooth = smooth + len(names) if part.numbers.friction is None else 0
         elif is_measured(part):
             limits += [(part.name, x) for x in ("lower", "upper") if getattr(part.numbers, x) is not None]
-            drags += [part.name] if part.numbers.friction is not None else []
+            rubs = part.numbers.friction is not None or part.option("friction_law") is not None
+            drags += [part.name] if rubs else []
         if part.kind in ("contact", "contact_group"):
             rough = rough or part.numbers.friction is not None
     motions = tuple(x.name for x in parts if x.option("motion") is not None)

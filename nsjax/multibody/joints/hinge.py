@@ -23,6 +23,7 @@ def hinge(
     name: str, first: str, second: str, *, at: Any = None, on: Any = None, axis: Any = None,
     turned: Any = None, limits: Any = None, restitution: Any = 0.0, friction: Any = None,
     armature: Any = None, motion: Fn | None = None, loop: bool = False, turns: bool = False,
+    friction_law: Any = None, own: Any = None,
 ) -> Part:  # fmt: skip
     """A hinge: one rotation of the second body relative to the first.
 
@@ -36,6 +37,10 @@ def hinge(
         limits: lower and upper limit of the angle [rad], None for no limit.
         restitution: coefficient of restitution at the limits.
         friction: bound of the dry friction [N m].
+        friction_law: law of the friction in place of its bound: `nsjax.multibody.OneWay`,
+            `nsjax.multibody.Stribeck`, or a record of yours, see `nsjax.contact.RateLaw`, which gets the
+            numbers of this joint.
+        own: further numbers of this law, by name.
         armature: inertia that the angle drives [kg m^2].
         motion: prescribed angle ``(t) -> [rad]``; the joint exerts the moment of this motion.
         loop: whether this joint closes a loop; if no joint of a loop says so, one of them is chosen.
@@ -56,6 +61,7 @@ def hinge(
     return joint(
         "hinge", name, first, second, motion, loop, at=at, on=on, axis=axis, turned=turned, limits=limits,
         restitution=restitution, friction=friction, armature=armature, turns=turns,
+        friction_law=friction_law, own=own,
     )  # fmt: skip
 
 

@@ -324,10 +324,18 @@ def joint(
         motion: prescribed coordinate ``(t) -> value``, or None.
         loop: whether this joint closes a loop.
         given: numbers of `nsjax.multibody.numbers.Joint`, ``limits`` in place of ``lower`` and ``upper``;
-            ``own``, a dictionary or record of the numbers that only this kind has; ``turns``, whether to
-            count full turns; ``forms``, forms that differ from those of the record.
+            ``own``, a dictionary or record of the numbers that only this kind or its friction has;
+            ``turns``, whether to count full turns; ``friction_law``, a `nsjax.contact.RateLaw`; ``forms``,
+            forms that differ from those of the record.
     """
-    limits, turns, own, forms = (given.pop(k, None) for k in ("limits", "turns", "own", "forms"))
+    limits, turns, own, forms, law = (
+        given.pop(k, None) for k in ("limits", "turns", "own", "forms", "friction_law")
+    )
+    if law is not None and not callable(getattr(law, "residual", None)):
+        raise InputError(
+            f"{kind} {name!r}: friction_law = {law!r} has no function residual; give multibody.OneWay(), "
+            "multibody.Stribeck(), or a record as nsjax.contact.RateLaw"
+        )
     forms = {**forms_of(numbers.Joint), **(forms or {})}
     known = [x.name for x in dataclasses.fields(numbers.Joint) if x.name not in ("lower", "upper", "own")]
     for what in sorted(given.keys() - known):
@@ -347,7 +355,9 @@ def joint(
     if first == second:
         raise InputError(f"{kind} {name!r}: joins {first!r} to itself; name two bodies")
     record = numbers.Joint(**kept, own=own)
-    return made(kind, name, (first, second), record, motion=motion, loop=loop, turns=turns)
+    return made(
+        kind, name, (first, second), record, motion=motion, loop=loop, turns=turns, friction_law=law
+    )
 
 
 def across(axis: Array) -> tuple[Array, Array]:

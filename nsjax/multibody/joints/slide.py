@@ -25,7 +25,8 @@ from nsjax.types import Fn
 def slide(
     name: str, first: str, second: str, *, at: Any = None, on: Any = None, axis: Any = None,
     turned: Any = None, limits: Any = None, restitution: Any = 0.0, friction: Any = None,
-    armature: Any = None, motion: Fn | None = None, loop: bool = False,
+    armature: Any = None, motion: Fn | None = None, loop: bool = False, friction_law: Any = None,
+    own: Any = None,
 ) -> Part:  # fmt: skip
     """A slide: the second body moves along an axis of the first without turning.
 
@@ -37,6 +38,7 @@ def slide(
         limits: lower and upper limit of the displacement [m], None for no limit.
         restitution: coefficient of restitution at the limits.
         friction: bound of the dry friction [N].
+        friction_law, own: see `hinge`.
         armature: mass that the displacement drives [kg].
         motion: prescribed displacement ``(t) -> [m]``; the joint exerts the force of this motion.
 
@@ -50,7 +52,7 @@ def slide(
     """
     return joint(
         "slide", name, first, second, motion, loop, at=at, on=on, axis=axis, turned=turned, limits=limits,
-        restitution=restitution, friction=friction, armature=armature,
+        restitution=restitution, friction=friction, armature=armature, friction_law=friction_law, own=own,
     )  # fmt: skip
 
 

@@ -92,6 +92,7 @@ def missing(tree: TreePacking) -> str:
         "dry friction of joints that close loops, or of tendons through points": [
             x for x in presence.drags if not tree.linear(x)
         ],
+        "laws of friction": [x for x in presence.drags if of[x].option("friction_law") is not None],
         "motions of joints that close loops": [x for x in presence.motions if not tree.linear(x)],
         "couplings of joints that close loops, or of tendons through points": [
             x for x in ends if not tree.linear(x)

@@ -1,0 +1,91 @@
+"""Laws of the friction in a joint: one-way clutches, friction that depends on the rate, dry friction."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+
+from nsjax.types import Array
+
+
+@dataclasses.dataclass(frozen=True)
+class OneWay:
+    """A clutch that turns or slides freely in one sense and holds in the other, ``0 <= u _|_ x >= 0``.
+
+    Args:
+        sense: 1: coordinates may grow; -1: they may fall.
+
+    Order: that of the scheme; the force jumps where the clutch locks, and velocities do not.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import multibody as mb
+        >>> from nsjax import schemes
+        >>> shaft = mb.hinge("shaft", "ground", "wheel", friction_law=mb.OneWay())
+        >>> kick = mb.torque("kick", "wheel", -1.0)
+        >>> problem = mb.assemble(mb.body("wheel", mass=1.0, inertia=0.1), shaft, kick)
+        >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-2, steps=20)
+        >>> abs(float(traj["wheel.angle"][-1])) < 1e-12
+        True
+    """
+
+    sense: int = 1
+
+    def residual(self, x: Array, u: Array, r: Array, numbers: Any, duration: Array | float) -> Array:
+        """``x - max(x - r u, 0)`` of the forces and rates in the free sense."""
+        x, u = self.sense * x, self.sense * u
+        return self.sense * (x - jnp.maximum(x - r * u, 0.0))
+
+
+@dataclasses.dataclass(frozen=True)
+class Stribeck:
+    """Friction whose bound falls from ``own["rest"]`` at rest to ``friction`` in fast sliding::
+
+        |x| <= b(u) dt,      b(u) = friction + (rest - friction) exp(-(u / speed)^2)
+
+    with ``own = {"rest": ..., "speed": ...}`` of the joint.
+
+    Limits: steady sliding is unstable where ``db/du`` is below minus the damping beside it.
+
+    Source: B. Armstrong-Helouvry, P. Dupont, C. Canudas de Wit: A survey of models, analysis tools and
+    compensation methods for the control of machines with friction. Automatica 30 (1994) 1083-1138.
+
+    Example:
+        >>> from nsjax import multibody as mb
+        >>> guide = mb.slide(
+        ...     "guide", "ground", "block", friction=1.0, own={"rest": 2.0, "speed": 0.1},
+        ...     friction_law=mb.Stribeck(),
+        ... )
+        >>> guide.option("friction_law")
+        Stribeck()
+    """
+
+    def residual(self, x: Array, u: Array, r: Array, numbers: Any, duration: Array | float) -> Array:
+        """``x - prox(x - r u)`` with the bound at the rate."""
+        fast, rest, speed = numbers.friction, numbers.own["rest"], numbers.own["speed"]
+        bound = duration * (fast + (rest - fast) * jnp.exp(-((u / speed) ** 2)))
+        return x - jnp.clip(x - r * u, -bound, bound)
+
+
+@dataclasses.dataclass(frozen=True)
+class JointLaws:
+    """Laws of all joints with friction, as one law of their rows; None: dry friction with a bound.
+
+    The numbers are those of the joints, in the same order.
+    """
+
+    laws: tuple[Any, ...]
+
+    def residual(self, x: Array, u: Array, r: Array, numbers: Any, duration: Array | float) -> Array:
+        """The residuals of the joints."""
+        found = []
+        for k, law in enumerate(self.laws):
+            one, rate, scale = (y[k : k + 1] for y in (x, u, r))
+            if law is None:
+                bound = duration * numbers[k].friction
+                found.append(one - jnp.clip(one - scale * rate, -bound, bound))
+            else:
+                found.append(law.residual(one, rate, scale, numbers[k], duration))
+        return jnp.concatenate(found)
