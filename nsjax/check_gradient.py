@@ -53,8 +53,9 @@ class Comparison:
         uncertainty: its standard error, from the residuals of the fit, which are the teeth.
         width: half the width of the secant, in the unit of the parameter.
         shift: steps by which half the width moves the impact that moves most; zero without impacts.
-        verdict: ``"agrees"``; ``"differs"``; ``"events change"``: differs, and the sequence of impacts
-            changes within the width; ``"teeth"``: differs, but the secant is too narrow for a verdict;
+        verdict: ``"agrees"``; ``"open"``: agrees, but within an uncertainty that leaves the sign of the
+            slope open; ``"differs"``; ``"events change"``: differs, and the sequence of impacts changes
+            within the width; ``"teeth"``: differs, but the secant is too narrow for a verdict;
             ``"not finite"``: the derivative is no number.
     """
 

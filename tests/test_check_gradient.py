@@ -9,6 +9,7 @@ import pytest
 
 import nsjax
 from nsjax import check_gradient, models, schemes
+from nsjax.analysis.comparison import verdict_of
 from tests.gradients.root import ROOT
 
 BALL = models.bouncing_ball(height=1.0, restitution=0.8)
@@ -114,3 +115,16 @@ def test_an_output_without_a_derivative_is_named() -> None:
     run = {"parameters": ["initial_v[0]"], "dt": 1e-2, "steps": 20, "samples": 7}
     found = check_gradient(ROOT, schemes.moreau(), outputs=slack, **run)
     assert found.lost[0].startswith("derivatives of outputs by initial_v[0], while that of the motion is")
+
+
+@pytest.mark.parametrize(
+    ("derivative", "secant", "error", "verdict"),
+    [
+        (0.0022, 0.0086, 0.0031, "open"), (-0.001, 0.004, 0.002, "open"), (1.0, 1.1, 0.04, "agrees"),
+        (0.0, 0.0, 0.0, "agrees"), (1.0, -1.0, 0.1, "differs"),
+    ],
+)  # fmt: skip
+def test_a_slope_whose_sign_is_open_is_not_confirmed(
+    derivative: float, secant: float, error: float, verdict: str
+) -> None:
+    assert verdict_of(derivative, secant, error, 0.02, 15.0, False) == verdict
