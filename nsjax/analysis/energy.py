@@ -169,8 +169,7 @@ class WholeStep:
         groups, law = row_groups(system), ContactLaw()
         if system.nc:
             law = system.law(refreshed(system, tm, qm, p))
-        e = law.row_restitution(groups)
-        miss = impulse * (full_after + e * full)
+        miss = impulse * (full_after + law.rebound(groups, full))
         tangents = np.zeros((system.nc, 1 + system.nt), bool)
         tangents[:, 1:] = True
         checked = ~groups.stack(tangents, np.zeros(system.nb, bool))

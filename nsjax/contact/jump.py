@@ -6,7 +6,6 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from nsjax.contact.branches import dependent_answer
@@ -241,11 +240,7 @@ def jump_problem(
     free = before + matvec(rows.wt, drift)
     if nc:
         law = system.law(f.at.params)
-        e = law.row_restitution(groups)
-        if forces.settling is not None:
-            settling = groups.stack(forces.settling[:, None] & (np.arange(1 + groups.nt) == 0))
-            e = jnp.where(jnp.pad(settling, (0, groups.nb)), 0.0, e)
-        free = free + e * before
+        free = free + law.rebound(groups, before, forces.settling)
     if forces.constraint_rate is not None:
         free = free - jnp.pad(forces.constraint_rate, (groups.ends[2], 0))
     return ContactProblem(

@@ -236,14 +236,23 @@ class ContactLaw:
         """Numbers of the forces that always act, in a time [s], zero in an impact; None: there are none."""
         return None
 
-    def row_restitution(self, rows: RowGroups) -> Array:
-        """Restitution of every row (count,), zero for constraints."""
+    def rebound(self, rows: RowGroups, before: Array, settling: Array | None = None) -> Array:
+        """Velocities (count,) that are added to those after an impact before the laws of unilateral contact
+        and friction are asked: ``e u^-``, zero for constraints. All schemes and reports take restitution
+        from here.
+
+        Args:
+            before: (count,) velocities of the rows before the impact.
+            settling: (nc,) bool, contacts whose gaps do not rebound; None: none.
+        """
         normal, tangent = (
             jnp.broadcast_to(jnp.asarray(e, float), (rows.nc,))[:, None]
             for e in (self.restitution, self.restitution_tangential)
         )
+        if settling is not None:
+            normal = jnp.where(settling[:, None], 0.0, normal)
         each = jnp.concatenate([normal] + [tangent] * rows.nt, axis=1)
-        return rows.stack(each, jnp.zeros(rows.nb))
+        return rows.stack(each, jnp.zeros(rows.nb)) * before
 
     def friction_of(self, nc: int) -> Array:
         """Friction coefficient of every contact (nc,)."""

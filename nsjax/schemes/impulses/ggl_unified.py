@@ -228,7 +228,7 @@ class UnifiedEquations:
 
         velocity = rate(v + w)
         if nc:
-            velocity = velocity + system.law(d.params).row_restitution(self.own) * rate(v)
+            velocity = velocity + system.law(d.params).rebound(self.own, rate(v))
         if not self.position:
             return velocity
         if self.linearised:

@@ -46,11 +46,11 @@ class FrozenRows:
 
     Args:
         rows: contact rows (if contacts may act), then bilateral rows.
-        restitution: (rows,) coefficients of restitution, zero for bilateral rows.
+        rebound: (rows,) ``e u^-``, see `nsjax.ContactLaw.rebound`.
     """
 
     rows: Rows
-    restitution: Array
+    rebound: Array
 
 
 def frozen_rows(at: SystemState, contacts: bool) -> FrozenRows:
@@ -58,9 +58,10 @@ def frozen_rows(at: SystemState, contacts: bool) -> FrozenRows:
     system = at.system
     groups = row_groups(system, contacts)
     if not groups.count:
-        return FrozenRows(rows=no_rows(system), restitution=jnp.zeros(0))
+        return FrozenRows(rows=no_rows(system), rebound=jnp.zeros(0))
     law = system.law(at.params) if groups.nc else ContactLaw()
-    return FrozenRows(rows=at.rows(contacts), restitution=law.row_restitution(groups))
+    rows = at.rows(contacts)
+    return FrozenRows(rows=rows, rebound=law.rebound(groups, rows.all_rates(at.v)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,8 +113,7 @@ class FrozenRowEquations:
 
     def rates(self, d: Any, z: Array) -> Array:
         """``u^+ + e u^-`` (rows,) of the row velocities before and after the step [m/s]."""
-        rate, v = d.frozen.rows.all_rates, d.state.v
-        return rate(v + z) + d.frozen.restitution * rate(v)
+        return d.frozen.rows.all_rates(d.state.v + z) + d.frozen.rebound
 
     def replaced(self, rates: Array, normal: Array | None = None, bilateral: Array | None = None) -> Array:
         """``rates`` (rows,) with the entries of the normals (nc,) and of the bilateral rows (nb,) replaced,

@@ -265,9 +265,9 @@ def _predicted(step: Step) -> Prediction:
     t, v, old = jnp.asarray(state.t), state.v, memory.a
     a = _filtered(scheme, memory.acceleration, old, 0.0)
     law, groups = system.law(params) if system.nc else ContactLaw(), row_groups(system)
-    restitution = law.row_restitution(groups)
+    restitution = jnp.zeros(groups.count)
     if system.nc:
-        restitution = restitution * row_rates(system, t, state.q, v, params)
+        restitution = law.rebound(groups, row_rates(system, t, state.q, v, params))
     return Prediction(
         params=params,
         dt=dt,
