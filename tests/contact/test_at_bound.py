@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.contact import Bounded, ContactProblem, RowGroup, RowGroups, solve
+from nsjax.contact import Bounded, ContactProblem, GivenForces, RowGroup, RowGroups, solve
 
 DRAWS = 60
 FLOOR, WALL = "floor", "wall"
@@ -33,7 +33,7 @@ def _program(held: str):
             delassus=rows[:, None] * rows / mass,
             free=rows * free - (np.arange(rows.shape[0]) == here) * wanted,
             friction=jnp.ones(1 + floor), mask=jnp.ones(1 + floor, bool),
-            given=jnp.where(np.arange(1 + floor) == floor, bound, 0.0),
+            given=GivenForces(normal=jnp.where(np.arange(1 + floor) == floor, bound, 0.0)),
         )  # fmt: skip
         x = solve(problem).x
         return free + jnp.dot(rows, x) / mass, x[here]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from nsjax.contact import Bounded, ContactProblem, RowGroup, RowGroups, natural_residual, solve
+from nsjax.contact import Bounded, ContactProblem, GivenForces, RowGroup, RowGroups, natural_residual, solve
 
 
 def bounded_problem(
@@ -34,7 +34,7 @@ def bounded_problem(
         rows=RowGroups.of(nc, nt, bounded=RowGroup(Bounded(), nd)),
         delassus=jnp.asarray(rows @ rows.T), free=jnp.asarray(rows @ v),
         friction=jnp.asarray(np.concatenate([np.zeros(nc), np.ones(nd)])), mask=jnp.ones(n, bool),
-        given=jnp.asarray(normal),
+        given=GivenForces(normal=jnp.asarray(normal)),
     )  # fmt: skip
     return problem, w, v
 
@@ -55,7 +55,7 @@ def test_bounded_rows_are_a_box(method: str, nc: int, nd: int, nt: int) -> None:
     edges = 0
     for seed in range(12):
         problem, w, v = bounded_problem(seed, nc, nd, nt)
-        bound = np.asarray(problem.given)[nc:]
+        bound = np.asarray(problem.given.normal)[nc:]
         answer = solved(problem)
         assert answer.residual <= 1e-11
         assert natural_residual(problem, answer.x) <= 1e-11
@@ -73,14 +73,14 @@ def test_derivative_of_bounded_rows() -> None:
     reference's own differences are exact.
     """
     problem, w, v = bounded_problem(5, 2, 3)
-    bound = np.asarray(problem.given)[2:]
+    bound = np.asarray(problem.given.normal)[2:]
     rng = np.random.default_rng(0)
     db, dv = rng.normal(size=3), rng.normal(size=len(v))
     rows = np.zeros((7, len(v)))
     rows[:4:2], rows[4:] = w[:2], w[2:]
 
     def x(s: jax.Array) -> jax.Array:
-        given = jnp.concatenate([jnp.zeros(2), bound + s * db])
+        given = GivenForces(normal=jnp.concatenate([jnp.zeros(2), bound + s * db]))
         free = problem.free + s * (rows @ dv)
         return solve(dataclasses.replace(problem, given=given, free=free)).x
 
@@ -100,7 +100,8 @@ def test_the_derivative_by_a_bound_starts_at_zero(bound: float, speed: float) ->
     def force(bound: jax.Array) -> jax.Array:
         problem = ContactProblem(
             rows=RowGroups.of(0, 1, bounded=RowGroup(Bounded(), 1)), delassus=jnp.array([[2.0]]),
-            free=jnp.array([speed]), friction=jnp.ones(1), mask=jnp.ones(1, bool), given=bound[None],
+            free=jnp.array([speed]), friction=jnp.ones(1), mask=jnp.ones(1, bool),
+            given=GivenForces(normal=bound[None]),
         )  # fmt: skip
         return solve(problem).x
 

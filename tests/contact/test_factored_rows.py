@@ -13,6 +13,7 @@ from nsjax.contact import (
     Bounded,
     ContactProblem,
     DelassusFactors,
+    GivenForces,
     RowGroup,
     RowGroups,
     natural_residual,
@@ -36,7 +37,7 @@ def drawn(seed: int, nt: int, rough: int, smooth: int = 0, bounded: int = 0, nb:
             response=jnp.asarray((wt / rng.uniform(1.0, 3.0, 9)).T)),
         friction=jnp.asarray(rng.uniform(size=nc) * (rng.uniform(size=nc) > 0.2)),
         mask=jnp.asarray(rng.uniform(size=nc) > 0.3),
-        given=jnp.where(last, 0.7, 0.0) if bounded else None,
+        given=GivenForces(normal=jnp.where(last, 0.7, 0.0)) if bounded else None,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import nsjax
 from nsjax import ContactLaw, State, System, schemes
-from nsjax.contact import Bounded, ContactProblem, RowGroup, RowGroups, natural_residual, solve
+from nsjax.contact import Bounded, ContactProblem, GivenForces, RowGroup, RowGroups, natural_residual, solve
 from nsjax.contact.active_set import gathers
 from nsjax.core import InputError, Problem
 from tests.points import bouncing
@@ -27,7 +27,7 @@ def pushed(free, multiple):
     return ContactProblem(
         rows=RowGroups.of(1, 1, bounded=RowGroup(Bounded(leads=(0,)), 1)),
         delassus=jnp.diag(jnp.array([1.0, 2.0, 4.0])), free=jnp.asarray(free),
-        friction=jnp.array([0.3, multiple]), mask=jnp.ones(2, bool), given=jnp.zeros(2),
+        friction=jnp.array([0.3, multiple]), mask=jnp.ones(2, bool), given=GivenForces(normal=jnp.zeros(2)),
     )  # fmt: skip
 
 
@@ -218,7 +218,7 @@ def test_a_row_follows_a_contact_without_friction_behind_one_with() -> None:
         rows=RowGroups.of(2, 1, smooth=1, bounded=RowGroup(Bounded(leads=(1,)), 1)),
         delassus=jnp.asarray(w @ w.T * 0.05 + np.eye(4)),
         free=jnp.array([-1.0, 0.2, -2.0, 9.0]), friction=jnp.array([0.3, 0.0, 0.25]),
-        mask=jnp.ones(3, bool), given=jnp.zeros(3),
+        mask=jnp.ones(3, bool), given=GivenForces(normal=jnp.zeros(3)),
     )  # fmt: skip
     answer = solved(problem)
     assert float(answer.residual) < 1e-12
@@ -251,7 +251,7 @@ def spread_out_problem(seed: int) -> ContactProblem:
         rows=RowGroups.of(rough + smooth, 2, nb, smooth, forces), delassus=jnp.asarray(w.T @ w / m),
         free=jnp.asarray(free),
         friction=jnp.asarray(np.array([0.4, 0.0, 1.0, 0.05])[kinds]), mask=jnp.asarray(mask),
-        given=jnp.asarray(np.where(kinds == 2, 0.05, 0.0)),
+        given=GivenForces(normal=jnp.asarray(np.where(kinds == 2, 0.05, 0.0))),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.contact import Bounded, ContactProblem, RowGroup, RowGroups, natural_residual, solve
+from nsjax.contact import Bounded, ContactProblem, GivenForces, RowGroup, RowGroups, natural_residual, solve
 from nsjax.contact.active_set import CAPACITY
 from nsjax.contact.problem import DelassusFactors
 
@@ -35,7 +35,7 @@ def _drawn(seed: int, kinds: tuple[int, int, int], nt: int, nb: int, tangents: i
             response=jnp.linalg.solve(mass, wt.T)),
         free=jnp.asarray(rng.normal(size=m)), mask=jnp.asarray(mask),
         friction=jnp.where(last, 1.0, jnp.where(np.arange(nc) < rough, rng.uniform(0.0, 0.8, nc), 0.0)),
-        given=jnp.where(last, rng.uniform(0.0, 0.3, nc), 0.0) if bounded else None,
+        given=GivenForces(normal=jnp.where(last, rng.uniform(0.0, 0.3, nc), 0.0)) if bounded else None,
     )  # fmt: skip
 
 

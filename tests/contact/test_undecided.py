@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.contact import Bounded, ContactProblem, RowGroup, RowGroups, solve
+from nsjax.contact import Bounded, ContactProblem, GivenForces, RowGroup, RowGroups, solve
 
 DRAWS = 60
 MASS = np.diag([1.3, 0.8])
@@ -26,7 +26,7 @@ def answer(data, nt: int):
         rows=RowGroups.of(2, nt, bounded=RowGroup(Bounded(), 1)),
         delassus=jnp.asarray(w @ np.linalg.inv(MASS) @ w.T), free=w @ free,
         friction=jnp.stack([grip, grip, 1.0]), mask=jnp.ones(3, bool),
-        given=jnp.where(np.arange(3) == 2, bound, 0.0),
+        given=GivenForces(normal=jnp.where(np.arange(3) == 2, bound, 0.0)),
     )  # fmt: skip
     x = solve(problem).x
     return x, free + np.linalg.inv(MASS) @ w.T @ x

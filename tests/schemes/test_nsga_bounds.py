@@ -55,7 +55,7 @@ def creeps(s: Prediction, normal: np.ndarray, creep: Any, answer: bool) -> Any:
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_a_creep_correction_at_its_bound_has_the_derivative_of_the_bound(seed: int) -> None:
     s, rng, normal = step(seed)
-    half = 0.5 * s.dt * jnp.where(row_groups(SYSTEM).given, s.given, normal / (0.5 * s.dt))
+    half = 0.5 * s.dt * jnp.where(row_groups(SYSTEM).given, s.given.normal, normal / (0.5 * s.dt))
     radius, change = s.friction * half, rng.normal(size=(SYSTEM.nc, SYSTEM.nt))
     for part in (1.0 - 1e-13, 1.0, 1.0 + 1e-13):
         creep = at_the_bound(radius, part, rng)
@@ -81,7 +81,7 @@ def strikes(s: Prediction, block: Any, answer: bool) -> Any:
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_an_impulse_at_its_bound_has_the_derivative_of_one_that_slides(seed: int) -> None:
     s, rng, normal = step(seed)
-    radius = s.friction * jnp.where(row_groups(SYSTEM).given, s.given, normal)
+    radius = s.friction * jnp.where(row_groups(SYSTEM).given, s.given.normal, normal)
     change = rng.normal(size=(SYSTEM.nc, 3))
     for part in (1.0 - 1e-13, 1.0, 1.0 + 1e-13):
         tangents = at_the_bound(radius, part, rng)

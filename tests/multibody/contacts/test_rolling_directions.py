@@ -13,7 +13,7 @@ import pytest
 
 import nsjax
 from nsjax import System, schemes
-from nsjax.contact import Bounded, ContactProblem, RowGroup, RowGroups, natural_residual, solve
+from nsjax.contact import Bounded, ContactProblem, GivenForces, RowGroup, RowGroups, natural_residual, solve
 from nsjax.core import InputError
 from nsjax.multibody import assemble, body, contact, plane, sphere
 
@@ -144,7 +144,7 @@ def test_the_certificate_of_a_disc() -> None:
         rows=RowGroups.of(1, 2, bounded=RowGroup(Bounded(2, (0,)), 1)),
         delassus=jnp.diag(jnp.array([1.0, 2.0, 2.0, 4.0, 4.0])),
         free=jnp.array([-2.0, 0.0, 0.0, 9.0, 12.0]), friction=jnp.array([0.3, 0.1]), mask=jnp.ones(2, bool),
-        given=jnp.zeros(2),
+        given=GivenForces(normal=jnp.zeros(2)),
     )  # fmt: skip
     disc = jnp.array([2.0, 0.0, 0.0, -0.12, -0.16])
     answer = jax.jit(solve)(problem)
