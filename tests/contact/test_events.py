@@ -46,7 +46,7 @@ def test_the_gate_is_two_steps_of_free_acceleration() -> None:
     """A ball: 2 g dt, whatever else touches it; an option changes it."""
     f = start([-1.0, 0.0])
     for factor in (2.0, 3.0):
-        limit, gain = events.gate(Criteria(gate=factor), f, DT)
+        limit, gain, _ = events.gate(Criteria(gate=factor), f, DT)
         np.testing.assert_allclose(gain, 9.81e-3, rtol=1e-12)
         np.testing.assert_allclose(limit, factor * 9.81 * 1e-3, rtol=1e-12)
 

@@ -14,6 +14,7 @@ import nsjax
 from nsjax import ContactLaw, State, System, schemes
 from nsjax import gradient_notes as notes
 from nsjax.multibody import actuator, assemble, body, force, hinge, joint_spring, spring
+from tests.design import slow_but
 
 STEPS, GRAVITY = 150, 9.81
 
@@ -317,16 +318,19 @@ def test_jumps_are_noted_unless_declared(coordinates: str) -> None:
     assert noted(rod(numbers, coordinates), scheme) == 0
 
 
-@pytest.mark.parametrize(
-    "scheme",
-    ["half_explicit", *(pytest.param(x, marks=pytest.mark.slow) for x in ("theta", "bathe", "unified"))],
-)
+MEANS = {
+    "half_explicit": schemes.half_explicit, "theta": schemes.moreau_theta, "bathe": schemes.bathe,
+    "unified": schemes.ggl_unified,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", slow_but(MEANS, "half_explicit"))
 def test_a_force_that_drives_the_motion_back_is_noted_unless_declared(scheme: str) -> None:
     """Means of forces inside a step may be zero, so that the velocity never changes its sign."""
     x = {"F": 2.0, "t0": 1.0}
     for surface, wanted in ((None, notes.JUMP), (dry_switch, 0)):
         problem = (slide(dry_force, surface), x, State(t=0.0, q=jnp.zeros(1), v=jnp.full(1, 0.1013)))
-        assert noted(problem, SCHEMES[scheme], steps=60) == wanted
+        assert noted(problem, MEANS[scheme](), steps=60) == wanted
 
 
 def stiff_law(e, rate, own):

@@ -180,7 +180,9 @@ def merged(old: Event, event: Event) -> Event:
     """The contact decisions ``old`` of the parts of a step so far, merged with the ``event`` of the next
     part. A contact that strikes twice keeps the rates and the time of its first impact.
     """
-    fresh = event.impact & ~old.impact
+    fresh, unheld = event.impact & ~old.impact, old.unheld
+    if unheld is not None and event.unheld is not None:
+        unheld = unheld | event.unheld
     return Event(
         gap=jnp.where(old.impact & ~event.impact, old.gap, event.gap),
         active=old.active | event.active,
@@ -189,6 +191,7 @@ def merged(old: Event, event: Event) -> Event:
         rate_after=jnp.where(fresh, event.rate_after, old.rate_after),
         shift=jnp.where(fresh, event.shift, old.shift),
         timed=old.timed | event.timed,
+        unheld=unheld,
     )
 
 
