@@ -25,7 +25,7 @@ import numpy as np
 
 from nsjax.contact.problem import ContactLaw
 from nsjax.core.operators import jacobian
-from nsjax.core.row_groups import Bounded, GivenForces, RowGroup
+from nsjax.core.row_groups import Bounded, GivenForces, RowGroup, RowGroups
 from nsjax.core.scheme import QUANTITIES, Output
 from nsjax.core.system import System
 from nsjax.jaxtools.owned import kept
@@ -65,12 +65,19 @@ def places_of_rows(system: System) -> np.ndarray:
 
 @record()
 class LoadedLaw(ContactLaw):
-    """Laws of contacts and of the bounded forces after them, with the bounds ``load`` (k,) [N] of these, or
-    the ``numbers`` of their `nsjax.contact.RateLaw`.
+    """Laws of contacts, also those of the ``contacts`` alone, and of the bounded forces after them: their
+    bounds ``load`` (k,) [N], or the ``numbers`` of their `nsjax.contact.RateLaw`.
     """
 
+    contacts: ContactLaw = dataclasses.field(default_factory=ContactLaw)
     load: Array = dataclasses.field(default_factory=lambda: jnp.zeros(0))
     numbers: PyTree = None
+
+    def rebound(self, rows: RowGroups, before: Array, settling: Array | None = None) -> Array:
+        """That of the contacts, which may have a law of a user; zero for the forces."""
+        alone, last = rows.without_forces(), rows.ends[1]
+        settling = None if settling is None else settling[: alone.nc]
+        return jnp.pad(self.contacts.rebound(alone, before[:last], settling), (0, rows.count - last))
 
     def given(self, duration: Array | float) -> GivenForces:
         """Numbers of the bounded forces in a time [s]."""
@@ -157,6 +164,7 @@ class _BoundedFunction:
             restitution=every("restitution", 0.0),
             restitution_tangential=every("restitution_tangential", 0.0),
             friction=friction,
+            contacts=own,
             load=bound,
             numbers=None if s.drag_law is None else numbers,
         )

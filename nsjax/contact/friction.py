@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax import gradient_notes as notes
 from nsjax.contact.events import DEFAULT, Criteria, Touch, frozen, held_or_hopping
@@ -309,8 +310,8 @@ def _at_rates(problem: ContactProblem, rates: Array, u: Array, slides: Array) ->
     if groups.own is None:
         return problem
     _, first, end = groups.ends
-    forces = jnp.arange(groups.count)
-    forces = (forces >= first) & (forces < end)
+    place = np.arange(groups.count)
+    forces = (place >= first) & (place < end)
     moving = jnp.pad(jnp.where(slides[:, None], u, 0.0), [(0, 0), (1, 0)])
     moving = groups.stack(moving, jnp.zeros(groups.nb)) + INSTANT * rates
     return dataclasses.replace(

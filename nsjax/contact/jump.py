@@ -193,12 +193,8 @@ def impulses_of(system: System, p: PyTree, x: Array, duration: Array | float) ->
     rows of a time [s]; forces with a duration of one.
     """
     groups = row_groups(system)
-    found = groups.contacts(x)
-    if not groups.bounded:
-        return found
-    given = system.law(p).given(duration)
-    normal = groups.normal_impulses(given, found[:, 0], jnp.ones(groups.nc, bool))
-    return jnp.concatenate([normal[:, None], found[:, 1:]], axis=1)
+    given = system.law(p).given(duration) if groups.bounded else None
+    return groups.impulses(x, given, jnp.ones(groups.nc, bool))
 
 
 @record()

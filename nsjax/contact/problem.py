@@ -100,11 +100,7 @@ class ContactProblem:
 
     def impulses(self, x: Array) -> Array:
         """`contacts` of impulses, with the normal impulses that are given or shared."""
-        found = self.contacts(x)
-        if self.given is None:
-            return found
-        normal = self.rows.normal_impulses(self.given, found[:, 0], self.mask)
-        return jnp.concatenate([normal[:, None], found[:, 1:]], axis=1)
+        return self.rows.impulses(x, self.given, self.mask)
 
     def velocity(self, x: Array) -> Array:
         """``u = F + G x``."""
@@ -239,7 +235,7 @@ class ContactLaw:
     def rebound(self, rows: RowGroups, before: Array, settling: Array | None = None) -> Array:
         """Velocities (count,) that are added to those after an impact before the laws of unilateral contact
         and friction are asked: ``e u^-``, zero for constraints. All schemes and reports take restitution
-        from here.
+        from here: a law that inherits from this one may make it depend on the speed.
 
         Args:
             before: (count,) velocities of the rows before the impact.

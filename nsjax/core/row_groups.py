@@ -68,6 +68,10 @@ class RateLaw(Protocol):
             r: (nd,) impulse that changes a rate by one, any positive number for the law.
             numbers: result of `nsjax.System.drag_bound`.
             duration: zero in an impact.
+
+        Limits: derivatives have the slopes at the answer. Where a force is at a kink of its law and another
+        one holds the same motion, rounding decides the side; bounds without a law of their own have a rule
+        for this (`nsjax.contact.branches`).
         """
 
 
@@ -239,6 +243,10 @@ class RowGroups:
         """The same contacts with another number of bilateral rows."""
         return dataclasses.replace(self, nb=nb)
 
+    def without_forces(self) -> RowGroups:
+        """The contacts alone."""
+        return RowGroups(self.nt, tuple(g for g in self.groups if not isinstance(g.law, Bounded)))
+
     def frictionless(self) -> RowGroups:
         """All contacts with a normal row alone, as on position level."""
         return RowGroups.of(self.nc, 0, self.nb)
@@ -312,6 +320,14 @@ class RowGroups:
         else:
             others = jnp.sum(jnp.where(leads[:, None] == np.arange(len(leads)), own, 0.0), axis=1)
         return jnp.where(leads >= 0, others, normal)
+
+    def impulses(self, x: Any, given: GivenForces | None, mask: Array) -> Array:
+        """`contacts` of impulses, with the normal impulses of bounded forces, see `normal_impulses`."""
+        found = self.contacts(x)
+        if given is None:
+            return found
+        normal = self.normal_impulses(given, found[:, 0], mask)
+        return jnp.concatenate([normal[:, None], found[:, 1:]], axis=1)
 
     def per_contact(self, x: Any, bilateral: Array) -> Array:
         """Rows (count,) that repeat the entry ``x`` (nc,) of each contact."""

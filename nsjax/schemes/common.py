@@ -253,11 +253,8 @@ def stage_jump(
     none, groups = no_jump(system), row_groups(system, active is not None)
     contacts, before, after = none.contacts, none.before, none.after
     if active is not None:
-        contacts = groups.contacts(answer.impulses)
-        if given is not None:
-            normal = groups.normal_impulses(given, contacts[:, 0], active)
-            contacts = jnp.concatenate([normal[:, None], contacts[:, 1:]], axis=1)
-            contacts = with_reserve(groups, given, contacts, rates[1])
+        contacts = groups.impulses(answer.impulses, given, active)
+        contacts = with_reserve(groups, given, contacts, rates[1])
         before, after = (jnp.where(active, groups.normals(x), 0.0) for x in rates)
     return Jump(
         dv=dv,

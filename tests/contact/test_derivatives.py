@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 
 from nsjax.contact import ContactProblem, RowGroups, SolverSettings, solve
-from nsjax.contact.branches import branch_residual, branches, tangent
-from nsjax.linalg import solve as linear_solve
 from tests.contact.problems import random_problem
 
 
@@ -72,22 +70,6 @@ def test_implicit_derivative_equals_differences(nt: int) -> None:
             predicted = jnp.tensordot(exact[position], direction, leaf.ndim)
             np.testing.assert_allclose(predicted, difference, rtol=1e-5, atol=1e-7)
     assert tried >= 10
-
-
-def unrolled(problem: ContactProblem, start: jax.Array, steps: int) -> jax.Array:
-    """Newton iterations differentiated as they stand, branches included."""
-    x = start
-    for _ in range(steps):
-        r = problem.scaling()
-        u = problem.velocity(x)
-        b = branches(problem, x, u, r)
-        x = (
-            x
-            - linear_solve(tangent(problem, x, r, b, 0.0), branch_residual(problem, x, u, r, b)[:, None])[
-                :, 0
-            ]
-        )
-    return x
 
 
 @pytest.mark.slow

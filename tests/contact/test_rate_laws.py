@@ -17,6 +17,7 @@ import nsjax
 from nsjax import ContactLaw, InputError, State, System, schemes
 from nsjax.analysis import linearise
 from nsjax.contact import Bounded, ContactProblem, GivenForces, RowGroup, RowGroups, natural_residual, solve
+from nsjax.types import record
 from tests.design import each_family
 
 
@@ -86,6 +87,59 @@ def test_intervals_are_bounds_of_a_quadratic_program(contacts: int) -> None:
         found = slope(w, v, tuple(bounds), tuple(change))
         np.testing.assert_allclose(found, (ends[0] - ends[1]) / 2e-6, atol=1e-5)
     assert kinds == {0, 1, 2}  # at either bound, and between them
+
+
+@pytest.mark.parametrize("lanes", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_bound_is_its_interval_beside_contacts_in_space(lanes: bool) -> None:
+    """Contacts with friction in space, more than there are places, frictionless ones and a constraint: the
+    answer, its certificate and derivative; also in a batch with a lane of nonsense.
+    """
+    rough, smooth, forces, bound = 12, 2, 4, 0.3
+    nc, m = rough + smooth + forces, 3 * rough + smooth + forces + 1
+
+    def answer(law: Any, w: Any, free: Any, mask: Any) -> tuple[Any, Any]:
+        group = RowGroup(Bounded(own=law), forces)
+        given = GivenForces(
+            normal=jnp.where(np.arange(nc) >= nc - forces, bound, 0.0),
+            numbers=(-bound, jnp.full(forces, bound)), duration=1.0,
+        )  # fmt: skip
+        found = solve(
+            ContactProblem(
+                rows=RowGroups.of(rough + smooth, 2, 1, smooth, group), delassus=w @ w.T, free=free,
+                friction=jnp.where(np.arange(nc) < rough, 0.4, 1.0), mask=mask, given=given,
+            )
+        )  # fmt: skip
+        return found.x, found.residual
+
+    def moved(law: Any, w: Any, free: Any, mask: Any, change: Any) -> Any:
+        (x, residual), (slope, _) = jax.jvp(lambda f: answer(law, w, f, mask), (free,), (change,))
+        return x, residual, slope
+
+    data = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        mask = np.concatenate([rng.uniform(size=rough + smooth) < 0.4, np.ones(forces, bool)])
+        w = rng.normal(size=(m, m + 4)) / np.sqrt(m)
+        data.append((w, 0.5 * rng.normal(size=m), mask, rng.normal(size=m)))
+    if lanes:
+        data[3] = (data[3][0], np.full(m, np.nan), *data[3][2:])
+    both = []
+    for law in (Interval(), None):
+        one = jax.jit(functools.partial(moved, law))
+        if lanes:
+            both.append(
+                [np.asarray(x) for x in jax.jit(jax.vmap(one))(*map(np.stack, zip(*data, strict=True)))]
+            )
+        else:
+            both.append([np.stack(x) for x in zip(*(one(*d) for d in data), strict=True)])
+    good = [k for k in range(len(data)) if not (lanes and k == 3)]
+    (x, residual, slope), (wanted, _, known) = both
+    assert np.all(residual[good] <= 1e-11)
+    np.testing.assert_allclose(x[good], wanted[good], atol=1e-9)
+    np.testing.assert_allclose(slope[good], known[good], atol=1e-8)
+    sizes = np.abs(x[good][:, -1 - forces : -1])
+    assert np.any(sizes < 0.9 * bound)
+    assert np.any(sizes > bound * (1.0 - 1e-9))
 
 
 # a clutch that turns freely in one sense: an engine with a periodic torque, a wheel with a damper
@@ -308,6 +362,65 @@ def test_stick_and_slip_by_a_law_of_the_rate() -> None:
     sticks = np.abs(np.asarray(traj.v)[:, 0] - BELT) < 1e-9
     begins = t[1:][~sticks[1:] & sticks[:-1]]
     assert abs(np.mean(np.diff(begins[begins > 0.2])) - period) < 2e-3 * period
+
+
+# restitution that depends on the speed, by a law that inherits from `nsjax.ContactLaw`
+
+
+@record()
+class Slower(ContactLaw):
+    """``e(u) = restitution / (1 + |u|)`` for gaps."""
+
+    def rebound(self, rows: RowGroups, before: Any, settling: Any = None) -> Any:
+        return super().rebound(rows, before, settling) / (1.0 + jnp.abs(before))
+
+
+def _falling(t: Any, q: Any, v: Any, p: Any) -> Any:
+    return jnp.stack([-9.81, 0.0]) - 0.0 * q
+
+
+def _one(q: Any, p: Any) -> Any:
+    return jnp.eye(2)
+
+
+def _height(t: Any, q: Any, p: Any) -> Any:
+    return q[:1]
+
+
+def _slower(p: Any) -> Slower:
+    return Slower(restitution=p["e"])
+
+
+def _beside(t: Any, q: Any, v: Any, p: Any) -> Any:
+    return v[1:]
+
+
+def _weak(p: Any) -> Any:
+    return jnp.full(1, 0.1)
+
+
+@each_family("name", "moreau", "generalized_alpha")
+@pytest.mark.parametrize("forces", [0, 1])
+def test_restitution_that_falls_with_the_speed(name: str, forces: int) -> None:
+    """Height and its derivatives after a bounce, alone and beside a bounded force."""
+    more: dict[str, Any] = {"nd": 1, "drag": _beside, "drag_bound": _weak} if forces else {}
+    ball = System(nq=2, nv=2, nc=1, mass=_one, force=_falling, gap=_height, law=_slower, **more)
+
+    def height(p: Any) -> Any:
+        start = State(t=0.0, q=jnp.stack([p["drop"], 0.0]), v=jnp.zeros(2))
+        return nsjax.simulate(ball, p, start, getattr(schemes, name)(), dt=1e-3, steps=600).q[-1, 0]
+
+    def exact(p: Any) -> Any:
+        fall = jnp.sqrt(2.0 * p["drop"] / 9.81)
+        speed, left = 9.81 * fall, 0.6 - fall
+        return p["e"] * speed / (1.0 + speed) * left - 0.5 * 9.81 * left * left
+
+    numbers = {"e": 0.8, "drop": 1.3}
+    found, slope = jax.jit(jax.value_and_grad(height))(numbers)
+    wanted, known = jax.value_and_grad(exact)(numbers)
+    np.testing.assert_allclose(found, wanted, atol=5e-3)  # half a step at the speed of the impact
+    for key in numbers:
+        np.testing.assert_allclose(slope[key], known[key], atol=2e-2)
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -76,14 +76,10 @@ def jump_of(step: Step, s: Prediction, x: Answer) -> Jump:
         residual, worst = _certificate(system, s, x, values, free, size)
         groups = row_groups(system)
         before = gap_rates(step.start) if system.nc else none.before
-        contacts = groups.contacts(x.impulses)
-        if s.given is not None:
-            normal = groups.normal_impulses(s.given, contacts[:, 0], x.active)
-            contacts = jnp.concatenate([normal[:, None], contacts[:, 1:]], axis=1)
         after = groups.normals(rates)
         return Jump(
             dv=x.w,
-            contacts=contacts,
+            contacts=groups.impulses(x.impulses, s.given, x.active),
             constraints=groups.bilateral(x.impulses),
             before=jnp.where(x.active, before, 0.0),
             after=jnp.where(x.active, after, 0.0),

@@ -93,6 +93,18 @@ def values(system: Any, params: Any, q: Any, v: Any) -> dict[str, Any]:
     return {name: np.asarray(x) for name, x in every(params, q, v).items()}
 
 
+def compared(found: dict[str, Any], wanted: dict[str, Any], places: Any) -> None:
+    """Functions of a class, whose contacts stand in ``places``, against those of the mechanism."""
+    for name, x in wanted.items():
+        mine = found[name]
+        mine = mine[places] if name in ("gap", "slip", "rows", "law") else mine
+        mine = mine[tuple(slice(n) for n in x.shape)]  # without spare coordinates
+        # sums over the tree in another order: some hundred roundings
+        np.testing.assert_allclose(
+            mine, x, atol=1e-13 * np.max(np.abs(x), initial=1e-3), err_msg=name, rtol=0
+        )
+
+
 @pytest.mark.parametrize(("seed", "more"), [(3, 2), pytest.param(1, 0, marks=pytest.mark.slow)])
 def test_functions_are_those_of_the_mechanism_alone_and_beside_a_larger_one(seed: int, more: int) -> None:
     bodies = 3 + 2 * seed
@@ -104,14 +116,7 @@ def test_functions_are_those_of_the_mechanism_alone_and_beside_a_larger_one(seed
     wide = (jnp.pad(x, (0, n - len(x))) for x, n in ((q, system.nq), (v, system.nv)))
     found, wanted = values(system, one.problem().params, *wide), values(own, problem.params, q, v)
     assert (system.nv > own.nv) == bool(more)
-    for name, x in wanted.items():
-        mine = found[name]
-        mine = mine[places] if name in ("gap", "slip", "rows", "law") else mine
-        mine = mine[tuple(slice(n) for n in x.shape)]  # without spare coordinates
-        # sums over the tree in another order: some hundred roundings
-        np.testing.assert_allclose(
-            mine, x, atol=1e-13 * np.max(np.abs(x), initial=1e-3), err_msg=name, rtol=0
-        )
+    compared(found, wanted, places)
 
 
 def test_rows_are_derivatives_of_gaps_and_slips() -> None:
