@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from experiments import common
+from experiments.gear_gupta_leimkuhler import fig06_drift
 from nsjax.cli.commands import available
 from tests.references import spectral
 
@@ -115,19 +116,6 @@ def test_kinds_are_those_of_the_sources() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_closed_forms_of_the_half_explicit_examples() -> None:
-    """Numbers called theory, from their formulas."""
-    (file,) = [f for f in FILES if f.parent.name == "half_explicit"]
-    recorded = json.loads(file.read_text())
-    ball, bar = recorded["fig_bouncing_ball"], recorded["fig_impacting_bar"]
-    for dt in (1e-2, 1e-3, 1e-4, 1e-5):
-        late = math.ceil(math.sqrt(2.0 / 9.81) / dt) * dt
-        assert ball[f"{dt:.0e}: first impact [s]"]["value"] == pytest.approx(late, abs=1e-12)
-        assert ball[f"{dt:.0e}: force at rest [N]"]["value"] == 9.81
-    limit = 0.01 / math.sqrt(3.0 * 2.1e11 / 7800.0)
-    assert bar["limit of the step size [s]"]["value"] == pytest.approx(limit, rel=1e-8)
-
-
 def test_spectral_numbers_are_those_of_the_closed_forms() -> None:
     (file,) = [file for file in FILES if "spectral" in file.name]
     checked = 0
@@ -141,3 +129,11 @@ def test_spectral_numbers_are_those_of_the_closed_forms() -> None:
             np.testing.assert_allclose(entry["value"], exact, rtol=1e-6 if float(part[3]) > 100 else 1e-9)
             checked += 1
     assert checked == 189
+
+
+def test_shapes_of_drift() -> None:
+    """Figure 6 of [S&U&S] says in words, and its expected numbers in wide ranges, how drift grows."""
+    t = np.linspace(0.0, 2.0, 101)
+    assert fig06_drift.curvature(t, 3.0 * t) == pytest.approx((1.0, 0.0), abs=1e-12)
+    assert fig06_drift.curvature(t, -(t**2)) == pytest.approx((3.0, 0.0), abs=1e-12)
+    assert fig06_drift.curvature(t, t**2 + np.sin(20 * t))[1] > 0.1

@@ -10,11 +10,7 @@ import pytest
 
 import nsjax
 from experiments.contact import (
-    cam,
     fclib,
-    fig_crossed_cylinders,
-    fig_journal_bearing,
-    fig_row_of_spheres,
     iterations,
     table_spheres,
 )
@@ -47,25 +43,6 @@ def test_fclib_writes_its_comparison(folder, tmp_path) -> None:
     assert [(row["problem"], row["method"]) for row in rows] == [(n, m) for n in NAMES for m in methods]
     assert all(name in (tmp_path / "fclib.md").read_text(encoding="utf-8") for name in NAMES)
     assert (tmp_path / "fclib_profile.png").read_bytes().startswith(PNG)
-
-
-def test_profile_of_known_times() -> None:
-    def outcome(problem: str, method: str, seconds: float, residual: float) -> fclib.Outcome:
-        late = float("inf") if residual > 1e-8 else 3.0 * seconds
-        return fclib.Outcome(problem, 1, method, seconds, 1, 0, residual, residual, late, 1)
-
-    outcomes = [
-        outcome("one", "auto", 2.0, 0.0),
-        outcome("one", "admm", 1.0, 0.0),
-        outcome("two", "auto", 5.0, 1e-9),
-        outcome("two", "admm", 1.0, 1e-7),
-    ]
-    for by_readme in (False, True):
-        found = fclib.profile(outcomes, by_readme)
-        np.testing.assert_array_equal(found["auto"], [1.0, 2.0])
-        np.testing.assert_array_equal(found["admm"], [1.0])
-    numbers = fclib.summary(outcomes)
-    assert (numbers["solved_auto"], numbers["solved_admm"]) == (2, 1)
 
 
 def test_index_and_data(folder) -> None:
@@ -101,31 +78,3 @@ def test_spheres_that_come_to_rest_are_certified(count: int) -> None:
     traj = run(schemes.moreau(), steps=50, carry=carry)
     traj.raise_for_status()
     assert float(np.max(np.asarray(traj.residual))) <= 1e-11
-
-
-# Mechanisms with contacts: every expected number, the files.
-def test_closed_forms() -> None:
-    """Two spheres exchange their velocities; the impulse stops two equal points, and less where rods turn;
-    the lean is that of a body on a slope of the angle of friction.
-    """
-    x, v = np.array([0.0, 1.0]), np.array([2.0, -1.0])
-    np.testing.assert_allclose(fig_row_of_spheres.collided(x, v, 0.2, 1.0, 1.0), [-1.0, 2.0])
-    np.testing.assert_allclose(fig_row_of_spheres.collided(x, v, 0.2, 0.0, 1.0), [0.5, 0.5])
-    assert fig_crossed_cylinders.impulse(0.0) == pytest.approx(2.0 / 3.0)
-    assert 0.0 < fig_crossed_cylinders.impulse(0.15) < 2.0 / 3.0
-    assert np.tan(fig_journal_bearing.LEAN) == pytest.approx(fig_journal_bearing.FRICTION)
-
-
-def test_closed_forms_of_the_cam() -> None:
-    """The force of the specification at 50 rad/s; none at top dead centre at the speeds of lift-off; in the
-    air the follower is above the cam.
-    """
-    theta = np.linspace(0.0, 2.0 * np.pi, 361)
-    force = cam.axial(cam.lift, theta, 50.0)
-    assert [np.min(force), np.max(force)] == pytest.approx([36.305, 54.305], abs=1e-3)
-    weight = cam.MASS * cam.GRAVITY + cam.PRELOAD
-    for height, speed in ((cam.lift, cam.LIFT_OFF), (cam.flat_lift, cam.FLAT_LIFT_OFF)):
-        assert abs(cam.axial(height, np.zeros(1), speed)[0]) <= 1e-4 * weight
-        leave, meet, highest = cam.flight(height, 120.0)
-        assert -np.pi / 2 < leave < 0.0 < meet
-        assert 0.0 < highest < 2.0 * cam.ECCENTRICITY

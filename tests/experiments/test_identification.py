@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import common
-from experiments.identification import cube, design, elbow, fig_cube_tosses, fig_elbow_tosses, tosses
+from experiments.identification import cube, design, elbow, tosses
 from nsjax.core.operators import prepared
 
 
@@ -40,40 +39,12 @@ def test_tosses_are_what_their_description_says(folder):
     assert rest == pytest.approx(0.978, abs=0.002)
 
 
-def test_flights_give_the_start(folder):
-    # angular velocities of the file are differences of attitudes, 0.04 rad/s from those (median)
-    with np.load(folder / "cube_tosses.npz") as file:
-        data, offsets = file["data"].astype(float), file["offsets"]
-    off = []
-    for k, toss in enumerate(tosses.read(folder)):
-        rows = data[offsets[k] : offsets[k] + toss.flight]
-        off.append(np.linalg.norm(toss.start.v[3:] - np.median(rows[:, 10:13], axis=0)))
-        np.testing.assert_allclose(toss.start.q[:3], toss.position[0], atol=1e-3)
-    assert np.median(off) < 0.15
-
-
 def test_the_geometry_is_measured_without_impacts(folder):
     """Free fall and rest of the description: scale 9.61 / 9.81, and 0.978 half sides."""
     found = cube.geometry(tosses.read(folder)[::4])
     assert found.scale == pytest.approx(9.61 / 9.81, abs=2e-3)
     assert found.ground == pytest.approx((0.978 - found.scale) * tosses.HALF, abs=2e-4)
     assert 1e-3 < found.radius < 5e-3
-
-
-def test_the_start_of_a_flight_with_the_gravity_of_all(folder):
-    """The parabola of a start has the tracked heights, to the noise of flights (0.06 mm)."""
-    toss = tosses.read(folder)[3]
-    q, v = cube.starts([toss], 9.6)
-    t = toss.times[: toss.flight]
-    height = q[0, 2] + v[0, 2] * t - 4.8 * t**2
-    assert np.sqrt(np.mean((height - toss.position[: toss.flight, 2]) ** 2)) < 2e-4
-    np.testing.assert_allclose(q[0, 3:], toss.start.q[3:], atol=1e-12)
-
-
-def test_without_data_it_says_so(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("NSJAX_DATA", str(tmp_path))
-    assert fig_cube_tosses.main(folder=tmp_path) == {}
-    assert "NSJAX_DATA" in capsys.readouterr().out
 
 
 def test_corners_of_the_cube():
@@ -118,20 +89,6 @@ def test_a_design_finds_the_least_value_of_a_quadratic():
     assert beyond.inside.tolist() == [False, True, True]
 
 
-def test_failed_runs_say_nothing():
-    """One of three points failed for the second toss: there it costs the mean of the others."""
-    path = np.zeros((2, 4, 3))
-    model = np.zeros((3, 2, 4, 3))
-    model[..., 0] = tosses.HALF * np.array([[1.0, 4.0], [4.0, 9.0], [9.0, 1.0]])[..., None]
-    model[1, 1, 2:] = np.nan
-    found = fig_cube_tosses.costs(model, path)
-    np.testing.assert_allclose(found, [[1.0, 2.0], [2.0, 1.5], [3.0, 1.0]], rtol=1e-12)
-    path[0] = np.nan  # a simulated toss that has failed costs the same everywhere
-    found = fig_cube_tosses.costs(model, path)
-    assert np.all(np.isfinite(found))
-    assert np.ptp(found[:, 0]) == 0.0
-
-
 def test_resampled_designs_scatter_as_means_do():
     """Every recording has its own minimum: the fit is their mean, its deviation theirs over sqrt(K)."""
     rng = np.random.default_rng(0)
@@ -143,31 +100,6 @@ def test_resampled_designs_scatter_as_means_do():
     # 300 resamples know a deviation to 4 %; four of them
     np.testing.assert_allclose(found.deviation, own.std(axis=0) / np.sqrt(40), rtol=0.16)
     np.testing.assert_allclose(found.half / found.deviation, 2.0227, atol=1e-3)  # Student, 39 degrees
-
-
-def test_the_box_lies_around_the_authors_numbers(folder):
-    """Numbers of the nominal model are inside, friction and offsets in the middle of it."""
-    given, low, high = tosses.nominal(folder), fig_cube_tosses.LOW, fig_cube_tosses.HIGH
-    theirs = np.array([given["friction"], given["restitution"], given["inertia"], 0.0, 0.0, 0.0])
-    assert np.all((low < theirs) & (theirs < high))
-    np.testing.assert_allclose([low[0] * 1.5, high[0] / 1.5], given["friction"], rtol=1e-9)
-    np.testing.assert_allclose(low[3:], -high[3:])
-    # a solid cube, and one of twelve equal edges: 1/6 and 7/18 of mass times the square of the side
-    square = given["mass"] * (2.0 * tosses.HALF) ** 2
-    np.testing.assert_allclose([low[2], high[2]], [square / 6.0, square * 7.0 / 18.0], rtol=5e-3)
-
-
-def test_held_out_tosses_had_no_part(folder):
-    """Nested folds of a small design: a toss whose costs change does not change what predicts it, unless
-    by the folds of others; a failed run is no prediction.
-    """
-    rng, z = np.random.default_rng(5), design.spread(64, 6)
-    cost = rng.random((64, 20)) + np.sum(z**2, axis=1)[:, None]
-    found = design.nested(z, cost, fig_cube_tosses.FOLDS, splits=2)
-    outer = found.fold[0] == 1
-    cost[:, outer] = rng.random((64, outer.sum()))
-    again = design.nested(z, cost, fig_cube_tosses.FOLDS, splits=2)
-    assert np.array_equal(found.after[0, outer], again.after[0, outer])
 
 
 # Measured tosses of an elbow: flights, geometry of the model, costs and intervals.
@@ -254,42 +186,6 @@ def test_the_model_stands_where_the_data_do(elbow_folder):
     other = np.concatenate([q[:7], [0.0]])
     for one, two in zip(looked_at(other, turned), looked_at(q, straight), strict=True):
         np.testing.assert_allclose(one, two, atol=1e-12)
-
-
-def test_errors_of_a_model_that_is_moved_and_turned():
-    toss, _, _ = flown(5)
-    model = np.concatenate([toss.position, toss.attitude, toss.angle[:, None]], axis=1)[None, 1:]
-    assert np.abs(elbow.errors(model, [toss], 4)).max() < 1e-5  # an arc of a cosine near one
-    model[..., 0] += 0.02
-    model[..., 7] += np.pi
-    turn = np.radians(30.0) / 2.0
-    model[..., 3:7] = [np.cos(turn), np.sin(turn), 0.0, 0.0]  # the data stand upright at the start
-    found = elbow.errors(model, [toss], 4)
-    np.testing.assert_allclose(found[0, :, 0], 0.2, rtol=1e-12)
-    spun = 3.0 * tosses.SAMPLE * np.arange(1, 5)
-    wanted = 2.0 * np.degrees(np.arccos(np.cos(turn) * np.cos(spun / 2)))
-    np.testing.assert_allclose(found[0, :, 1], wanted, atol=1e-9)
-    np.testing.assert_allclose(found[0, :, 2], 180.0, rtol=1e-12)
-
-
-def test_without_data_it_says_so_of_elbow(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("NSJAX_DATA", str(tmp_path))
-    assert fig_elbow_tosses.main(folder=tmp_path) == {}
-    assert "NSJAX_DATA" in capsys.readouterr().out
-
-
-def test_numbers_found_stand_inside_what_is_expected():
-    """Predictions of other tosses take the numbers that the expected file states."""
-    expected = common.load_expected(fig_elbow_tosses.__file__)
-    for name, value in zip(fig_elbow_tosses.NAMES, fig_elbow_tosses.FOUND, strict=True):
-        low, high = expected[f"{name}, for predictions"]["range"]
-        assert value == pytest.approx(0.5 * (low + high), rel=1e-4)  # five digits
-    z = design.spread(fig_elbow_tosses.POINTS, len(fig_elbow_tosses.NAMES))
-    off = np.abs(fig_elbow_tosses.numbers_at(z) / fig_elbow_tosses.FOUND - 1.0).max(axis=1)
-    assert off.min() < 1e-3  # a run of the design
-    place = fig_elbow_tosses.Place(fig_elbow_tosses.GRAVITY)
-    assert place.scale == pytest.approx(0.9807, abs=1e-4)
-    np.testing.assert_allclose(place.slope, [0.02476, -0.01372], atol=1e-5)
 
 
 # Nested folds of the designs: held-out ratios of simulated recordings against their truth.

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
 import dataclasses
 import functools
 import json
 import math
 import pathlib
-import sys
-from typing import Any
 
 import jax
 import numpy as np
@@ -18,7 +15,6 @@ import pytest
 import nsjax
 from experiments.performance import __main__ as command
 from experiments.performance import (
-    bar,
     child,
     gradients,
     last,
@@ -26,8 +22,6 @@ from experiments.performance import (
     program_size,
     robots,
     scaling,
-    side_by_side,
-    solids,
     steps,
 )
 from experiments.performance.__main__ import TITLES, main, sections
@@ -66,51 +60,10 @@ def test_numba_loop_agrees(rows: np.ndarray) -> None:
     check(steps.run_numba(STEPS, EVERY, False), rows)
 
 
-def test_missing_numba_is_answered_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    present = builtins.__import__
-
-    def absent(name: str, *rest: Any, **more: Any) -> Any:
-        if name == "numba":
-            raise ImportError(name)
-        return present(name, *rest, **more)
-
-    monkeypatch.delitem(sys.modules, "experiments.performance.numba_loop", raising=False)
-    monkeypatch.setattr(builtins, "__import__", absent)
-    with pytest.raises(ImportError, match=r"pip install 'nsjax\[bench\]'"):
-        steps.numba_loop()
-
-
-def test_interleaved_measures_every_call_equally_often() -> None:
-    seen: list[str] = []
-    calls = {name: (lambda name=name: seen.append(name), 1) for name in "ab"}
-    found = side_by_side.interleaved(calls, 7)
-    assert seen == list("ab") * 8
-    assert set(found) == {"a", "b"}
-    assert all(x >= 0.0 for x in found.values())
-
-
 # The programs whose cost is compared on the elastic bar compute the same motion. Timings are no tests.
 
 
-def test_slope_is_that_of_the_cost() -> None:
-    numbers = {f"x, {n} [us/step]": 0.01 * n for n in (100, 1000, 10_000)}
-    assert bar._slope(numbers, "x", (100, 1000, 10_000)) == pytest.approx(1.0)
-
-
 # The runs whose cost is measured are those that are meant. Timings are no tests.
-
-
-def test_slope_is_that_of_the_cost_of_performance_solids() -> None:
-    sizes = (10, 100, 1000)
-    numbers = {f"beam, {n}: unknowns": 3.0 * n for n in sizes}
-    numbers |= {f"beam, {n}: CPU time [ms/step]": 0.2 * n for n in sizes}
-    assert solids.slope(numbers, sizes) == pytest.approx(1.0)
-
-
-def test_large_cubes_are_iterated() -> None:
-    system = solids.cube(6).system
-    assert system.structure.tolerance == solids.RESIDUAL
-    assert not hasattr(solids.cube(2).system.structure, "tolerance")
 
 
 # What the timings of derivatives measure: the same derivative in both modes, as one kernel, in little
@@ -126,15 +79,6 @@ def test_the_same_runs_are_compared() -> None:
     # rounding of two programs, over the first impact
     assert float(plain) == pytest.approx(float(traj.q[-1, 0] + traj.q[-1, 1]), rel=1e-11)
     assert int(np.sum(traj.impacts)) > 0
-
-
-def test_ratios_are_of_calls_in_the_same_round() -> None:
-    seen: list[str] = []
-    programs = {name: (lambda x, name=name: seen.append(name)) for name in "abc"}
-    base, found = gradients.ratios(programs, 7)
-    assert seen == list("abc") * 8
-    assert base >= 0.0
-    assert set(found) == {"b", "c"}
 
 
 # Operations of the lowered programs of the slider-crank, exact for the release of JAX they belong to.
