@@ -9,10 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
 
 import nsjax
-from nsjax import Criteria, InputError, State, System, models, schemes
+from nsjax import Criteria, InputError, State, models, schemes
 from tests.common.kernel import BLOCKERS, is_one_kernel, loop_text
 from tests.common.own import OWN
 from tests.design import drawn
@@ -159,41 +158,3 @@ def test_the_time_loop_is_one_kernel(scheme: str, model: str) -> None:
 @TRACED
 def test_the_time_loop_with_its_derivative_is_one_kernel(scheme: str, model: str) -> None:
     check_kernel(scheme, model, SCHEMES[scheme].factory().gradient)
-
-
-def pendulum_mass(q, p):
-    """Mass that depends on the position: a bead on a curved wire."""
-    return (1.0 + jnp.cos(q[0]) ** 2) * jnp.eye(1)
-
-
-def pendulum_force(t, q, v, p):
-    drive = jnp.cos(2.0 * t)
-    return (jnp.sin(q[0]) * jnp.cos(q[0]) * v[0] ** 2 - 9.81 * jnp.sin(q[0]) - p["damping"] * v[0] + drive)[
-        None
-    ]
-
-
-BEAD = System(nq=1, nv=1, mass=pendulum_mass, force=pendulum_force)
-
-
-@pytest.mark.parametrize("scheme", sorted(SCHEMES))
-@pytest.mark.parametrize("damping", [0.0, 1.0])
-def test_order_on_smooth_motion(scheme: str, damping: float) -> None:
-    """Least-squares slopes over nine step sizes that do not nest, against DOP853 at 1e-13."""
-
-    def rate(t, y):
-        m = 1.0 + np.cos(y[0]) ** 2
-        h = np.sin(y[0]) * np.cos(y[0]) * y[1] ** 2 - 9.81 * np.sin(y[0]) - damping * y[1] + np.cos(2 * t)
-        return [y[1], h / m]
-
-    exact = solve_ivp(rate, (0, 1), [1.0, 0.5], method="DOP853", rtol=1e-13, atol=1e-13).y[:, -1]
-    state = State(t=0.0, q=np.array([1.0]), v=np.array([0.5]))
-    steps = np.array([101, 139, 197, 277, 389, 547, 769, 1087, 1531])
-    errors = []
-    for n in steps:
-        s = SCHEMES[scheme].factory()
-        traj = nsjax.simulate(BEAD, {"damping": damping}, state, s, dt=1 / n, steps=int(n), every=int(n))
-        errors.append([traj.q[-1, 0] - exact[0], traj.v[-1, 0] - exact[1]])
-    slopes = np.polyfit(np.log(1 / steps), np.log(np.abs(errors)), 1)[0]
-    expected = SCHEMES[scheme].order[:2]
-    np.testing.assert_allclose(slopes, expected, atol=0.1)

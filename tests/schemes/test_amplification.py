@@ -17,7 +17,6 @@ from nsjax.analysis import (
     amplification_matrix,
     numerical_damping,
     observed_order,
-    oscillator,
     relative_period_error,
     spectral_radius,
 )
@@ -94,13 +93,6 @@ def test_generalized_alpha_matrix(point: tuple[float, float]) -> None:
     assert_matrix(amplification_matrix(scheme, OMEGAS), printed, OMEGAS)
 
 
-def test_generalized_alpha_by_hand() -> None:
-    # rho_inf = 0: alpha_m = -1, alpha_f = 0, beta = 1, gamma = 3/2; Omega = 1: D = 2 + 1 = 3
-    found = amplification_matrix(schemes.generalized_alpha(0.0), 1.0)
-    by_hand = np.array([[2.0, 2.0, 0.0], [-1.5, 1.5, 0.75], [-1.0, -1.0, 1.5]]) / 3.0
-    assert_matrix(found, by_hand)
-
-
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.8, 1.0])
 def test_spectral_radius_sets_all_parameters(rho: float) -> None:
     point = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
@@ -118,22 +110,6 @@ def test_hht_matrix(alpha: float) -> None:
 def test_newmark_matrix(beta: float, gamma: float) -> None:
     asked = np.stack([formula_96(w, 0.0, 0.0, beta, gamma) for w in OMEGAS])
     assert_matrix(amplification_matrix(schemes.newmark(beta, gamma), OMEGAS), asked, OMEGAS)
-
-
-def test_difference_equation() -> None:
-    # [R&S (97)] for the positions of a real run: trace, principal minors, determinant
-    scheme, omega = schemes.generalized_alpha(0.5), 0.9
-    matrix = np.asarray(amplification_matrix(scheme, omega))
-    minors = sum(
-        matrix[i, i] * matrix[j, j] - matrix[i, j] * matrix[j, i] for i, j in ((0, 1), (0, 2), (1, 2))
-    )
-    trace, determinant = np.trace(matrix), np.linalg.det(matrix)
-    state = nsjax.State(t=0.0, q=jnp.array([1.0]), v=jnp.array([-0.3]))
-    params = {"omega": 9.0, "damping": 0.0}
-    q = np.asarray(nsjax.simulate(oscillator, params, state, scheme, dt=0.1, steps=60, every=1).q)[:, 0]
-    rest = q[3:] - trace * q[2:-1] + minors * q[1:-2] - determinant * q[:-3]
-    assert np.max(np.abs(q)) > 0.5
-    assert np.max(np.abs(rest)) < 1e-13
 
 
 def bathe_matrix(omega: float) -> np.ndarray:
@@ -195,13 +171,6 @@ def test_stability_function(scheme: nsjax.Scheme, stability: Any, zeta: float) -
         np.testing.assert_allclose(found, asked, atol=1e-11 * scale)
 
 
-def test_theta_radius() -> None:
-    for theta in (0.5, 0.7, 1.0):
-        asked = np.abs(1 + 1j * (1 - theta) * OMEGAS) / np.abs(1 - 1j * theta * OMEGAS)
-        found = spectral_radius(schemes.moreau_theta(theta), OMEGAS)
-        np.testing.assert_allclose(found, asked, rtol=1e-12, atol=1e-12)
-
-
 def test_explicit_matrices() -> None:
     # velocity Verlet, and the leap from midpoint to midpoint seen at the step ends
     one, w = np.ones_like(OMEGAS), OMEGAS**2
@@ -213,36 +182,12 @@ def test_explicit_matrices() -> None:
 
 TABLE = [
     (schemes.newmark(), "1 1 1 1 1 1", "3.2075e-2"),
-    (schemes.generalized_alpha(1.0), "1 1 1 1 1 1", "3.2075e-2"),
-    (schemes.generalized_alpha(0.8), "1.000000 0.999904 0.996002 0.956279 0.846409 0.800493", "3.3828e-2"),
     (schemes.generalized_alpha(0.5), "1.000000 0.997733 0.944296 0.748527 0.551112 0.500494", "4.6715e-2"),
-    (schemes.hht(1 / 3), "1.000000 0.997733 0.944296 0.748527 0.551112 0.500494", "4.6715e-2"),
-    (
-        schemes.generalized_alpha(1 / 3),
-        "0.999999 0.993439 0.886278 0.606321 0.382231 0.333780",
-        "6.2299e-2",
-    ),
-    (schemes.generalized_alpha(0.0), "0.999992 0.969708 0.727880 0.339226 0.065884 0.000633", "1.2321e-1"),
-    (schemes.hht(0.1), "1.000000 0.998728 0.966719 0.860918 0.818739 0.818182", "3.9506e-2"),
-    (schemes.hht(0.3), "1.000000 0.997750 0.944614 0.749928 0.559927 0.538462", "4.6567e-2"),
     (schemes.hht(0.5), "1.000000 0.998061 0.950263 0.768470 0.991827 1.000000", "4.2951e-2"),
-    (
-        schemes.generalized_alpha(alpha_m=-1.0, alpha_f=0.5),
-        "0.999994 0.972479 0.711877 0.723676 0.997298 1.000000",
-        "9.4907e-2",
-    ),
-    (
-        schemes.generalized_alpha(alpha_m=-1.0, alpha_f=-0.5),
-        "0.999994 0.974818 0.757404 0.429890 0.334531 0.333333",
-        "9.7695e-2",
-    ),
     (schemes.bathe(), "1.000000 0.999494 0.973944 0.648466 0.079384 0.000080", "1.6179e-2"),
-    (schemes.ed_alpha(0.0), "1.000000 0.997933 0.893921 0.332644 0.031851 0.000032", "5.6722e-4"),
-    (schemes.ed_alpha(0.5), "1.000000 0.999303 0.959217 0.624411 0.501330 0.500000", "2.5135e-4"),
-    (schemes.ed_alpha(0.8), "1.000000 0.999767 0.986042 0.853052 0.800556 0.800000", "2.1587e-4"),
-    (schemes.ed_alpha(0.0, 0.05), "1.000000 0.999820 0.990947 0.835308 0.141879 0.000143", "2.2519e-2"),
     (schemes.ed_alpha(0.0, 0.3), "0.999999 0.993166 0.708028 0.134369 0.010643 0.000011", "-2.3162e-2"),
 ]
+"""Radii and period errors of matrices whose entries are tested above: what makes them of a matrix."""
 
 
 @pytest.mark.parametrize(("scheme", "radii", "period"), TABLE)
@@ -254,37 +199,6 @@ def test_table(scheme: nsjax.Scheme, radii: str, period: str) -> None:
     assert np.all(np.abs(found - asked) <= 1.001 * np.array(half)), found - asked
     unit = 10.0 ** (int(period.split("e")[1]) - 4)
     assert abs(relative_period_error(scheme, STEPS)[1] - float(period)) <= 0.5001 * unit
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_limits(point: tuple[float, float]) -> None:
-    # [R&S (101), (103)] by the characteristic polynomial: multiple roots are ill-conditioned
-    am, af = point
-    third, double = af / (af - 1), (af - am - 1) / (af - am + 1)
-    matrix = np.asarray(amplification_matrix(schemes.generalized_alpha(alpha_m=am, alpha_f=af), 1e4))
-    np.testing.assert_allclose(np.poly(matrix), np.poly([third, double, double]), atol=1e-6)
-
-
-def test_limits_of_the_points() -> None:
-    asked = {(-1.0, 0.5): 1.0, (-1.0, 0.0): 0.0, (-1.0, -0.5): 1 / 3, (0.5, 0.5): 1.0, (0.0, 1 / 3): 0.5}
-    for (am, af), radius in asked.items():
-        scheme = schemes.generalized_alpha(alpha_m=am, alpha_f=af)
-        assert spectral_radius(scheme, 1e5) == pytest.approx(radius, abs=1e-3)
-
-
-ORDERS = {
-    "moreau": 2, "moreau_theta": 2, "half_explicit": 2, "generalized_alpha": 2, "hht": 2, "newmark": 2,
-    "bathe": 2, "ed_alpha": 3,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ORDERS)
-def test_principal_root_has_the_order(name: str) -> None:
-    scheme = schemes.REGISTRY[name].factory()
-    omegas = np.geomspace(0.04, 0.2, 8)
-    roots = np.linalg.eigvals(np.asarray(amplification_matrix(scheme, omegas)))
-    nearest = np.min(np.abs(roots - np.exp(1j * omegas)[:, None]), axis=1)
-    assert observed_order(omegas, nearest) == pytest.approx(ORDERS[name] + 1, abs=0.1)
 
 
 def exact_and_found(rho: float, omegas: np.ndarray, zeta: float) -> tuple[np.ndarray, np.ndarray, Any]:

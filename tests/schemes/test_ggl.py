@@ -274,9 +274,6 @@ def test_unified_scheme_is_an_implicit_midpoint_rule():
         assert np.abs(np.linalg.eigvals(found[k])).max() == pytest.approx(1.0, abs=1e-12)
 
 
-# -------------------------------------------------------------------------- rotations and impact
-
-
 # ------------------------------------------------------------------------------------ refusals
 
 

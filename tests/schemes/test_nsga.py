@@ -11,7 +11,6 @@ import pytest
 import nsjax
 from nsjax import ContactLaw, InputError, State, System, models, schemes
 from tests.points import unit_mass
-from tests.references import slope
 
 G = 9.81
 NAMES = ("nsga_decoupled", "nsga_neglected", "nsga_coupled")
@@ -150,23 +149,6 @@ PENDULUM = System(
     nq=2, nv=2, nb=1, mass=unit_mass, force=pendulum_force, constraint=pendulum_rod
 )  # fmt: skip
 START = State(t=0.0, q=np.array([1.0, 0.0]), v=np.array([0.0, 0.0]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(n, marks=pytest.mark.slow) for n in NAMES[1:])])
-def test_constraint_holds_on_both_levels_and_order_is_two(name):
-    ends, steps = [], [83, 131, 199, 317, 499]
-    for n in (*steps, 20_011):
-        traj = nsjax.simulate(PENDULUM, (), START, schemes.REGISTRY[name].factory(), dt=1 / n, steps=n)
-        traj.raise_for_status()
-        q, v = np.asarray(traj.q), np.asarray(traj.v)
-        # tolerance 1e-10 of forces of ten newtons, over a step
-        assert np.abs(np.sum(q * q, axis=1) - 1.0).max() < 1e-9
-        assert np.abs(np.sum(q * v, axis=1)).max() < 1e-9
-        ends.append(np.concatenate([q[-1], v[-1], traj.constraint_force[-1]]))
-    errors = np.abs(np.array(ends[:-1]) - ends[-1])
-    for column in (0, 2, 4):  # position, velocity, force
-        assert slope(1 / np.array(steps), errors[:, column]) == pytest.approx(2.0, abs=0.1)
 
 
 def test_scale_of_the_multipliers_changes_nothing():
