@@ -1,25 +1,22 @@
-"""The block: equations, spin, sliding and sticking on a slope, impulses."""
+"""The block: equations, sticking on a slope, impulses."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.core import InputError, Labels
+from nsjax.core import InputError
 from nsjax.core.operators import contact_rows, kinetic_energy, potential_energy
 from tests.design import each_family
-from tests.models.block_runs import cuboid, run
-from tests.references import slope
-from tests.references.rigid_box import SIGNS, G, Reference, angle_between, scipy_rotation
+from tests.models.block_runs import run
+from tests.references.rigid_box import SIGNS, G, Reference, scipy_rotation
 
 # Mechanics of the block against scipy's rotations and point masses; its start and refusals.
 EPS = np.finfo(float).eps
@@ -159,7 +156,7 @@ def test_start_and_refusals():
         models.block(dimension=4)
 
 
-# The block on a slope, which sticks below the angle of friction and slides above it.
+# The block on a slope, which sticks below the angle of friction.
 SLOPE = 0.3
 ON_SLOPE = {2: [0.2, 0.1], 3: [0.3, 0.2, 0.1]}
 
@@ -186,7 +183,7 @@ def motion(traj, dimension: int) -> np.ndarray:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("steps", "dimension"), [(20_000, 2), (100_000, 3)])
+@pytest.mark.parametrize(("steps", "dimension"), [(20_000, 2), (20_000, 3)])
 def test_block_sticks_below_the_angle_of_friction(dimension, steps):
     dt, m = 1e-3, 2.5
     problem = models.block(
@@ -204,7 +201,7 @@ def test_block_sticks_below_the_angle_of_friction(dimension, steps):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("tilt", "dimension", "steps"), [(1e-14, 2, 20_000), (-1e-14, 3, 100_000)])
+@pytest.mark.parametrize(("tilt", "dimension", "steps"), [(1e-14, 2, 20_000), (-1e-14, 3, 20_000)])
 def test_block_settles_once_where_rounding_lifts_a_corner(dimension, tilt, steps):
     # Without a tolerance a corner lifted by rounding is left out of a step: the block tilts by g dt^2 over
     # its length, is caught, slides until friction has stopped it, and rests a little below the plane for
@@ -221,22 +218,6 @@ def test_block_settles_once_where_rounding_lifts_a_corner(dimension, tilt, steps
     # With the default tolerance such a corner counts as standing, and the block stays, as one that sticks.
     stays = run(problem, dt, steps, every=1000, scheme=schemes.moreau())
     assert motion(stays, dimension).max() <= rest(dimension, dt, steps)
-
-
-@pytest.mark.parametrize(("restitution", "factor", "dimension"), [(0.0, 0.5, 2), (0.7, 0.99, 2)])
-def test_block_slides_above_the_angle_of_friction(dimension, factor, restitution):
-    friction = factor * np.tan(SLOPE)
-    problem = models.block(
-        dimension=dimension, size=ON_SLOPE[dimension], slope=SLOPE, friction=friction, mass=2.5,
-        restitution=restitution,
-    )  # fmt: skip
-    traj = run(problem, 1e-3, 1000, every=10)
-    a = G * (np.sin(SLOPE) - friction * np.cos(SLOPE))
-    # Exact up to the tolerance of the contact problems, 1e-11 of the largest velocity.
-    np.testing.assert_allclose(traj.v[:, 0], a * traj.t, rtol=0, atol=1e-11)
-    np.testing.assert_allclose(traj.q[:, 0], a * traj.t**2 / 2, rtol=0, atol=1e-11)
-    others = np.delete(traj.q - traj.q[0], 0, axis=1)
-    assert np.abs(others).max() <= 1e-12
 
 
 # The planar block with every registered scheme: dropped on a slope on which it sticks.
@@ -267,109 +248,3 @@ def test_impulses_of_a_block_that_falls_and_sticks_are_those_of_its_weight(name)
     moved = abs(float(traj.q[-1, 0] - traj.q[0, 0]))
     # the impact is met within two steps
     assert abs(moved - fallen) < 2 * TIME / steps * np.sqrt(2 * G * DROP)
-
-
-# The block that spins freely: order, energy and attitude against Euler's equations.
-# A plate of this size and mass 12 has the moments of inertia 1, 2, 3; the plane is far below.
-PLATE = {"size": np.array([np.sqrt(2.0), 1.0, 0.0]), "mass": 12.0, "gravity": 0.0, "ground": -1e3}
-SPIN = np.array([0.3, 5.0, 0.2])
-
-
-@functools.cache
-def free_path(rows: int):
-    def rate(t, y):
-        p, w = y[:4], y[4:]
-        turned = np.concatenate([[-p[1:] @ w], p[0] * w + np.cross(p[1:], w)]) / 2
-        j = np.array([1.0, 2.0, 3.0])
-        return np.concatenate([turned, np.cross(j * w, w) / j])
-
-    times = np.linspace(0, 2, rows + 1)
-    path = solve_ivp(
-        rate, (0, 2), [1, 0, 0, 0, *SPIN], method="DOP853", rtol=3e-14, atol=3e-14, t_eval=times
-    )
-    return path.y[:4].T, path.y[4:].T
-
-
-def spinning(force_velocity: str, steps: int, rows: int):
-    problem = cuboid(**PLATE, initial_q=[0, 0, 0, 1, 0, 0, 0], initial_v=[0, 0, 0, *SPIN])
-    if (
-        force_velocity == "start"
-    ):  # another program: without the contacts it compiles in a fifth of the time
-        system = dataclasses.replace(
-            problem.system, nc=0, nt=0, gap=None, slip=None, law=None, observe=None, labels=Labels()
-        )
-        problem = dataclasses.replace(problem, system=system)
-    scheme = schemes.moreau(gap_tolerance=1e-12, force_velocity=force_velocity)
-    return run(problem, 2 / steps, steps, every=steps // rows, scheme=scheme)
-
-
-@pytest.mark.parametrize(
-    ("force_velocity", "order", "attitude", "spin"),
-    [("start", 1, 1.7e-2, 8.5e-2), pytest.param("auto", 2, 3.1e-5, 1.3e-4, marks=pytest.mark.slow)],
-)
-def test_order_of_a_free_body(force_velocity, order, attitude, spin):
-    p, w = free_path(25)
-    np.testing.assert_allclose(w[-1], [-4.81412577, 1.38354367, 2.78123515], rtol=0, atol=5e-9)
-    np.testing.assert_allclose(p[-1], [0.22163858, 0.12989281, -0.74757703, -0.61248084], rtol=0, atol=5e-9)
-    counts = 25 * np.array([24, 32, 44, 60, 84, 116, 160, 224])  # dt from 3.3e-3 to 3.6e-4
-    errors = []
-    for n in counts:
-        traj = spinning(force_velocity, int(n), 25)
-        errors.append([angle_between(traj.q[:, 3:], p).max(), np.abs(traj.v[:, 3:] - w).max()])
-        if n == 800:  # dt = 0.0025, the figures of `rotations.md` section 7, two digits
-            assert errors[-1] == [pytest.approx(attitude, rel=0.04), pytest.approx(spin, rel=0.04)]
-    errors = np.array(errors)
-    for column in errors.T:
-        assert slope(2 / counts, column) == pytest.approx(order, abs=0.1)
-
-
-def test_explicit_gyroscopic_torque_feeds_energy():
-    # With the force at the start of the step each step adds exactly dt^2 / 2 tau J^-1 tau.
-    traj = spinning("start", 800, 800)
-    j, w = np.array([1.0, 2.0, 3.0]), traj.v[:, 3:]
-    torque = np.cross(j * w, w)
-    energy = np.sum(j * w**2, axis=1) / 2
-    gain = np.cumsum(np.sum(torque**2 / j, axis=1))[:-1] * (2 / 800) ** 2 / 2
-    np.testing.assert_allclose(energy[1:] - energy[0], gain, rtol=1e-10, atol=1e-12)
-    assert 4e-3 < energy[-1] / energy[0] - 1 < 6e-3  # `rotations.md`: +0.5 %
-
-
-FAST = {
-    "gravity": 0.0,
-    "ground": -1e3,
-    "mass": 12.0,
-    "size": np.sqrt([0.05, 0.15, 0.35]),
-}  # J = 0.5, 0.4, 0.2
-
-
-def test_fast_spin_keeps_its_energy():
-    # 1e4 steps with |Omega| dt = 0.2 about the first axis (stable) and the second (tumbling).
-    dt = 1e-2
-    for axis in (0, 1):
-        spin = np.full(3, 0.02)
-        spin[axis] = 20.0
-        problem = cuboid(**FAST, initial_q=[0, 0, 0, 1, 0, 0, 0], initial_v=[0, 0, 0, *spin])
-        traj = run(problem, dt, 10_000, every=10)
-        energy = traj["kinetic"]
-        length = np.sqrt(np.sum(traj.q[:, 3:].astype(np.longdouble) ** 2, axis=1))
-        # `rotations.md` section 7: +7e-7 and +2.3e-2; the small other components are not given there.
-        assert 0 < energy[-1] / energy[0] - 1 < (2e-6, 3e-2)[axis]
-        assert np.abs(length - 1).max() <= 2 * EPS
-
-
-def test_quaternion_stays_a_unit_quaternion():
-    problem = cuboid(**PLATE, initial_q=[0, 0, 0, 1, 0, 0, 0], initial_v=[0, 0, 0, *SPIN])
-    traj = run(problem, 1e-3, 100_000, every=25)
-    length = np.sqrt(np.sum(traj.q[:, 3:].astype(np.longdouble) ** 2, axis=1))
-    assert np.abs(length - 1).max() <= 2 * EPS
-    assert np.all(traj.q[:, :3] == 0)
-
-
-def test_steady_spin_is_exact():
-    # About a principal axis: the attitude is exp(Omega t), 20 turns.
-    problem = cuboid(**PLATE, initial_q=[0, 0, 0, 1, 0, 0, 0], initial_v=[0, 0, 0, 0, 0, 7.0])
-    traj = run(problem, 1e-2, 1800, every=18)
-    exact = Rotation.from_rotvec(np.outer(traj.t, [0, 0, 7.0])).as_quat()[:, [3, 0, 1, 2]]
-    # Rounding of t and of 1800 products; an angle of 126 rad is itself known to 1e-14.
-    assert angle_between(traj.q[:, 3:], exact).max() <= 1e-12
-    np.testing.assert_array_equal(traj.v[:, 3:], np.broadcast_to([0, 0, 7.0], (101, 3)))

@@ -243,6 +243,3 @@ def test_derivatives_through_impacts_with_a_damper_far_faster_than_the_step() ->
     assert np.abs(secant).max() < 1e-4
     # 1.6e-3 of starts that move by one
     np.testing.assert_allclose(jax.jacfwd(end)(0.0), secant, atol=3e-3)
-
-
-# ------------------------------------------------------------- loops

@@ -63,11 +63,6 @@ def failures(kind: str, scheme: str, dt: float, runs: int, seed: int, duration: 
 
 
 @pytest.mark.slow
-def test_a_cube_comes_to_rest() -> None:
-    assert failures("cube", "moreau", 1e-3, 10, 0, 1.0) == []
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*SHAPES, "boxes"])
 def test_bodies_come_to_rest(kind: str) -> None:
     assert failures(kind, "moreau", 1e-3, 380, 1, 1.5) == []
