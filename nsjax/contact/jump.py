@@ -303,15 +303,16 @@ def velocity_jump(
 
 
 def forced_jump(
-    b: Balance, rows: Rows, active: Array, settings: SolverSettings, forces: StepForces = IMPACT,
-    start: Array | None = None,
+    b: Balance, rows: Rows | Formed, active: Array, settings: SolverSettings,
+    forces: StepForces = IMPACT, start: Array | None = None,
 ) -> tuple[Array, Jump]:  # fmt: skip
     """Velocity change (nv,) of a whole step, and its jump: `velocity_jump` with the momentum ``push`` of
     the other forces, to which joints inside the inertia respond, too.
 
     Args:
         b: mass at the state where contacts are looked at, with the velocity to which restitution refers.
-        rows: of contacts (if any may act) and constraints there.
+        rows: of contacts (if any may act) and constraints there; with their responses where the step has
+            formed them, and then with the ``drift`` of the balance.
         active, settings, start: as in `velocity_jump`.
         forces: the other forces; their ``drift`` is computed here.
 
@@ -337,6 +338,10 @@ def forced_jump(
         True
     """
     push, inertia = forces.push, b.inertia
+    if isinstance(rows, Formed):
+        forces = dataclasses.replace(forces, drift=b.drift, push=None)
+        jump = velocity_jump(rows, active, settings, forces, start)
+        return b.drift + jump.dv, jump
     if push is None:
         push = jnp.zeros(b.at.system.nv)
     if rows.joints is not None:

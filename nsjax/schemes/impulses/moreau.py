@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact import Jump, StepForces, forced_jump, no_jump, velocity_jump
+from nsjax.contact import Jump, StepForces, forced_jump, no_jump
 from nsjax.contact.events import Criteria
 from nsjax.contact.projection import Directions, Projection, project_position
 from nsjax.contact.sensitivity import Stepped
@@ -16,7 +16,14 @@ from nsjax.contact.solvers import MANY_ROWS, SolverSettings
 from nsjax.contact.stage import StageSettings
 from nsjax.core.operators import gap_drift
 from nsjax.core.scheme import Scheme
-from nsjax.core.step import Balance, ConstantInertia, Inertia, added_momentum, constant_inertia
+from nsjax.core.step import (
+    Balance,
+    ConstantInertia,
+    Inertia,
+    SystemState,
+    added_momentum,
+    constant_inertia,
+)
 from nsjax.core.system import State, System, add, row_groups
 from nsjax.core.system_parts import check_damping
 from nsjax.jaxtools import only_tangent, with_tangent
@@ -247,42 +254,48 @@ def _shared_balance(run: ImpulseRun) -> Balance | None:
 
 
 def _respond(run: ImpulseRun) -> Stepped:
-    """The result of a step, with or without contact rows."""
-    options, system, none = run.scheme.options, run.system, jnp.zeros(())
-    if run.formed is not None and run.balance is not None:
-        drift = run.balance.drift
-        forces = StepForces(drift=drift, duration=run.dt)
-        # small contact problems have a program of their own in runs without derivatives
-        method = "auto_few" if options.few else "auto" if run.scheme.gradient == "discrete" else "auto_rare"
-        settings = _settings(run, method)
-        jump = velocity_jump(run.formed, run.acting, settings, forces, _impulses_before(run))
-        return _end(run, drift + jump.dv, jump, none)
-    b = run.balance or _balance(run)
+    """One step, with or without contact rows: mass and force of the midpoint, rows there, one contact
+    problem, velocity and position of the end.
+    """
+    form, system = run.scheme.options.constraint_form, run.system
+    balance = run.balance or _balance(run)
     if not run.contacts and not system.nb:
-        return _end(run, b.drift, no_jump(system), none)
-    frozen = frozen_rows(b.at, run.contacts)
-    if system.nb and options.constraint_form == "index_3":
-        return _end(run, *run.solve(_PositionLevel, _data(run, b, frozen)))
-    rate = None
-    if system.nb and options.constraint_form in ("index_1", "baumgarte"):
-        # W' (v_{i+1} - v_i) + dt gamma = 0
-        gamma = gap_drift(system, b.at.t, b.at.q, b.at.v, run.params, "constraint")
-        before = frozen.rows.rate(b.at.v)[-system.nb :]
-        rate = before - run.dt * gamma
-        if options.constraint_form == "baumgarte":  # = -dt (2 alpha dg/dt + alpha^2 g)
-            decay = run.scheme.coef.stabilisation
-            off = jnp.zeros(system.nb)  # constraints on velocities alone have no position
-            if system.nb > system.nh:
-                off = jnp.pad(system.constraint(b.at.t, b.at.q, run.params), (0, system.nh))
-            rate = rate - 2.0 * decay * before - decay * decay / run.dt * off
-    forces = StepForces(push=run.dt * b.push, duration=run.dt, constraint_rate=rate)
-    dv, jump = forced_jump(b, frozen.rows, run.acting, _settings(run), forces, _impulses_before(run))
-    return _end(run, dv, jump, none)
+        return _end(run, balance.drift, no_jump(system))
+    if system.nb and form == "index_3":
+        dv, jump, estimate = run.solve(_PositionLevel, _data(run, balance))
+        return _end(run, dv, jump, estimate)
+    forces = StepForces(push=run.dt * balance.push, duration=run.dt)
+    if system.nb and form in ("index_1", "baumgarte"):
+        forces = dataclasses.replace(forces, constraint_rate=_constraint_rates(run, balance.at))
+    rows = run.formed or balance.at.rows(run.contacts)
+    dv, jump = forced_jump(balance, rows, run.acting, _settings(run), forces, _impulses_before(run))
+    return _end(run, dv, jump)
 
 
-def _settings(run: ImpulseRun, method: str = "auto_rare") -> SolverSettings:
-    """Settings of the contact solver."""
-    tolerance, most = run.scheme.coef.tolerance, run.scheme.options.max_iterations
+def _constraint_rates(run: ImpulseRun, at: SystemState) -> Array:
+    """Rates (nb,) that constraints on acceleration level have after the step: from
+    ``W' (v_{i+1} - v_i) + dt gamma = 0``, where Baumgarte's stabilisation adds
+    ``-dt (2 alpha dg/dt + alpha^2 g)``.
+    """
+    system, scheme = run.system, run.scheme
+    before = at.rows(run.contacts).rate(at.v)[-system.nb :]
+    rates = before - run.dt * gap_drift(system, at.t, at.q, at.v, run.params, "constraint")
+    if scheme.options.constraint_form == "baumgarte":
+        decay, off = scheme.coef.stabilisation, jnp.zeros(system.nb)
+        if system.nb > system.nh:  # constraints on velocities alone have no position
+            off = jnp.pad(system.constraint(at.t, at.q, run.params), (0, system.nh))
+        rates = rates - 2.0 * decay * before - decay * decay / run.dt * off
+    return rates
+
+
+def _settings(run: ImpulseRun) -> SolverSettings:
+    """Settings of the contact solver. Small contact problems have a program of their own where the step has
+    formed its rows before, in runs without derivatives.
+    """
+    scheme, method = run.scheme, "auto_rare"
+    if run.formed is not None:
+        method = "auto_few" if scheme.options.few else "auto" if scheme.gradient == "discrete" else method
+    tolerance, most = scheme.coef.tolerance, scheme.options.max_iterations
     return SolverSettings(tolerance=tolerance, max_iterations=most, method=method)
 
 
@@ -298,10 +311,11 @@ class _MidpointData:
     frozen: FrozenRows
 
 
-def _data(run: ImpulseRun, b: Balance, frozen: FrozenRows) -> _MidpointData:
+def _data(run: ImpulseRun, b: Balance) -> _MidpointData:
     return _MidpointData(
-        params=run.params, state=run.state, mass=b.inertia, force=b.push, dt=run.dt, frozen=frozen
-    )
+        params=run.params, state=run.state, mass=b.inertia, force=b.push, dt=run.dt,
+        frozen=frozen_rows(b.at, run.contacts),
+    )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -323,7 +337,7 @@ class _PositionLevel(FrozenRowEquations):
         return self.replaced(rates, bilateral=found[0] if len(found) == 1 else jnp.concatenate(found))
 
 
-def _end(run: ImpulseRun, dv: Array, jump: Jump, estimate: Array) -> Stepped:
+def _end(run: ImpulseRun, dv: Array, jump: Jump, estimate: Array | float = 0.0) -> Stepped:
     """Result of the step with the velocity change ``dv``: positions, projected if the scheme does so, and
     the impulses with which the solver begins in the next step.
     """
@@ -343,7 +357,7 @@ def _end(run: ImpulseRun, dv: Array, jump: Jump, estimate: Array) -> Stepped:
     before = _impulses_before(run)
     more = () if before is None else jnp.where(run.acting[:, None], jump.contacts, before)
     more = lax.stop_gradient(more)  # the solution does not depend on where the iteration begins
-    return Stepped(end=end, jump=jump, estimate=estimate, more=more)
+    return Stepped(end=end, jump=jump, estimate=jnp.asarray(estimate), more=more)
 
 
 def _project(run: ImpulseRun, end: State) -> Projection | None:
