@@ -192,7 +192,7 @@ def _bare(carry: Carry) -> Carry:
 
 def _scheme_fields(scheme: Scheme) -> dict[str, Any]:
     """Fields of a `Continuation` that describe the scheme."""
-    return {"scheme": scheme.name, "impulses": scheme.impulses}
+    return {"scheme": scheme.name, "impulses": scheme.traits.impulses}
 
 
 def _live_carry(carry: Carry, by: PyTree) -> Carry:
@@ -213,9 +213,9 @@ def system_of_steps(scheme: Scheme, system: System) -> System:
     """
     if system.chosen is not None:
         system = traced_once(system.chosen.system)
-    if scheme.node_contacts:
+    if scheme.traits.node_contacts:
         return at_nodes_alone(bounded_as_contacts(bordered(system)))
-    return bounded_as_contacts(system if scheme.joints_inside else bordered(system))
+    return bounded_as_contacts(system if scheme.traits.joints_inside else bordered(system))
 
 
 @record(static=("program",))
@@ -373,7 +373,7 @@ def _watched(watch: Watch | None, scheme: Scheme, output: Output, dt: Array) -> 
     criteria = criteria_of(scheme)
     limits = WatchLimits(
         resolved=criteria.gate, sequence=criteria.sequence, flight=criteria.flight,
-        near=2.0 * scheme.unsure * criteria.near, locates=scheme.locates,
+        near=2.0 * scheme.unsure * criteria.near, locates=scheme.traits.locates,
     )  # fmt: skip
     watch, margin, grazing = watch_gaps(watch, output, dt, limits)
     notes = grazing if output.notes is None else output.notes | grazing

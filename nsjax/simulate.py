@@ -369,7 +369,7 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
     row = functools.partial(run_steps, setup)
     run, first = row(call.run, 0)
     carry, solution = tree_bytes((run.next.carry, no_tally(program))), 0
-    if scheme.stores_solutions:
+    if scheme.traits.stores_solutions:
         system = program.system
         # size of the solutions of a step relative to its velocities and rows: 1 to 4, largest for Bathe
         # with two solves

@@ -228,12 +228,12 @@ def largest_step(scheme: Scheme, modes: FastestModes, dt: float) -> float | None
 
     Returns:
         The step [s]. None if ``dt`` is stable, and for a scheme with a memory but without
-        `Scheme.accelerations`, whose spectral radius is not known.
+        `nsjax.schemes.building.Traits.accelerations`, whose spectral radius is not known.
     """
     limit = modes.explicit_limit()
     if dt <= limit:
         return None
-    if scheme.implicit_damping:
+    if scheme.traits.implicit_damping:
         return limit
     omega = np.maximum(np.sqrt(modes.stiffness), 1e-3 * modes.damping)
     keep = omega > 0.0
@@ -269,7 +269,7 @@ def warn_of_step(system: System, params: PyTree, state: State, scheme: Scheme, d
         return False
     sizes = np.asarray(dt, float)
     largest = float(np.max(sizes))
-    modes = fastest(system, params, state, largest if scheme.implicit_damping else None)
+    modes = fastest(system, params, state, largest if scheme.traits.implicit_damping else None)
     step = None if modes is None else largest_step(scheme, modes, largest)
     if modes is None or step is None:
         return False
@@ -466,7 +466,7 @@ def with_findings(call: Any, warned: bool, rows: dict[str, Any], run: RunState) 
     """
     system, scheme, speeds = call.program.system, call.scheme, np.max(np.abs(rows["v"]), axis=1)
     if warned or _has_grown(rows, speeds, is_conditional(scheme)):
-        row = diverged_row(system, call.params, rows, float(run.next.dt), scheme.implicit_damping)
+        row = diverged_row(system, call.params, rows, float(run.next.dt), scheme.traits.implicit_damping)
         if row is not None or (warned and int(run.status) & NOT_FINITE):
             run = _marked(call, rows, run, row, status.DIVERGED)
     row = rise_in_run(system, call.params, rows, speeds)

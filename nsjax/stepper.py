@@ -274,7 +274,7 @@ class Stepper:
         setup, run = self._setup(params, constants), carry.run
         if self._begins_anew:
             run = begin_with_inputs(setup, run)
-        blocks = StepBlocks(self.substeps, self.scheme.stores_solutions)
+        blocks = StepBlocks(self.substeps, self.scheme.traits.stores_solutions)
         run, row = run_row(setup, run, self.substeps, blocks)
         return StepperCarry(run=run, last=last, own=carry.own), self._row(params, run, row)
 
@@ -322,7 +322,7 @@ class Stepper:
         """Whether the first step starts from an acceleration, by inputs that `reset` did not know. Linear
         inputs begin with those that it knew.
         """
-        carried = self.scheme.accelerations
+        carried = self.scheme.traits.accelerations
         return (
             bool(self.names) and self.hold == "held" and carried is not None and carried.carries != "none"
         )

@@ -275,7 +275,7 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
 
     Args:
         traj: one run saved with ``every=1`` and all row quantities.
-        forces: one of these kinds, or ``"auto"``: the kind that the scheme declares (`Scheme.impulses`),
+        forces: one of these kinds, or ``"auto"``: the kind that the scheme declares (`Traits.impulses`),
             and ``"end"`` whenever impulses differ from ``dt force``; of ``"mean"`` and ``"midpoint"`` the
             kind whose directions make the saved impulses fulfil the laws of impact and constraint.
 

@@ -321,7 +321,7 @@ def check_run(system: System, scheme: Any, events: int, gradient: str | None) ->
     check_follower(system, scheme)
     if system.pairs is None:
         return
-    if not scheme.pair_contacts:
+    if not scheme.traits.pair_contacts:
         raise InputError(
             f"scheme {scheme.name!r} does not work with pairs (contacts of many bodies); take "
             "schemes.moreau()"

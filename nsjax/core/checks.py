@@ -313,7 +313,7 @@ def _check_mass(mass: np.ndarray, rows: np.ndarray | None, scheme: Scheme | None
     if smallest > 0:
         return
     by_rows = rows is not None and bool(held(mass, rows))
-    if by_rows and scheme is not None and scheme.singular_mass:
+    if by_rows and scheme is not None and scheme.traits.singular_mass:
         return
     remedy = "every velocity needs inertia (check masses, lengths and their signs)"
     if by_rows and scheme is not None:

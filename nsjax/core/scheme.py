@@ -287,13 +287,49 @@ def _nested(x: Any) -> bool:
     return callable(x) or dataclasses.is_dataclass(x)
 
 
-@record(
-    static=(
-        "name", "options", "prepare", "init", "step", "gradient", "singular_mass", "stores_solutions",
-        "criteria", "accelerations", "impulses", "joints_inside",
-        "node_contacts", "pair_contacts", "locates", "in_modes", "one_step", "implicit_damping",
-    )
-)  # fmt: skip
+@dataclasses.dataclass(frozen=True)
+class Traits:
+    """What a scheme takes, and what others must know of it.
+
+    Args:
+        impulses: where impulses act, for `nsjax.analysis.energy_books`. ``"end"``: at the end of a step,
+            beside time integrals of forces. ``"contacts"``: at its end, for contacts including their
+            forces. ``"step"``: one over the whole step.
+        accelerations: what `nsjax.analysis.amplification_matrix` must know of the memory; None: unknown.
+        in_modes: its steps in fixed contact modes; None: it has none.
+        one_step: ``(coef, memory) -> (coef, memory)``, numbers and memory with which a step depends on the
+            state alone, so that its length may differ from that of the step before; None: as they are.
+        singular_mass: whether it takes velocities without inertia that constraints hold.
+        joints_inside: whether it leaves joints to a structure that eliminates them with the velocities
+            (`nsjax.linalg.Interleaved`); other schemes treat them as rows of the border.
+        node_contacts: whether it takes contacts of single nodes into the iteration of an iterative
+            structure (`nsjax.linalg.ConjugateGradients`).
+        pair_contacts: whether it takes contacts between changing bodies (`System.pairs`).
+        locates: whether it finds the times of impacts inside its steps.
+        implicit_damping: whether it takes `System.damping` implicitly.
+        stores_solutions: whether reverse mode, where it stores every step, stores the solutions of its
+            equations, too; false where solving again costs less.
+
+    Example:
+        >>> from nsjax import schemes
+        >>> schemes.moreau().traits.impulses, schemes.localized(schemes.moreau()).traits.locates
+        ('step', True)
+    """
+
+    impulses: str = "end"
+    accelerations: Accelerations | None = None
+    in_modes: InModes | None = None
+    one_step: Callable[[Any, Any], tuple[Any, Any]] | None = None
+    singular_mass: bool = False
+    joints_inside: bool = False
+    node_contacts: bool = False
+    pair_contacts: bool = False
+    locates: bool = False
+    implicit_damping: bool = False
+    stores_solutions: bool = True
+
+
+@record(static=("name", "options", "prepare", "init", "step", "gradient", "criteria", "traits"))
 class Scheme:
     """A time-stepping scheme: three pure functions, numbers as data, options as static record.
 
@@ -308,24 +344,8 @@ class Scheme:
             to first order in the step. ``"discrete"``: the derivative of the discrete map with its
             contact decisions frozen, which does *not* converge to the sensitivity of the motion once
             impacts occur.
-        singular_mass: whether it takes velocities without inertia that constraints hold.
-        stores_solutions: whether reverse mode, where it stores every step, stores the solutions of its
-            equations, too; false where solving again costs less.
         criteria: thresholds by which events are classified, `nsjax.Criteria`; None for its defaults.
-        accelerations: what `nsjax.analysis.amplification_matrix` must know of the memory; None: unknown.
-        impulses: where impulses act, for `nsjax.analysis.energy_books`. ``"end"``: at the end of a step,
-            beside time integrals of forces. ``"contacts"``: at its end, for contacts including their
-            forces. ``"step"``: one over the whole step.
-        joints_inside: whether it leaves joints to a structure that eliminates them with the velocities
-            (`nsjax.linalg.Interleaved`); other schemes treat them as rows of the border.
-        node_contacts: whether it takes contacts of single nodes into the iteration of an iterative
-            structure (`nsjax.linalg.ConjugateGradients`).
-        locates: whether it finds the times of impacts inside its steps.
-        pair_contacts: whether it takes contacts between changing bodies (`System.pairs`).
-        in_modes: its steps in fixed contact modes; None: it has none.
-        one_step: ``(coef, memory) -> (coef, memory)``, numbers and memory with which a step depends on the
-            state alone, so that its length may differ from that of the step before; None: as they are.
-        implicit_damping: whether it takes `System.damping` implicitly.
+        traits: what it takes, and what others must know of it.
     """
 
     name: str
@@ -335,18 +355,8 @@ class Scheme:
     init: Callable[[Scheme, System, PyTree, PyTree, State], Carry]
     step: Callable[[Scheme, System, PyTree, PyTree, Carry, Array], tuple[Carry, Output]]
     gradient: str = "discrete"
-    singular_mass: bool = False
-    stores_solutions: bool = True
     criteria: Any = None
-    accelerations: Accelerations | None = None
-    impulses: str = "end"
-    joints_inside: bool = False
-    node_contacts: bool = False
-    pair_contacts: bool = False
-    locates: bool = False
-    in_modes: InModes | None = None
-    one_step: Callable[[Any, Any], tuple[Any, Any]] | None = None
-    implicit_damping: bool = False
+    traits: Traits = Traits()
 
     def __repr__(self) -> str:
         given = [x for x in (self.coef, self.options) if dataclasses.is_dataclass(x)]
@@ -360,11 +370,12 @@ class Scheme:
         a contact has closed, and comes late; one half where the impulse acts in that step, and comes late
         as often as early.
         """
-        return 1.0 if self.impulses == "end" else 0.5
+        return 1.0 if self.traits.impulses == "end" else 0.5
 
     @property
     def holds_velocities(self) -> bool:
         """Whether steps end with velocities that fulfil constraints and the laws of held contacts, so that
         `in_modes` serves with the options of this scheme.
         """
-        return self.in_modes is not None and self.in_modes.fits(self)
+        modes = self.traits.in_modes
+        return modes is not None and modes.fits(self)

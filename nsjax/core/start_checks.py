@@ -458,7 +458,7 @@ def examined(
         below.append(jnp.any(negative(each, 1)))
         below += [jnp.any(impossible(each, 1))] if moments else []
     bits = jnp.where(jnp.any(jnp.stack(below)), status.REFUSED_NEGATIVE, 0)
-    bits = bits | _start_bits(system, scheme.singular_mass, *given[:2], given[3])
+    bits = bits | _start_bits(system, scheme.traits.singular_mass, *given[:2], given[3])
     bits = jnp.where(jnp.all(jnp.isfinite(lax.stop_gradient(numbers))), bits, status.REFUSED_NOT_FINITE)
     first = bits & -bits  # the most basic reason, the others mostly follow from it
     lost = jnp.sum(jnp.where(bits == 0, 0.0, jnp.nan) * numbers)

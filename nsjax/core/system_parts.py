@@ -185,12 +185,14 @@ def check_follower(system: Any, scheme: Any) -> None:
     Raises:
         InputError: names the scheme.
     """
-    if system.drag_law is not None and scheme.impulses == "contacts":
+    if system.drag_law is not None and scheme.traits.impulses == "contacts":
         raise InputError(
             f"scheme {scheme.name!r} does not work with drag_law = {system.drag_law!r}: its jumps have "
             "Coulomb's law alone; take schemes.moreau() or schemes.generalized_alpha()"
         )
-    if any(k >= 0 for k in system.drag_contact) and (scheme.impulses != "step" or scheme.locates):
+    if any(k >= 0 for k in system.drag_contact) and (
+        scheme.traits.impulses != "step" or scheme.traits.locates
+    ):
         raise InputError(
             f"scheme {scheme.name!r} does not work with drag_contact = {system.drag_contact} (rolling "
             "resistance, friction against spinning); take schemes.moreau(), or give contacts a coefficient "

@@ -82,7 +82,7 @@ def continuation(
     try:
         saved: Continuation = rebuild(described, arrays, known)
         if not saved.scheme and scheme is not None:  # file of an earlier version
-            saved = dataclasses.replace(saved, scheme=scheme.name, impulses=scheme.impulses)
+            saved = dataclasses.replace(saved, scheme=scheme.name, impulses=scheme.traits.impulses)
         if str(arrays["nsjax_version"]) == __version__ or scheme is None:
             return saved
         if tree_shapes(jax.eval_shape(start)) == tree_shapes(saved.carry):
@@ -102,7 +102,7 @@ def continuation(
         stacklevel=3,
     )
     fresh = dataclasses.replace(start(), state=state)
-    return Continuation(carry=fresh, scheme=scheme.name, impulses=scheme.impulses, **numbers)
+    return Continuation(carry=fresh, scheme=scheme.name, impulses=scheme.traits.impulses, **numbers)
 
 
 # A run as one .npz file: `save` and `load`.

@@ -52,8 +52,8 @@ def _which(scheme: Scheme, memory: str | None) -> str:
     if all(hasattr(carried, name) for name in where):
         known = ["algorithmic", "true", "none"]
     if memory is None:
-        if scheme.accelerations is not None:
-            memory = scheme.accelerations.carries
+        if scheme.traits.accelerations is not None:
+            memory = scheme.traits.accelerations.carries
         elif not jax.tree.leaves(carried):
             memory = "none"
     if memory not in known:
@@ -61,14 +61,14 @@ def _which(scheme: Scheme, memory: str | None) -> str:
             f"amplification_matrix: memory = {memory!r} for scheme {scheme.name!r}, which "
             f"{'has' if len(known) > 1 else 'does not have'} the accelerations {' and '.join(where)} in "
             f"its memory; choose {'one of ' if len(known) > 1 else ''}{', '.join(known)}, or let the "
-            "scheme say what it carries (Scheme.accelerations)"
+            "scheme say what it carries (Traits.accelerations)"
         )
     return memory
 
 
 def _fields(scheme: Scheme) -> tuple[str, str]:
     """Names of the true and of the algorithmic acceleration in the memory of the scheme."""
-    named = scheme.accelerations or Accelerations("none")
+    named = scheme.traits.accelerations or Accelerations("none")
     return named.true, named.algorithmic
 
 
@@ -153,14 +153,14 @@ def amplification_matrix(
         omega_dt: ``Omega = omega dt`` [rad], any shape.
         damping: Lehr's damping ratio ``zeta`` [-], broadcast against ``omega_dt``.
         memory: the acceleration in ``X``, ``"algorithmic"``, ``"true"`` or ``"none"``. None: the one that
-            `Scheme.accelerations` names.
+            `nsjax.schemes.building.Traits.accelerations` names.
 
     Returns:
         Matrices, an array of shape ``omega_dt.shape + (n, n)`` with n = 3 or 2.
 
     Raises:
         InputError: for an acceleration that the scheme does not have; for a scheme with a memory but
-            without `Scheme.accelerations`; and if the result is differentiated.
+            without them; and if the result is differentiated.
 
     Accuracy: entries to 1e-15 relative to the largest one, in double precision; for the
         generalized-alpha family ``eps max(1, Omega^2)`` (3e-13 at ``Omega = 60``, 1e-7 at 6e4), because

@@ -49,7 +49,7 @@ from nsjax.contact.events import Criteria
 from nsjax.contact.sensitivity import Stepped
 from nsjax.core.errors import InputError
 from nsjax.core.operators import momentum
-from nsjax.core.scheme import Carry, Output, Scheme
+from nsjax.core.scheme import Carry, Output, Scheme, Traits
 from nsjax.core.step import Balance, Formed, Step, SystemState
 from nsjax.core.system import State, System
 from nsjax.schemes.impulses.impulse_scheme import Numbers, impulse_scheme
@@ -83,6 +83,7 @@ __all__ = [
     "System",
     "SystemState",
     "Tolerances",
+    "Traits",
     "forced_jump",
     "impulse_scheme",
     "mixed_scheme",

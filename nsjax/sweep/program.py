@@ -372,10 +372,10 @@ def _start_refusals(plan: Plan, lanes: np.ndarray) -> dict[int, str]:
         some = lanes[start : start + size]
         full = np.concatenate([some, np.repeat(some[-1:], size - len(some))])
         found = jax.device_get(_probe(one, common, plan.axes.take(full)))
-        fine = np.asarray(_sound(found, common.scheme.singular_mass))
+        fine = np.asarray(_sound(found, common.scheme.traits.singular_mass))
         if not fine.all():
             found |= jax.device_get(_beyond(one, common, plan.lanes(full)))
-            fine = np.asarray(_sound(found, common.scheme.singular_mass))
+            fine = np.asarray(_sound(found, common.scheme.traits.singular_mass))
         for k in np.flatnonzero(~fine[: len(some)]):
             if "constraint" in found and np.isnan(found["constraint"][k]).any():
                 refused[int(some[k])] = OPEN

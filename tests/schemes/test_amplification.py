@@ -285,7 +285,8 @@ def test_memory_is_checked() -> None:
         amplification_matrix(schemes.bathe(), 0.1, memory="both")
     with pytest.raises(nsjax.InputError, match=r"does not have the accelerations.* choose none"):
         amplification_matrix(schemes.moreau(), 0.1, memory="true")
-    silent = dataclasses.replace(schemes.bathe(), accelerations=None)
+    scheme = schemes.bathe()
+    silent = dataclasses.replace(scheme, traits=dataclasses.replace(scheme.traits, accelerations=None))
     with pytest.raises(nsjax.InputError, match="choose one of algorithmic, true, none"):
         amplification_matrix(silent, 0.1)
     said = amplification_matrix(schemes.bathe(), 0.1)

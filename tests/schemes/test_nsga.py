@@ -165,7 +165,7 @@ def test_scale_of_the_multipliers_changes_nothing():
 
 def test_registry_and_schemes_agree_on_singular_masses():
     for entry in schemes.REGISTRY.values():
-        assert entry.factory().singular_mass == entry.singular_mass
+        assert entry.factory().traits.singular_mass == entry.singular_mass
 
 
 def test_refusals():

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from nsjax.contact.equations import CarriedTangent, no_tangent
 from nsjax.contact.events import Criteria
-from nsjax.core.scheme import Carry, Output, Scheme
+from nsjax.core.scheme import Carry, Output, Scheme, Traits
 from nsjax.core.step import Step
 from nsjax.core.system import State, System
 from nsjax.schemes.common import checked_criteria, tangent_of, within
@@ -145,10 +145,7 @@ def impulse_scheme(
     max_passes: int = 20,
     max_iterations: int = 20,
     criteria: Criteria | None = None,
-    stores_solutions: bool = True,
-    joints_inside: bool = False,
-    pair_contacts: bool = False,
-    implicit_damping: bool = False,
+    traits: Traits | None = None,
 ) -> Scheme:
     """A scheme made from one function, the step. Its functions must be defined at module level.
 
@@ -175,9 +172,10 @@ def impulse_scheme(
         max_passes: largest number of linearisations of the stage solver.
         max_iterations: largest number of Newton steps per contact problem.
         criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
-        stores_solutions, joints_inside, pair_contacts: features that the scheme supports, see `Scheme`.
-        implicit_damping: whether ``dt D`` is added to the mass of every step, see `System.damping`. Forces
-            at the velocity of the start are then damped by the velocity of the end.
+        traits: what the scheme takes; None: nothing beyond a plain step. Its impulses are those of a whole
+            step. With ``implicit_damping`` ``dt D`` is added to the mass of every step, see
+            `System.damping`: forces at the velocity of the start are then damped by the velocity of the
+            end.
 
     Returns:
         A `Scheme`.
@@ -218,9 +216,5 @@ def impulse_scheme(
         step=_Take(method),
         gradient=gradient,
         criteria=checked_criteria(name, criteria),
-        impulses="step",
-        stores_solutions=stores_solutions,
-        joints_inside=joints_inside,
-        pair_contacts=pair_contacts,
-        implicit_damping=implicit_damping,
+        traits=dataclasses.replace(traits or Traits(), impulses="step"),
     )

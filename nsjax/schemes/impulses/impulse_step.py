@@ -352,7 +352,7 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
     run = run_of(step, constants)
     system, coef, memory = run.system, run.scheme.coef, run.carry.memory
     touch = memory.touch if isinstance(memory, ImpulseMemory) else memory
-    if run.scheme.implicit_damping:
+    if run.scheme.traits.implicit_damping:
         run = run.damped()
     at, around = run.midpoint, None
     if method.gaps is None and system.nc > FEW and not derivatives(run.scheme)["derivative"]:

@@ -15,7 +15,7 @@ from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.solvers import MANY_ROWS, SolverSettings
 from nsjax.contact.stage import StageSettings
 from nsjax.core.operators import gap_drift
-from nsjax.core.scheme import Scheme
+from nsjax.core.scheme import Scheme, Traits
 from nsjax.core.step import (
     Balance,
     ConstantInertia,
@@ -92,10 +92,12 @@ def moreau_family(
         choices=options,
         gradient="saltation",
         criteria=criteria,
-        stores_solutions=options.project_contacts,
-        joints_inside=options.constraint_form == "index_2" and not options.project_contacts,
-        pair_contacts=not options.project_contacts,
-        implicit_damping=options.joint_damping == "implicit",
+        traits=Traits(
+            joints_inside=options.constraint_form == "index_2" and not options.project_contacts,
+            pair_contacts=not options.project_contacts,
+            implicit_damping=options.joint_damping == "implicit",
+            stores_solutions=options.project_contacts,
+        ),
     )
 
 
@@ -200,7 +202,7 @@ def moreau(
 
 def _prepare(run: ImpulseRun) -> ConstantInertia | None:
     """The inertia, if it is constant over a run; else None."""
-    if run.scheme.implicit_damping:
+    if run.scheme.traits.implicit_damping:
         check_damping(run.system, run.scheme)
         return None  # the mass of a step contains its damping
     return constant_inertia(run.system, run.params)

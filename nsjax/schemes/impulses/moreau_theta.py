@@ -11,7 +11,7 @@ from nsjax.contact.equations import kept_tangent
 from nsjax.contact.events import Criteria, gap_rates
 from nsjax.contact.sensitivity import Stepped
 from nsjax.core.operators import momentum
-from nsjax.core.scheme import Scheme
+from nsjax.core.scheme import Scheme, Traits
 from nsjax.core.system import State
 from nsjax.schemes.common import choose_tangent, tangent_of, within
 from nsjax.schemes.impulses.impulse_scheme import (
@@ -147,7 +147,7 @@ def moreau_theta(
         ),
         gradient="saltation",
         criteria=criteria,
-        joints_inside=True,
+        traits=Traits(joints_inside=True),
     )
 
 

@@ -14,7 +14,7 @@ from nsjax import gradient_notes as notes
 from nsjax.contact import Jump
 from nsjax.core.arguments import check_is
 from nsjax.core.operators import refreshed
-from nsjax.core.scheme import ROWS, Carry, Event, Output, Scheme, accumulated
+from nsjax.core.scheme import ROWS, Carry, Event, Output, Scheme, Traits, accumulated
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System
 from nsjax.jaxtools.control_flow import branch
@@ -172,11 +172,13 @@ def localized(
         step=_step,
         gradient=scheme.gradient,
         criteria=scheme.criteria,
-        accelerations=scheme.accelerations,
-        impulses=scheme.impulses,
-        joints_inside=scheme.joints_inside,
-        locates=True,
-        implicit_damping=scheme.implicit_damping,
+        traits=Traits(
+            impulses=scheme.traits.impulses,
+            accelerations=scheme.traits.accelerations,
+            joints_inside=scheme.traits.joints_inside,
+            implicit_damping=scheme.traits.implicit_damping,
+            locates=True,
+        ),
     )
 
 

@@ -105,7 +105,7 @@ def located_impact(scheme: Scheme, there: SystemState, struck: ImpactContacts) -
     if scheme.gradient != "discrete" and (system.nt or system.nc > 1):
         around = _around(inner, f, state, jump, struck)
         if system.nt:
-            second_order = inner.in_modes is not None
+            second_order = inner.traits.in_modes is not None
             near = struck.now & near_border(around, events.frozen(struck.dt), second_order)
         if system.nc > 1:
             apart = (jnp.sum(struck.now) > 1) & ~jnp.any(pairs)
@@ -269,7 +269,7 @@ def _with_unheld(event: Event) -> Event:
 
 def _no_part(step: Step) -> _Partial:
     """The step before its first part."""
-    system, rules = step.system, inside(step.scheme).in_modes
+    system, rules = step.system, inside(step.scheme).traits.in_modes
     assert rules is not None
     none, zero, no = jnp.zeros(system.nc, bool), jnp.zeros(system.nc), jnp.asarray(False)
     rows, v = jnp.zeros(row_groups(system).count), step.state.v
@@ -360,7 +360,7 @@ def _after_impact(step: Step, d: StepPart, part: _Partial, now: Array) -> _Parti
     system, at, held = step.system, part.state, d.modes.held
     there = SystemState(system=system, params=refreshed(system, at.t, at.q, d.params), state=at)
     inner, again = inside(step.scheme), part.event.impact
-    criteria, rules = criteria_of(inner), inner.in_modes
+    criteria, rules = criteria_of(inner), inner.traits.in_modes
     assert rules is not None
     # a contact that was open for longer than that does not belong to an accumulation
     bouncing = again | (rules.flown(step.carry.memory) <= criteria.long)
@@ -387,7 +387,7 @@ def _after_impact(step: Step, d: StepPart, part: _Partial, now: Array) -> _Parti
 
 def _result(step: Step, part: _Partial) -> tuple[Carry, Output]:
     """Carry and output of a step that is done."""
-    system, rules = step.system, inside(step.scheme).in_modes
+    system, rules = step.system, inside(step.scheme).traits.in_modes
     assert rules is not None
     groups, event = row_groups(system), part.event
     gap = step.at(part.state).gap()

@@ -236,7 +236,7 @@ def advance(system: System, d: StepPart, dt: Array, flies: bool = False) -> Part
         return held_answer(g, c, modes, friction, groups)
 
     held = None if flies else d.modes.held
-    found: PartEnd = inner.in_modes.advance(step, held, answer)  # type: ignore[union-attr]
+    found: PartEnd = inner.traits.in_modes.advance(step, held, answer)  # type: ignore[union-attr]
     return found
 
 

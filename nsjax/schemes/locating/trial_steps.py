@@ -260,13 +260,13 @@ class Start:
 
 
 def in_one_step(d: Start) -> Start:
-    """The same for a step of another length than the last one (`Scheme.one_step`); unchanged if no impacts
+    """The same for a step of another length than the last one (`Traits.one_step`); unchanged if no impacts
     are looked for.
     """
     scheme, own = d.scheme, (d.scheme.coef.inner, d.carry.memory)
-    if scheme.options.inner.one_step is None:
+    if scheme.options.inner.traits.one_step is None:
         return d
-    alone = scheme.options.inner.one_step(*own)
+    alone = scheme.options.inner.traits.one_step(*own)
     numbers, memory = jax.tree.map(lambda a, b: jnp.where(d.search, a, b), alone, own)
     coef = dataclasses.replace(scheme.coef, inner=numbers)
     carry = dataclasses.replace(d.carry, memory=memory)

@@ -21,7 +21,7 @@ from nsjax.contact.events import Criteria, Touch, criteria_of
 from nsjax.contact.friction import consistent_forces
 from nsjax.contact.jump import impulses_of
 from nsjax.core.operators import row_forces, touching
-from nsjax.core.scheme import Accelerations, Carry, Output, Scheme
+from nsjax.core.scheme import Accelerations, Carry, Output, Scheme, Traits
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System, row_groups
 from nsjax.jaxtools.control_flow import branch
@@ -149,7 +149,7 @@ def mixed_scheme(
             ``"keep"``: the step keeps the former, as in the paper; with weights of a half it does the work
             ``dt/4 lambda dg/dt`` on the contact that leaves. ``"drop"``: the step is taken again without
             it. Models that are stiff (`System.stiff`) gain nothing with either.
-        joints_inside: see `Scheme`; False for a base step that calls ``run.rows_at``.
+        joints_inside: see `nsjax.core.scheme.Traits`; False for a base step that calls ``run.rows_at``.
         max_passes, max_iterations: most passes of the stage solver, and Newton steps of a contact problem.
         criteria: thresholds that classify events; None: `Criteria` with its defaults.
 
@@ -189,10 +189,12 @@ def mixed_scheme(
         step=_step,
         gradient="saltation",
         criteria=checked_criteria(name, criteria),
-        accelerations=None if carries is None else Accelerations(carries),
-        joints_inside=joints_inside and options.constraint_form == "index_2",
-        in_modes=EXPLICIT if carries == "none" and not joints_inside else None,
-        one_step=one_step,
+        traits=Traits(
+            accelerations=None if carries is None else Accelerations(carries),
+            in_modes=EXPLICIT if carries == "none" and not joints_inside else None,
+            one_step=one_step,
+            joints_inside=joints_inside and options.constraint_form == "index_2",
+        ),
     )
 
 

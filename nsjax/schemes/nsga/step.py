@@ -138,7 +138,7 @@ class NsgaMemory:
 
 
 def nsga_one_step(coef: NsgaCoefficients, memory: NsgaMemory) -> tuple[NsgaCoefficients, NsgaMemory]:
-    """`Scheme.one_step`, see `nsjax.schemes.mixed.generalized_alpha.trapezoidal`."""
+    """`nsjax.core.scheme.Traits.one_step`, see `nsjax.schemes.mixed.generalized_alpha.trapezoidal`."""
     memory = dataclasses.replace(memory, a=memory.acceleration, algorithmic_force=memory.force)
     return dataclasses.replace(coef, rho_inf=1.0), memory
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nsjax.contact.events import Criteria
 from nsjax.core.errors import InputError
-from nsjax.core.scheme import Accelerations, Scheme
+from nsjax.core.scheme import Accelerations, Scheme, Traits
 from nsjax.schemes.common import checked_criteria, choose, within
 from nsjax.schemes.nsga.solve import SMOOTH, NsgaOptions
 from nsjax.schemes.nsga.step import (
@@ -37,11 +37,13 @@ def _scheme(
         step=nsga_step,
         gradient="saltation",
         criteria=checked_criteria(name, criteria),
-        singular_mass=options.smooth != "free",
-        accelerations=Accelerations("algorithmic", true="acceleration", algorithmic="a"),
-        impulses="contacts",
-        node_contacts=options.iteration is None,
-        one_step=nsga_one_step,
+        traits=Traits(
+            impulses="contacts",
+            accelerations=Accelerations("algorithmic", true="acceleration", algorithmic="a"),
+            one_step=nsga_one_step,
+            singular_mass=options.smooth != "free",
+            node_contacts=options.iteration is None,
+        ),
     )
 
 
