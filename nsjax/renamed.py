@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
@@ -18,6 +20,18 @@ OLD_NAMES = {
     "nsjax.io": {"run": "simulate_to_file"},
 }  # fmt: skip
 """By package: names until version 0.3, and those since."""
+
+OLD_FIELDS = {
+    "System": {
+        "drag": "dry_friction", "drag_bound": "dry_friction_bound", "drag_law": "dry_friction_law",
+        "drag_contact": "dry_friction_contact", "drag_discs": "dry_friction_discs",
+    },
+    "Labels": {"drags": "dry_frictions"},
+    "RowQuantities": {"drag_force": "dry_friction_force", "drag_impulse": "dry_friction_impulse"},
+    "Trajectory": {"mean_drag_force": "mean_dry_friction_force"},
+    "EnergyBooks": {"drag": "dry_friction"},
+}  # fmt: skip
+"""By record: names of fields until version 0.3, and those since; also those of records made from them."""
 
 
 def new_name(package: str, name: str) -> str | None:
@@ -72,6 +86,64 @@ def renamed_options(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
         return call
 
     return decorate
+
+
+def renamed_fields(cls: type[T]) -> type[T]:
+    """Decorator of a record that is made, changed by `dataclasses.replace` and read by the names of
+    `OLD_FIELDS` as well. By the present names, reading costs nothing more.
+
+    Warns:
+        DeprecationWarning: with the new name, for an old one.
+
+    Example:
+        >>> import warnings
+        >>> from nsjax import Labels
+        >>> with warnings.catch_warnings(record=True, action="always") as said:
+        ...     Labels(drags=("brake",)).dry_frictions, str(said[0].message)
+        (('brake',), 'Labels: drags is called dry_frictions since version 0.3')
+    """
+    own = {old: new for base in cls.__mro__ for old, new in OLD_FIELDS.get(base.__name__, {}).items()}
+    init: Any = cls.__init__
+
+    @functools.wraps(init)
+    def make(self: Any, *arguments: Any, **fields: Any) -> None:
+        for old in own.keys() & fields.keys():
+            level = 3
+            while sys._getframe(level - 2).f_code.co_filename == dataclasses.__file__:
+                level += 1  # the caller of `dataclasses.replace`
+            _warn(f"{cls.__name__}: {old}", own[old], level)
+            fields[own[old]] = fields.pop(old)  # over the present value, which `replace` gives as well
+        init(self, *arguments, **fields)
+
+    cls.__init__ = make  # type: ignore[method-assign]
+    for old, new in own.items():
+        setattr(cls, old, _read_as(old, new))
+    return cls
+
+
+def _read_as(old: str, new: str) -> property:
+    def read(self: Any) -> Any:
+        _warn(f"{type(self).__name__}.{old}", new, 3)
+        return getattr(self, new)
+
+    return property(read, doc=f"Name of `{new}` until version 0.3.")
+
+
+def new_field(record: str, name: Any) -> Any:
+    """The present name of a field that is asked for by an old one of `OLD_FIELDS`; else ``name``.
+
+    Warns:
+        DeprecationWarning: with the new name.
+
+    Example:
+        >>> from nsjax.renamed import new_field
+        >>> new_field("RowQuantities", "impulse_normal")
+        'impulse_normal'
+    """
+    new = OLD_FIELDS[record].get(name) if isinstance(name, str) else None
+    if new is not None:
+        _warn(name, new, 4)
+    return new or name
 
 
 def _warn(old: str, new: str, level: int) -> None:

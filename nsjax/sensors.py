@@ -322,7 +322,7 @@ class NamedQuantity:
 
     Args:
         kind: ``"q"``, ``"v"``, ``"observable"``, ``"energy"``, ``"body"``, ``"joint"``, ``"load"``,
-            ``"contact"``, ``"drag"`` (a bounded row) or ``"sensor"``.
+            ``"contact"``, ``"dry_friction"`` (a bounded row) or ``"sensor"``.
         unit: empty if the model gives none.
         read: ``(t, q, v, output, p) -> value``, see `read`.
         needs_rows: whether it depends on forces, or is accumulated since the row before.
@@ -375,10 +375,16 @@ def table(system: System) -> dict[str, NamedQuantity]:
         for field, unit in (("gap", gap), ("force", "N"), ("impulse", "N s"), ("impacts", "")):
             read = functools.partial(_of_contact, np.array(which), field)
             add(f"{name}.{field}", "contact", read, unit, True)
-    for k, name in enumerate(labels.drags):
+    for k, name in enumerate(labels.dry_frictions):
         for field in ("force", "impulse"):
-            row_of = operator.attrgetter(f"drag_{field}")
-            add(f"{name}.{field}", "drag", lambda *row, f=row_of, k=k: f(row[3])[k], UNITS[field], True)
+            of = operator.attrgetter(f"dry_friction_{field}")
+            add(
+                f"{name}.{field}",
+                "dry_friction",
+                lambda *row, of=of, k=k: of(row[3])[k],
+                UNITS[field],
+                True,
+            )
     return found
 
 

@@ -15,6 +15,7 @@ from nsjax.core.operators import kinetic_energy, potential_energy, prepared, ref
 from nsjax.core.scheme import QUANTITIES, ROWS, Carry, Output, RowQuantities
 from nsjax.core.system import System
 from nsjax.jaxtools.owned import compiled_for
+from nsjax.renamed import renamed_fields
 from nsjax.report import failed_loads
 from nsjax.sensors import ByName, label_name, quantity, read_rows, row_output, table
 from nsjax.types import Array, PyTree, is_traced, record
@@ -111,6 +112,7 @@ def _mean_force(name: str) -> property:
     return property(mean, doc=f"Mean forces since the previous row [N]: ``{name}`` over the time.")
 
 
+@renamed_fields
 @record(static=("system",))
 class Trajectory(Views, ByName, RowQuantities):
     """Rows of a run; row 0 is the start.
@@ -128,9 +130,9 @@ class Trajectory(Views, ByName, RowQuantities):
         system, params: the model and its parameters, for derived quantities.
 
     ``traj.mean_force_normal`` (rows, nc), ``mean_force_tangential`` (rows, nc, nt),
-    ``mean_constraint_force`` (rows, nb) and ``mean_drag_force`` (rows, nd) are the impulses divided by the
-    time since the previous row [N], impacts included, and zero in row 0: plots of contact forces should
-    show them, with rows some steps apart.
+    ``mean_constraint_force`` (rows, nb) and ``mean_dry_friction_force`` (rows, nd) are the impulses divided
+    by the time since the previous row [N], impacts included, and zero in row 0: plots of contact forces
+    should show them, with rows some steps apart.
 
     ``traj[name]`` is a column by its label (``traj["theta1"]``), an observable of the model,
     ``"kinetic"``, ``"potential"``, ``"energy"``, or a quantity of a part as in `sensor`
@@ -151,7 +153,7 @@ class Trajectory(Views, ByName, RowQuantities):
     mean_force_normal = _mean_force("impulse_normal")
     mean_force_tangential = _mean_force("impulse_tangential")
     mean_constraint_force = _mean_force("constraint_impulse")
-    mean_drag_force = _mean_force("drag_impulse")
+    mean_dry_friction_force = _mean_force("dry_friction_impulse")
 
     def __getitem__(self, name: str) -> Array:
         if not isinstance(name, str):

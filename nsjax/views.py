@@ -20,7 +20,7 @@ from nsjax.types import as_html, is_traced, record_repr
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DIMENSIONS = {"nc": "contact", "nt": "tangent", "nb": "constraint", "nd": "drag"}
+DIMENSIONS = {"nc": "contact", "nt": "tangent", "nb": "constraint", "nd": "dry_friction"}
 """Names of the axes of row quantities, by their sizes in `System`."""
 
 AXES = ("x", "y", "z")
@@ -94,7 +94,7 @@ class Views:
         """The run as an `xarray.Dataset` over ``time``: every column by its label, with its unit, energies,
         observables, forces, torques, powers and coordinates of joints and loads (``"pin.force"`` over
         ``axis``), and the row quantities that were saved over ``contact``, ``tangent``, ``constraint``,
-        ``drag``. Columns without labels are ``q`` and ``v`` over ``coordinate`` and ``velocity``.
+        ``dry_friction``. Columns without labels are ``q`` and ``v`` over ``coordinate`` and ``velocity``.
 
         Args:
             more: further quantities of ``traj[name]``, and sensors (`nsjax.multibody.sensor`).
@@ -163,7 +163,7 @@ def _flat(traj: Any, more: tuple[Any, ...]) -> tuple[dict[str, np.ndarray], dict
     names: dict[str, Any] = {
         "contact": labels.contacts,
         "constraint": labels.constraints,
-        "drag": labels.drags,
+        "dry_friction": labels.dry_frictions,
     }
     names["axis"] = AXES
     table: dict[str, np.ndarray] = {}

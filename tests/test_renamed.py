@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import warnings
+from typing import Any
 
+import numpy as np
 import pytest
 
 import nsjax
-from nsjax.renamed import OLD_NAMES, renamed_options
+from nsjax import Labels, State, System, models, reductions, schemes
+from nsjax.analysis import energy_books
+from nsjax.core.scheme import Output
+from nsjax.renamed import OLD_FIELDS, OLD_NAMES, renamed_options
 
 
 @pytest.mark.parametrize("package", OLD_NAMES)
@@ -51,3 +57,65 @@ def test_functions_that_take_them() -> None:
             pytest.raises(TypeError, match="required"),
         ):
             function(**{"tolerance": 0.1})
+
+
+def _nothing(*_: Any) -> Any:
+    return np.ones(1)
+
+
+BRAKE = System(
+    nq=1, nv=1, nd=1, mass=lambda q, p: np.eye(1), force=lambda t, q, v, p: -2.0 * v,
+    dry_friction=lambda t, q, v, p: v, dry_friction_bound=_nothing,
+    labels=Labels(dry_frictions=("brake",)),
+)  # fmt: skip
+
+
+def test_fields_by_their_old_names() -> None:
+    names = {f.name: getattr(BRAKE, f.name) for f in dataclasses.fields(BRAKE)}
+    for old, new in OLD_FIELDS["System"].items():
+        words = f"{old} is called {new} since version 0.3"
+        with pytest.warns(DeprecationWarning, match=words) as said:
+            made = System(**{old: names[new]}, **{x: y for x, y in names.items() if x != new})
+        assert made == BRAKE
+        assert hash(made) == hash(BRAKE)
+        assert said[0].filename == __file__
+        with pytest.warns(DeprecationWarning, match=words) as said:
+            assert getattr(made, old) is getattr(BRAKE, new)
+        assert said[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match="drag_bound is called") as said:
+        other: Any = dataclasses.replace(BRAKE, **{"drag_bound": abs})
+    assert other.dry_friction_bound is abs
+    assert said[0].filename == __file__
+    assert set(OLD_FIELDS["System"]).isdisjoint(f.name for f in dataclasses.fields(System))
+    with pytest.warns(DeprecationWarning, match="Labels: drags is called dry_frictions"):
+        assert Labels(**{"drags": ("brake",)}) == BRAKE.labels
+
+
+def test_rows_by_their_old_names() -> None:
+    start = State(t=0.0, q=np.zeros(1), v=np.ones(1))
+    with pytest.warns(DeprecationWarning, match="drag_force is called dry_friction_force"):
+        traj: Any = nsjax.simulate(
+            BRAKE, {}, start, schemes.moreau(), dt=0.1, steps=3, save=["drag_force", "dry_friction_impulse"]
+        )
+    assert traj.impulse_normal is None
+    for old, new in (OLD_FIELDS["RowQuantities"] | OLD_FIELDS["Trajectory"]).items():
+        with pytest.warns(DeprecationWarning, match=f"Trajectory.{old} is called {new}"):
+            np.testing.assert_array_equal(getattr(traj, old), getattr(traj, new))
+    assert np.all(traj.dry_friction_impulse[1:] < 0.0)
+    with pytest.warns(DeprecationWarning, match="drag_force is called dry_friction_force"):
+        least = reductions.minimum("drag_force")(traj)
+    assert least == reductions.minimum("dry_friction_force")(traj) == np.min(traj.dry_friction_force)
+    with pytest.warns(DeprecationWarning, match="Output: drag_force is called"):
+        output = Output(**dict.fromkeys(("event", "status", "contact")), **{"drag_force": 1.0})
+    assert output.dry_friction_force == 1.0
+    books: Any = energy_books(nsjax.simulate(BRAKE, {}, start, schemes.moreau(), dt=0.1, steps=3))
+    with pytest.warns(DeprecationWarning, match="EnergyBooks.drag is called dry_friction"):
+        assert books.drag is books.dry_friction
+
+
+def test_present_names_say_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        traj = nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=0.1, steps=2)
+        assert dataclasses.replace(traj.system) == traj.system
+        assert traj.mean_dry_friction_force.shape == (3, 0)

@@ -105,7 +105,7 @@ def mechanics(problem: Problem) -> int:
     def once(t: Any, q: Any, v: Any, p: Any) -> Any:
         found = [system.force(t, q, v, p), all_rows(system, t, q, p)]
         found += [f(t, q, p) for f in (system.gap, system.constraint) if f is not None]
-        found += [f(t, q, v, p) for f in (system.slip, system.drag) if f is not None]
+        found += [f(t, q, v, p) for f in (system.slip, system.dry_friction) if f is not None]
         return [*found, system.mass(q, p)] if system.mass is not None else found
 
     ready = prepared(system, params)

@@ -17,6 +17,7 @@ from nsjax.core.operators import kinetic_energy, potential_energy, refreshed, ro
 from nsjax.core.scheme import LOADS
 from nsjax.core.step import inertia_at
 from nsjax.core.system import System, add, row_groups
+from nsjax.renamed import renamed_fields
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree, record
 
@@ -183,6 +184,7 @@ NEEDED = (*LOADS, "impacts", "closed_time")
 FORCES = ("auto", "end", "mean", "midpoint")
 
 
+@renamed_fields
 @record()
 class EnergyBooks:
     """Energies at every row and the work done since the previous row [J], zero for row 0.
@@ -194,7 +196,7 @@ class EnergyBooks:
             explicitly on time.
         normal, friction (rows, nc): work of the contact forces.
         constraint (rows, nb): work of the bilateral constraint forces.
-        drag (rows, nd): work of the bounded rows.
+        dry_friction (rows, nd): work of the bounded rows.
         impact (rows,): whether impulses acted at an impact.
         impact_normal, impact_friction (rows, nc), impact_constraint (rows, nb): work of these impulses.
         lost_normal, lost_friction (rows, nc): energy lost by the impact in the contact,
@@ -217,7 +219,7 @@ class EnergyBooks:
     impact_constraint: np.ndarray
     lost_normal: np.ndarray
     lost_friction: np.ndarray
-    drag: np.ndarray
+    dry_friction: np.ndarray
 
     @property
     def energy(self) -> np.ndarray:
@@ -228,7 +230,7 @@ class EnergyBooks:
     def work(self) -> dict[str, np.ndarray]:
         """Work since the previous row by source, each (rows,) [J], summed over contacts."""
         kinds = "normal", "friction", "constraint"
-        names = [*kinds, *(f"impact_{kind}" for kind in kinds), "drag"]
+        names = [*kinds, *(f"impact_{kind}" for kind in kinds), "dry_friction"]
         return {"force": self.force, **{name: getattr(self, name).sum(axis=1) for name in names}}
 
     @property
@@ -373,10 +375,10 @@ def _with_bounded_rows(traj: Trajectory) -> Trajectory:
     system, rows, laws = bounded_as_contacts(traj.system), len(traj.t), rows_of_laws(traj.system)
     closed = np.zeros((rows, len(laws)))
 
-    def tangential(contacts: Any, drags: Any) -> np.ndarray:
+    def tangential(contacts: Any, bounded: Any) -> np.ndarray:
         wide = np.zeros((rows, system.nc, system.nt))
         wide[:, : traj.system.nc, : traj.system.nt] = contacts
-        wide[:, traj.system.nc :, : laws.shape[1]] = np.pad(drags, [(0, 0), (0, 1)])[:, laws]
+        wide[:, traj.system.nc :, : laws.shape[1]] = np.pad(bounded, [(0, 0), (0, 1)])[:, laws]
         return wide
 
     fields: dict[str, Any] = {
@@ -384,8 +386,8 @@ def _with_bounded_rows(traj: Trajectory) -> Trajectory:
         for name in ("force_normal", "impulse_normal", "impacts")
     }
     fields["closed_time"] = np.concatenate([np.asarray(traj.closed_time), closed + traj.carry.dt], axis=1)
-    fields["force_tangential"] = tangential(traj.force_tangential, traj.drag_force)
-    fields["impulse_tangential"] = tangential(traj.impulse_tangential, traj.drag_impulse)
+    fields["force_tangential"] = tangential(traj.force_tangential, traj.dry_friction_force)
+    fields["impulse_tangential"] = tangential(traj.impulse_tangential, traj.dry_friction_impulse)
     return dataclasses.replace(traj, system=system, **fields)
 
 
@@ -448,7 +450,7 @@ def _enter(traj: Trajectory, work: tuple[np.ndarray, ...], impact: np.ndarray, o
     normal, friction, constraint = parts(smooth)
     impact_normal, impact_friction, impact_constraint = parts(struck)
     lost_normal, lost_friction, _ = parts(lost)
-    drag = (friction + impact_friction)[:, nc:, : rows_of_laws(own).shape[1]]
+    dry_friction = (friction + impact_friction)[:, nc:, : rows_of_laws(own).shape[1]]
     return EnergyBooks(
         t=np.asarray(traj.t),
         kinetic=kinetic,
@@ -463,7 +465,7 @@ def _enter(traj: Trajectory, work: tuple[np.ndarray, ...], impact: np.ndarray, o
         impact_constraint=impact_constraint,
         lost_normal=lost_normal[:, :nc],
         lost_friction=lost_friction[:, :nc].sum(axis=2),
-        drag=drag.reshape(len(drag), -1)[:, places_of_rows(own)],
+        dry_friction=dry_friction.reshape(len(dry_friction), -1)[:, places_of_rows(own)],
     )
 
 

@@ -152,7 +152,7 @@ def linearise(
     whole = np.concatenate([*u, np.zeros(0)])
     shapes = tuple(shape_of(problem, key) for _, key in wanted.keys)
     held = _closed_contacts(given, contacts)
-    point = OperatingPoint(system, wanted, shapes, tuple(outputs), held.rows, held.drags)
+    point = OperatingPoint(system, wanted, shapes, tuple(outputs), held.rows, held.dry_frictions)
     G = np.asarray(point.directions(params, state, whole))
     kept = independent(G)
     point = dataclasses.replace(point, kept=kept)
@@ -185,7 +185,7 @@ class HeldContacts:
 
     names: tuple[str, ...]
     rows: tuple[int, ...]
-    drags: tuple[int, ...]
+    dry_frictions: tuple[int, ...]
 
 
 def _closed_contacts(problem: Problem, wanted: Sequence[str] | None) -> HeldContacts:
@@ -220,8 +220,8 @@ def _closed_contacts(problem: Problem, wanted: Sequence[str] | None) -> HeldCont
                 "leave it out of contacts"
             )
         rows += [k * d + i for i in range(d if friction[k] > 0.0 else 1)]
-    drags = _bounded_at_rest(problem, p, chosen)
-    return HeldContacts(tuple(names[k] for k in chosen), tuple(rows), drags)
+    dry_frictions = _bounded_at_rest(problem, p, chosen)
+    return HeldContacts(tuple(names[k] for k in chosen), tuple(rows), dry_frictions)
 
 
 def _bounded_at_rest(problem: Problem, p: PyTree, held: Sequence[int]) -> tuple[int, ...]:
@@ -229,15 +229,15 @@ def _bounded_at_rest(problem: Problem, p: PyTree, held: Sequence[int]) -> tuple[
     system, state = problem.system, problem.state
     if not system.nd:
         return ()
-    if system.drag_law is not None:
+    if system.dry_friction_law is not None:
         raise InputError(
-            f"linearise: which forces of drag_law = {system.drag_law!r} hold their rates is not known; "
-            "write those that hold as constraints, and leave out the others"
+            f"linearise: which forces of dry_friction_law = {system.dry_friction_law!r} hold their rates "
+            "is not known; write those that hold as constraints, and leave out the others"
         )
-    rates = np.asarray(system.drag(jnp.asarray(state.t), state.q, state.v, p))
-    bounds = np.broadcast_to(np.asarray(system.drag_bound(p)), rates.shape)
-    leads = system.drag_contact or (-1,) * system.nd
-    names = system.labels.drags or tuple(f"{k}" for k in range(system.nd))
+    rates = np.asarray(system.dry_friction(jnp.asarray(state.t), state.q, state.v, p))
+    bounds = np.broadcast_to(np.asarray(system.dry_friction_bound(p)), rates.shape)
+    leads = system.dry_friction_contact or (-1,) * system.nd
+    names = system.labels.dry_frictions or tuple(f"{k}" for k in range(system.nd))
     found = []
     for k, lead in enumerate(leads):
         still = abs(rates[k]) <= TOUCHING
@@ -263,7 +263,7 @@ class OperatingPoint:
         shapes: shapes of the inputs.
         outputs: names of the outputs.
         rows: numbers of the entries (nc, 1 + nt) of contacts that are held.
-        drags: bounded rows at rest.
+        dry_frictions: bounded rows at rest.
         kept: independent rows among held contacts, constraints and bounded rows; None: all rows.
     """
 
@@ -272,7 +272,7 @@ class OperatingPoint:
     shapes: tuple[tuple[int, ...], ...]
     outputs: tuple[Any, ...]
     rows: tuple[int, ...]
-    drags: tuple[int, ...]
+    dry_frictions: tuple[int, ...]
     kept: tuple[int, ...] | None = None
 
     def params(self, params: PyTree, t: Array, q: Array, u: Array) -> PyTree:
@@ -294,8 +294,8 @@ class OperatingPoint:
             groups = row_groups(s)
             contacts = groups.contacts(every).reshape(-1)
             parts += [contacts[np.array(self.rows, int)], groups.bilateral(every)]
-        if self.drags:
-            parts.append(s.drag(t, q, v, p)[np.array(self.drags)])
+        if self.dry_frictions:
+            parts.append(s.dry_friction(t, q, v, p)[np.array(self.dry_frictions)])
         found = jnp.concatenate(parts)
         return found if self.kept is None else found[np.array(self.kept, int)]
 
@@ -319,10 +319,10 @@ class OperatingPoint:
         s = self.system
         push = s.force(t, q, v, p)
         if s.nd:
-            leads = s.drag_contact or (-1,) * s.nd
-            moving = np.array([k not in self.drags and leads[k] < 0 for k in range(s.nd)])
-            rate, back = jax.vjp(lambda v: s.drag(t, q, v, p), v)
-            push = push - back(jnp.where(moving, s.drag_bound(p) * jnp.sign(rate), 0.0))[0]
+            leads = s.dry_friction_contact or (-1,) * s.nd
+            moving = np.array([k not in self.dry_frictions and leads[k] < 0 for k in range(s.nd)])
+            rate, back = jax.vjp(lambda v: s.dry_friction(t, q, v, p), v)
+            push = push - back(jnp.where(moving, s.dry_friction_bound(p) * jnp.sign(rate), 0.0))[0]
         mass = mass_matrix(s, q, p)
         G = jax.jacfwd(lambda v: self.rates(t, q, v, p))(v)
         if not G.shape[0]:
@@ -386,7 +386,7 @@ class OperatingPoint:
         """Forces of contacts, constraints and bounded rows."""
         s, d = self.system, 1 + self.system.nt
         every = [*self.rows, *(s.nc * d + k for k in range(s.nb))]
-        every += [s.nc * d + s.nb + k for k in self.drags]
+        every += [s.nc * d + s.nb + k for k in self.dry_frictions]
         chosen = np.array(every, int)[np.array(self.kept, int)]
         here = np.arange(s.nc * d + s.nb + s.nd)[:, None] == chosen
         whole = jnp.sum(jnp.where(here, f, 0.0), axis=1)
@@ -394,5 +394,5 @@ class OperatingPoint:
         contact = whole[:split].reshape(s.nc, d)
         return {
             "force_normal": contact[:, 0], "force_tangential": contact[:, 1:],
-            "constraint_force": whole[split : split + s.nb], "drag_force": whole[split + s.nb :],
+            "constraint_force": whole[split : split + s.nb], "dry_friction_force": whole[split + s.nb :],
         }  # fmt: skip

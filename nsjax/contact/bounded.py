@@ -1,17 +1,17 @@
 """Bounded rows as friction: a force up to a given bound is that of a contact whose normal force is given.
 
 With ``W_N = 0``, ``mu = 1`` and the normal force ``bound``, Coulomb's law on the rate ``u_D`` of a bounded
-row (`System.drag`) is its law, and with two tangents that of a pair of rows that share a disc
-(`System.drag_discs`)::
+row (`System.dry_friction`) is its law, and with two tangents that of a pair of rows that share a disc
+(`System.dry_friction_discs`)::
 
     lambda_D = prox_{|.| <= bound}(lambda_D - r u_D)
 
 so that every scheme, the contact solver with its certificate, and the driver of derivatives (stick, slip,
 reversal) meet bounded rows as contacts that are always closed. The bound is a force: it makes ``bound dt``
-in a step and nothing in an impact. The bound of a row that follows a contact (`System.drag_contact`) is a
-multiple of its normal impulse, in impacts, too: the normal impulse of the row is that of the contact, and
-``mu`` the multiple. With a law of a user (`System.drag_law`) the contact solver has that law in place of
-the disc.
+in a step and nothing in an impact. The bound of a row that follows a contact
+(`System.dry_friction_contact`) is a multiple of its normal impulse, in impacts, too: the normal impulse of
+the row is that of the contact, and ``mu`` the multiple. With a law of a user (`System.dry_friction_law`)
+the contact solver has that law in place of the disc.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def rows_of_laws(system: System) -> np.ndarray:
     """Bounded rows (laws, tangents) int of each law: one, or the two of a disc; ``nd`` where there is none.
     There are two tangents if there is a disc.
     """
-    nd, discs = system.nd, system.drag_discs
+    nd, discs = system.nd, system.dry_friction_discs
     both = [(k, k + 1 if k in discs else nd) for k in range(nd) if k - 1 not in discs]
     return np.array(both, int).reshape(-1, 2)[:, : 2 if discs else 1]
 
 
 def by_law(system: System, x: Array) -> Array:
     """Values (laws, tangents, ...) of the laws from those (nd, ...) of the rows, zero for none."""
-    if not system.drag_discs:
+    if not system.dry_friction_discs:
         return x[:, None]
     rows = rows_of_laws(system)
     found = taken(jnp.concatenate([x, jnp.zeros_like(x[:1])]), rows.reshape(-1))
@@ -53,7 +53,7 @@ def by_law(system: System, x: Array) -> Array:
 
 def by_row(system: System, x: Array) -> Array:
     """Values (nd,) of the bounded rows from those (laws, tangents) of the laws."""
-    if not system.drag_discs:
+    if not system.dry_friction_discs:
         return x[:, 0]
     return taken(x.reshape(-1), places_of_rows(system))
 
@@ -100,7 +100,7 @@ class _BoundedFunction:
     @property
     def leads(self) -> tuple[int, ...]:
         """Contact (laws,) whose normal force each law shares, or -1; (): none does."""
-        which = self.system.drag_contact
+        which = self.system.dry_friction_contact
         return tuple(which[k] for k in self.laws[:, 0]) if which else ()
 
     @property
@@ -118,7 +118,7 @@ class _BoundedFunction:
     def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Rates (nc + laws, nt); those of bounded rows are the first entries, others are zero."""
         s = self.system
-        parts = [by_law(s, s.drag(t, q, v, p))]
+        parts = [by_law(s, s.dry_friction(t, q, v, p))]
         if s.nc:
             parts.insert(0, s.slip(t, q, v, p) if s.nt else jnp.zeros((s.nc, self.nt)))
         return jnp.concatenate([jnp.pad(x, [(0, 0), (0, self.nt - x.shape[1])]) for x in parts])
@@ -127,7 +127,7 @@ class _BoundedFunction:
         """Rows and offsets of the contacts, and of the bounded rows, in place of the first tangents."""
         s, rest = self.system, jnp.zeros(self.system.nv)
         d = 1 + self.nt
-        rate = lambda v: s.drag(t, q, v, p)  # noqa: E731
+        rate = lambda v: s.dry_friction(t, q, v, p)  # noqa: E731
         wt, offset = s.rows(t, q, p)  # type: ignore[misc]
         more = d - wt.shape[1]
         own = jacobian(rate, rest, s.nd), rate(rest)
@@ -143,9 +143,9 @@ class _BoundedFunction:
         """Laws of the contacts, then bounds as normal forces with ``mu = 1``."""
         s = self.system
         first, count = self.laws[:, 0], len(self.laws)
-        numbers = s.drag_bound(p)
+        numbers = s.dry_friction_bound(p)
         bound = jnp.zeros(count)  # a law of its own has no bound
-        if s.drag_law is None:
+        if s.dry_friction_law is None:
             bound = taken(jnp.broadcast_to(jnp.asarray(numbers, float), (s.nd,)), first)
         own = s.law(p) if s.nc else ContactLaw()
 
@@ -154,7 +154,7 @@ class _BoundedFunction:
             return jnp.concatenate([contacts, jnp.full(count, last)])
 
         friction = every("friction", 1.0)
-        if s.drag_contact:
+        if s.dry_friction_contact:
             follows = np.array(self.leads) >= 0
             friction = jnp.concatenate([friction[: s.nc], jnp.where(follows, bound, 1.0)])
             bound = jnp.where(follows, 0.0, bound)
@@ -166,7 +166,7 @@ class _BoundedFunction:
             friction=friction,
             contacts=own,
             load=bound,
-            numbers=None if s.drag_law is None else numbers,
+            numbers=None if s.dry_friction_law is None else numbers,
         )
 
     def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
@@ -180,14 +180,14 @@ def bounded_as_contacts(system: System) -> System:
     if not system.nd:
         return system
     loaded = _BoundedFunction(system)
-    law, count = Bounded(loaded.laws.shape[1], loaded.leads, system.drag_law), len(loaded.laws)
+    law, count = Bounded(loaded.laws.shape[1], loaded.leads, system.dry_friction_law), len(loaded.laws)
     return dataclasses.replace(
-        system, nc=system.nc + count, nt=loaded.nt, nd=0, drag=None, drag_bound=None,
-        drag_law=None, drag_contact=(), drag_discs=(), bounded=RowGroup(law, count),
+        system, nc=system.nc + count, nt=loaded.nt, nd=0, dry_friction=None, dry_friction_bound=None,
+        dry_friction_law=None, dry_friction_contact=(), dry_friction_discs=(), bounded=RowGroup(law, count),
         smooth=system.smooth if system.nt else system.nc,
         gap=loaded.gap, slip=loaded.slip, law=loaded.law, rows=None if system.rows is None else loaded.rows,
         allowed=None if system.allowed is None else loaded.allowed,
-        labels=dataclasses.replace(system.labels, contacts=(), drags=(), gaps=()),
+        labels=dataclasses.replace(system.labels, contacts=(), dry_frictions=(), gaps=()),
     )  # fmt: skip
 
 
@@ -196,9 +196,11 @@ def reported(system: System, output: Output) -> Output:
     nc = system.nc
     if not system.nd:
         none = jnp.zeros(0)
-        return dataclasses.replace(output, drag_force=none, drag_impulse=none)
-    loads = {"drag_force": output.force_tangential, "drag_impulse": output.impulse_tangential}
-    tangents = 2 if system.drag_discs else 1
+        return dataclasses.replace(output, dry_friction_force=none, dry_friction_impulse=none)
+    loads = {
+        "dry_friction_force": output.force_tangential, "dry_friction_impulse": output.impulse_tangential,
+    }  # fmt: skip
+    tangents = 2 if system.dry_friction_discs else 1
     own = {name: by_row(system, x[nc:, :tangents]) for name, x in loads.items()}
     for name, kind in QUANTITIES.items():
         x = getattr(output, name)

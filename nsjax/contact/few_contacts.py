@@ -37,7 +37,8 @@ class ContactChoice(Protocol):
     """The few chosen contacts of a step; frozen and hashable. Functions take refreshed parameters ``p``.
 
     The last ``common`` contacts are the last ones of both systems, in their order. The first laws of
-    bounded rows (`System.drag`; one for a row, or for two that share a disc) belong to both systems, too.
+    bounded rows (`System.dry_friction`; one for a row, or for two that share a disc) belong to both
+    systems, too.
     The last laws follow the contacts; ``followers`` are their numbers in the system of the few contacts and
     in that of all.
     """

@@ -30,6 +30,7 @@ from nsjax.core.system import State, System, gap_units
 from nsjax.jaxtools.cache import CONFIG
 from nsjax.jaxtools.control_flow import tree_shapes
 from nsjax.jaxtools.owned import kept, latest
+from nsjax.renamed import new_field
 from nsjax.types import Array, PyTree, is_traced
 
 REMEDY = "let nsjax.consistent(problem) do it"
@@ -151,7 +152,7 @@ def _check_functions(system: System, tree: Any, leaves: tuple[tuple[Any, Any], .
         "slip": ((t, q, v, p), (s.nc, s.nt)),
         "constraint": ((t, q, p), (s.nb - s.nh,)),
         "velocity_constraint": ((t, q, v, p), (s.nh,)),
-        "drag": ((t, q, v, p), (s.nd,)),
+        "dry_friction": ((t, q, v, p), (s.nd,)),
         "retract": ((q, v), (s.nq,)),
         "difference": ((q, q), (s.nv,)),
     }
@@ -172,10 +173,12 @@ def _check_functions(system: System, tree: Any, leaves: tuple[tuple[Any, Any], .
         if np.ndim(found) != 1 or getattr(found, "dtype", None) != np.float64:
             what = f"shape {np.shape(found)}" if hasattr(found, "shape") else type(found).__name__
             raise InputError(f"switch returns {what}; it must return (ns,) float64, one number per surface")
-    if system.drag_bound is not None and system.drag_law is None:
-        bound = shapes_of("drag_bound", system.drag_bound, params)
+    if system.dry_friction_bound is not None and system.dry_friction_law is None:
+        bound = shapes_of("dry_friction_bound", system.dry_friction_bound, params)
         if jnp.shape(bound) not in ((), (s.nd,)):
-            raise InputError(f"drag_bound has shape {jnp.shape(bound)}; give one number or ({s.nd},)")
+            raise InputError(
+                f"dry_friction_bound has shape {jnp.shape(bound)}; give one number or ({s.nd},)"
+            )
     if system.law is not None:
         _check_law_shapes(system, shapes_of("law", system.law, params), params)
 
@@ -253,7 +256,7 @@ def check_numbers(system: System, found: dict[str, np.ndarray], scheme: Scheme |
     for name, words in _RANGES.items():
         if name in found and not np.all(within(name, found)):
             raise InputError(f"{name} = {found[name].tolist()}; {words}")
-    for name in ("slip", "drag", "velocity_constraint"):
+    for name in ("slip", "dry_friction", "velocity_constraint"):
         if f"{name}: bend" in found and not within(f"{name}: bend", found):
             raise InputError(
                 f"{name} is not affine in v: its second difference along v is "
@@ -265,7 +268,7 @@ def check_numbers(system: System, found: dict[str, np.ndarray], scheme: Scheme |
 
 
 _RANGES = dict.fromkeys(("restitution", "restitution_tangential"), "it must lie in [0, 1]") | {
-    "friction": "it must not be negative", "drag_bound": "bounds must not be negative"
+    "friction": "it must not be negative", "dry_friction_bound": "bounds must not be negative"
 }  # fmt: skip
 
 
@@ -389,7 +392,7 @@ def check_save(save: Sequence[str] | None, known: tuple[str, ...]) -> tuple[str,
     if isinstance(save, str) or not isinstance(save, Iterable):
         one = save if isinstance(save, str) else known[0]
         raise InputError(f"save = {save!r}; give a list of names, such as [{one!r}]")
-    save = list(save)
+    save = [new_field("RowQuantities", name) for name in save]
     for name in save:
         if name not in known:
             raise InputError(f"save: unknown quantity {name!r}; {nearest(str(name), known)}")

@@ -222,7 +222,7 @@ def _guarded(run: Fn, name: str, function: Fn, arguments: tuple[Any, ...], takes
 _CALLS = {
     "mass": "q, p", "inertia": "q, w, p", "force": "t, q, v, p", "potential": "t, q, p", "gap": "t, q, p",
     "slip": "t, q, v, p", "constraint": "t, q, p", "velocity_constraint": "t, q, v, p",
-    "law": "p", "drag": "t, q, v, p", "drag_bound": "p",
+    "law": "p", "dry_friction": "t, q, v, p", "dry_friction_bound": "p",
     "retract": "q, xi", "difference": "q0, q1", "prepare": "p", "refresh": "t, q, p", "allowed": "t, q, p",
     "observe": "t, q, v, output, p", "shapes": "t, q, p", "damping": "t, q, v, p",
     "switch": "t, q, v, p",

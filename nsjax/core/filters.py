@@ -115,9 +115,9 @@ class Filters:
         )
         return found
 
-    def drag(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
+    def dry_friction(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
         """Rates of the bounded rows of the system."""
-        found: Array = self.system.drag(t, q, self.split(v)[0], self.ready(p))
+        found: Array = self.system.dry_friction(t, q, self.split(v)[0], self.ready(p))
         return found
 
     def switch(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
@@ -253,8 +253,8 @@ class FilteredChoice:
         return found
 
 
-STILL = ("potential", "gap", "constraint", "allowed", "shapes", "law", "drag_bound")
-MOVING = ("slip", "velocity_constraint", "drag", "rows", "observe", "damping", "switch")
+STILL = ("potential", "gap", "constraint", "allowed", "shapes", "law", "dry_friction_bound")
+MOVING = ("slip", "velocity_constraint", "dry_friction", "rows", "observe", "damping", "switch")
 
 
 def with_filters(system: System, filters: Filters) -> System:
@@ -402,8 +402,8 @@ def _check_force_alone(problem: Problem, places: Inputs) -> None:
         p = p if system.refresh is None else system.refresh(t, q, p)
         found = {"mass": mass_matrix(system, q, p)}
         for function, arguments in (
-            ("gap", (t, q)), ("constraint", (t, q)), ("slip", (t, q, v)), ("drag", (t, q, v)), ("law", ()),
-            ("drag_bound", ()),
+            ("gap", (t, q)), ("constraint", (t, q)), ("slip", (t, q, v)), ("dry_friction", (t, q, v)),
+            ("law", ()), ("dry_friction_bound", ()),
         ):  # fmt: skip
             if getattr(system, function) is not None:
                 found[function] = getattr(system, function)(*arguments, p)

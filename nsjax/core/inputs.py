@@ -288,10 +288,10 @@ def depends(function: Fn, values: PyTree) -> tuple[bool, ...]:
 
 
 TIMED = (
-    "force", "potential", "gap", "slip", "rows", "constraint", "velocity_constraint", "drag", "allowed",
-    "observe", "shapes", "damping", "switch",
+    "force", "potential", "gap", "slip", "rows", "constraint", "velocity_constraint", "dry_friction",
+    "allowed", "observe", "shapes", "damping", "switch",
 )  # fmt: skip
-STILL = ("mass", "inertia", "law", "drag_bound")
+STILL = ("mass", "inertia", "law", "dry_friction_bound")
 """Functions of a system that take params as the last argument: those whose first argument is the time, and
 the others."""
 

@@ -43,7 +43,7 @@ class Unilateral:
 
 class RateLaw(Protocol):
     """A set-valued law of single rows, between a force and the rate that it opposes; a frozen, hashable
-    record. `nsjax.System.drag_law` takes it.
+    record. `nsjax.System.dry_friction_law` takes it.
 
     Example:
         A clutch that turns freely in one sense, ``0 <= u _|_ x >= 0``:
@@ -66,7 +66,7 @@ class RateLaw(Protocol):
             x: (nd,) impulses of a time ``duration`` [N s], or forces, of a duration of one [N].
             u: (nd,) rates at its end.
             r: (nd,) impulse that changes a rate by one, any positive number for the law.
-            numbers: result of `nsjax.System.drag_bound`.
+            numbers: result of `nsjax.System.dry_friction_bound`.
             duration: zero in an impact.
 
         Limits: derivatives have the slopes at the answer. Where a force is at a kink of its law and another

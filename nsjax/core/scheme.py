@@ -14,6 +14,7 @@ from jax import lax
 
 from nsjax.core.system import State, System
 from nsjax.jaxtools.owned import kept
+from nsjax.renamed import renamed_fields
 from nsjax.types import Array, PyTree, record, short
 
 # The row quantities in one table: shape, unit, and accumulation between rows of each.
@@ -64,6 +65,7 @@ def _row(axes: str, unit: str, fold: str, kind: type = float) -> Any:
     return dataclasses.field(default=None, metadata={"quantity": made})
 
 
+@renamed_fields
 @record()
 class RowQuantities:
     """Quantities of a step, or of the time between two saved rows; None: not known, or not saved.
@@ -94,8 +96,8 @@ class RowQuantities:
             hits below the gate of `nsjax.Criteria` count if they are noted as grazing. Infinite if the
             contact did not come near. Changes of the data that change the rate by so much lose or add an
             impact, and the derivative of an impact is known to about 1 / margin.
-        drag_force, drag_impulse (nd,): forces and impulses of bounded rows, like those of constraints [N],
-            [N s].
+        dry_friction_force, dry_friction_impulse (nd,): forces and impulses of bounded rows, like those of
+            constraints [N], [N s].
     """
 
     gap: Array = _row("nc", "m", "state")
@@ -113,8 +115,8 @@ class RowQuantities:
     notes: Array = _row("nc", "", "any", int)
     force_notes: Array = _row("", "", "any", int)
     margin: Array = _row("nc", "", "min")
-    drag_force: Array = _row("nd", "N", "end")
-    drag_impulse: Array = _row("nd", "N s", "sum")
+    dry_friction_force: Array = _row("nd", "N", "end")
+    dry_friction_impulse: Array = _row("nd", "N s", "sum")
 
 
 QUANTITIES: dict[str, Quantity] = {
@@ -205,6 +207,7 @@ class Event:
     ended: Array | None = None
 
 
+@renamed_fields
 @record()
 class Output(RowQuantities):
     """Output of one step: the row quantities that the scheme knows, and:

@@ -284,11 +284,11 @@ def probe(
     if mechanics and system.nb:
         found["constraint"] = residuals(system, jnp.asarray(state.t), state.q, p)
         found |= _constraint_rates(system, state, p)
-    for name in ("slip", "drag", "velocity_constraint") if promises else ():
+    for name in ("slip", "dry_friction", "velocity_constraint") if promises else ():
         if getattr(system, name) is not None:
             found[f"{name}: bend"] = _bend(getattr(system, name), state, p)
-    if system.drag_bound is not None and system.drag_law is None:
-        found["drag_bound"] = jnp.asarray(system.drag_bound(p), float)
+    if system.dry_friction_bound is not None and system.dry_friction_law is None:
+        found["dry_friction_bound"] = jnp.asarray(system.dry_friction_bound(p), float)
     if system.law is not None:
         law = system.law(p)
         found["restitution"] = law.restitution
@@ -345,7 +345,7 @@ RATE_TOLERANCE = 1e-8
 """A start may violate a constraint on velocity level by this much, relative to the terms of the rate."""
 
 BITS = {
-    status.REFUSED_LAW: ("restitution", "restitution_tangential", "friction", "drag_bound"),
+    status.REFUSED_LAW: ("restitution", "restitution_tangential", "friction", "dry_friction_bound"),
     status.REFUSED_MASS: ("mass", "energy", "skew"),
     status.REFUSED_START: ("gap", "constraint", "rate"),
 }
@@ -390,9 +390,9 @@ def within(name: str, found: Found, singular: bool = False) -> Any:
     x, what = found[name], name.partition(":")[0]
     if what in ("restitution", "restitution_tangential"):
         return (x >= 0) & (x <= 1)
-    if what in ("friction", "drag_bound"):
+    if what in ("friction", "dry_friction_bound"):
         return x >= 0
-    if what in ("slip", "drag", "velocity_constraint"):
+    if what in ("slip", "dry_friction", "velocity_constraint"):
         return x <= RATE_TOLERANCE
     if what in ("outside", "changes", "skew", "islands", "rows", "pairs"):
         return x <= TOLERANCE

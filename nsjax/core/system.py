@@ -25,6 +25,7 @@ from nsjax.core.system_parts import (
 )
 from nsjax.jaxtools.owned import kept
 from nsjax.linalg import Dense, Structure, interleaving
+from nsjax.renamed import renamed_fields
 from nsjax.types import Array, Fn, Promised, PyTree, record
 
 TANGENTS = ("full", "mass", "kept")
@@ -48,6 +49,7 @@ def _identity(value: Any) -> Any:
     return value
 
 
+@renamed_fields
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class System:
     """A mechanical system with contacts and constraints as a set of pure functions.
@@ -79,21 +81,22 @@ class System:
             Positions do not show whether they hold (nonholonomic constraints); where schemes correct
             positions, the corrections do not slip either.
         law: ``(p) -> ContactLaw`` with restitution and friction.
-        drag: ``(t, q, v, p) -> (nd,)`` rates that set-valued forces of given bounds oppose, affine in
-            ``v``: dry friction of joints, brakes, clutches, motors that stall (with the wanted speed as
+        dry_friction: ``(t, q, v, p) -> (nd,)`` rates that set-valued forces of given bounds oppose, affine
+            in ``v``: dry friction of joints, brakes, clutches, motors that stall (with the wanted speed as
             offset). Units of a velocity, or [rad/s] where the force is a torque.
-        drag_bound: ``(p) -> (nd,)`` their bounds [N] or [N m]: ``|lambda| <= bound`` at rest, and
+        dry_friction_bound: ``(p) -> (nd,)`` their bounds [N] or [N m]: ``|lambda| <= bound`` at rest, and
             ``lambda = -bound sign(rate)`` else. Impacts cannot be answered by bounded forces.
-        drag_law: another set-valued law of these rows, a `nsjax.contact.RateLaw`, whose numbers
-            ``drag_bound`` then returns, in any form. None: the bounds.
-        drag_contact: for every bounded row the number of the contact that it follows; -1: none; (): no row
-            follows any. Its bound is ``drag_bound`` times the normal force of the contact, and in impacts
-            times the normal impulse: rolling resistance and friction against spinning, with the relative
-            angular velocity as ``drag`` and a lever arm [m] as ``drag_bound``. Schemes whose
-            unknown of a step is an impulse take them (Moreau, theta, Gear-Gupta-Leimkuhler).
-        drag_discs: numbers of bounded rows that share a bound with the row behind them: of two rates ``u``
-            about perpendicular axes, ``|lambda| <= bound`` is a disc, and ``lambda = -bound u / |u|`` in
-            motion. Both follow the same contact; the bound is that of the first.
+        dry_friction_law: another set-valued law of these rows, a `nsjax.contact.RateLaw`, whose numbers
+            ``dry_friction_bound`` then returns, in any form. None: the bounds.
+        dry_friction_contact: for every bounded row the number of the contact that it follows; -1: none; ():
+            no row follows any. Its bound is ``dry_friction_bound`` times the normal force of the contact,
+            and in impacts times the normal impulse: rolling resistance and friction against spinning, with
+            the relative angular velocity as ``dry_friction`` and a lever arm [m] as ``dry_friction_bound``.
+            Schemes whose unknown of a step is an impulse take them (Moreau, theta, Gear-Gupta-Leimkuhler).
+        dry_friction_discs: numbers of bounded rows that share a bound with the row behind them: of two
+            rates ``u`` about perpendicular axes, ``|lambda| <= bound`` is a disc, and
+            ``lambda = -bound u / |u|`` in motion. Both follow the same contact; the bound is that of the
+            first.
         damping: ``(t, q, v, p) -> (nv,)``, diagonal of ``D``, or ``(nv, nv)``: ``-dh/dv`` of dampers, which
             stand in ``force``, to be taken implicitly (``joint_damping`` of `nsjax.schemes.moreau`).
             Symmetric, and ``v D v`` never negative; neither is checked.
@@ -141,7 +144,7 @@ class System:
             and there are no derivatives.
         chosen: the few contacts that ``refresh`` chooses, a `nsjax.contact.few_contacts.ContactChoice`;
             None: all contacts.
-        bounded: bounded forces among the contacts, the last ones: made of ``drag`` by
+        bounded: bounded forces among the contacts, the last ones: made of ``dry_friction`` by
             `nsjax.contact.bounded`, not given by users.
         stiff: whether it has springs or dampers with periods or decay times that may be below the step.
             Implicit mixed schemes then look at contacts that change, see
@@ -184,11 +187,11 @@ class System:
     constraint: Promised = None
     velocity_constraint: Fn | None = None
     law: Promised = None
-    drag: Promised = None
-    drag_bound: Promised = None
-    drag_law: Any = None
-    drag_contact: tuple[int, ...] = ()
-    drag_discs: tuple[int, ...] = ()
+    dry_friction: Promised = None
+    dry_friction_bound: Promised = None
+    dry_friction_law: Any = None
+    dry_friction_contact: tuple[int, ...] = ()
+    dry_friction_discs: tuple[int, ...] = ()
     damping: Fn | None = None
     switch: Fn | None = None
     retract: Fn = add
@@ -301,8 +304,8 @@ class System:
             "slip": self.nc > 0 and self.nt > 0,
             "constraint": self.nb > self.nh,
             "velocity_constraint": self.nh > 0,
-            "drag": self.nd > 0,
-            "drag_bound": self.nd > 0,
+            "dry_friction": self.nd > 0,
+            "dry_friction_bound": self.nd > 0,
         }
         for function, wanted in needed.items():
             given = getattr(self, function) is not None
@@ -482,7 +485,7 @@ _EVALUATED = (
     "rows",
     "constraint",
     "velocity_constraint",
-    "drag",
+    "dry_friction",
     "damping",
 )
 """Functions that a step evaluates and differentiates in many places."""

@@ -18,19 +18,21 @@ import numpy as np
 from nsjax.core.errors import InputError, check_whole
 from nsjax.core.keys import child, dotted
 from nsjax.linalg import BlockDiagonal
+from nsjax.renamed import renamed_fields
 from nsjax.types import Array, Fn, PyTree, as_html, short
 
 # Names and units of coordinates, contacts and constraints.
 
 
+@renamed_fields
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Labels:
     """Names and units, each entry written ``"name [unit]"``.
 
     Args:
         q, v: one entry per component of ``q`` and ``v``.
-        contacts, constraints, drags: one name per contact, per bilateral constraint, and per bounded
-            row.
+        contacts, constraints, dry_frictions: one name per contact, per bilateral constraint, and per
+            bounded row.
         gaps: units of the contacts' gaps, one each; none given: all are metres. Stops of hinges have
             ``"rad"``.
         observables: the quantities that `System.observe` returns.
@@ -50,7 +52,7 @@ class Labels:
     observables: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
     path_limits: tuple[str, ...] = ()
-    drags: tuple[str, ...] = ()
+    dry_frictions: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
 
 
@@ -59,8 +61,8 @@ class Labels:
 
 FUNCTIONS = (
     "mass", "inertia", "force", "potential", "gap", "slip", "rows", "constraint", "velocity_constraint",
-    "law", "drag", "drag_bound", "retract", "difference", "prepare", "refresh", "allowed", "observe",
-    "shapes", "damping", "switch",
+    "law", "dry_friction", "dry_friction_bound", "retract", "difference", "prepare", "refresh", "allowed",
+    "observe", "shapes", "damping", "switch",
 )  # fmt: skip
 
 
@@ -96,7 +98,14 @@ def check_labels(system: Any) -> None:
     labels: Any = system.labels
     if not hasattr(labels, "contacts"):
         raise InputError(f"System: labels = {labels!r}; it must be an nsjax.Labels")
-    counts = {"q": "nq", "v": "nv", "contacts": "nc", "gaps": "nc", "constraints": "nb", "drags": "nd"}
+    counts = {
+        "q": "nq",
+        "v": "nv",
+        "contacts": "nc",
+        "gaps": "nc",
+        "constraints": "nb",
+        "dry_frictions": "nd",
+    }
     for field, entries in vars(labels).items():
         if not isinstance(entries, tuple) or not all(isinstance(x, str) for x in entries):
             raise InputError(
@@ -153,29 +162,30 @@ def check_followed(system: Any) -> None:
     follow one contact.
 
     Raises:
-        InputError: shows ``drag_contact`` or ``drag_discs``.
+        InputError: shows ``dry_friction_contact`` or ``dry_friction_discs``.
     """
-    which, discs = system.drag_contact, system.drag_discs
-    law = system.drag_law
+    which, discs = system.dry_friction_contact, system.dry_friction_discs
+    law = system.dry_friction_law
     fits = system.nd and not which and not discs and callable(getattr(law, "residual", None))
     if law is not None and not fits:
         raise InputError(
-            f"System: drag_law = {law!r} with nd = {system.nd}, drag_contact = {which}; give a record with "
-            "a function residual, as nsjax.contact.RateLaw, for nd rows without drag_contact"
+            f"System: dry_friction_law = {law!r} with nd = {system.nd}, dry_friction_contact = {which}; "
+            "give a record with a function residual, as nsjax.contact.RateLaw, for nd rows without "
+            "dry_friction_contact"
         )
     for k in discs:
         one: tuple[int, ...] = which[k : k + 2] if 0 <= k < system.nd else ()
         if len(one) < 2 or one[0] != one[1] or one[0] < 0 or discs.count(k) > 1 or k + 1 in discs:
             raise InputError(
-                f"System: drag_discs = {discs} with drag_contact = {which}; give the numbers of the first "
-                "of two neighbouring rows that follow the same contact, each row once"
+                f"System: dry_friction_discs = {discs} with dry_friction_contact = {which}; give the "
+                "numbers of the first of two neighbouring rows that follow the same contact, each row once"
             )
     if not which:
         return
     if len(which) != system.nd or not all(-1 <= k < system.nc for k in which):
         raise InputError(
-            f"System: drag_contact = {which} for nd = {system.nd} bounded rows and nc = {system.nc} "
-            "contacts; give for each row the number of a contact, or -1"
+            f"System: dry_friction_contact = {which} for nd = {system.nd} bounded rows and nc = "
+            f"{system.nc} contacts; give for each row the number of a contact, or -1"
         )
 
 
@@ -185,18 +195,18 @@ def check_follower(system: Any, scheme: Any) -> None:
     Raises:
         InputError: names the scheme.
     """
-    if system.drag_law is not None and scheme.traits.impulses == "contacts":
+    if system.dry_friction_law is not None and scheme.traits.impulses == "contacts":
         raise InputError(
-            f"scheme {scheme.name!r} does not work with drag_law = {system.drag_law!r}: its jumps have "
-            "Coulomb's law alone; take schemes.moreau() or schemes.generalized_alpha()"
+            f"scheme {scheme.name!r} does not work with dry_friction_law = {system.dry_friction_law!r}: "
+            "its jumps have Coulomb's law alone; take schemes.moreau() or schemes.generalized_alpha()"
         )
-    if any(k >= 0 for k in system.drag_contact) and (
+    if any(k >= 0 for k in system.dry_friction_contact) and (
         scheme.traits.impulses != "step" or scheme.traits.locates
     ):
         raise InputError(
-            f"scheme {scheme.name!r} does not work with drag_contact = {system.drag_contact} (rolling "
-            "resistance, friction against spinning); take schemes.moreau(), or give contacts a coefficient "
-            "of sliding friction alone"
+            f"scheme {scheme.name!r} does not work with dry_friction_contact = "
+            f"{system.dry_friction_contact} (rolling resistance, friction against spinning); take "
+            "schemes.moreau(), or give contacts a coefficient of sliding friction alone"
         )
 
 

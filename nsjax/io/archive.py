@@ -277,8 +277,8 @@ def _rebuilt(
         start = rebuild(content["state"], arrays, known)
         made = Problem(system=given.system, params=params, state=start)
         fields = {name: rebuild(content.get(name), arrays, known) for name in CONTENT if name != "carry"}
-        if "drag_force" not in content:  # older files: no bounded rows
-            fields["drag_force"] = fields["drag_impulse"] = np.zeros((len(fields["t"]), 0))
+        if "dry_friction_force" not in content:  # older files: no bounded rows
+            fields["dry_friction_force"] = fields["dry_friction_impulse"] = np.zeros((len(fields["t"]), 0))
         check_rows(given.system, fields, old_notes=int(arrays["nsjax_schema"]) == 1)
         carry = continuation(path, content["carry"], arrays, made, scheme, note)
         traj = Trajectory(system=given.system, params=as_run(params), carry=carry, **fields)

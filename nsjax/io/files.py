@@ -24,6 +24,7 @@ from nsjax.core.checks import check_shapes
 from nsjax.core.memory import refuse_more
 from nsjax.core.scheme import QUANTITIES
 from nsjax.io.codec import entries_of
+from nsjax.renamed import OLD_FIELDS
 from nsjax.trajectory import Impacts, Trajectory
 from nsjax.version import __version__
 
@@ -232,6 +233,7 @@ def read_arrays(
         content = json.loads(str(arrays["nsjax_header"]))
         if not isinstance(content, dict):
             raise InputError(foreign(path))
+        content = {OLD_FIELDS["RowQuantities"].get(key, key): part for key, part in content.items()}
         for part in parts:
             for name in entries_of(content.get(part)):
                 take(name, most)

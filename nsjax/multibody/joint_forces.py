@@ -58,12 +58,12 @@ class OwnJoints:
     Args:
         topology: of the tree.
         limits: all limits ``(joint, "lower" or "upper")`` of the mechanism, in their order.
-        drags: names of all joints with dry friction, in their order.
+        dry_frictions: names of all joints with dry friction, in their order.
     """
 
     topology: Topology
     limits: tuple[tuple[str, str], ...]
-    drags: tuple[str, ...]
+    dry_frictions: tuple[str, ...]
 
     @functools.cached_property
     def links(self) -> dict[str, Link]:
@@ -91,9 +91,9 @@ class OwnJoints:
         return None if np.array_equal(found, np.arange(len(both))) else found
 
     @property
-    def hold_drags(self) -> bool:
+    def hold_dry_frictions(self) -> bool:
         """Whether all dry friction belongs to these joints."""
-        return all(name in self.links for name in self.drags)
+        return all(name in self.links for name in self.dry_frictions)
 
     @functools.cached_property
     def loads(self) -> tuple[Part, ...]:
@@ -153,7 +153,7 @@ class OwnJoints:
 
     def rates(self, v: Array) -> Array:
         """Rates (k,) of the joints with dry friction [m/s or rad/s]."""
-        return picked(v, np.array([self.links[name].v for name in self.drags]))
+        return picked(v, np.array([self.links[name].v for name in self.dry_frictions]))
 
 
 def _none(part: Part, numbers: Any, t: Any, x: Any, rate: Any) -> None:

@@ -117,7 +117,7 @@ class Mechanism:
     @functools.cached_property
     def own(self) -> OwnJoints:
         """Loads, limits and dry friction of spatial joints whose coordinates are entries of ``q``."""
-        return OwnJoints(self.topology, self.presence.limits, self.presence.drags)
+        return OwnJoints(self.topology, self.presence.limits, self.presence.dry_frictions)
 
     def own_numbers(self, p: PyTree) -> JointNumbers:
         """Stacked numbers of these joints, from prepared params, or made from plain ones."""
@@ -311,21 +311,21 @@ class Mechanism:
         """Names of all constraint rows, and the rows that are left out."""
         return ConstraintRows(self.topology, self.presence)
 
-    def drag(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
+    def dry_friction(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Rates (nd,) of joints with dry friction, then of contacts with friction against turning."""
         turning = self.presence.turning
-        if self.own.hold_drags and not turning:
+        if self.own.hold_dry_frictions and not turning:
             return self.own.rates(v)
         scene = self.scene(t, q, v, p)
-        found: list[Any] = [scene.coordinates(name)[1] for name in self.presence.drags]
+        found: list[Any] = [scene.coordinates(name)[1] for name in self.presence.dry_frictions]
         if turning:
             found.append(turning_friction.rates(scene, self.named, p))
         return gap_functions.flat(found)
 
     @functools.cached_property
-    def drag_law(self) -> JointLaws | None:
+    def dry_friction_law(self) -> JointLaws | None:
         """Laws of the friction in joints, if any is not that of a bound."""
-        names = self.presence.drags
+        names = self.presence.dry_frictions
         laws = tuple(self.topology.of[name].option("friction_law") for name in names)
         own = [name for name, law in zip(names, laws, strict=True) if law is not None]
         if own and self.presence.turning:
@@ -335,11 +335,11 @@ class Mechanism:
             )
         return JointLaws(laws) if own else None
 
-    def drag_bound(self, p: PyTree) -> Any:
-        """Bounds (nd,) of dry friction, then of friction against turning; or numbers of `drag_law`."""
-        if self.drag_law is not None:
-            return tuple(p[name] for name in self.presence.drags)
-        own = [jnp.asarray(p[name].friction, float) for name in self.presence.drags]
+    def dry_friction_bound(self, p: PyTree) -> Any:
+        """Bounds (nd,) of dry friction, then of friction against turning; or numbers of the law."""
+        if self.dry_friction_law is not None:
+            return tuple(p[name] for name in self.presence.dry_frictions)
+        own = [jnp.asarray(p[name].friction, float) for name in self.presence.dry_frictions]
         if not self.presence.turning:
             return jnp.stack(own)
         turning = turning_friction.bounds(self.named, p)
@@ -397,19 +397,19 @@ class Mechanism:
         rows = self.rows.present
         shapes, limits = self.presence.contacts, tuple(".".join(x) for x in self.presence.limits)
         return Labels(
-            q=q, v=v, contacts=shapes + limits, constraints=rows, drags=self.presence.bounded,
+            q=q, v=v, contacts=shapes + limits, constraints=rows, dry_frictions=self.presence.bounded,
             observables=observables, gaps=units_of_gaps(len(shapes), self.presence.limits, self.topology),
         )  # fmt: skip
 
     def system(self) -> System:
         """The system of this mechanism."""
         (nq, nv), names, smooth = self.topology.sizes, self.labels(), self.presence.smooth
-        nc, nb, nd = (len(x) for x in (names.contacts, names.constraints, names.drags))
-        followed, discs = turning_friction.followed(self.named, len(self.presence.drags))
+        nc, nb, nd = (len(x) for x in (names.contacts, names.constraints, names.dry_frictions))
+        followed, discs = turning_friction.followed(self.named, len(self.presence.dry_frictions))
         if self.few:
             nc, smooth = (x + len(self.presence.limits) for x in (sum(self.named.rows), self.named.smooth))
             nd = len(followed) or nd
-            names = dataclasses.replace(names, contacts=(), gaps=(), drags=())
+            names = dataclasses.replace(names, contacts=(), gaps=(), dry_frictions=())
         nt, nh = self.presence.tangents if nc else 0, len(self.rows.apart[1])
         absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
         given: dict[str, Any] = {"mass": self.mass}
@@ -437,9 +437,10 @@ class Mechanism:
             gap=self.gap if nc else None, slip=self.slip if nc and nt else None,
             law=self.law if nc else None, constraint=self.constraint if nb > nh else None,
             velocity_constraint=self.velocity_constraint if nh else None,
-            drag=self.drag if nd else None, drag_bound=self.drag_bound if nd else None,
-            drag_law=self.drag_law,
-            drag_contact=followed, drag_discs=discs, damping=None if absolute else self.damping,
+            dry_friction=self.dry_friction if nd else None,
+            dry_friction_bound=self.dry_friction_bound if nd else None,
+            dry_friction_law=self.dry_friction_law, dry_friction_contact=followed, dry_friction_discs=discs,
+            damping=None if absolute else self.damping,
             switch=self.switch if any(x.option("switch") for x in self.topology.loads) else None,
             retract=add if flat else self.tree.retract,
             difference=subtract if flat else self.tree.difference,

@@ -103,7 +103,7 @@ class Presence:
         contacts: names of the contacts of every part, in their order.
         touching: the body of each contact with the ground; "" for a contact between two bodies.
         limits: joints and tendons with limits, as ``(name, "lower")`` or ``(name, "upper")``.
-        drags: names of joints and tendons with dry friction.
+        dry_frictions: names of joints and tendons with dry friction.
         motions: names of joints with a prescribed motion.
         tangents: number of tangents of a contact.
         named: named contacts.
@@ -112,13 +112,13 @@ class Presence:
         smooth: number of frictionless contacts, limits included, after the last contact with friction.
         couplings: names of the couplings of joints.
         turning: names of the bounded rows of contacts with friction against turning, which come after the
-            rows of ``drags``.
+            rows of ``dry_frictions``.
     """
 
     contacts: tuple[str, ...]
     touching: tuple[str, ...]
     limits: tuple[tuple[str, str], ...]
-    drags: tuple[str, ...]
+    dry_frictions: tuple[str, ...]
     motions: tuple[str, ...]
     tangents: int
     named: NamedContacts
@@ -132,14 +132,14 @@ class Presence:
     @property
     def bounded(self) -> tuple[str, ...]:
         """Names of all bounded rows."""
-        return (*self.drags, *self.turning)
+        return (*self.dry_frictions, *self.turning)
 
 
 def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
     """Features of a mechanism from the numbers of its parts."""
     contacts: list[str] = []
     touching: list[str] = []
-    limits, drags, rough, smooth = [], [], False, 0
+    limits, dry_frictions, rough, smooth = [], [], False, 0
     for part in parts:
         if part.kind == "contact":
             names = gap_functions.names(part, part.numbers, topology.dimension)
@@ -149,7 +149,7 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
         elif is_measured(part):
             limits += [(part.name, x) for x in ("lower", "upper") if getattr(part.numbers, x) is not None]
             rubs = part.numbers.friction is not None or part.option("friction_law") is not None
-            drags += [part.name] if rubs else []
+            dry_frictions += [part.name] if rubs else []
         if part.kind in ("contact", "contact_group"):
             rough = rough or part.numbers.friction is not None
     motions = tuple(x.name for x in parts if x.option("motion") is not None)
@@ -162,7 +162,7 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
     for batch in batches:
         contacts += batch.slots
     return Presence(
-        tuple(contacts), tuple(touching), tuple(limits), tuple(drags), motions, tangents,
+        tuple(contacts), tuple(touching), tuple(limits), tuple(dry_frictions), motions, tangents,
         alike, batches=batches, order=order, smooth=0 if batches else smooth + len(limits),
         couplings=tuple(x.name for x in parts if x.kind in COUPLINGS),
         turning=turning_friction.row_names(parts, topology.dimension),

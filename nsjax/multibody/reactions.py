@@ -103,12 +103,12 @@ def _displaced(scene: Scene, frame: Frame, shift: Array, turn: Array, point: Arr
 
 @dataclasses.dataclass(frozen=True)
 class Loads:
-    """Forces of all rows at an instant, or impulses: contacts (nc,) and (nc, nt), constraints, drags."""
+    """Forces or impulses of all rows at an instant: contacts (nc,), (nc, nt), constraints, bounded rows."""
 
     normal: Array
     tangential: Array
     constraint: Array
-    drag: Array
+    dry_friction: Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Instant:
         mechanism: the mechanism.
         t, q, v: time, position and velocity.
         p: prepared params.
-        forces: of contacts and drags, as the scheme gives them; None: none act.
+        forces: of contacts and bounded rows, as the scheme gives them; None: none act.
     """
 
     mechanism: Any
@@ -164,7 +164,7 @@ class Instant:
             each = jnp.concatenate([self.forces.normal[:, None], self.forces.tangential], axis=1)
             push = push + contact_rows(s, t, q, p).force(row_groups(s).stack(each))
         if self.forces is not None and s.nd:
-            push = push + jax.vjp(lambda v: s.drag(t, q, v, p), v)[1](self.forces.drag)[0]
+            push = push + jax.vjp(lambda v: s.dry_friction(t, q, v, p), v)[1](self.forces.dry_friction)[0]
         mass = mass_matrix(s, q, p)
         if not s.nb:
             return solve(mass, push[:, None])[:, 0], jnp.zeros(0)
@@ -222,7 +222,7 @@ class Instant:
         yield from contact_pushes(scene, topology, self.p, given)
         mechanism, turning = self.mechanism, self.mechanism.presence.turning
         if turning:
-            moments, meetings = given.drag[-len(turning) :], mechanism.named.meetings(scene, self.p)
+            moments, meetings = given.dry_friction[-len(turning) :], mechanism.named.meetings(scene, self.p)
             yield from turning_friction.pushes(scene, mechanism.named, meetings, moments)
         for name in topology.closures:
             yield from self.row_pushes(name, given)
@@ -260,8 +260,8 @@ class Instant:
         stops = given.normal[self.system.nc - len(presence.limits) :]
         for k, (name, which) in enumerate(presence.limits):
             yield name, stops[k] if which == "lower" else -stops[k]
-        for k, name in enumerate(presence.drags):
-            yield name, given.drag[k]
+        for k, name in enumerate(presence.dry_frictions):
+            yield name, given.dry_friction[k]
 
     def slips(self, joint: str, given: Loads) -> Array:
         """Multipliers of the rows of a joint on velocities alone."""
@@ -373,10 +373,13 @@ def row_loads(output: Any) -> tuple[Loads | None, Loads | None]:
     """Forces and impulses of a saved row of a trajectory; None where they were not saved."""
     if output is None:
         return None, None
-    forces = Loads(output.force_normal, output.force_tangential, output.constraint_force, output.drag_force)
-    impulses = Loads(
-        output.impulse_normal, output.impulse_tangential, output.constraint_impulse, output.drag_impulse
+    forces = Loads(
+        output.force_normal, output.force_tangential, output.constraint_force, output.dry_friction_force
     )
+    impulses = Loads(
+        output.impulse_normal, output.impulse_tangential, output.constraint_impulse,
+        output.dry_friction_impulse,
+    )  # fmt: skip
     return forces, impulses
 
 

@@ -328,7 +328,7 @@ def constraints(traj: Trajectory) -> list[Panel]:
     labels, system = traj.system.labels, traj.system
     kinds = (
         ("constraint", system.nb, labels.constraints, traj.constraint_impulse),
-        ("drag", system.nd, labels.drags, traj.drag_impulse),
+        ("dry friction", system.nd, labels.dry_frictions, traj.dry_friction_impulse),
     )
     return [panel for kind in kinds for panel in _row_forces(traj, *kind)]
 

@@ -17,6 +17,7 @@ from jax import lax
 
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import ROWS
+from nsjax.renamed import new_field
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree
 
@@ -91,6 +92,7 @@ def quantity(traj: Trajectory, name: str) -> Array:
         >>> from nsjax import reductions
         >>> ends = lambda traj: reductions.quantity(traj, "energy")[[0, -1]]  # for ``sweep(reduce=ends)``
     """
+    name = new_field("RowQuantities", name)
     if name in COLUMNS:
         found = getattr(traj, name)
         if found is None:

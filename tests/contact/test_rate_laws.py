@@ -1,4 +1,4 @@
-"""Laws of users between a force and the rate that it opposes (`System.drag_law`)."""
+"""Laws of users between a force and the rate that it opposes (`System.dry_friction_law`)."""
 
 from __future__ import annotations
 
@@ -162,7 +162,14 @@ def _nothing(p: Any) -> Any:
 
 
 CLUTCH = System(
-    nq=2, nv=2, mass=_inertia, force=_torque, nd=1, drag=_lead, drag_bound=_nothing, drag_law=OneWay()
+    nq=2,
+    nv=2,
+    mass=_inertia,
+    force=_torque,
+    nd=1,
+    dry_friction=_lead,
+    dry_friction_bound=_nothing,
+    dry_friction_law=OneWay(),
 )
 NUMBERS = {"engine": 1.0, "wheel": 2.0, "amplitude": 3.0, "damping": 0.7}
 START = State(t=0.0, q=np.zeros(2), v=np.array([0.0, 0.4]))
@@ -211,7 +218,7 @@ def test_a_one_way_clutch(name: str) -> None:
     run = jax.jit(lambda p, dt: nsjax.simulate(CLUTCH, p, START, scheme, dt=dt, steps=1000).v[-1])
     traj = nsjax.simulate(CLUTCH, NUMBERS, START, scheme, dt=1e-2, steps=400)
     assert int(traj.status) == 0
-    assert np.all(np.asarray(traj.drag_force) >= 0.0)
+    assert np.all(np.asarray(traj.dry_friction_force) >= 0.0)
     assert np.max(np.abs(np.asarray(traj.v)[-1] - end)) < 3e-4  # Moreau's rule, of first order
     found = jax.jit(jax.jacfwd(run))(NUMBERS, 0.004)
     for key, slope in slopes.items():
@@ -237,7 +244,7 @@ def test_the_worst_of_twenty_step_sizes_falls_with_the_step() -> None:
     assert fine < 0.4 * coarse
 
 
-# a bound as a law of a user: the same run as with ``drag_bound``, beside a contact with friction
+# a bound as a law of a user: the same run as with ``dry_friction_bound``, beside a contact with friction
 
 
 def _mass(q: Any, p: Any) -> Any:
@@ -273,8 +280,8 @@ def _ends(p: Any) -> Any:
 
 
 BOUNDED = System(
-    nq=3, nv=3, nc=1, nt=1, mass=_mass, force=_push, gap=_gap, slip=_slip, law=_law, nd=2, drag=_rate,
-    drag_bound=_bound,
+    nq=3, nv=3, nc=1, nt=1, mass=_mass, force=_push, gap=_gap, slip=_slip, law=_law, nd=2,
+    dry_friction=_rate, dry_friction_bound=_bound,
 )  # fmt: skip
 BEGIN = State(t=0.0, q=np.array([0.2, 0.1, 0.0]), v=np.zeros(3))
 
@@ -285,11 +292,14 @@ def test_a_bound_is_the_law_of_its_interval(name: str) -> None:
     if name.startswith("nsga"):
         pytest.skip("refuses laws of users")
     scheme, found = getattr(schemes, name)(tolerance=1e-13), []
-    for system in (BOUNDED, dataclasses.replace(BOUNDED, drag_law=Interval(), drag_bound=_ends)):
+    for system in (
+        BOUNDED,
+        dataclasses.replace(BOUNDED, dry_friction_law=Interval(), dry_friction_bound=_ends),
+    ):
 
         def run(bound: Any, system: System = system) -> Any:
             traj = nsjax.simulate(system, {"bound": bound}, BEGIN, scheme, dt=5e-3, steps=300)
-            return traj.q, traj.drag_force, traj.status
+            return traj.q, traj.dry_friction_force, traj.status
 
         (q, force, status), slope = jax.jit(lambda x, run=run: jax.jvp(run, (x,), (1.0,)))(0.7)
         assert int(status) == 0
@@ -349,9 +359,9 @@ def test_stick_and_slip_by_a_law_of_the_rate() -> None:
         mass=_unit,
         force=_spring,
         nd=1,
-        drag=_over_belt,
-        drag_bound=_numbers,
-        drag_law=Stribeck(),
+        dry_friction=_over_belt,
+        dry_friction_bound=_numbers,
+        dry_friction_law=Stribeck(),
     )
     start = State(t=0.0, q=np.array([0.0]), v=np.array([BELT]))
     traj = nsjax.simulate(belt, {"law": LAW}, start, schemes.moreau(), dt=2e-4, time=4.0)
@@ -403,7 +413,7 @@ def _weak(p: Any) -> Any:
 @pytest.mark.parametrize("forces", [0, 1])
 def test_restitution_that_falls_with_the_speed(name: str, forces: int) -> None:
     """Height and its derivatives after a bounce, alone and beside a bounded force."""
-    more: dict[str, Any] = {"nd": 1, "drag": _beside, "drag_bound": _weak} if forces else {}
+    more: dict[str, Any] = {"nd": 1, "dry_friction": _beside, "dry_friction_bound": _weak} if forces else {}
     ball = System(nq=2, nv=2, nc=1, mass=_one, force=_falling, gap=_height, law=_slower, **more)
 
     def height(p: Any) -> Any:
@@ -424,11 +434,13 @@ def test_restitution_that_falls_with_the_speed(name: str, forces: int) -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(InputError, match=r"drag_law = OneWay\(\) with nd = 0, drag_contact = \(\); give a"):
-        dataclasses.replace(CLUTCH, nd=0, drag=None, drag_bound=None)
     with pytest.raises(
-        InputError, match=r"scheme 'nsga_decoupled' does not work with drag_law = OneWay\(\)"
+        InputError, match=r"dry_friction_law = OneWay\(\) with nd = 0, dry_friction_contact = \(\); give a"
+    ):
+        dataclasses.replace(CLUTCH, nd=0, dry_friction=None, dry_friction_bound=None)
+    with pytest.raises(
+        InputError, match=r"scheme 'nsga_decoupled' does not work with dry_friction_law = OneWay\(\)"
     ):
         nsjax.simulate(CLUTCH, NUMBERS, START, schemes.nsga_decoupled(), dt=1e-2, steps=1)
-    with pytest.raises(InputError, match=r"linearise: which forces of drag_law = OneWay\(\) hold"):
+    with pytest.raises(InputError, match=r"linearise: which forces of dry_friction_law = OneWay\(\) hold"):
         linearise(nsjax.Problem(system=CLUTCH, params=NUMBERS, state=START))

@@ -135,7 +135,7 @@ def run(name: str, structure: str) -> Kept:
         *problem(structure), scheme(name), dt=made.dt, steps=made.steps, every=made.steps // 4
     )
     impulses = (
-        traj.impulse_normal, traj.impulse_tangential, traj.constraint_impulse, traj.drag_impulse
+        traj.impulse_normal, traj.impulse_tangential, traj.constraint_impulse, traj.dry_friction_impulse
     )  # fmt: skip
     return {
         "status": int(traj.status),

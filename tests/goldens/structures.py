@@ -104,8 +104,8 @@ BELT = System(
     gap=lambda t, q, p: q[1:],
     slip=lambda t, q, v, p: jnp.reshape(v[0] - 0.1, (1, 1)),
     law=lambda p: ContactLaw(friction=p["friction"], restitution=p["restitution"]),
-    drag=lambda t, q, v, p: v[:1],
-    drag_bound=lambda p: jnp.reshape(p["bound"], (1,)),
+    dry_friction=lambda t, q, v, p: v[:1],
+    dry_friction_bound=lambda p: jnp.reshape(p["bound"], (1,)),
     switch=lambda t, q, v, p: q[:1] - 0.02,
 )  # fmt: skip
 

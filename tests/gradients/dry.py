@@ -1,4 +1,4 @@
-"""A carriage with dry friction, limits, contacts, a constraint, a motor and drags, and draws of it.
+"""A carriage with dry friction, limits, contacts, a constraint, a motor and brakes, and draws of it.
 
 A carriage (``x``) in a guide with dry friction carries a hammer (``y``) that strikes a floor on which it
 slides, and drives a counterweight (``z = ratio x``, a constraint) by a gear. A motor that stalls holds the
@@ -48,7 +48,7 @@ class Carriage:
         own = {name: p[name] for name in ("restitution", "restitution_tangential", "friction")}
         return ContactLaw(**own)
 
-    def drag(self, t, q, v, p):
+    def dry_friction(self, t, q, v, p):
         return jnp.stack([v[0], v[1] - p["wanted"]])
 
     def bound(self, p):
@@ -60,7 +60,8 @@ def carriage(nt: int) -> System:
     c = Carriage(nt)
     return System(
         nq=3, nv=3, nc=2, nt=nt, nb=1, nd=2, mass=c.mass, force=c.force, gap=c.gap,
-        slip=c.slip if nt else None, constraint=c.constraint, law=c.law, drag=c.drag, drag_bound=c.bound,
+        slip=c.slip if nt else None, constraint=c.constraint, law=c.law,
+        dry_friction=c.dry_friction, dry_friction_bound=c.bound,
     )  # fmt: skip
 
 

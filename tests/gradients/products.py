@@ -20,7 +20,7 @@ from tests.gradients.program import floats
 MOTION = 3
 """Number of outputs that are the motion: time, position, velocity."""
 
-SAVED = ("force_normal", "drag_force", "impulse_normal", "notes", "impacts")
+SAVED = ("force_normal", "dry_friction_force", "impulse_normal", "notes", "impacts")
 
 
 @functools.cache
@@ -44,7 +44,7 @@ def _program(system: System, static: Scheme, steps: int):
             system, params, state, scheme, dt=dt, steps=steps, every=steps // 2, save=SAVED
         )
         bits = lax.reduce(traj.notes, np.asarray(0), lax.bitwise_or, (0, 1))
-        moving = traj.t, traj.q, traj.v, traj.force_normal, traj.drag_force, traj.impulse_normal
+        moving = traj.t, traj.q, traj.v, traj.force_normal, traj.dry_friction_force, traj.impulse_normal
         return moving, (traj.status, bits, jnp.sum(traj.impacts))
 
     def both(x, dx, seed, forces):

@@ -1,5 +1,5 @@
 """Forward and reverse products agree, for every scheme, with all that a run may have: dry friction, limits,
-contacts, a constraint, a motor and drags; derivatives by everything that may be traced.
+contacts, a constraint, a motor and brakes; derivatives by everything that may be traced.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Guide:
     def potential(self, t, q, p):
         return jnp.sum(0.5 * p["k"] * q * q + p["push"] * q)
 
-    def drag(self, t, q, v, p):
+    def dry_friction(self, t, q, v, p):
         return v - p["u"]
 
     def bound(self, p):
@@ -44,7 +44,14 @@ class Guide:
 
 G = Guide()
 GUIDE = System(
-    nq=1, nv=1, nd=1, mass=G.mass, force=G.force, potential=G.potential, drag=G.drag, drag_bound=G.bound
+    nq=1,
+    nv=1,
+    nd=1,
+    mass=G.mass,
+    force=G.force,
+    potential=G.potential,
+    dry_friction=G.dry_friction,
+    dry_friction_bound=G.bound,
 )
 NUMBERS = {"k": 50.0, "f": 1.5, "m": 2.0, "x": 0.5}
 EARLY, LATE = 1.7, 9.0
@@ -107,9 +114,9 @@ def test_spring_with_dry_friction(name: str) -> None:
         # generalized-alpha family annuls the smooth motion h^2 a / 2 of a step but for (omega h)^2 of it.
         creep = (5.0 * dt) ** 2 if name.startswith("nsga") else 0.0
         assert np.ptp(traj.q[last]) <= 1e-10 + 3 * (n // 17) * creep * dt**2 / 2 * 25.0 * 0.02
-        held = traj.mean_drag_force[last, 0]
+        held = traj.mean_dry_friction_force[last, 0]
         np.testing.assert_allclose(held, 50.0 * traj.q[last, 0], rtol=1e-8 + creep)
-        assert np.max(np.abs(traj.drag_force)) <= 1.5 * (1 + 1e-9)
+        assert np.max(np.abs(traj.dry_friction_force)) <= 1.5 * (1 + 1e-9)
 
 
 def derivatives(name: str, counts: tuple[int, ...]) -> list[float]:
@@ -148,7 +155,7 @@ def test_energy_books(name: str) -> None:
     assert np.max(np.abs(books.residual)) < (1e-13 if exact else 2e-5)
     x = runner(name)(NUMBERS, EARLY / n, n, 1).q[:, 0]
     # friction takes its bound times the way, but for a step at each of two reversals
-    assert books.drag.sum() == pytest.approx(-1.5 * np.sum(np.abs(np.diff(x))), rel=2e-4)
+    assert books.dry_friction.sum() == pytest.approx(-1.5 * np.sum(np.abs(np.diff(x))), rel=2e-4)
     assert books.friction.shape == (n + 1, 0)
 
 
@@ -160,13 +167,13 @@ def test_motor_that_stalls(name: str) -> None:
     start = State(t=0.0, q=np.zeros(1), v=np.array([0.4]))
     holds = nsjax.simulate(GUIDE, p, start, scheme, dt=1e-2, steps=50, every=10)
     np.testing.assert_allclose(holds.v, 0.4, rtol=1e-9)
-    np.testing.assert_allclose(holds.drag_force[1:], 1.0, rtol=1e-9)
+    np.testing.assert_allclose(holds.dry_friction_force[1:], 1.0, rtol=1e-9)
     stalls = nsjax.simulate(GUIDE, p | {"push": 2.1}, start, scheme, dt=1e-2, steps=50, every=10)
     np.testing.assert_allclose(stalls.v[:, 0], 0.4 - 0.3 * stalls.t, rtol=1e-9)
-    np.testing.assert_allclose(stalls.drag_force[1:], 1.5, rtol=1e-12)
+    np.testing.assert_allclose(stalls.dry_friction_force[1:], 1.5, rtol=1e-12)
     free = nsjax.simulate(GUIDE, p | {"f": 0.0}, start, scheme, dt=1e-2, steps=50, every=10)
     np.testing.assert_allclose(free.v[:, 0], 0.4 - 0.5 * free.t, rtol=1e-9)
-    assert not np.any(free.drag_impulse)
+    assert not np.any(free.dry_friction_impulse)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,7 +198,7 @@ class Carriage:
     def law(self, p):
         return ContactLaw(restitution=p["e"], friction=p["mu"])
 
-    def drag(self, t, q, v, p):
+    def dry_friction(self, t, q, v, p):
         return v[:1]
 
     def bound(self, p):
@@ -206,7 +213,7 @@ class Carriage:
         rod = {"nb": 1, "constraint": self.constraint} if self.held else {}
         return System(
             nq=3, nv=3, nc=1, nt=self.nt, nd=1, mass=self.mass, force=self.force, gap=self.gap,
-            law=self.law, drag=self.drag, drag_bound=self.bound, **more, **rod,
+            law=self.law, dry_friction=self.dry_friction, dry_friction_bound=self.bound, **more, **rod,
         )  # fmt: skip
 
 
@@ -225,7 +232,7 @@ def test_beside_contacts(name: str, nt: int) -> None:
     traj.raise_for_status()
     slows = 1.2 / 2.0 + (0.2 * 9.81 if nt else 0.0)
     np.testing.assert_allclose(traj.v[:, 0], 1.0 - slows * traj.t, rtol=1e-9)
-    np.testing.assert_allclose(traj.drag_force[1:, 0], -1.2, rtol=1e-9)
+    np.testing.assert_allclose(traj.dry_friction_force[1:, 0], -1.2, rtol=1e-9)
     assert traj.force_tangential.shape[1:] == (1, nt)
     assert traj.gap.shape[1:] == (1,)
     still = dataclasses.replace(start, v=np.zeros(3))
@@ -234,7 +241,7 @@ def test_beside_contacts(name: str, nt: int) -> None:
     )
     held.raise_for_status()
     np.testing.assert_allclose(held.v, 0.0, atol=1e-11)
-    np.testing.assert_allclose(held.drag_force[1:, 0], -0.7, rtol=1e-9)
+    np.testing.assert_allclose(held.dry_friction_force[1:, 0], -0.7, rtol=1e-9)
     if nt:
         np.testing.assert_allclose(traj.mean_force_tangential[1:, 0, 0], -0.2 * 9.81 * 2.0, rtol=1e-6)
 
@@ -253,7 +260,7 @@ def test_an_impact_is_not_answered_by_a_brake(name: str) -> None:
     struck = np.sum(traj.impulse_normal)
     fall = np.sqrt(2 * 9.81 * 0.5)
     assert struck == pytest.approx(2.0 * 1.5 * fall, rel=2e-2)  # the rate is known to a step
-    assert np.sum(traj.drag_impulse) == pytest.approx(-1.2 * steps * dt, rel=1e-9)
+    assert np.sum(traj.dry_friction_impulse) == pytest.approx(-1.2 * steps * dt, rel=1e-9)
     lost = 1.2 * steps * dt / 2.0 + 0.2 * struck / 2.0
     assert traj.v[-1, 0] == pytest.approx(3.0 - lost, rel=1e-9)
 
@@ -263,10 +270,10 @@ def test_lanes_and_files(tmp_path) -> None:
     """Batches and saved runs know bounded rows."""
     run = runner("moreau")
     bounds = jnp.array([0.5, 1.5, 30.0])
-    lanes = jax.vmap(lambda f: run({**NUMBERS, "f": f}, EARLY / 200, 200, 50).drag_force)(bounds)
+    lanes = jax.vmap(lambda f: run({**NUMBERS, "f": f}, EARLY / 200, 200, 50).dry_friction_force)(bounds)
     for f, lane in zip(bounds, lanes, strict=True):
         np.testing.assert_allclose(
-            lane, run({**NUMBERS, "f": f}, EARLY / 200, 200, 50).drag_force, atol=1e-12
+            lane, run({**NUMBERS, "f": f}, EARLY / 200, 200, 50).dry_friction_force, atol=1e-12
         )
     np.testing.assert_allclose(lanes[2, 1:, 0], 25.0, rtol=1e-9)  # it never moves
     p = {"k": 50.0, "f": 1.5, "m": 2.0, "push": 0.0, "u": 0.0}
@@ -275,7 +282,7 @@ def test_lanes_and_files(tmp_path) -> None:
     traj = nsjax.simulate(*problem, scheme, dt=1e-2, steps=40)
     nsjax.save(tmp_path / "run.npz", problem, traj, scheme=scheme)
     saved = nsjax.load(tmp_path / "run.npz", problem=problem)
-    np.testing.assert_array_equal(saved.traj.drag_force, traj.drag_force)
+    np.testing.assert_array_equal(saved.traj.dry_friction_force, traj.dry_friction_force)
     on = nsjax.simulate(*problem, scheme, dt=1e-2, steps=20, carry=saved.traj.carry)
     whole = nsjax.simulate(*problem, scheme, dt=1e-2, steps=60)
     np.testing.assert_array_equal(on.q[-1], whole.q[-1])

@@ -40,7 +40,10 @@ def every_row() -> Any:
     """The fall with all that books look at."""
     sliding = np.zeros((4, 1, BALL.system.nt))
     kept = {name: np.zeros((4, 1)) for name in ("force_normal", "impacts", "closed_time")}
-    kept |= {name: np.zeros((4, 0)) for name in ("constraint_impulse", "drag_force", "drag_impulse")}
+    kept |= {
+        name: np.zeros((4, 0))
+        for name in ("constraint_impulse", "dry_friction_force", "dry_friction_impulse")
+    }
     kept |= {"constraint_force": np.zeros((4, 0)), "force_tangential": sliding}
     return dataclasses.replace(FALL, **kept)
 

@@ -355,8 +355,8 @@ def contact(
         |m_n| <= mu_s lambda_N,   m_n = -mu_s lambda_N sign(w . n)   where it spins
         |m_t| <= mu_r lambda_N,   m_t = -mu_r lambda_N sign(w . t)   where it rolls
 
-    ``traj.drag_force`` and ``traj.drag_impulse`` hold these moments as ``"floor.spin"``, ``"floor.roll1"``
-    and ``"floor.roll2"``; in the plane as ``"floor.roll"``.
+    ``traj.dry_friction_force`` and ``traj.dry_friction_impulse`` hold these moments as ``"floor.spin"``,
+    ``"floor.roll1"`` and ``"floor.roll2"``; in the plane as ``"floor.roll"``.
 
     Limits: those of the pair, listed in the same table. Torsional and rolling friction work with schemes of
     Moreau, theta and Gear, Gupta, Leimkuhler, between rigid bodies, without a capacity of groups. Each

@@ -6,10 +6,10 @@ tangents ``t1, t2`` of a contact, and its normal force ``lambda_N``::
     |m_n| <= mu_s lambda_N,   m_n = -mu_s lambda_N sign(w . n)    where w . n is not zero
     |m_t| <= mu_r lambda_N,   m_t = -mu_r lambda_N w_t / |w_t|    where w_t = (w . t1, w . t2) is not zero
 
-and the same for impulses. The coefficients are lengths [m]. The moments are bounded rows (`System.drag`)
-whose bound follows the normal force of a contact (`System.drag_contact`): spinning is one row, the two of
-rolling share a disc (`System.drag_discs`), so that a ball rolls alike in all directions. In the plane only
-one row of rolling exists.
+and the same for impulses. The coefficients are lengths [m]. The moments are bounded rows
+(`System.dry_friction`) whose bound follows the normal force of a contact (`System.dry_friction_contact`):
+spinning is one row, the two of rolling share a disc (`System.dry_friction_discs`), so that a ball rolls
+alike in all directions. In the plane only one row of rolling exists.
 """
 
 from __future__ import annotations

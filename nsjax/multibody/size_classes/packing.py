@@ -90,9 +90,9 @@ def missing(tree: TreePacking) -> str:
             x for x, _ in presence.limits if not tree.linear(x)
         ],
         "dry friction of joints that close loops, or of tendons through points": [
-            x for x in presence.drags if not tree.linear(x)
+            x for x in presence.dry_frictions if not tree.linear(x)
         ],
-        "laws of friction": [x for x in presence.drags if of[x].option("friction_law") is not None],
+        "laws of friction": [x for x in presence.dry_frictions if of[x].option("friction_law") is not None],
         "motions of joints that close loops": [x for x in presence.motions if not tree.linear(x)],
         "couplings of joints that close loops, or of tendons through points": [
             x for x in ends if not tree.linear(x)
@@ -225,7 +225,7 @@ class Packing:
             dimension=self.made.dimension, layout=Layout(nq, nv, places), bodies=len(tree.links),
             rounds=int(np.ceil(np.log2(max(tree.depth, 2)))) if self.made.dimension == 3 else 0,
             constraints=len(self.made.rows.present), limits=len(presence.limits),
-            drags=len(presence.drags), tangents=presence.tangents, **groups,
+            dry_frictions=len(presence.dry_frictions), tangents=presence.tangents, **groups,
         ).ordered()  # fmt: skip
 
     def arrays(self, of: SizeClass) -> MechanismArrays:
@@ -235,7 +235,8 @@ class Packing:
             s * getattr(self.params[x], which)
             for s, (x, which) in zip(sides, self.made.presence.limits, strict=True)
         ]
-        drags = [self.params[name].friction for name in self.made.presence.drags]
+        rubbing = self.made.presence.dry_frictions
+        bounds = [self.params[name].friction for name in rubbing]
         joints, bound = [x for x, _ in self.made.presence.limits], self._bound
         return MechanismArrays(
             tree=self.tree.arrays(of),
@@ -246,7 +247,7 @@ class Packing:
             followers=tuple(self._in_joints(of, self.followers, *x) for x in of.followers),
             kept=self._kept(of), law=self._law(of), gravity=self._gravity(),
             limits=bound(of, of.limits, joints, limits, -1.0, sides) if of.limits else None,
-            drags=bound(of, of.drags, self.made.presence.drags, drags, 0.0) if of.drags else None,
+            dry_frictions=bound(of, of.dry_frictions, rubbing, bounds, 0.0) if of.dry_frictions else None,
         )  # fmt: skip
 
     def _in_joints(self, of: SizeClass, groups: Grouped, group: AlikeParts, count: int) -> MemberArrays:

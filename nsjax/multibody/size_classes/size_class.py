@@ -112,7 +112,7 @@ class MechanismArrays:
         kept: (nb, r + nq) mask of the constraint rows among the r rows of all groups. A spare row keeps a
             spare coordinate at zero.
         law: restitution, tangential restitution and friction (nc,), limits last.
-        limits, drags: None without them.
+        limits, dry_frictions: None without them.
         gravity: (dimension,).
     """
 
@@ -125,7 +125,7 @@ class MechanismArrays:
     kept: Any
     law: tuple[Any, ...]
     limits: BoundArrays | None
-    drags: BoundArrays | None
+    dry_frictions: BoundArrays | None
     gravity: Any
 
 
@@ -149,7 +149,7 @@ GROUPS = ("efforts", "pushes", "pairs", "closures", "followers")
 ROUNDED = ("efforts", "pushes", "pairs")
 """Groups whose spare members are inert. Spare members of the others would be constraint rows."""
 
-SIZES = ("bodies", "rounds", "limits", "drags", "tangents")
+SIZES = ("bodies", "rounds", "limits", "dry_frictions", "tangents")
 """Fields of a class that are numbers, of which a joined class has the largest."""
 
 
@@ -165,7 +165,7 @@ class SizeClass:
         rounds: logarithm to base 2 of the number of joints between a body and the ground.
         efforts, pushes, pairs, closures, followers: groups of parts, see `MechanismArrays`.
         constraints: number of constraint rows.
-        limits, drags: numbers of limits, and of rows of dry friction.
+        limits, dry_frictions: numbers of limits, and of rows of dry friction.
         tangents: number of tangents of a contact.
     """
 
@@ -180,7 +180,7 @@ class SizeClass:
     followers: Groups
     constraints: int
     limits: int
-    drags: int
+    dry_frictions: int
     tangents: int
 
     @property
@@ -239,7 +239,7 @@ class SizeClass:
         sizes share a program. Groups and kinds that are absent stay absent.
         """
         larger: Any = {x: tuple((k, of_parts(n)) for k, n in getattr(self, x)) for x in ROUNDED}
-        larger |= {x: of_parts(getattr(self, x)) for x in ("limits", "drags")}
+        larger |= {x: of_parts(getattr(self, x)) for x in ("limits", "dry_frictions")}
         nv = of_bodies(self.layout.nv)
         layout = dataclasses.replace(self.layout, nq=self.layout.nq + nv - self.layout.nv, nv=nv)
         return dataclasses.replace(self, layout=layout, bodies=of_bodies(self.bodies), **larger)
@@ -422,14 +422,14 @@ class SizeClass:
                 found.append(at[0] - user_value(group.part, "motion", "t", t, shapes=((),)))
         return times(x.kept, jnp.concatenate([*found, q]))
 
-    def drag(self, t: Array, q: Array, v: Array, p: Prepared) -> Array:
+    def dry_friction(self, t: Array, q: Array, v: Array, p: Prepared) -> Array:
         """Rates (nd,) of the joints with dry friction."""
-        found: Array = p.params.drags.on.rates(v)
+        found: Array = p.params.dry_frictions.on.rates(v)
         return found
 
-    def drag_bound(self, p: Prepared) -> Array:
+    def dry_friction_bound(self, p: Prepared) -> Array:
         """Bounds (nd,) of dry friction."""
-        found: Array = jnp.asarray(p.params.drags.bound)
+        found: Array = jnp.asarray(p.params.dry_frictions.bound)
         return found
 
     @functools.cached_property
@@ -438,12 +438,14 @@ class SizeClass:
         nc, nb, flat = self.contacts, self.constraints, not self.layout.quaternions
         searched = any(gap_functions.kind_of(group.part).hold is not None for group, _ in self.pairs)
         return System(
-            nq=self.layout.nq, nv=self.layout.nv, nc=nc, nt=self.tangents if nc else 0, nd=self.drags,
-            nb=nb, smooth=self.smooth, mass=self.mass, force=self.force, potential=self.potential,
-            gap=self.gap if nc else None, slip=self.slip if nc and self.tangents else None,
+            nq=self.layout.nq, nv=self.layout.nv, nc=nc, nt=self.tangents if nc else 0, nb=nb,
+            nd=self.dry_frictions, smooth=self.smooth, mass=self.mass, force=self.force,
+            potential=self.potential, gap=self.gap if nc else None,
+            slip=self.slip if nc and self.tangents else None,
             rows=self.rows if nc else None, law=self.law if nc else None,
             constraint=self.constraint if nb else None,
-            drag=self.drag if self.drags else None, drag_bound=self.drag_bound if self.drags else None,
+            dry_friction=self.dry_friction if self.dry_frictions else None,
+            dry_friction_bound=self.dry_friction_bound if self.dry_frictions else None,
             retract=add if flat else self.layout.retract,
             difference=subtract if flat else self.layout.difference,
             prepare=self.prepare, refresh=self.refresh if searched else None, tangent_hint="mass",

@@ -162,11 +162,12 @@ def none(*_):
 )
 def test_discs_that_are_none(discs, leads) -> None:
     words = (
-        f"System: drag_discs = {discs} with drag_contact = {leads}; give the numbers of the first of two "
-        "neighbouring rows that follow the same contact, each row once"
+        f"System: dry_friction_discs = {discs} with dry_friction_contact = {leads}; give the numbers of "
+        "the first of two neighbouring rows that follow the same contact, each row once"
     )
     with pytest.raises(InputError, match=re.escape(words)):
         System(
-            nq=2, nv=2, nc=2, nd=2, mass=none, force=none, gap=none, law=none, drag=none, drag_bound=none,
-            drag_contact=leads, drag_discs=discs,
+            nq=2, nv=2, nc=2, nd=2, mass=none, force=none, gap=none, law=none,
+            dry_friction=none, dry_friction_bound=none, dry_friction_contact=leads,
+            dry_friction_discs=discs,
         )  # fmt: skip

@@ -101,7 +101,7 @@ def test_on_an_incline(dimension, coordinates, scheme) -> None:
         stays = nsjax.simulate(*own, SCHEMES[scheme], dt=1e-2, steps=50)
         stays.raise_for_status()
         assert np.max(np.abs(stays.v)) < 1e-11
-        moment = np.max(np.abs(stays.drag_force[-1]))
+        moment = np.max(np.abs(stays.dry_friction_force[-1]))
         np.testing.assert_allclose(moment, MASS * G * RADIUS * np.sin(slope), atol=1e-9)
 
 
@@ -184,9 +184,9 @@ def test_an_impact_takes_spin(coordinates) -> None:
     impulse = float(np.sum(traj.impulse_normal))
     assert impulse > MASS * 1.5 * np.sqrt(2.0 * G * 0.1) * 0.99
     np.testing.assert_allclose(traj.v[-1, 5], 5.0 - 0.004 * impulse / BALL, atol=1e-10)
-    np.testing.assert_allclose(np.sum(traj.drag_impulse), -0.004 * impulse, atol=1e-10)
-    np.testing.assert_array_equal(traj.sensor("floor.spin.impulse"), traj.drag_impulse[:, 0])
-    np.testing.assert_array_equal(traj.sensor("floor.spin.force"), traj.drag_force[:, 0])
+    np.testing.assert_allclose(np.sum(traj.dry_friction_impulse), -0.004 * impulse, atol=1e-10)
+    np.testing.assert_array_equal(traj.sensor("floor.spin.impulse"), traj.dry_friction_impulse[:, 0])
+    np.testing.assert_array_equal(traj.sensor("floor.spin.force"), traj.dry_friction_force[:, 0])
 
 
 @SLOW
@@ -195,7 +195,7 @@ def test_zeros(dimension, coordinates) -> None:
     """Plain zeros make no rows; a zero that may be varied makes rows without a moment."""
     plain = rolling_body(dimension, coordinates, friction=(0.3, 0.0, 0))
     assert plain.system.nd == 0
-    assert plain.system.drag_contact == ()
+    assert plain.system.dry_friction_contact == ()
     zero = with_number(rolling_body(dimension, coordinates), "rolling", 0.0)
     if dimension == 3:
         zero = with_number(zero, "torsional", 0.0)
@@ -217,7 +217,7 @@ def test_corners_that_depend_on_each_other() -> None:
         contact("floor", box("crate", 0.1, 0.1, 0.1), plane(), friction=(0, 0.004, 0)),
         gravity=(0.0, 0.0, -G), start={"crate": (0.0, 0.0, 0.1)},
     )  # fmt: skip
-    assert problem.system.labels.drags[0] == "floor.0.spin"
+    assert problem.system.labels.dry_frictions[0] == "floor.0.spin"
     traj = nsjax.simulate(*moving(problem, [0, 0, 0, 0, 0, 3.0]), schemes.moreau(), dt=1e-2, steps=50)
     traj.raise_for_status()
     np.testing.assert_allclose(traj.v[-1], [0, 0, 0, 0, 0, 3.0 - 0.5 * 0.004 * MASS * G / 0.02], atol=1e-10)
@@ -231,12 +231,12 @@ def test_moments_in_joints_names_and_files(tmp_path) -> None:
         contact("road", sphere("wheel", RADIUS), plane(at=(0.0, -RADIUS)), friction=(0.8, 0, 0.02)),
     ]  # fmt: skip
     problem = assemble(*parts, gravity=G)
-    assert problem.system.labels.drags == ("axle", "road.roll")
-    assert problem.system.drag_contact == (-1, 0)
+    assert problem.system.labels.dry_frictions == ("axle", "road.roll")
+    assert problem.system.dry_friction_contact == (-1, 0)
     traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-2, steps=5)
     io.save(tmp_path / "run.npz", problem, traj)
     again = io.load(tmp_path / "run.npz", problem)
-    np.testing.assert_array_equal(again.traj.drag_impulse, traj.drag_impulse)
+    np.testing.assert_array_equal(again.traj.dry_friction_impulse, traj.dry_friction_impulse)
     assert again.problem.params["road"].rolling == 0.02
 
 
@@ -359,8 +359,8 @@ def test_what_is_refused() -> None:
             coordinates="absolute",
         )  # fmt: skip
     words = (
-        r"scheme 'bathe' does not work with drag_contact = \(0, 0, 0\) \(rolling resistance, friction "
-        r"against spinning\); take schemes.moreau\(\)"
+        r"scheme 'bathe' does not work with dry_friction_contact = \(0, 0, 0\) \(rolling resistance, "
+        r"friction against spinning\); take schemes.moreau\(\)"
     )
     with pytest.raises(InputError, match=words):
         nsjax.simulate(*rolling_body(3, "joint"), schemes.bathe(), dt=1e-2, steps=1)

@@ -130,16 +130,16 @@ def test_rows_are_derivatives_of_gaps_and_slips(seed, friction, along) -> None:
         both = [functools.partial(rows, s) for s in (system, by_hand)]
         found = [jax.jvp(f, (q,), (v,)) if along else f(q) for f in both]
         ready = prepared(system, p)
-        return found, system.drag(0.3, q, v, ready), system.gap(0.3, q, ready)
+        return found, system.dry_friction(0.3, q, v, ready), system.gap(0.3, q, ready)
 
     for _ in range(4):
         q, v = rng.normal(size=(2, system.nv))
-        (found, wanted), drag, gap = seen(q, v, problem.params)
+        (found, wanted), dry_friction, gap = seen(q, v, problem.params)
         for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
             near(x, y, 1e-11)  # capsules whose axes are nearly parallel lose a digit
         mechanism = system.force.__self__
         links, presence = mechanism.topology.link_of_joint, mechanism.presence
-        near(drag, v[[links[name].v for name in presence.drags]])
+        near(dry_friction, v[[links[name].v for name in presence.dry_frictions]])
         q_of = [q[links[name].q] for name, _ in presence.limits]
         near(gap[-len(q_of) :], np.array(q_of) - [problem.params[n].lower for n, _ in presence.limits])
 

@@ -177,7 +177,7 @@ def test_numbers_of_a_file() -> None:
     )
     problem = assemble(*(file := quiet(read_mjcf, text)), gravity=file.gravity)
     assert problem.system.labels.contacts[-2:] == ("t.lower", "t.upper")
-    assert problem.system.labels.drags == ("t",)
+    assert problem.system.labels.dry_frictions == ("t",)
     t = problem.params["t"]
     assert (t.lower, t.upper, t.friction, t.restitution) == (-0.1, 0.3, 0.7, 0.0)
 

@@ -87,8 +87,12 @@ def values(system: Any, params: Any, q: Any, v: Any) -> dict[str, Any]:
             found["rows"] = gaps if system.rows is None else system.rows(t, q, p)[0]
             found["gap"], law = system.gap(t, q, p), system.law(p)
             found["law"] = jnp.stack([law.friction_of(system.nc), law.restitution], axis=1)
-        drag = {} if not system.nd else {"drag": system.drag(t, q, v, p), "bound": system.drag_bound(p)}
-        return found | drag
+        dry_friction = (
+            {}
+            if not system.nd
+            else {"dry_friction": system.dry_friction(t, q, v, p), "bound": system.dry_friction_bound(p)}
+        )
+        return found | dry_friction
 
     return {name: np.asarray(x) for name, x in every(params, q, v).items()}
 
