@@ -171,7 +171,7 @@ def _velocity(at: SystemState) -> tuple[Array, Array]:
         closed = touching(system, at.t, at.q, at.params, at.gap(), closed_gap)
     response = rows.response(at.inertia())
     problem = ContactProblem(
-        rows=row_groups(system).frictionless(), delassus=rows.delassus(response), free=rows.rate(v),
+        rows=row_groups(system).without_friction(), delassus=rows.delassus(response), free=rows.rate(v),
         friction=jnp.zeros(system.nc), mask=closed,
     )  # fmt: skip
     answer = solve(problem)

@@ -232,7 +232,7 @@ def solve(
     problem: ContactProblem, method: str, tolerance: Array | float = 1e-11, max_iterations: Array | int = 20
 ) -> ContactSolution:
     """The answer by one of `METHODS`: blocks until the certificate meets the tolerance, or the cap."""
-    if problem.rows.smooth or problem.rows.bounded:
+    if problem.rows.frictionless or problem.rows.bounded:
         raise ValueError(f"reference method {method!r}: it needs all rows of every contact")
     (block, advance), problem = METHODS[method], problem.dense()
 

@@ -31,7 +31,7 @@ problem has up to `MANY` of the kind, and if it has more. Bodies touch the groun
 
 def places(problem: ContactProblem) -> tuple[int, int]:
     """Capacities for contacts with all rows, and for contacts with a normal alone."""
-    return _room(problem.rows.rough), _room(problem.rows.smooth)
+    return _room(problem.rows.rough), _room(problem.rows.frictionless)
 
 
 def _room(count: int) -> int:
@@ -39,14 +39,14 @@ def _room(count: int) -> int:
     return min(count, CAPACITY[count > MANY])
 
 
-def overflows(rough: int, smooth: int, nt: int) -> bool:
+def overflows(rough: int, frictionless: int, nt: int) -> bool:
     """Whether a run begins without the solver of all rows. Either more contacts with all rows are possible
     than the capacity allows, and the solver is a large part of its program; or more contacts without
     friction are. These are mostly the limits of joints, of which one in two is active at most.
     """
     if rough <= _room(rough):
-        return smooth > _room(smooth)
-    return rough * (1 + nt) + smooth > LOOP_LIMIT
+        return frictionless > _room(frictionless)
+    return rough * (1 + nt) + frictionless > LOOP_LIMIT
 
 
 def crowded(rough: int, closed: Array) -> bool:
@@ -61,14 +61,14 @@ def gathers(problem: ContactProblem) -> bool:
     """Whether the active contacts of a problem are gathered: it has more contacts than the capacity."""
     rows = problem.rows
     # bounded forces follow contacts with friction alone, whose place is known
-    return places(problem) != (rows.rough, rows.smooth) and max(rows.leads, default=-1) < rows.rough
+    return places(problem) != (rows.rough, rows.frictionless) and max(rows.leads, default=-1) < rows.rough
 
 
 def fits(problem: ContactProblem) -> Array:
     """Whether all active contacts fit into the capacity."""
-    (rough, smooth), first = places(problem), problem.rows.rough
-    last = first + problem.rows.smooth
-    return (jnp.sum(problem.mask[:first]) <= rough) & (jnp.sum(problem.mask[first:last]) <= smooth)
+    (rough, frictionless), first = places(problem), problem.rows.rough
+    last = first + problem.rows.frictionless
+    return (jnp.sum(problem.mask[:first]) <= rough) & (jnp.sum(problem.mask[first:last]) <= frictionless)
 
 
 class BoundedOrder(NamedTuple):
@@ -107,14 +107,14 @@ class Compact:
 
     Args:
         problem: the gathered contacts, one in each place; unused places are masked out.
-        rough, smooth: (places, contacts) bool, one-hot: the contact of its kind in each place; None: all
+        rough, frictionless: (places, contacts) bool, one-hot: contact of its kind in each place; None: all
             contacts in their order.
         whole: the problem whose contacts are gathered.
     """
 
     problem: ContactProblem
     rough: Array | None
-    smooth: Array | None
+    frictionless: Array | None
     whole: ContactProblem
 
     @property
@@ -128,8 +128,8 @@ class Compact:
         first, second, third = few.ends
         rough = _spread(self.rough, x[:first].reshape(few.rough, 1 + few.nt))
         parts = [rough.reshape(-1)]
-        if few.smooth:
-            parts.append(_spread(self.smooth, x[first:second]))
+        if few.frictionless:
+            parts.append(_spread(self.frictionless, x[first:second]))
         (free, table, back), n = self.order, few.tangents
         if not table.size:
             return jnp.concatenate([*parts, x[second:]])
@@ -145,8 +145,8 @@ class Compact:
         whole = self.whole.rows
         first, second, third = whole.ends
         parts = [_picked(self.rough, x[:first].reshape(whole.rough, 1 + whole.nt)).reshape(-1)]
-        if whole.smooth:
-            parts.append(_picked(self.smooth, x[first:second]))
+        if whole.frictionless:
+            parts.append(_picked(self.frictionless, x[first:second]))
         if not self.order.table.size:
             return jnp.concatenate([*parts, x[second:]])
         bounded = x[second:third].reshape(-1, whole.tangents)
@@ -156,10 +156,10 @@ class Compact:
     def contacts(self, x: Array) -> Array:
         """Entries (nc, ...) of the contacts of the smaller problem, zero in unused places."""
         first = self.whole.rows.rough
-        second = first + self.whole.rows.smooth
+        second = first + self.whole.rows.frictionless
         parts = [_picked(self.rough, x[:first])]
-        if self.whole.rows.smooth:
-            parts.append(_picked(self.smooth, x[first:second]))
+        if self.whole.rows.frictionless:
+            parts.append(_picked(self.frictionless, x[first:second]))
         return jnp.concatenate([*parts, _bounded(self.order, self.rough, x[second:])])
 
     def branches(self, b: Branches) -> Branches:
@@ -227,20 +227,20 @@ def _contact_numbers(place: Array | None, count: int) -> Array:
     return jnp.arange(count) if place is None else jnp.sum(place * np.arange(count), axis=1)
 
 
-def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
+def gather(problem: ContactProblem, rough: int, frictionless: int) -> Compact:
     """Smaller problem of the first active contacts, as many as there are places, and of all bounded and
     bilateral rows.
 
     Args:
         problem: dense or `DelassusFactors`, as the smaller one is.
-        rough, smooth: places for contacts with all rows, and for contacts with a normal alone.
+        rough, frictionless: places for contacts with all rows, and for contacts with a normal alone.
     """
     groups, mask, order = problem.rows, problem.mask, order_of(problem)
     d, n, (first, second, third) = 1 + groups.nt, groups.tangents, groups.ends
-    last = groups.rough + groups.smooth
+    last = groups.rough + groups.frictionless
     kinds = mask[: groups.rough], mask[groups.rough : last]
-    own = _places(kinds[0], rough), _places(kinds[1], smooth)
-    which = _contact_numbers(own[0], groups.rough), _contact_numbers(own[1], groups.smooth)
+    own = _places(kinds[0], rough), _places(kinds[1], frictionless)
+    which = _contact_numbers(own[0], groups.rough), _contact_numbers(own[1], groups.frictionless)
     bounded: Any = np.arange(groups.bounded)
     if order.table.size:
         bounded = _bounded(order, own[0], jnp.arange(groups.bounded))
@@ -269,7 +269,7 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
         rows=RowGroups.of(sum(places), groups.nt, groups.nb, places[1], law), delassus=g,
         free=problem.free[rows], friction=problem.friction[contact], mask=active, given=given,
     )  # fmt: skip
-    return Compact(problem=small, rough=own[0], smooth=own[1], whole=problem)
+    return Compact(problem=small, rough=own[0], frictionless=own[1], whole=problem)
 
 
 # Contacts between two bodies each, where the bodies change from step to step.

@@ -184,7 +184,7 @@ def bounded_as_contacts(system: System) -> System:
     return dataclasses.replace(
         system, nc=system.nc + count, nt=loaded.nt, nd=0, dry_friction=None, dry_friction_bound=None,
         dry_friction_law=None, dry_friction_contact=(), dry_friction_discs=(), bounded=RowGroup(law, count),
-        smooth=system.smooth if system.nt else system.nc,
+        frictionless=system.frictionless if system.nt else system.nc,
         gap=loaded.gap, slip=loaded.slip, law=loaded.law, rows=None if system.rows is None else loaded.rows,
         allowed=None if system.allowed is None else loaded.allowed,
         labels=dataclasses.replace(system.labels, contacts=(), dry_frictions=(), gaps=()),

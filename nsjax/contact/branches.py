@@ -208,7 +208,7 @@ def _curvature(problem: ContactProblem, x: Array, scaled: Array, b: Branches) ->
     parts = [jnp.concatenate([jnp.zeros((nc, 1, m)), full], axis=1).reshape(nc * d, m)]
     if groups.tangents == 2:
         last = np.s_[problem.nc - groups.bounded :]
-        parts += [jnp.zeros((groups.smooth, m))]
+        parts += [jnp.zeros((groups.frictionless, m))]
         parts += [turned(every[second:third].reshape(-1, 2, m), last).reshape(-1, m)]
     done = sum(x.shape[0] for x in parts)
     parts += [jnp.zeros((m - done, m))] if m > done else []

@@ -319,10 +319,10 @@ def without_overflow(
     if getattr(scheme.options, "few", None) is not False or jax.default_backend() != "cpu":
         return None
     step = _of_step(system)
-    rough = step.nc - step.smooth
-    if step.pairs is not None or step.islands or not overflows(rough, step.smooth, step.nt):
+    rough = step.nc - step.frictionless
+    if step.pairs is not None or step.islands or not overflows(rough, step.frictionless, step.nt):
         return None
-    if crowded(np.shape(closed)[0] - system.smooth, closed):
+    if crowded(np.shape(closed)[0] - system.frictionless, closed):
         return None
     if _gap_equations(system, *tree_shapes((params, state))) > LARGEST_GAPS:
         return None

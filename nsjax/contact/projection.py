@@ -64,7 +64,7 @@ class _Equations:
     @property
     def rows(self) -> RowGroups:
         """Gaps, if contacts take part, and constraints: no friction on position level."""
-        return row_groups(self.system, self.contacts).frictionless()
+        return row_groups(self.system, self.contacts).without_friction()
 
     def residual(self, d: Any, z: Array) -> Array:
         """The increment itself."""

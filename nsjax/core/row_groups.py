@@ -149,7 +149,7 @@ class RowGroups:
     Example:
         >>> import jax.numpy as jnp
         >>> from nsjax.core.row_groups import RowGroups
-        >>> rows = RowGroups.of(nc=2, nt=1, nb=1, smooth=1)
+        >>> rows = RowGroups.of(nc=2, nt=1, nb=1, frictionless=1)
         >>> rows.contacts(jnp.array([1.0, 2.0, 3.0, 4.0])).tolist()
         [[1.0, 2.0], [3.0, 0.0]]
     """
@@ -160,12 +160,12 @@ class RowGroups:
 
     @classmethod
     def of(
-        cls, nc: int, nt: int, nb: int = 0, smooth: int = 0, bounded: RowGroup | None = None
+        cls, nc: int, nt: int, nb: int = 0, frictionless: int = 0, bounded: RowGroup | None = None
     ) -> RowGroups:
-        """Rows of ``nc`` contacts, of which the last ones are ``smooth`` (without friction), and of
-        ``bounded`` forces after them.
+        """Rows of ``nc`` contacts, of which the last ones are ``frictionless``, and of ``bounded``
+        forces after them.
         """
-        made = RowGroup(Coulomb(nt), nc - smooth), RowGroup(Unilateral(), smooth), bounded
+        made = RowGroup(Coulomb(nt), nc - frictionless), RowGroup(Unilateral(), frictionless), bounded
         return cls(nt, tuple(g for g in made if g is not None and g.count), nb)
 
     def _counted(self, law: type) -> int:
@@ -182,7 +182,7 @@ class RowGroups:
         return self._counted(Coulomb)
 
     @functools.cached_property
-    def smooth(self) -> int:
+    def frictionless(self) -> int:
         """Contacts without friction, the next ones."""
         return self._counted(Unilateral)
 
@@ -232,7 +232,7 @@ class RowGroups:
     def ends(self) -> tuple[int, int, int]:
         """Ends of the rows of contacts with friction, of those without, and of bounded forces."""
         first = self.rough * (1 + self.nt)
-        return first, first + self.smooth, first + self.smooth + self.bounded * self.tangents
+        return first, first + self.frictionless, first + self.frictionless + self.bounded * self.tangents
 
     @property
     def count(self) -> int:
@@ -247,7 +247,7 @@ class RowGroups:
         """The contacts alone."""
         return RowGroups(self.nt, tuple(g for g in self.groups if not isinstance(g.law, Bounded)))
 
-    def frictionless(self) -> RowGroups:
+    def without_friction(self) -> RowGroups:
         """All contacts with a normal row alone, as on position level."""
         return RowGroups.of(self.nc, 0, self.nb)
 
@@ -352,7 +352,7 @@ class RowGroups:
     def _led(self, copies: int) -> tuple[int, ...]:
         """Contacts that bounded forces of several copies follow."""
         own = self._bounded_law.leads
-        each = [(k, self.rough) if k < self.rough else (k - self.rough, self.smooth) for k in own]
+        each = [(k, self.rough) if k < self.rough else (k - self.rough, self.frictionless) for k in own]
         starts = [0 if k < self.rough else copies * self.rough for k in own]
         return tuple(
             -1 if k < 0 else start + c * count + place

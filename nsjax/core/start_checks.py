@@ -148,7 +148,7 @@ def weighed(system: System, state: State, p: PyTree) -> dict[str, Array]:
 
 def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
     """Numbers for `check_promises`; empty for a dense structure that is not constant, without ``rows``,
-    ``islands``, ``pairs`` and ``smooth`` contacts.
+    ``islands``, ``pairs`` and frictionless contacts.
     """
     structure, rest = system.structure, jnp.zeros(system.nv)
     x, y = _directions(system)
@@ -177,9 +177,9 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
         at = jnp.asarray(state.t)
         rate, count = contact_rows(system, at, state.q, p).rate(x), row_groups(system).ends[2]
         found["rows: contacts"] = _off(rate, row_rates(system, at, state.q, x, p)[:count])
-    if system.smooth and system.nt:
-        friction = system.law(p).friction_of(system.nc)[system.nc - system.smooth :]
-        found["smooth: friction"] = jnp.max(jnp.abs(friction))
+    if system.frictionless and system.nt:
+        friction = system.law(p).friction_of(system.nc)[system.nc - system.frictionless :]
+        found["frictionless: friction"] = jnp.max(jnp.abs(friction))
     if structure.constant:
         # distance (in the units of q and v) over which a state is moved to test whether the tangent changes
         step = 1e-2
@@ -230,10 +230,10 @@ def check_promises(system: System, found: dict[str, np.ndarray]) -> None:
                 f"pairs: rates of the {of} by the directions differ from those of gap and slip by "
                 f"{value:.3g} of their size; check directions and bodies"
             )
-        if what == "smooth" and value != 0.0:
+        if what == "frictionless" and value != 0.0:
             raise InputError(
-                f"System: smooth = {system.smooth}, but friction of the law is {value:.3g} in the last of "
-                "the contacts; order contacts with friction first, or leave smooth out"
+                f"System: frictionless = {system.frictionless}, but friction of the law is {value:.3g} in "
+                "the last of the contacts; order contacts with friction first, or leave frictionless out"
             )
         if what == "changes" and not value <= TOLERANCE:
             raise InputError(
@@ -396,7 +396,7 @@ def within(name: str, found: Found, singular: bool = False) -> Any:
         return x <= RATE_TOLERANCE
     if what in ("outside", "changes", "skew", "islands", "rows", "pairs"):
         return x <= TOLERANCE
-    if what == "smooth":
+    if what == "frictionless":
         return x == 0
     if what == "energy":
         return x >= 0 if singular else x > 0

@@ -64,8 +64,9 @@ class System:
         nb: number of bilateral constraints.
         nd: number of bounded rows.
         nh: number of bilateral constraints on velocities alone, the last of ``nb``.
-        smooth: number of contacts, the last ones, that have no friction whatever the parameters are, such
-            as limits of joints. Optional: steps are faster, with one row a contact instead of ``1 + nt``.
+        frictionless: number of contacts, the last ones, that have no friction whatever the parameters are,
+            such as limits of joints. Optional: steps are faster, with one row a contact instead of
+            ``1 + nt``.
         mass: ``(q, p) -> (nv, nv)`` symmetric positive definite. Mass or inertia must be given.
         inertia: ``(q, w, p) -> M(q) w``, for large models; in addition to the mass, if the product is
             cheaper than the matrix.
@@ -176,7 +177,7 @@ class System:
     nb: int = 0
     nd: int = 0
     nh: int = 0
-    smooth: int = 0
+    frictionless: int = 0
     mass: Promised = None
     inertia: Fn | None = None
     force: Fn
@@ -255,11 +256,13 @@ class System:
     def _check(self) -> None:
         if self.mass is None and self.inertia is None:
             raise InputError("System: give mass or inertia")
-        for size in ("nq", "nv", "nc", "nt", "nb", "nd", "nh", "smooth"):
+        for size in ("nq", "nv", "nc", "nt", "nb", "nd", "nh", "frictionless"):
             value = getattr(self, size)
             check_whole(f"System: {size}", value, 1 if size in ("nq", "nv") else 0)
-        if self.smooth > self.nc:
-            raise InputError(f"System: smooth = {self.smooth} of nc = {self.nc} contacts; give fewer")
+        if self.frictionless > self.nc:
+            raise InputError(
+                f"System: frictionless = {self.frictionless} of nc = {self.nc} contacts; give fewer"
+            )
         if self.nh > self.nb:
             raise InputError(
                 f"System: nh = {self.nh} of nb = {self.nb} constraints on velocities; count them in nb, too"
@@ -366,7 +369,7 @@ def row_groups(system: System, contacts: bool = True) -> RowGroups:
         return RowGroups(system.nt, nb=system.nb)
     alike = not system.nt or system.islands or system.pairs is not None or is_local(system)
     forces = system.nc - system.bounded.count if system.bounded else system.nc
-    return RowGroups.of(forces, system.nt, system.nb, 0 if alike else system.smooth, system.bounded)
+    return RowGroups.of(forces, system.nt, system.nb, 0 if alike else system.frictionless, system.bounded)
 
 
 @record()

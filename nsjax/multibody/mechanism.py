@@ -403,11 +403,13 @@ class Mechanism:
 
     def system(self) -> System:
         """The system of this mechanism."""
-        (nq, nv), names, smooth = self.topology.sizes, self.labels(), self.presence.smooth
+        (nq, nv), names, frictionless = self.topology.sizes, self.labels(), self.presence.frictionless
         nc, nb, nd = (len(x) for x in (names.contacts, names.constraints, names.dry_frictions))
         followed, discs = turning_friction.followed(self.named, len(self.presence.dry_frictions))
         if self.few:
-            nc, smooth = (x + len(self.presence.limits) for x in (sum(self.named.rows), self.named.smooth))
+            nc, frictionless = (
+                x + len(self.presence.limits) for x in (sum(self.named.rows), self.named.frictionless)
+            )
             nd = len(followed) or nd
             names = dataclasses.replace(names, contacts=(), gaps=(), dry_frictions=())
         nt, nh = self.presence.tangents if nc else 0, len(self.rows.apart[1])
@@ -432,7 +434,8 @@ class Mechanism:
         springs = any(load_kind(x).energy is not None for x in self.topology.loads)
         stiff = bool(beams) or (springs and hint == "full")
         return System(
-            name=titled(self.topology), nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, nh=nh, smooth=smooth,
+            name=titled(self.topology), nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, nh=nh,
+            frictionless=frictionless,
             force=self.force, potential=self.potential,
             gap=self.gap if nc else None, slip=self.slip if nc and nt else None,
             law=self.law if nc else None, constraint=self.constraint if nb > nh else None,

@@ -51,11 +51,11 @@ def _smooth_last(
     end.
     """
 
-    def smooth(k: int) -> bool:
+    def frictionless(k: int) -> bool:
         piece = of.get(contacts[k].name)
-        return piece is not None and piece.group is not None and piece.smooth
+        return piece is not None and piece.group is not None and piece.frictionless
 
-    order = sorted(range(len(contacts)), key=smooth)
+    order = sorted(range(len(contacts)), key=frictionless)
     return [contacts[k] for k in order], [counts[k] for k in order]
 
 
@@ -76,7 +76,7 @@ def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) 
     places = dict(zip([x.name for x in contacts], np.cumsum([0, *counts])[:-1], strict=True))
     pieces: list[Part | Batch] = []
     rows, standing, turning, done = [], [], [], set()
-    # frictionless contacts of a step come last, see `System.smooth`
+    # frictionless contacts of a step come last, see `System.frictionless`
     contacts, counts = _smooth_last(contacts, counts, of)
     for part, n in zip(contacts, counts, strict=True):
         if part.name in done:
@@ -109,7 +109,7 @@ class Presence:
         named: named contacts.
         dropped: names of the redundant constraint rows that are left out.
         batches, order: contacts of free bodies, see `nsjax.multibody.contacts.heaps.Contacts`.
-        smooth: number of frictionless contacts, limits included, after the last contact with friction.
+        frictionless: number of contacts without friction, limits included, after the last one with it.
         couplings: names of the couplings of joints.
         turning: names of the bounded rows of contacts with friction against turning, which come after the
             rows of ``dry_frictions``.
@@ -125,7 +125,7 @@ class Presence:
     dropped: tuple[str, ...] = ()
     batches: tuple[Batch, ...] = ()
     order: tuple[int, ...] | None = None
-    smooth: int = 0
+    frictionless: int = 0
     couplings: tuple[str, ...] = ()
     turning: tuple[str, ...] = ()
 
@@ -139,13 +139,13 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
     """Features of a mechanism from the numbers of its parts."""
     contacts: list[str] = []
     touching: list[str] = []
-    limits, dry_frictions, rough, smooth = [], [], False, 0
+    limits, dry_frictions, rough, frictionless = [], [], False, 0
     for part in parts:
         if part.kind == "contact":
             names = gap_functions.names(part, part.numbers, topology.dimension)
             contacts += names
             touching += [part.bodies[0] if part.bodies[1] == GROUND else ""] * len(names)
-            smooth = smooth + len(names) if part.numbers.friction is None else 0
+            frictionless = frictionless + len(names) if part.numbers.friction is None else 0
         elif is_measured(part):
             limits += [(part.name, x) for x in ("lower", "upper") if getattr(part.numbers, x) is not None]
             rubs = part.numbers.friction is not None or part.option("friction_law") is not None
@@ -163,7 +163,7 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
         contacts += batch.slots
     return Presence(
         tuple(contacts), tuple(touching), tuple(limits), tuple(dry_frictions), motions, tangents,
-        alike, batches=batches, order=order, smooth=0 if batches else smooth + len(limits),
+        alike, batches=batches, order=order, frictionless=0 if batches else frictionless + len(limits),
         couplings=tuple(x.name for x in parts if x.kind in COUPLINGS),
         turning=turning_friction.row_names(parts, topology.dimension),
     )  # fmt: skip

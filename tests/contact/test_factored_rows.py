@@ -24,14 +24,16 @@ from nsjax.contact.branches import has_rows
 from nsjax.linalg import LOOP_LIMIT, ROW_LIMIT
 
 
-def drawn(seed: int, nt: int, rough: int, smooth: int = 0, bounded: int = 0, nb: int = 0) -> ContactProblem:
+def drawn(
+    seed: int, nt: int, rough: int, frictionless: int = 0, bounded: int = 0, nb: int = 0
+) -> ContactProblem:
     """Rows of nine velocities; a fifth of the contacts have no friction, a third are away."""
     rng = np.random.default_rng(seed)
-    nc, m = rough + smooth + bounded, rough * (1 + nt) + smooth + bounded + nb
+    nc, m = rough + frictionless + bounded, rough * (1 + nt) + frictionless + bounded + nb
     wt = rng.normal(size=(m, 9))
-    last = np.arange(nc) >= rough + smooth
+    last = np.arange(nc) >= rough + frictionless
     return ContactProblem(
-        rows=RowGroups.of(rough + smooth, nt, nb, smooth, RowGroup(Bounded(), bounded)),
+        rows=RowGroups.of(rough + frictionless, nt, nb, frictionless, RowGroup(Bounded(), bounded)),
         free=jnp.asarray(rng.normal(size=m)),
         delassus=DelassusFactors(wt=jnp.asarray(wt),
             response=jnp.asarray((wt / rng.uniform(1.0, 3.0, 9)).T)),

@@ -63,7 +63,7 @@ def test_a_row_follows_a_contact_without_friction_behind_one_with() -> None:
     """Rows of three sizes beside each other: normal and tangent, normal alone, tangent alone."""
     w = np.random.default_rng(1).normal(size=(4, 6))
     problem = ContactProblem(
-        rows=RowGroups.of(2, 1, smooth=1, bounded=RowGroup(Bounded(leads=(1,)), 1)),
+        rows=RowGroups.of(2, 1, frictionless=1, bounded=RowGroup(Bounded(leads=(1,)), 1)),
         delassus=jnp.asarray(w @ w.T * 0.05 + np.eye(4)),
         free=jnp.array([-1.0, 0.2, -2.0, 9.0]), friction=jnp.array([0.3, 0.0, 0.25]),
         mask=jnp.ones(3, bool), given=GivenForces(normal=jnp.zeros(3)),
@@ -84,11 +84,11 @@ def spread_out_problem(seed: int) -> ContactProblem:
     beside a contact without friction, two forces with bounds of their own, and a bilateral row.
     """
     rng = np.random.default_rng(seed)
-    rough, smooth, own, nb = len(FOLLOWERS), 1, 2, 1
+    rough, frictionless, own, nb = len(FOLLOWERS), 1, 2, 1
     leads = [k for k, n in enumerate(FOLLOWERS) for _ in range(n)]
     bounded = own + len(leads)
-    nc, m = rough + smooth + bounded, 3 * rough + smooth + bounded + nb
-    kinds = np.repeat([0, 1, 2, 3], [rough, smooth, own, len(leads)])
+    nc, m = rough + frictionless + bounded, 3 * rough + frictionless + bounded + nb
+    kinds = np.repeat([0, 1, 2, 3], [rough, frictionless, own, len(leads)])
     w = rng.normal(size=(m + 3, m))
     mask = np.ones(nc, bool)
     mask[rng.choice(rough, 4, replace=False)] = False
@@ -96,7 +96,8 @@ def spread_out_problem(seed: int) -> ContactProblem:
     free[: 3 * rough : 3] -= 1.0
     forces = RowGroup(Bounded(leads=(-1,) * own + tuple(leads)), bounded)
     return ContactProblem(
-        rows=RowGroups.of(rough + smooth, 2, nb, smooth, forces), delassus=jnp.asarray(w.T @ w / m),
+        rows=RowGroups.of(rough + frictionless, 2, nb, frictionless, forces),
+        delassus=jnp.asarray(w.T @ w / m),
         free=jnp.asarray(free),
         friction=jnp.asarray(np.array([0.4, 0.0, 1.0, 0.05])[kinds]), mask=jnp.asarray(mask),
         given=GivenForces(normal=jnp.asarray(np.where(kinds == 2, 0.05, 0.0))),

@@ -21,16 +21,16 @@ KINDS = ((3, 4, 3), (0, 3, 2), (2, 0, 3), (CAPACITY[0] + 3, CAPACITY[0] + 2, 2))
 
 def _drawn(seed: int, kinds: tuple[int, int, int], nt: int, nb: int, tangents: int = 1) -> ContactProblem:
     """A problem, factored. Bounded forces have one row, or both of a disc."""
-    rng, (rough, smooth, bounded) = np.random.default_rng(seed), kinds
-    nc, m = sum(kinds), rough * (1 + nt) + smooth + bounded * tangents + nb
+    rng, (rough, frictionless, bounded) = np.random.default_rng(seed), kinds
+    nc, m = sum(kinds), rough * (1 + nt) + frictionless + bounded * tangents + nb
     nv = m + 2
     wt = rng.normal(size=(m, nv))
     mass = rng.normal(size=(nv, nv))
     mass = mass @ mass.T + nv * np.eye(nv)
-    last = np.arange(nc) >= rough + smooth
+    last = np.arange(nc) >= rough + frictionless
     mask = (rng.uniform(size=nc) < 0.6) | last
     return ContactProblem(
-        rows=RowGroups.of(rough + smooth, nt, nb, smooth, RowGroup(Bounded(tangents), bounded)),
+        rows=RowGroups.of(rough + frictionless, nt, nb, frictionless, RowGroup(Bounded(tangents), bounded)),
         delassus=DelassusFactors(wt=jnp.asarray(wt),
             response=jnp.linalg.solve(mass, wt.T)),
         free=jnp.asarray(rng.normal(size=m)), mask=jnp.asarray(mask),
@@ -43,15 +43,15 @@ def _with_all_rows(problem: ContactProblem) -> tuple[ContactProblem, np.ndarray]
     """The problem with empty tangents of its frictionless contacts, and the places of its rows."""
     rows = problem.rows
     (first, second, _), d = rows.ends, 1 + rows.nt
-    places = np.concatenate([np.arange(first), first + d * np.arange(rows.smooth)])
-    last = first + d * rows.smooth
+    places = np.concatenate([np.arange(first), first + d * np.arange(rows.frictionless)])
+    last = first + d * rows.frictionless
     places = np.concatenate([places, last + np.arange(rows.count - second)])
     m = last + rows.count - second
     g, free = np.zeros((m, m)), np.zeros(m)
     g[np.ix_(places, places)] = problem.dense().matrix
     free[places] = problem.free
     forces = RowGroup(Bounded(rows.tangents), rows.bounded)
-    every = RowGroups.of(rows.rough + rows.smooth, rows.nt, rows.nb, 0, forces)
+    every = RowGroups.of(rows.rough + rows.frictionless, rows.nt, rows.nb, 0, forces)
     return dataclasses.replace(problem, rows=every, delassus=jnp.asarray(g), free=jnp.asarray(free)), places
 
 

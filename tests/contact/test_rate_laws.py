@@ -55,7 +55,9 @@ class Interval:
 def test_intervals_are_bounds_of_a_quadratic_program(contacts: int) -> None:
     """Answer, certificate and derivative, beside frictionless contacts."""
     forces = 4
-    rows = RowGroups.of(contacts, 1, smooth=contacts, bounded=RowGroup(Bounded(own=Interval()), forces))
+    rows = RowGroups.of(
+        contacts, 1, frictionless=contacts, bounded=RowGroup(Bounded(own=Interval()), forces)
+    )
 
     @jax.jit
     def answer(w: Any, v: Any, bounds: Any) -> tuple[Any, Any, Any]:
@@ -94,8 +96,8 @@ def test_a_bound_is_its_interval_beside_contacts_in_space(lanes: bool) -> None:
     """Contacts with friction in space, more than there are places, frictionless ones and a constraint: the
     answer, its certificate and derivative; also in a batch with a lane of nonsense.
     """
-    rough, smooth, forces, bound = 12, 2, 4, 0.3
-    nc, m = rough + smooth + forces, 3 * rough + smooth + forces + 1
+    rough, frictionless, forces, bound = 12, 2, 4, 0.3
+    nc, m = rough + frictionless + forces, 3 * rough + frictionless + forces + 1
 
     def answer(law: Any, w: Any, free: Any, mask: Any) -> tuple[Any, Any]:
         group = RowGroup(Bounded(own=law), forces)
@@ -105,7 +107,8 @@ def test_a_bound_is_its_interval_beside_contacts_in_space(lanes: bool) -> None:
         )  # fmt: skip
         found = solve(
             ContactProblem(
-                rows=RowGroups.of(rough + smooth, 2, 1, smooth, group), delassus=w @ w.T, free=free,
+                rows=RowGroups.of(rough + frictionless, 2, 1, frictionless, group),
+                delassus=w @ w.T, free=free,
                 friction=jnp.where(np.arange(nc) < rough, 0.4, 1.0), mask=mask, given=given,
             )
         )  # fmt: skip
@@ -118,7 +121,7 @@ def test_a_bound_is_its_interval_beside_contacts_in_space(lanes: bool) -> None:
     data = []
     for seed in range(6):
         rng = np.random.default_rng(seed)
-        mask = np.concatenate([rng.uniform(size=rough + smooth) < 0.4, np.ones(forces, bool)])
+        mask = np.concatenate([rng.uniform(size=rough + frictionless) < 0.4, np.ones(forces, bool)])
         w = rng.normal(size=(m, m + 4)) / np.sqrt(m)
         data.append((w, 0.5 * rng.normal(size=m), mask, rng.normal(size=m)))
     if lanes:

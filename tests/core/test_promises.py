@@ -73,11 +73,11 @@ def test_gyroscopic_moments_that_cancel_are_no_coupling() -> None:
 def test_contacts_that_are_not_without_friction() -> None:
     """The law has friction where none is promised; more contacts are promised than there are."""
     problem = models.block()
-    system = dataclasses.replace(problem.system, smooth=1)
-    with pytest.raises(InputError, match=r"smooth = 1, but friction of the law is [0-9.]+"):
+    system = dataclasses.replace(problem.system, frictionless=1)
+    with pytest.raises(InputError, match=r"frictionless = 1, but friction of the law is [0-9.]+"):
         nsjax.simulate(system, problem.params, problem.state, schemes.moreau(), dt=1e-3, steps=1)
-    with pytest.raises(InputError, match=r"smooth = [0-9]+ of nc = [0-9]+ contacts"):
-        dataclasses.replace(problem.system, smooth=problem.system.nc + 1)
+    with pytest.raises(InputError, match=r"frictionless = [0-9]+ of nc = [0-9]+ contacts"):
+        dataclasses.replace(problem.system, frictionless=problem.system.nc + 1)
 
 
 def _rows(t, q, p):

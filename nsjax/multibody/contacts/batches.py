@@ -134,7 +134,7 @@ class Batch:
         names: names of the contacts; empty for candidate pairs.
         bodies: names of both bodies of each named contact.
         source: the candidate pairs; None for named contacts.
-        smooth: whether all contacts are known to be frictionless.
+        frictionless: whether all contacts are known to have no friction.
     """
 
     part: Part
@@ -142,7 +142,7 @@ class Batch:
     names: tuple[str, ...] = ()
     bodies: tuple[tuple[str, str], ...] = ()
     source: Candidates | None = None
-    smooth: bool = False
+    frictionless: bool = False
 
     @property
     def group(self) -> str | None:
@@ -319,14 +319,17 @@ def batched(parts: Sequence[Part], dimension: int, grounded: bool = True) -> lis
         leaves, structure = jax.tree.flatten(ends)
         still = tuple(name == GROUND for name in part.bodies) if grounded else ()
         rows = gap_functions.count(part, part.numbers, dimension)
-        smooth = part.option("group") is not None and part.numbers.friction is None
+        frictionless = part.option("group") is not None and part.numbers.friction is None
         turning = turning_keys(part)
-        key = part.options, structure, tuple(np.shape(x) for x in leaves), still, turning, smooth, rows
+        key = (
+            part.options, structure, tuple(np.shape(x) for x in leaves), still, turning, frictionless, rows,
+        )  # fmt: skip
         groups.setdefault(key, []).append(part)
     return [
         Batch(
             Part("contact", "pair", ("first", "second"), None, own[0].options), key[-1],
-            tuple(x.name for x in own), tuple((x.bodies[0], x.bodies[1]) for x in own), smooth=key[-2],
+            tuple(x.name for x in own), tuple((x.bodies[0], x.bodies[1]) for x in own),
+            frictionless=key[-2],
         )
         for key, own in groups.items()
     ]  # fmt: skip

@@ -88,10 +88,10 @@ class NamedContacts:
         return tuple(x for x in self.many if x.group is not None)
 
     @property
-    def smooth(self) -> int:
+    def frictionless(self) -> int:
         """Number of frictionless contacts of a step, which are the last ones."""
         last = itertools.takewhile(
-            lambda x: isinstance(x[0], Batch) and x[0].smooth,
+            lambda x: isinstance(x[0], Batch) and x[0].frictionless,
             reversed(list(zip(self.pieces, self.rows, strict=True))),
         )
         return sum(n for _, n in last)

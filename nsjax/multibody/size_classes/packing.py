@@ -105,10 +105,10 @@ def _group(part: Part, given: Any, bodies: int, rows: int = 1) -> AlikeParts:
     """The group of parts like this one, on a number of bodies, with these numbers."""
     leaves, structure = jax.tree.flatten(given)
     kept = tuple((k, x) for k, x in part.options if k not in PLACES)
-    smooth = part.kind == "contact" and part.numbers is None
+    frictionless = part.kind == "contact" and part.numbers is None
     ends = ("first", "second", *(f"end{k}" for k in range(2, bodies)))[:bodies]
     return AlikeParts(
-        part=Part(part.kind, "group", ends, None, kept), rows=rows, smooth=smooth,
+        part=Part(part.kind, "group", ends, None, kept), rows=rows, frictionless=frictionless,
         structure=structure, shapes=tuple(np.shape(x) for x in leaves),
     )  # fmt: skip
 

@@ -38,13 +38,13 @@ class AlikeParts:
     Args:
         part: one with the options of all, between bodies ``"first"`` and ``"second"``.
         rows: contacts or constraint rows of each; 1 for loads.
-        smooth: whether the contacts are frictionless.
+        frictionless: whether the contacts have no friction.
         structure, shapes: structure and shapes of the numbers of each.
     """
 
     part: Part
     rows: int
-    smooth: bool
+    frictionless: bool
     structure: Any
     shapes: tuple[tuple[int, ...], ...]
 
@@ -189,9 +189,9 @@ class SizeClass:
         return sum(group.rows * count for group, count in self.pairs) + self.limits
 
     @property
-    def smooth(self) -> int:
+    def frictionless(self) -> int:
         """Number of frictionless contacts, the last ones, limits included."""
-        return sum(x.rows * count for x, count in self.pairs if x.smooth) + self.limits
+        return sum(x.rows * count for x, count in self.pairs if x.frictionless) + self.limits
 
     @property
     def tree(self) -> Any:
@@ -204,7 +204,10 @@ class SizeClass:
         def key(entry: tuple[AlikeParts, int]) -> Any:
             group = entry[0]
             laws = [(k, getattr(x, "__qualname__", repr(x))) for k, x in group.part.options]
-            return group.smooth, group.part.kind, str(laws), group.rows, str(group.structure), group.shapes
+            return (
+                group.frictionless, group.part.kind, str(laws), group.rows, str(group.structure),
+                group.shapes,
+            )  # fmt: skip
 
         groups: Any = {x: tuple(sorted(getattr(self, x), key=key)) for x in GROUPS}
         return dataclasses.replace(self, **groups)
@@ -439,7 +442,7 @@ class SizeClass:
         searched = any(gap_functions.kind_of(group.part).hold is not None for group, _ in self.pairs)
         return System(
             nq=self.layout.nq, nv=self.layout.nv, nc=nc, nt=self.tangents if nc else 0, nb=nb,
-            nd=self.dry_frictions, smooth=self.smooth, mass=self.mass, force=self.force,
+            nd=self.dry_frictions, frictionless=self.frictionless, mass=self.mass, force=self.force,
             potential=self.potential, gap=self.gap if nc else None,
             slip=self.slip if nc and self.tangents else None,
             rows=self.rows if nc else None, law=self.law if nc else None,

@@ -102,8 +102,8 @@ class UnifiedEquations:
         if not self.position:
             return one
         forces = next((g for g in one.groups if isinstance(g.law, Bounded)), None)
-        first, smooth = one.rough + one.smooth + one.nc, one.smooth + one.nc if one.nt else 0
-        return RowGroups.of(first, one.nt, 2 * one.nb, smooth, forces)
+        first, normals = one.rough + one.frictionless + one.nc, one.frictionless + one.nc if one.nt else 0
+        return RowGroups.of(first, one.nt, 2 * one.nb, normals, forces)
 
     def frozen(self, d: Any, z: Array) -> tuple[Callable[[Array], Array], bool]:
         """``z -> (M w, x)``, and whether rates are ``W' z`` plus a constant: only without position rows."""
@@ -171,7 +171,7 @@ class UnifiedEquations:
         """Values of the laws of contacts from those (nc,) on velocity and on position level."""
         if not self.position:
             return velocity
-        last = self.own.rough + self.own.smooth
+        last = self.own.rough + self.own.frictionless
         position = jnp.broadcast_to(position, velocity.shape).astype(velocity.dtype)
         return jnp.concatenate([velocity[:last], position, velocity[last:]])
 
