@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import models, schemes
+from nsjax import State, System, models, schemes
 from nsjax.analysis import growth, measure_drift, rows
 from nsjax.core import InputError
+from tests.points import no_force, unit_mass
 
 
 # Evaluation row by row: chunks, and what is refused.
@@ -35,9 +36,9 @@ def test_chunks_join_without_a_seam(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_prepared_parameters_reach_the_model() -> None:
-    from tests.analysis.test_energy import PREPARED, START
-
-    traj = nsjax.simulate(PREPARED, {"weight": 2.0}, START, schemes.moreau(), dt=1e-2, steps=2)
+    own = System(nq=1, nv=1, mass=unit_mass, force=no_force, prepare=lambda p: {"mass": p["weight"] ** 2})
+    start = State(t=0.0, q=np.zeros(1), v=np.zeros(1))
+    traj = nsjax.simulate(own, {"weight": 2.0}, start, schemes.moreau(), dt=1e-2, steps=2)
     assert rows.by_rows(_weight, traj, traj.t).tolist() == [4.0, 4.0, 4.0]
 
 

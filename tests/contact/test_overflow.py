@@ -11,7 +11,7 @@ from nsjax import schemes
 from nsjax.contact import few_contacts
 from nsjax.contact.few_contacts import without_overflow
 from nsjax.jaxtools.owned import owned
-from nsjax.multibody import assemble, body, contact, plane, points, slide
+from nsjax.multibody import assemble, body, contact, plane, points
 
 
 def overflowed(problem, forget=False):
@@ -46,22 +46,6 @@ def comb():
         contact("road", points("comb", teeth), plane(), friction=0.3),
         gravity=9.81, start={"comb": ((0.0, 0.15, 0.0), (0.5, 0.0, 0.0))},
     )  # fmt: skip
-
-
-RODS = 9
-"""Sliding rods: 18 ends of their guides, eight of which find places."""
-
-
-def rods():
-    """Rods that fall onto the lower ends of their guides, one after the other."""
-    parts, start = [], {}
-    for k in range(RODS):
-        start[f"guide_{k}"] = 0.02 + 0.002 * k
-        parts += [
-            body(f"rod_{k}", mass=1.0 + 0.1 * k, inertia=0.1),
-            slide(f"guide_{k}", "ground", f"rod_{k}", axis=(0.0, 1.0), limits=(0.0, 0.5)),
-        ]
-    return assemble(*parts, gravity=9.81, start=start)
 
 
 def run(problem, steps, every):

@@ -14,8 +14,6 @@ from nsjax.contact import ContactLaw
 from nsjax.types import Array, record
 from tests.points import position
 
-NAMES = ("z1", "z2", "v1", "v2", "restitution", "gravity")
-
 
 @record()
 class Params:

@@ -57,13 +57,16 @@ class Mechanics:
 
 
 class Motion:
-    """A motion and its events ``(time, kind, contact)``; modes are open, stick, or the sign of sliding."""
+    """A motion and its events ``(time, kind, contact)``; modes are open, stick, or the sign of sliding, as
+    are the ``kinds`` of its impacts.
+    """
 
     def __init__(self, mechanics: Mechanics, q, v, closed: tuple[int, ...] = ()) -> None:
         self.m, self.t, self.n = mechanics, 0.0, len(q)
         self.x = np.concatenate([np.asarray(q, float), np.asarray(v, float)])
         self.modes: list = [1.0 if i in closed else OPEN for i in range(len(mechanics.mu))]
         self.events: list[tuple[float, str, int]] = []
+        self.kinds: list[tuple] = []
         if closed:
             self.go_on()
 
@@ -185,6 +188,7 @@ class Motion:
             self.x[self.n :] = after
             rates = self.rates()
             if self._obeys(on, kinds, impulses, rates, wanted):
+                self.kinds.append(kinds)
                 self.modes = [1.0 if i in on and abs(rates[0, i]) < 1e-9 else OPEN for i in range(len(e))]
                 return
             self.x[self.n :] = v

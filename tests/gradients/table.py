@@ -56,15 +56,3 @@ def motion(p, end: float) -> tuple[np.ndarray, list[tuple[float, str]]]:
         if t == end:
             return np.array([fly(t), v - g * (t - begun)]), events
         events.append((t, "landing"))
-
-
-def reference(p, end: float) -> np.ndarray:
-    """Sensitivities (2, 4) by secants of two widths, extrapolated."""
-    columns = []
-    for i in range(len(NAMES)):
-        h = 1e-5 * abs(p[i]) * (np.arange(len(NAMES)) == i)
-        near, far = (
-            (motion(p + c * h, end)[0] - motion(p - c * h, end)[0]) / (2 * c * h[i]) for c in (1, 2)
-        )
-        columns.append((4.0 * near - far) / 3.0)
-    return np.array(columns).T

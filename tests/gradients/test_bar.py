@@ -1,8 +1,4 @@
-"""Gradients of the momentum of an elastic bar at a wall, against differences of its event-resolved motion.
-
-After the release the momentum depends on density and restitution only (no other number has the right
-unit), while the bar is at the wall it depends on all.
-"""
+"""Gradients of the impulses on an elastic bar at a wall, and what its event-resolved motion must show."""
 
 from __future__ import annotations
 
@@ -16,35 +12,8 @@ from nsjax import models, schemes
 from tests.design import each_family
 from tests.references.bar import Bar
 
-ELEMENTS, TIME = 4, 1.5
+TIME = 1.5
 NUMBERS = np.array([900.0, 1.0, 5.005, 0.4])  # Young's modulus, density, distance, restitution
-
-
-def exact() -> np.ndarray:
-    """Relative sensitivities (2, 4) at 1.0 s, in contact, and at 1.5 s, after the release."""
-
-    def momenta(x: np.ndarray) -> np.ndarray:
-        return np.array([Bar(*x, elements=ELEMENTS).momentum(t) for t in (1.0, TIME)])
-
-    columns = []
-    for k in range(4):
-        change = np.zeros(4)
-        change[k] = 1e-5 * NUMBERS[k]  # truncation 1e-10, rounding of the event times about 1e-9
-        columns.append((momenta(NUMBERS + change) - momenta(NUMBERS - change)) / 2e-5)
-    return np.stack(columns, axis=1)
-
-
-def measured(scheme, steps: int) -> np.ndarray:
-    def momenta(x):
-        problem = models.elastic_bar(
-            elements=ELEMENTS, young=x[0], density=x[1], distance=x[2], restitution=x[3]
-        )
-        dt = TIME / steps
-        traj = nsjax.simulate(*problem, scheme, dt=dt, steps=steps, every=steps // 3, save=())
-        weights = jnp.full(ELEMENTS + 1, 10.0 / ELEMENTS).at[jnp.array([0, ELEMENTS])].mul(0.5)
-        return x[1] * jnp.sum(weights * traj.v[2:], axis=1)
-
-    return np.asarray(jax.jit(jax.jacfwd(momenta))(jnp.asarray(NUMBERS))) * NUMBERS
 
 
 @each_family("name")
@@ -76,16 +45,3 @@ def test_reference_keeps_momentum_and_releases_as_the_wave_returns():
     assert bar.events[0][1] == pytest.approx(0.5005, abs=1e-12)
     last = [time for kind, time in bar.events if kind == "release"][-1]
     assert last == pytest.approx(0.5005 + 2 / 3, rel=0.05)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["nsga_decoupled", "nsga_neglected", "nsga_coupled"])
-def test_gradient_of_the_momentum(name):
-    asked = exact()
-    errors = []
-    for steps in (3 * 997, 3 * 2011, 3 * 4013):
-        found = measured(schemes.REGISTRY[name].factory(), steps)
-        errors.append(np.abs(found - asked).max() / np.abs(asked).max())
-    assert errors[-1] < 5e-3, errors
-    # of first order: four times as many steps; single errors scatter with the place of the impacts
-    assert errors[-1] < 0.5 * errors[0], errors

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import nsjax
-from nsjax import State, System
-from nsjax.contact import ContactLaw
 from nsjax.gradient_notes import ACCUMULATION, COUPLED, GRAZING
-from nsjax.types import Array, record
 from tests.design import each_family
 from tests.gradients import particle
 from tests.gradients.cases import DEG, case
 from tests.gradients.convergence import SCHEMES, answer
 from tests.gradients.program import Answer
-from tests.points import no_force, unit_mass
 
 STEPS = np.unique(np.round(np.geomspace(60, 6000, 50)).astype(int))
-QUICK = ["moreau", "generalized_alpha(1)"]
 
 
 def runs(motion: particle.Case, scheme: str) -> list[Answer]:
@@ -95,42 +87,3 @@ def test_grazing(scheme: str) -> None:
             assert found.notes & GRAZING or speed != 0.0
             assert not found.notes & GRAZING or abs(speed) < 2.0 * gate
     assert count > 10
-
-
-@record()
-class Cradle:
-    """Restitution of two balls."""
-
-    restitution: Array | float
-
-
-def gap(t, q, p):
-    """The balls from each other, the right one from a wall at 1 m."""
-    return jnp.stack([q[1] - q[0] - 0.1, 1.0 - q[1]])
-
-
-def law(p):
-    return ContactLaw(restitution=p.restitution)
-
-
-CRADLE = System(nq=2, nv=2, nc=2, nt=0, mass=unit_mass, force=no_force, gap=gap, law=law)
-
-
-@pytest.mark.parametrize("scheme", [pytest.param(QUICK[1], marks=pytest.mark.slow)])
-def test_coupled_simultaneous_impacts_are_noted(scheme: str) -> None:
-    """One ball reaches another, which touches a wall: the outcome depends on the order."""
-
-    def end(x: Array) -> tuple[Array, Array]:
-        state = State(t=0.0, q=jnp.array([0.0, 1.0]) - jnp.array([1.0, 1.0]) * x, v=jnp.array([1.0, 0.1]))
-        traj = nsjax.simulate(
-            CRADLE, Cradle(restitution=0.5), state, SCHEMES[scheme], dt=0.013, steps=120, every=120,
-            save=["notes"],
-        )  # fmt: skip
-        return traj.q[-1], traj.notes
-
-    f = jax.jit(jax.jacfwd(end, has_aux=True))
-    for x in (0.1, 0.0999, 0.05):
-        # both gaps close at t = 1 for x = 0.1: 0.9 / (1 - 0.1) and 0.1 / 0.1
-        derivative, notes = f(jnp.asarray(x))
-        assert np.all(np.isfinite(derivative))
-        assert bool(np.any(np.asarray(notes) & COUPLED)) == (x > 0.09)

@@ -77,30 +77,6 @@ def test_corners_gaps_and_slip_at_random_poses(dimension):
 
 
 @pytest.mark.parametrize("dimension", [2, 3])
-def test_force_directions_at_random_poses(dimension):
-    # Direction n at the point X of the body: (n, X x R'n).
-    params = models.block(dimension=dimension, size=EDGES[dimension], **NUMBERS).params
-    x = 0.5 * SIGNS[dimension] * EDGES[dimension]
-    for seed in range(30):
-        q, v = random_state(seed, dimension)
-        found = operators(dimension)(q, v, params)
-        directions = np.eye(dimension)[[-1, *range(dimension - 1)]]  # normal, then tangents
-        if dimension == 3:
-            local = scipy_rotation(q[3:]).inv().apply(directions)
-            turn = np.cross(x[:, None, :], local[None, :, :])
-        else:
-            c, s = np.cos(q[2]), np.sin(q[2])
-            local = directions @ np.array([[c, -s], [s, c]])
-            turn = (x[:, None, 0] * local[None, :, 1] - x[:, None, 1] * local[None, :, 0])[:, :, None]
-        expected = np.concatenate(
-            [np.broadcast_to(directions, (len(x), dimension, dimension)), turn], axis=2
-        )
-        wt = np.asarray(found["wt"]).reshape(expected.shape)
-        np.testing.assert_allclose(wt, expected, rtol=0, atol=10 * EPS)
-        assert not np.any(found["offset"])
-
-
-@pytest.mark.parametrize("dimension", [2, 3])
 def test_energy_and_inertia_are_those_of_a_homogeneous_box(dimension):
     # Gauss points at 1 / sqrt(3) integrate second moments exactly: equal point masses there are the box.
     m, g, slope_angle, ground = (NUMBERS[k] for k in ("mass", "gravity", "slope", "ground"))

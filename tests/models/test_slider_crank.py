@@ -92,28 +92,6 @@ def test_mass_force_and_potential_follow_from_energies(factory):
         assert float(system.potential(0.3, q, p)) == pytest.approx(float(potential), abs=1e-12)
 
 
-def test_gaps_and_slips_are_those_of_the_rotated_corners():
-    rng = np.random.default_rng(2)
-    for _ in range(20):
-        system, p, _ = models.slider_crank(**some_parameters(rng))
-        q, v = rng.uniform(-np.pi, np.pi, 3), rng.uniform(-3, 3, 3)
-        a, b = p.half_length, p.half_height
-        l1, l2 = p.crank_length, p.rod_length
-        centre = [l1 * np.cos(q[0]) + l2 * np.cos(q[1]), l1 * np.sin(q[0]) + l2 * np.sin(q[1])]
-        moves = [
-            -l1 * np.sin(q[0]) * v[0] - l2 * np.sin(q[1]) * v[1],
-            l1 * np.cos(q[0]) * v[0] + l2 * np.cos(q[1]) * v[1],
-        ]
-        turn = np.array([[np.cos(q[2]), -np.sin(q[2])], [np.sin(q[2]), np.cos(q[2])]])
-        gaps, slips = [], []
-        for corner, wall in zip([(-a, b), (a, b), (-a, -b), (a, -b)], (1, 1, -1, -1), strict=True):
-            arm = turn @ np.array(corner)
-            gaps.append(b + p.clearance - wall * (centre[1] + arm[1]))
-            slips.append(moves[0] - v[2] * arm[1])  # velocity of a point: centre + omega x arm
-        np.testing.assert_allclose(system.gap(0.0, q, p), gaps, rtol=0, atol=1e-14)
-        np.testing.assert_allclose(system.slip(0.0, q, v, p)[:, 0], slips, rtol=0, atol=1e-13)
-
-
 def test_contacts_are_named_in_the_order_of_the_corners():
     system, p, _ = models.slider_crank()
     # A small turn to the left lifts the right corners: upper right nears its wall, lower left its own.

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import nsjax
-from nsjax import multibody as mb
-from nsjax.core.scheme import Scheme
-from nsjax.jaxtools.programs import equations
 from nsjax.schemes.locating.trial_steps import EDGE, SAME_INSTANT, FirstEvent, Flight, first_event
 
 GRAVITY = 9.81
@@ -95,11 +89,3 @@ def test_lanes() -> None:
     found = jax.vmap(lambda s: fall(s, (HEIGHTS, SPEEDS)))(lengths)
     alone = [fall(s, (HEIGHTS, SPEEDS)).time for s in lengths]
     np.testing.assert_array_equal(found.time, alone)
-
-
-def size(contacts: list[Any], scheme: Scheme) -> int:
-    """Equations of the program of a run of a ball in space."""
-    ball = mb.body("ball", mass=1.0, inertia=(0.004, 0.004, 0.004))
-    problem = mb.assemble(ball, *contacts, gravity=GRAVITY, start={"ball": ((0, 0, 0.5), (1.0, 0, 0))})
-    run = lambda p: nsjax.simulate(problem.system, p, problem.state, scheme, dt=1e-2, steps=10).q  # noqa: E731
-    return equations(jax.make_jaxpr(run)(problem.params))

@@ -10,7 +10,6 @@ import pytest
 
 import nsjax
 from nsjax import State, System, models, schemes, status
-from nsjax.analysis import impulse_steps
 from nsjax.io.codec import describe_scheme, rebuild_scheme
 from tests.points import unit_mass
 from tests.references import slope
@@ -50,38 +49,6 @@ def test_half_explicit_is_velocity_verlet():
     verlet = [[1 - k / 2, -(w**2) * dt * (1 - k / 4)], [dt, 1 - k / 2]]
     np.testing.assert_allclose(matrix, verlet, atol=1e-15)
     assert np.linalg.det(matrix) == pytest.approx(1, abs=1e-14)
-
-
-def ball_height(t: float) -> float:
-    """Height at ``t`` of a ball dropped from 1 m with restitution 1/2."""
-    at = math.sqrt(2 / G)
-    speed = G * at / 2
-    while at + 2 * speed / G < t:
-        at, speed = at + 2 * speed / G, speed / 2
-    return speed * (t - at) - G / 2 * (t - at) ** 2
-
-
-@pytest.mark.parametrize(
-    ("dt", "error", "depth", "first", "jumps", "last"),
-    [
-        (1e-4, 1.5e-4, 2.4e-8, 0.4516, 12, 1.353),
-        (1e-5, 9.7e-6, 7e-10, 0.45153, 14, 1.35431),
-        pytest.param(1e-2, 2.0e-2, 6e-4, 0.46, 5, 1.250, marks=pytest.mark.slow),
-        pytest.param(1e-3, 2.2e-3, 1.5e-6, 0.452, 10, 1.340, marks=pytest.mark.slow),
-    ],
-)
-def test_bouncing_ball_of_the_half_explicit_scheme(dt, error, depth, first, jumps, last):
-    problem = models.bouncing_ball(height=1.0, radius=0.0, restitution=0.5)
-    saved = ["force_normal", "impulse_normal", "closed_time"]
-    traj = run(problem, schemes.half_explicit(), dt, round(2 / dt), save=saved)
-    found = traj.q[np.searchsorted(traj.t, 1.0 - dt / 2), 0]
-    assert abs(found - ball_height(1.0)) == pytest.approx(error, rel=0.05)
-    jump = np.flatnonzero(impulse_steps(traj))
-    assert traj.t[jump[0]] == pytest.approx(first, abs=dt / 100)
-    assert (len(jump), traj.t[jump[-1]]) == (jumps, pytest.approx(last, abs=5e-4 if dt > 1e-5 else 5e-6))
-    assert traj.q[-1, 0] == pytest.approx(-depth, rel=0.06)
-    assert traj.force_normal[-1, 0] == pytest.approx(G, rel=1e-11)
-    assert abs(traj.v[-1, 0]) < 1e-12
 
 
 # ---------------------------------------------------------------------------------------- options

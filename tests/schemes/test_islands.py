@@ -16,7 +16,7 @@ from nsjax.core.step import inertia_at
 from nsjax.linalg import BlockDiagonal, matmul
 from tests.common.boxes import boxes
 
-STEPS, DT = 60, 5e-4
+DT = 5e-4
 
 
 def test_rows_are_stored_part_by_part() -> None:

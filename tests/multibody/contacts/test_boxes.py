@@ -122,20 +122,6 @@ def test_boxes_that_are_apart_are_open(dimension: int) -> None:
     assert float(jnp.min(found)) > 0.0
 
 
-@pytest.mark.parametrize("dimension", [2, 3])
-def test_boxes_far_from_each_other_have_no_contact(dimension: int) -> None:
-    """Flat, long and equal boxes at any distance beyond the spheres around them: all gaps are positive."""
-    draw, d = np.random.default_rng(11), dimension
-    for _ in range(300):
-        halves = [np.array(draw.choice([0.02, 0.2, 1.0], size=d)) for _ in range(2)]
-        way = draw.normal(size=d)
-        far = sum(map(np.linalg.norm, halves)) * draw.uniform(1.01, 30.0)
-        turns = [rotation(d, draw) for _ in range(2)]
-        one = boxes.Box(far * way / np.linalg.norm(way), turns[0], halves[0])
-        other = boxes.Box(np.zeros(d), turns[int(draw.integers(2))], halves[1])
-        assert np.min(evaluate(one, other)[0]["gap"]) > 0.0
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("dimension", [2, 3])
 def test_rates_are_those_of_the_points_that_meet(dimension: int) -> None:

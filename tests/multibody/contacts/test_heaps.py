@@ -37,27 +37,8 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "LISTED", -1)
 
 
-FLOOR, SIDE = plane(), plane(at=(-0.3, 0.0, 0.0), normal=(1.0, 0.0, 0.0))
+FLOOR = plane()
 MASS = {"mass": 1.0, "inertia": (0.004, 0.005, 0.006)}
-
-
-def balls(n: int, spread: float = 0.25, group: bool = True, **given: Any) -> Problem:
-    """Spheres above a floor, beside a wall, at random places and speeds."""
-    rng = np.random.default_rng(3)
-    names = [f"b{k}" for k in range(n)]
-    shapes = [*(sphere(x, 0.1) for x in names), FLOOR, SIDE]
-    start = {
-        x: (
-            (spread * (k % 2) - 0.1, 0.02 * rng.normal(), 0.15 + 0.25 * (k // 2)),
-            (rng.normal(size=6) * 0.5),
-        )
-        for k, x in enumerate(names)
-    }
-    parts: list[Any] = [body(x, **MASS) for x in names]
-    more = {"capacity": 8} | given if group else {k: x for k, x in given.items() if k != "capacity"}
-    return assemble(
-        *parts, contact_group("all", shapes, **more), gravity=9.81, coordinates="absolute", start=start
-    )
 
 
 def run(problem: Problem, steps: int = 400, every: int = 100) -> Any:

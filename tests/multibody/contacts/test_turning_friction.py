@@ -147,29 +147,6 @@ def test_it_spins_down(coordinates, scheme) -> None:
     np.testing.assert_allclose(traj.v[-1, 1:3], 0.0, atol=1e-9)
 
 
-@SLOW
-@pytest.mark.parametrize(("scheme", "least"), [("moreau", 0.9), ("theta", 1.8), ("ggl_decoupled", 0.9)])
-def test_order_while_it_rolls(scheme, least) -> None:
-    """On a spring, before it stops: a ball of which the force changes."""
-
-    parts = [
-        body("wheel", mass=MASS, inertia=DISC),
-        contact("floor", sphere("wheel", RADIUS), plane(), friction=(2.0, 0.0, 0.05)),
-        spring("coil", ("ground", (-2.0, RADIUS)), "wheel", stiffness=8.0, length=2.0),
-    ]
-    problem = assemble(*parts, gravity=G, start={"wheel": (0.0, RADIUS, 0.0)})
-    problem = moving(problem, rolling_at(2, jnp.asarray(1.5)))
-    whole, time = MASS + DISC / RADIUS**2, 0.5
-    rate, off = np.sqrt(8.0 / whole), 0.05 * MASS * G / RADIUS / 8.0
-    wanted = -off + off * np.cos(rate * time) + 1.5 / rate * np.sin(rate * time)
-    errors = []
-    for steps in (50, 100, 200, 400):
-        traj = nsjax.simulate(*problem, SCHEMES[scheme], dt=time / steps, steps=steps)
-        errors.append(abs(float(traj.q[-1, 0]) - wanted))
-    slopes = np.log2(np.array(errors[:-1]) / np.array(errors[1:]))
-    assert np.all(slopes > least), slopes
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("coordinates", ["joint", pytest.param("absolute", marks=SLOW)])
 def test_an_impact_takes_spin(coordinates) -> None:
