@@ -32,6 +32,7 @@ class NumberForm:
         positive: whether zero is refused, too.
         needed: whether the number must be given.
         moments: whether these are moments of inertia, of which none exceeds the sum of the others.
+        members: whether the last axis counts bodies, each with a number of its own.
         unit: for labels; "" for a number without one, or with one that depends on its part.
     """
 
@@ -41,6 +42,7 @@ class NumberForm:
     positive: bool = False
     needed: bool = False
     moments: bool = False
+    members: bool = False
     unit: str = ""
 
     def fits(self, shape: tuple[int, ...]) -> bool:

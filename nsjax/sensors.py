@@ -255,11 +255,11 @@ class ByName:
 
 def _rows(traj: Any, kind: str, name: str) -> dict[str, Any]:
     system = traj.system
-    if system.parts is None:
+    known = () if system.parts is None else system.parts.part_names(kind)
+    if system.parts is None or not system.parts.part_names("body"):
         raise KeyError(
             f"{system!r} is not made of parts and has no {kind} {name!r}; see traj['energy'] and so on"
         )
-    known = system.parts.part_names(kind)
     if name not in known:
         raise KeyError(f"trajectory has no {kind} {name!r}; {nearest(name, known)}")
     if traj.t.ndim != 1:

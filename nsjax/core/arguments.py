@@ -53,14 +53,22 @@ def impossible(value: Any, axes: int = 0) -> Any:
     """
     xp: Any = jnp if isinstance(value, jax.core.Tracer) else np
     x = xp.asarray(value, float)
+    # excess of a moment of inertia that is accepted, relative to the sum of the two others: six printed
+    # digits of a plate
+    printed = 1e-6
+    if x.shape[axes:] == (3, 3) and xp is jnp:
+        # a sum of m r r' has no negative minor; eigenvalues would call a library in every lane
+        trace = xp.trace(x, axis1=-2, axis2=-1)[..., None, None]
+        second = (0.5 + 0.25 * printed) * trace * np.eye(3) - x
+        a, b, c = (second[..., k] for k in range(3))
+        minors = [a[..., 0], b[..., 1], c[..., 2], xp.sum(a * xp.cross(b, c), axis=-1)]
+        minors += [xp.cross(u, v)[..., k] for u, v, k in ((a, b, 2), (b, c, 0), (c, a, 1))]
+        return xp.any(xp.stack(minors) < 0.0, axis=0)
     if x.shape[axes:] == (3, 3):
         x = xp.linalg.eigvalsh(xp.where(xp.isfinite(x), x, 0.0))
     if x.shape[axes:] != (3,):
         return xp.zeros(x.shape[:axes], bool)
     most = xp.max(x, axis=-1)
-    # excess of a moment of inertia that is accepted, relative to the sum of the two others: six printed
-    # digits of a plate
-    printed = 1e-6
     return most > (xp.sum(x, axis=-1) - most) * (1.0 + printed)
 
 
@@ -111,7 +119,10 @@ def signed(node: PyTree, place: str = "") -> Iterator[tuple[str, Any, bool]]:
         node.items() if isinstance(node, Mapping) else ((name, child(node, name)) for name in names(node))
     )
     for name, value in below:
-        if name in own:
+        if name in own and own[name].members:
+            each = ((f"{place}{name}[{k}]", value[..., k]) for k in range(value.shape[-1]))
+            yield from ((*x, own[name].moments) for x in each)
+        elif name in own:
             yield f"{place}{name}", value, own[name].moments
         elif is_group(value) or isinstance(value, list | tuple):
             yield from signed(value, f"{place}{name}.")

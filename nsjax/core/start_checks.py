@@ -471,9 +471,9 @@ def _start_bits(system: System, singular: bool, params: PyTree, state: State, dt
     """Status bits of law, mass and start. The mass must be positive along each velocity and along a
     direction of all: eigenvalues would call a library in every lane of a batch.
 
-    Of mechanisms of the law alone: their mass follows from numbers whose signs are known, and a look at
-    mass, walls and constraints costs as much as the mechanics several times (of an ant 5,300 operations,
-    beside 7,200 of a run).
+    Of mechanisms, and of their classes, of the law alone: their mass follows from numbers whose signs are
+    known, and a look at mass, walls and constraints costs as much as the mechanics several times (of an ant
+    5,300 operations, beside 7,200 of a run).
     """
     whole = system.parts is None
     found = probe(system, params, state, mechanics=whole, promises=False)

@@ -39,7 +39,7 @@ from nsjax.multibody.joints.joint_kind import axis_of
 from nsjax.multibody.loads import has_line, length_of, potential, pushes, surfaces, wrenches
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.numbers import LAW
-from nsjax.multibody.parts import Part, user_value
+from nsjax.multibody.parts import Part, user_laws, user_value
 from nsjax.multibody.presence import ConstraintRows, Presence, Selection
 from nsjax.multibody.reactions import Instant, joint_row, row_loads
 from nsjax.multibody.sensors import (
@@ -191,9 +191,7 @@ class Mechanism:
     @property
     def own_laws(self) -> bool:
         """Whether loads have laws of a user, which may jump; those of the package do not."""
-        laws = (part.option("law") for part in (*self.topology.loads, *self.topology.line_loads))
-        homes = (str(getattr(x, "__module__", "")) for x in laws if x is not None)
-        return any(not home.startswith("nsjax.") for home in homes)
+        return user_laws((*self.topology.loads, *self.topology.line_loads))
 
     def inertia(self, q: Array, w: Array, p: PyTree) -> Array:
         """Product ``M w`` (nv,) of the mass matrix in absolute coordinates."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import jax
@@ -351,6 +351,13 @@ def user_value(
         wanted = " or ".join(f"an array of shape {x}" if x else "one number" for x in shapes)
         raise InputError(f"{name} returns {what}, and must return {wanted}")
     return made
+
+
+def user_laws(parts: Iterable[Part]) -> bool:
+    """Whether any of the parts has a law of a user."""
+    laws = (part.option("law") for part in parts)
+    homes = (str(getattr(x, "__module__", "")) for x in laws if x is not None)
+    return any(not home.startswith("nsjax.") for home in homes)
 
 
 def lacks_acceleration(motion: Fn) -> bool:

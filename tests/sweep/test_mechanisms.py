@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import nsjax
+from experiments.performance.program_size import operations
 from nsjax import multibody as mb
-from nsjax import schemes
-from nsjax.core import InputError, Problem
+from nsjax import schemes, status
+from nsjax.core import InputError, Problem, start_checks
+from nsjax.core.operators import prepared
 from nsjax.sweep.mechanisms import _run_lanes
 from tests.multibody.size_classes.test_plane import four_bar
 
@@ -107,6 +109,41 @@ def test_derivatives_are_those_of_the_mechanism(case: str) -> None:
     assert abs(wanted) > 1e-3
     np.testing.assert_allclose(jax.jvp(beside, (at,), (1.0,))[1], wanted, rtol=1e-9)
     np.testing.assert_allclose(jax.grad(beside)(at), wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "bit"),
+    [("link1.mass", -0.05, status.REFUSED_NEGATIVE), ("pin1.armature", -0.1, status.REFUSED_NEGATIVE),
+     ("link1.inertia", (0.1, 0.1, 0.3), status.REFUSED_NEGATIVE),
+     ("tip.friction", -0.1, status.REFUSED_LAW),
+     ("link1.com", (0.0, 0.0, np.nan), status.REFUSED_NOT_FINITE)],
+)  # fmt: skip
+def test_a_lane_of_a_class_says_why_it_is_refused(key: str, value: Any, bit: int) -> None:
+    """Also where the mass matrix stays positive definite."""
+    arm = mb.hinge("pin1", "link0", "link1", at=(0.0, 0.0, -0.4), axis=(1, 0, 0), armature=0.1)
+    parts = [mb.body(f"link{k}", mass=1.0, inertia=(0.1, 0.1, 0.1), com=(0.0, 0.0, -0.1))
+             for k in range(2)]  # fmt: skip
+    floor = mb.contact("tip", mb.sphere("link1", 0.05), mb.plane(at=(0.0, 0.0, -9.0)), friction=0.3)
+    pin = mb.hinge("pin0", "ground", "link0", axis=(0, 1, 0))
+    problem = mb.assemble(*parts, pin, arm, floor, gravity=9.81)
+
+    def run(given: Any) -> Any:
+        one = nsjax.side_by_side(problem.replace({key: given})).problem()
+        traj = nsjax.simulate(*one, schemes.moreau(), dt=1e-3, steps=2)
+        return traj.status, traj.q
+
+    bits, q = jax.jit(run)(np.asarray(value))
+    assert int(bits) == status.REFUSED | bit
+    assert np.isnan(np.asarray(q)).all()
+
+
+def test_checks_of_a_class_are_few_operations() -> None:
+    """Signs and laws alone, as those of a mechanism, not the mechanics again."""
+    system, params, state = nsjax.side_by_side(chain(3)).problem()
+    examined = jax.jit(lambda *x: start_checks.examined(system, *x, schemes.moreau(), 1e-3))
+    force = jax.jit(lambda p, s: system.force(s.t, s.q, s.v, prepared(system, p)))
+    few, mechanics = (operations(f.lower(params, state)) for f in (examined, force))
+    assert few < mechanics
 
 
 def rod(name: str) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from nsjax.forms import quantity
 from nsjax.math import sin_cos
 from nsjax.multibody.coordinates.frames import Frame
 from nsjax.multibody.size_classes.tree_arrays import product, times
@@ -45,10 +46,10 @@ class PlaneArrays:
     on: Any
     axis: Any
     drive: Any
-    armature: Any
-    mass: Any
+    armature: Any = quantity(least=0.0)
+    mass: Any = quantity("kg", least=0.0)
     com: Any
-    inertia: Any
+    inertia: Any = quantity(least=0.0)
 
 
 @record()

@@ -22,7 +22,7 @@ from nsjax.multibody.couplings import KINDS as COUPLINGS
 from nsjax.multibody.joints import kind_of as joint_kind
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.loads import wrenches
-from nsjax.multibody.parts import Part, user_value
+from nsjax.multibody.parts import Part, user_laws, user_value
 from nsjax.multibody.size_classes import plane_arrays, tree_arrays
 from nsjax.multibody.size_classes.tree_arrays import Layout, times
 from nsjax.types import Array, record
@@ -197,6 +197,15 @@ class SizeClass:
     def tree(self) -> Any:
         """Functions of trees in this dimension."""
         return plane_arrays if self.dimension == 2 else tree_arrays
+
+    def part_names(self, kind: str) -> tuple[str, ...]:
+        """None: the parts of a class have no names, see `nsjax.sweep.mechanisms.SideBySide.named`."""
+        return ()
+
+    @property
+    def own_laws(self) -> bool:
+        """Whether loads have laws of a user, which may jump."""
+        return user_laws(group.part for group, _ in (*self.efforts, *self.pushes))
 
     def ordered(self) -> SizeClass:
         """The class with groups in an order that depends on them alone, frictionless contacts last."""
@@ -452,6 +461,7 @@ class SizeClass:
             retract=add if flat else self.layout.retract,
             difference=subtract if flat else self.layout.difference,
             prepare=self.prepare, refresh=self.refresh if searched else None, tangent_hint="mass",
+            parts=self,
         )  # fmt: skip
 
 

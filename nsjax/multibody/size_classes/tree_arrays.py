@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.forms import quantity
 from nsjax.math import rotations, sin_cos
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Frame
@@ -66,10 +67,10 @@ class TreeArrays:
     on: Any
     axis: Any
     rotation: Any
-    mass: Any
+    mass: Any = quantity("kg", least=0.0)
     com: Any
-    inertia: Any
-    armature: Any
+    inertia: Any = quantity(least=0.0, moments=True, members=True)
+    armature: Any = quantity(least=0.0)
 
 
 @dataclasses.dataclass(frozen=True)
