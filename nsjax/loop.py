@@ -12,7 +12,7 @@ from jax import lax
 from nsjax.contact.active_set import REFUSED_GRADIENT, PairMemory
 from nsjax.contact.bounded import bounded_as_contacts, reported
 from nsjax.contact.events import Touch, criteria_of, frozen
-from nsjax.contact.few_contacts import WholeMemory, begin_with_all, narrow_to_chosen, widen, widen_to_all
+from nsjax.contact.few_contacts import WholeMemory, begin_with_all, narrow_to_chosen, widen_to_all
 from nsjax.contact.friction import jammed_at_start
 from nsjax.contact.switches import (
     ClosedPhases,
@@ -301,11 +301,12 @@ def _step_on_chosen(
     if system.chosen is None:
         carry, output, closing, moves = _stepped(step, closing, noted)
         return carry, reported(system, output), closing, moves
-    few, own = narrow_to_chosen(system, step.params, step.carry, closing)
+    slots = system.chosen.slots(step.params)
+    few, own = narrow_to_chosen(slots, step.carry, closing)
     carry, output, own, moves = _stepped(dataclasses.replace(step, carry=few), own, noted)
     output = reported(system.chosen.system, output)
-    carry, output = widen_to_all(criteria_of(step.scheme), system, step.params, step.carry, carry, output)
-    own, moves = jax.tree.map(lambda x: widen(system.chosen, step.params, x, 1), (own, moves))
+    carry, output = widen_to_all(system, step, slots, carry, output)
+    own, moves = jax.tree.map(slots.put, (own, moves))
     return carry, output, own, moves
 
 

@@ -15,6 +15,7 @@ from nsjax.contact.branches import Branches
 from nsjax.contact.problem import ContactProblem, DelassusFactors
 from nsjax.core.errors import InputError
 from nsjax.core.row_groups import Bounded, RowGroup, RowGroups
+from nsjax.core.slots import Slots
 from nsjax.core.system import System
 from nsjax.core.system_parts import check_follower
 from nsjax.linalg import LOOP_LIMIT
@@ -107,14 +108,13 @@ class Compact:
 
     Args:
         problem: the gathered contacts, one in each place; unused places are masked out.
-        rough, frictionless: (places, contacts) bool, one-hot: contact of its kind in each place; None: all
-            contacts in their order.
+        rough, frictionless: places of the contacts with all rows, and of those with a normal alone.
         whole: the problem whose contacts are gathered.
     """
 
     problem: ContactProblem
-    rough: Array | None
-    frictionless: Array | None
+    rough: Slots
+    frictionless: Slots
     whole: ContactProblem
 
     @property
@@ -126,27 +126,24 @@ class Compact:
         """Rows of the smaller problem as rows of the whole one, zero elsewhere."""
         few = self.problem.rows
         first, second, third = few.ends
-        rough = _spread(self.rough, x[:first].reshape(few.rough, 1 + few.nt))
-        parts = [rough.reshape(-1)]
+        parts = [self.rough.put(x[:first].reshape(few.rough, 1 + few.nt)).reshape(-1)]
         if few.frictionless:
-            parts.append(_spread(self.frictionless, x[first:second]))
+            parts.append(self.frictionless.put(x[first:second]))
         (free, table, back), n = self.order, few.tangents
         if not table.size:
             return jnp.concatenate([*parts, x[second:]])
         some = second + len(free) * n
-        own = _spread(self.rough, x[some:third].reshape(few.rough, table.shape[1] * n))
+        own = self.rough.put(x[some:third].reshape(few.rough, table.shape[1] * n))
         every = jnp.concatenate([x[second:some], own.reshape(-1)]).reshape(-1, n)
         return jnp.concatenate([*parts, taken(every, back).reshape(-1), x[third:]])
 
     def rows(self, x: Array) -> Array:
-        """Rows of the smaller problem from those of the whole one, zero in unused places: by a sum instead
-        of a gather, whose transpose would be a scatter.
-        """
+        """Rows of the smaller problem from those of the whole one, zero in unused places."""
         whole = self.whole.rows
         first, second, third = whole.ends
-        parts = [_picked(self.rough, x[:first].reshape(whole.rough, 1 + whole.nt)).reshape(-1)]
+        parts = [self.rough.take(x[:first].reshape(whole.rough, 1 + whole.nt)).reshape(-1)]
         if whole.frictionless:
-            parts.append(_picked(self.frictionless, x[first:second]))
+            parts.append(self.frictionless.take(x[first:second]))
         if not self.order.table.size:
             return jnp.concatenate([*parts, x[second:]])
         bounded = x[second:third].reshape(-1, whole.tangents)
@@ -157,9 +154,9 @@ class Compact:
         """Entries (nc, ...) of the contacts of the smaller problem, zero in unused places."""
         first = self.whole.rows.rough
         second = first + self.whole.rows.frictionless
-        parts = [_picked(self.rough, x[:first])]
+        parts = [self.rough.take(x[:first])]
         if self.whole.rows.frictionless:
-            parts.append(_picked(self.frictionless, x[first:second]))
+            parts.append(self.frictionless.take(x[first:second]))
         return jnp.concatenate([*parts, _bounded(self.order, self.rough, x[second:])])
 
     def branches(self, b: Branches) -> Branches:
@@ -174,21 +171,7 @@ def order_of(problem: ContactProblem) -> BoundedOrder:
     return _bounded_order(rows.leads, rows.rough, rows.bounded)
 
 
-def _picked(place: Array | None, x: Array) -> Array:
-    """Entries of the contact in each place, zero in unused places."""
-    if place is None:
-        return x
-    return jnp.sum(jnp.where(place.reshape(place.shape + (1,) * (x.ndim - 1)), x[None], 0), axis=1)
-
-
-def _spread(place: Array | None, x: Array) -> Array:
-    """Entries of all contacts from those in the places, zero elsewhere."""
-    if place is None:
-        return x
-    return jnp.sum(jnp.where(place.reshape(place.shape + (1,) * (x.ndim - 1)), x[:, None], 0), axis=0)
-
-
-def _bounded(order: BoundedOrder, place: Array | None, x: Array) -> Array:
+def _bounded(order: BoundedOrder, slots: Slots, x: Array) -> Array:
     """Entries of the bounded contacts of a smaller problem from those ``x`` (bounded, ...) of the whole
     one, zero where a place has fewer of them.
     """
@@ -196,35 +179,8 @@ def _bounded(order: BoundedOrder, place: Array | None, x: Array) -> Array:
     if not table.size:
         return x
     every = jnp.concatenate([x, jnp.zeros((1, *x.shape[1:]), x.dtype)])
-    own = _picked(place, taken(every, table.reshape(-1)).reshape(*table.shape, *x.shape[1:]))
-    return jnp.concatenate([taken(x, free).astype(own.dtype), own.reshape(-1, *x.shape[1:])])
-
-
-def _places(mask: Array, size: int) -> Array | None:
-    """One-hot rows (size, n) for the first true entries of ``mask`` (n,); None where all entries fit."""
-    if size >= mask.shape[0]:
-        return None
-    order = _numbered(mask)
-    return mask[None, :] & (order[None, :] == np.arange(size)[:, None])
-
-
-SUMMED = 64
-"""Number of entries up to which a running sum is a masked one, of at most 4,096 comparisons. That of JAX is
-a reduction over windows on CPU, and from JAX 0.11 on a loop of its own on accelerators.
-"""
-
-
-def _numbered(mask: Array) -> Array:
-    """Number (n,) of each true entry of ``mask`` (n,) among the true ones, from zero."""
-    n = mask.shape[0]
-    if n > SUMMED:
-        return jnp.cumsum(mask) - 1
-    return jnp.sum(jnp.where(np.tri(n, dtype=bool), mask[None, :], False), axis=1, dtype=int) - 1
-
-
-def _contact_numbers(place: Array | None, count: int) -> Array:
-    """Index of the contact in each place (places,)."""
-    return jnp.arange(count) if place is None else jnp.sum(place * np.arange(count), axis=1)
+    own = slots.take(taken(every, table.reshape(-1)).reshape(*table.shape, *x.shape[1:]))
+    return jnp.concatenate([taken(x, free), own.reshape(-1, *x.shape[1:])])
 
 
 def gather(problem: ContactProblem, rough: int, frictionless: int) -> Compact:
@@ -238,19 +194,19 @@ def gather(problem: ContactProblem, rough: int, frictionless: int) -> Compact:
     groups, mask, order = problem.rows, problem.mask, order_of(problem)
     d, n, (first, second, third) = 1 + groups.nt, groups.tangents, groups.ends
     last = groups.rough + groups.frictionless
-    kinds = mask[: groups.rough], mask[groups.rough : last]
-    own = _places(kinds[0], rough), _places(kinds[1], frictionless)
-    which = _contact_numbers(own[0], groups.rough), _contact_numbers(own[1], groups.frictionless)
+    own = (
+        Slots.first(mask[: groups.rough], rough, sums=True),
+        Slots.first(mask[groups.rough : last], frictionless, sums=True),
+    )
     bounded: Any = np.arange(groups.bounded)
     if order.table.size:
         bounded = _bounded(order, own[0], jnp.arange(groups.bounded))
-    rows = (which[0][:, None] * d + np.arange(d)).reshape(-1)
+    rows = (own[0].which[:, None] * d + np.arange(d)).reshape(-1)
     last_rows = second + (bounded[:, None] * n + np.arange(n)).reshape(-1)
-    rows = jnp.concatenate([rows, first + which[1], last_rows, np.arange(third, problem.free.shape[0])])
-    contact = jnp.concatenate([which[0], groups.rough + which[1], last + bounded])
-    here = [m if x is None else jnp.any(x, axis=1) for x, m in zip(own, kinds, strict=True)]
-    active = jnp.concatenate([*here, _bounded(order, own[0], mask[last:]).astype(bool)])
-    places = which[0].shape[0], which[1].shape[0]
+    rows = jnp.concatenate([rows, first + own[1].which, last_rows, np.arange(third, problem.free.shape[0])])
+    contact = jnp.concatenate([own[0].which, groups.rough + own[1].which, last + bounded])
+    active = jnp.concatenate([own[0].used, own[1].used, _bounded(order, own[0], mask[last:])])
+    places = own[0].places, own[1].places
     leads: tuple[int, ...] = ()
     if order.table.size:
         led = tuple(k for k in range(places[0]) for _ in range(order.table.shape[1]))

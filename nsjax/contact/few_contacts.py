@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -14,11 +12,13 @@ import numpy as np
 
 from nsjax.contact.active_set import crowded, overflows
 from nsjax.contact.bounded import by_law, by_row
-from nsjax.contact.events import NEVER, Criteria, Touch, fly
+from nsjax.contact.events import NEVER, Touch, criteria_of, fly
 from nsjax.contact.switches import ClosedPhases
 from nsjax.core.errors import InputError
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.scheme import QUANTITIES, Carry, Output, Scheme
+from nsjax.core.slots import ContactSlots
+from nsjax.core.step import Step
 from nsjax.core.system import State, System
 from nsjax.jaxtools.control_flow import tree_shapes
 from nsjax.jaxtools.owned import kept
@@ -36,15 +36,10 @@ from nsjax.types import Array, PyTree, record
 class ContactChoice(Protocol):
     """The few chosen contacts of a step; frozen and hashable. Functions take refreshed parameters ``p``.
 
-    The last ``common`` contacts are the last ones of both systems, in their order. The first laws of
-    bounded rows (`System.dry_friction`; one for a row, or for two that share a disc) belong to both
-    systems, too.
-    The last laws follow the contacts; ``followers`` are their numbers in the system of the few contacts and
-    in that of all.
+    The last contacts of both systems may be common to them, in their order. The first laws of bounded rows
+    (`System.dry_friction`; one for a row, or for two that share a disc) belong to both systems, too; the
+    last laws follow the contacts.
     """
-
-    common: int
-    followers: tuple[int, int]
 
     @property
     def system(self) -> System:
@@ -52,17 +47,8 @@ class ContactChoice(Protocol):
         `System.refresh` keeps the choice.
         """
 
-    def which(self, p: PyTree) -> Array:
-        """Index (few,) int, among all contacts, of the contact in each place; without the common ones."""
-
-    def used(self, p: PyTree) -> Array:
-        """Places (few,) bool with a contact."""
-
-    def places(self, p: PyTree) -> Array:
-        """Place (many,) int of each contact among the few; the number of places for one without a place."""
-
-    def rows(self, p: PyTree) -> tuple[Array, Array, Array]:
-        """``which``, ``used`` and ``places`` for the laws of bounded rows that follow contacts."""
+    def slots(self, p: PyTree) -> ContactSlots:
+        """Places of the contacts and of the laws that follow them."""
 
     def near_counts(self, p: PyTree) -> dict[str, Array]:
         """Largest number () of near pairs of two kinds of shapes, by the name of the group."""
@@ -85,14 +71,13 @@ class WholeMemory:
     widths: tuple[int, ...]
 
 
-def widths(few: PyTree, many: PyTree, chosen: ContactChoice, count: int) -> tuple[int, ...]:
-    """Entries for a contact in each leaf, from the shapes of the leaves for the few and for ``count``, in
-    which laws of bounded rows count as contacts.
+def widths(few: PyTree, many: PyTree, more: int) -> tuple[int, ...]:
+    """Entries for a contact in each leaf, from the shapes of the leaves for the few and for ``more``
+    contacts, in which laws of bounded rows count as contacts.
 
     Raises:
         InputError: for a leaf whose shape does not tell the number.
     """
-    more = count - chosen.system.nc + chosen.followers[1] - chosen.followers[0]
     found = []
     for one, other in zip(jax.tree.leaves(few), jax.tree.leaves(many), strict=True):
         apart = other.shape[0] - one.shape[0] if one.shape else 0
@@ -103,84 +88,6 @@ def widths(few: PyTree, many: PyTree, chosen: ContactChoice, count: int) -> tupl
             )
         found.append(apart // more if more else 0)
     return tuple(found)
-
-
-def narrow(chosen: ContactChoice, p: PyTree, count: int, x: Array, width: int, none: Any = 0) -> Array:
-    """Array of the few contacts, with their bounded laws, from that of all ``count`` contacts with theirs,
-    ``none`` in empty places.
-
-    Args:
-        width: entries of ``x`` for a contact; 0: ``x`` is not over contacts, and returned as it is.
-    """
-    if not width:
-        return x
-    many, last = (count - chosen.common) * width, x.shape[0] - chosen.followers[1] * width
-    which, used = chosen.which(p), chosen.used(p)
-    parts = [_few(x[:many], width, which, used, none), x[many:last]]
-    if chosen.followers[1]:
-        which, used, _ = chosen.rows(p)
-        parts.append(_few(x[last:], width, which, used, none))
-    return jnp.concatenate(parts)
-
-
-def _few(x: Array, width: int, which: Array, used: Array, none: Any) -> Array:
-    """Array of the few from that of many, ``width`` entries each."""
-    head = x.reshape(x.shape[0] // width, width, *x.shape[1:])
-    used = used.reshape(-1, *[1] * x.ndim)
-    own = jnp.where(used, _at(head, which), jnp.asarray(none, x.dtype))
-    return own.reshape(own.shape[0] * width, *x.shape[1:])  # an axis without entries leaves -1 open
-
-
-def widen(chosen: ContactChoice, p: PyTree, x: Array, width: int, others: Any = 0) -> Array:
-    """Array of all contacts from that of the few, both with or without the laws of bounded rows.
-
-    Args:
-        width: entries of ``x`` for a contact; 0: ``x`` is not over contacts, and returned as it is.
-        others: values of contacts without a place; a number, or an array of all contacts.
-    """
-    if not width:
-        return x
-    system = chosen.system
-    few, last = (system.nc - chosen.common) * width, x.shape[0]
-    rows = bool(chosen.followers[0]) and last > system.nc * width
-    last -= chosen.followers[0] * width if rows else 0
-    parts = [_all(x[:few], width, chosen.places(p), others), x[few:last]]
-    if rows:
-        end = others[-chosen.followers[1] * width :] if jnp.ndim(others) else others
-        parts.append(_all(x[last:], width, chosen.rows(p)[2], end))
-    return jnp.concatenate(parts)
-
-
-def widen_rows(chosen: ContactChoice, p: PyTree, x: Array) -> Array:
-    """Array (laws, ...) of all laws of bounded rows from that of the few; zero without a place."""
-    if not chosen.followers[0]:
-        return x
-    first = x.shape[0] - chosen.followers[0]
-    return jnp.concatenate([x[:first], _all(x[first:], 1, chosen.rows(p)[2], 0)])
-
-
-def _all(x: Array, width: int, places: Array, others: Any) -> Array:
-    """Array of many from that of the few, ``width`` entries each."""
-    few, many = x.shape[0] // width, places.shape[0]
-    head = x.reshape(few, width, *x.shape[1:])
-    here = (places < few).reshape(-1, *[1] * x.ndim)
-    if jnp.ndim(others):
-        others = others[: many * width].reshape(many, width, *x.shape[1:])
-    own = jnp.where(here, _at(head, jnp.where(places < few, places, 0)), jnp.asarray(others, x.dtype))
-    return own.reshape(own.shape[0] * width, *x.shape[1:])  # an axis without entries leaves -1 open
-
-
-def _at(x: Array, places: Array) -> Array:
-    """Entries of ``x`` at ``places`` along the first axis."""
-    if x.shape[0] * places.shape[0] * math.prod(x.shape[1:]) <= SUMMED and x.dtype != bool:
-        here = jnp.arange(x.shape[0]) == places[:, None]
-        here = here.reshape(*here.shape, *[1] * (x.ndim - 1))
-        return jnp.sum(jnp.where(here, x[None], 0), axis=1)
-    return x.at[places].get(mode="promise_in_bounds")
-
-
-SUMMED = 4096
-"""Most products for which entries are taken by masked sums, whose transposes are no scatters."""
 
 
 # A step on few chosen contacts (`nsjax.contact.few_contacts`), and its results in terms of all contacts.
@@ -212,12 +119,9 @@ def begin_with_all(system: System, p: PyTree, few: Carry, many: Carry) -> Carry:
         few: carry of the chosen contacts.
         many: shapes of the carry of all contacts.
     """
-    chosen = system.chosen
-    sizes, wide = (
-        widths(few.memory, many.memory, chosen, system.nc),
-        functools.partial(widen, chosen, p),
-    )
-    memory = _each(few.memory, sizes, wide, lambda x: _unknown(wide, x))
+    slots = system.chosen.slots(p)
+    sizes = widths(few.memory, many.memory, slots.dropped)
+    memory = _each(few.memory, sizes, slots.put, lambda x: _unknown(slots.put, x))
     return dataclasses.replace(few, memory=WholeMemory(memory=memory, widths=sizes))
 
 
@@ -228,47 +132,50 @@ def _unknown(of: Callable[[Any, int, Any], Any], touch: Touch) -> Touch:
 
 
 def narrow_to_chosen(
-    system: System, p: PyTree, carry: Carry, closing: ClosedPhases | None
+    slots: ContactSlots, carry: Carry, closing: ClosedPhases | None
 ) -> tuple[Carry, ClosedPhases | None]:  # fmt: skip
     """Carry and closed phases of the chosen contacts alone."""
-    chosen, count, whole = system.chosen, system.nc, carry.memory
-    one = functools.partial(narrow, chosen, p, count)
-
-    memory = _each(whole.memory, whole.widths, one, lambda x: _unknown(one, x))
+    whole = carry.memory
+    memory = _each(whole.memory, whole.widths, slots.take, lambda x: _unknown(slots.take, x))
     if closing is not None:
-        closing = jax.tree.map(lambda x: one(x, 1), closing)
+        closing = jax.tree.map(slots.take, closing)
     return dataclasses.replace(carry, memory=memory), closing
 
 
 def widen_to_all(
-    criteria: Criteria, system: System, p: PyTree, before: Carry, carry: Carry, output: Output
+    system: System, step: Step, slots: ContactSlots, carry: Carry, output: Output
 ) -> tuple[Carry, Output]:
-    """Carry and output of all contacts, after a step of the chosen ones; the others are open."""
-    chosen, whole = system.chosen, before.memory
-    wide = functools.partial(widen, chosen, p)
+    """Carry and output of all contacts, after a step of the chosen ones; the others are open.
+
+    Args:
+        system: of all contacts.
+        step: the step, from the carry of all contacts.
+        slots: places of the chosen ones.
+        carry, output: after the step of the chosen ones.
+    """
+    chosen, whole, criteria = system.chosen, step.carry.memory, criteria_of(step.scheme)
     flown = iter([fly(criteria, x) for x in _leaves(whole.memory)[0] if isinstance(x, Touch)])
 
     def touch(x: Touch) -> Touch:
-        return jax.tree.map(lambda y, others: wide(y, 1, others), x, next(flown))
+        return jax.tree.map(lambda y, others: slots.put(y, 1, others), x, next(flown))
 
-    memory = _each(carry.memory, whole.widths, wide, touch)
+    memory = _each(carry.memory, whole.widths, slots.put, touch)
     own = {
-        name: wide(getattr(output, name), 1, jnp.inf if name == "margin" else 0)
+        name: slots.put(getattr(output, name), 1, jnp.inf if name == "margin" else 0)
         for name, kind in QUANTITIES.items()
         if kind.axes[:1] == ("nc",) and getattr(output, name) is not None
     }
     own |= {
-        name: by_row(system, widen_rows(chosen, p, by_law(chosen.system, getattr(output, name))))
+        name: by_row(system, slots.put_laws(by_law(chosen.system, getattr(output, name))))
         for name, kind in QUANTITIES.items()
         if kind.axes == ("nd",) and getattr(output, name) is not None
     }
-    event = jax.tree.map(lambda x: wide(x, 1) if jnp.ndim(x) else x, output.event)
+    event = jax.tree.map(lambda x: slots.put(x) if jnp.ndim(x) else x, output.event)
     gaps = {name: getattr(output.event, name) for name in ("gap", "begun", "ended")}
-    unknown = {name: wide(x, 1, jnp.inf) for name, x in gaps.items() if x is not None}
+    unknown = {name: slots.put(x, 1, jnp.inf) for name, x in gaps.items() if x is not None}
     event = dataclasses.replace(event, **unknown)
-    which = jnp.concatenate([chosen.which(p), jnp.arange(system.nc - chosen.common, system.nc)])
-    contact = jnp.where(output.contact < 0, -1, which[jnp.clip(output.contact, 0)])
-    lost = jnp.where(chosen.overflow(p), CANDIDATES_LOST, 0)
+    contact = jnp.where(output.contact < 0, -1, slots.which[jnp.clip(output.contact, 0)])
+    lost = jnp.where(chosen.overflow(step.params), CANDIDATES_LOST, 0)
     output = dataclasses.replace(
         output, **own, event=event, contact=contact, status=output.status | lost
     )  # fmt: skip

@@ -19,6 +19,7 @@ from nsjax.core.arguments import mapping, numbers
 from nsjax.core.errors import InputError
 from nsjax.core.inputs import Inputs, depends, input_places, shape_of, value_of
 from nsjax.core.keys import names
+from nsjax.core.slots import ContactSlots
 from nsjax.core.step import mass_matrix
 from nsjax.core.system import Problem, State, System
 from nsjax.core.system_parts import part_unit
@@ -210,36 +211,9 @@ class FilteredChoice:
         inputs = dataclasses.replace(self.filters.inputs, system=own)
         return with_filters(own, dataclasses.replace(self.filters, inputs=inputs))
 
-    @property
-    def common(self) -> int:
-        """Number of the common contacts, which belong to every choice."""
-        found: int = self.chosen.common
-        return found
-
-    @property
-    def followers(self) -> tuple[int, int]:
-        """Numbers of laws of bounded rows that follow contacts, of the few and of all."""
-        found: tuple[int, int] = self.chosen.followers
-        return found
-
-    def rows(self, p: FilteredParams) -> tuple[Array, Array, Array]:
-        """Law of bounded rows in each place, places with a law, and place of each law."""
-        found: tuple[Array, Array, Array] = self.chosen.rows(p.model)
-        return found
-
-    def which(self, p: FilteredParams) -> Array:
-        """Index, among all contacts, of the contact in each place."""
-        found: Array = self.chosen.which(p.model)
-        return found
-
-    def used(self, p: FilteredParams) -> Array:
-        """Places with a contact."""
-        found: Array = self.chosen.used(p.model)
-        return found
-
-    def places(self, p: FilteredParams) -> Array:
-        """Place of each contact among the few."""
-        found: Array = self.chosen.places(p.model)
+    def slots(self, p: FilteredParams) -> ContactSlots:
+        """Places of the contacts of a step."""
+        found: ContactSlots = self.chosen.slots(p.model)
         return found
 
     def overflow(self, p: FilteredParams) -> Array:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import System
+from nsjax.core.slots import ContactSlots, Slots
 from nsjax.math import taken
 from nsjax.multibody.contacts import gap_functions, turning_friction
 from nsjax.multibody.contacts.batches import Batch, batched, turning_keys
@@ -233,21 +234,10 @@ class Selection:
 
     mechanism: Mechanism
 
-    @property
-    def common(self) -> int:
-        """Number of joint limits, which are the last contacts both of all and of the few."""
-        return len(self.mechanism.presence.limits)
-
     @functools.cached_property
     def system(self) -> System:
         """The system of the chosen contacts."""
         return dataclasses.replace(self.mechanism, few=True).system()
-
-    @functools.cached_property
-    def followers(self) -> tuple[int, int]:
-        """Number of laws of friction against turning, of the few contacts and of all."""
-        few, named = self.mechanism.presence.named.of_step, self.mechanism.presence.named
-        return turning_friction.laws(few), turning_friction.laws(named)
 
     def promises(self) -> dict[str, Any]:
         """Arguments of the system, for all contacts or for the few."""
@@ -257,70 +247,35 @@ class Selection:
 
     def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
         """Mask (nc,) of the slots of the few that hold a contact; true for joint limits."""
-        return jnp.concatenate([self.used(p), np.ones(self.common, bool)])
+        used = [
+            np.ones(len(standing), bool) if x is None else jnp.repeat(x.slots.used, piece.rows)
+            for piece, standing, x in self._pieces(p)
+        ]
+        return jnp.concatenate([*used, np.ones(len(self.mechanism.presence.limits), bool)])
 
     def _pieces(self, p: PyTree) -> Iterator[tuple[Any, np.ndarray, Choice | None]]:
         """Every piece, the numbers of its contacts, and its choice; None: all pairs are evaluated."""
         named = self.mechanism.presence.named
         few = named.of_step
-        for piece, standing in zip(few.pieces, named.numbers, strict=True):
+        for piece, standing in zip(named.pieces, named.numbers, strict=True):
             yield piece, standing, few.choice(piece, p)
 
-    def which(self, p: PyTree) -> Array:
-        """Number of the contact in each slot."""
-        found = []
-        for piece, standing, choice in self._pieces(p):
-            own = jnp.asarray(standing)
-            found.append(own if choice is None else own.reshape(-1, piece.rows)[choice.which].reshape(-1))
-        return jnp.concatenate(found)
-
-    def used(self, p: PyTree) -> Array:
-        """Mask of the slots that hold a contact."""
-        found = []
-        for piece, standing, choice in self._pieces(p):
-            own = np.ones(len(standing), bool) if choice is None else jnp.repeat(choice.used, piece.rows)
-            found.append(jnp.asarray(own))
-        return jnp.concatenate(found)
-
-    def rows(self, p: PyTree) -> tuple[Array, Array, Array]:
-        """Law of friction against turning in each place; mask of the places with a law; place of each law,
-        the number of places for a law without one.
-        """
-        named, few = self.mechanism.presence.named, self.followers[0]
-        order = turning_friction.order_of(named, [len(keys) for keys in named.turning])
-        numbers = np.arange(self.followers[1]) if order is None else np.argsort(order)
-        which, used, places, first, place = [], [], [], 0, 0
-        for (piece, standing, choice), keys in zip(self._pieces(p), named.turning, strict=True):
-            each = len(keys)
-            own = numbers[first : first + each * len(standing)]
-            first += len(own)
-            if choice is None:
-                which.append(jnp.asarray(own))
-                used.append(jnp.ones(len(own), bool))
-                places.append(jnp.asarray(place + np.arange(len(own))))
-                place += len(own)
-            elif each:
-                width = each * piece.rows
-                which.append(jnp.asarray(own.reshape(-1, width))[choice.which].reshape(-1))
-                used.append(jnp.repeat(choice.used, width))
-                here = place + choice.place[:, None] * width + np.arange(width)
-                places.append(jnp.where(choice.place[:, None] < piece.places, here, few).reshape(-1))
-                place += width * piece.places
-        found = jnp.concatenate(places)
-        return jnp.concatenate(which), jnp.concatenate(used), found if order is None else found[order]
-
-    def places(self, p: PyTree) -> Array:
-        """Slot of each contact among the few; the number of slots for a contact without one."""
-        few = self.mechanism.presence.named.of_step
-        count, first, found = sum(few.rows), 0, []
-        for (piece, standing, choice), rows in zip(self._pieces(p), few.rows, strict=True):
-            if choice is None:
-                found.append(jnp.asarray(first + np.arange(len(standing))))
-            else:
-                own = first + choice.place[:, None] * piece.rows + np.arange(piece.rows)
-                found.append(jnp.where(choice.place[:, None] < piece.places, own, count).reshape(-1))
-            first += rows
-        return self.mechanism.presence.named.in_order(found)
+    def slots(self, p: PyTree) -> ContactSlots:
+        """Places of the contacts, and of the laws of friction against turning, among those of a step."""
+        named = self.mechanism.presence.named
+        pieces, each = list(self._pieces(p)), [len(keys) for keys in named.turning]
+        contacts = [(standing, choice, _rows(piece)) for piece, standing, choice in pieces]
+        order, count = turning_friction.order_of(named, each), turning_friction.laws(named)
+        numbers = np.arange(count) if order is None else np.argsort(order)
+        laws, first = [], 0
+        for (piece, standing, choice), n in zip(pieces, each, strict=True):
+            if n:
+                laws.append((numbers[first : first + n * len(standing)], choice, n * _rows(piece)))
+                first += n * len(standing)
+        return ContactSlots(
+            contacts=_joined(contacts, named.order), laws=_joined(laws, order) if laws else None,
+            common=len(self.mechanism.presence.limits),
+        )  # fmt: skip
 
     def overflow(self, p: PyTree) -> Array:
         """Whether more pairs of a batch were near than it has slots."""
@@ -334,3 +289,33 @@ class Selection:
             near, group = held(p).chosen[piece.names[0]].near, str(piece.group)
             found[group] = jnp.maximum(found[group], near) if group in found else near
         return found
+
+
+def _rows(piece: Part | Batch) -> int:
+    """Number of contacts of each pair of a piece."""
+    return piece.rows if isinstance(piece, Batch) else 1
+
+
+def _joined(parts: list[tuple[np.ndarray, Choice | None, int]], order: Any) -> Slots:
+    """Places of features of several pieces, one piece after the other.
+
+    Args:
+        parts: of each piece the numbers of its features, its choice (None: all have a place), and the
+            number of features of a pair.
+        order: index of each feature in the concatenated pieces; None if the order is the same.
+    """
+    own = [Slots.every(len(x)) if choice is None else choice.slots.rows(n) for x, choice, n in parts]
+    total, first = sum(x.places for x in own), 0
+    which, place = [], []
+    for (numbers, choice, _), slots in zip(parts, own, strict=True):
+        which.append(numbers if choice is None else jnp.asarray(numbers)[slots.which])
+        there = (
+            slots.place if slots.all else jnp.where(slots.place < slots.places, first + slots.place, total)
+        )
+        place.append(first + there if slots.all else there)
+        first += slots.places
+    found = jnp.concatenate(place)
+    return Slots(
+        which=jnp.concatenate(which), used=jnp.concatenate([x.used for x in own]),
+        place=found if order is None else taken(found, np.array(order)),
+    )  # fmt: skip

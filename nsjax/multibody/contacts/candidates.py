@@ -392,13 +392,3 @@ def _taken(x: Around, k: Any) -> Around:
     """Bounding volumes of some shapes."""
     taken: Around = jax.tree.map(lambda y: y[k], x)
     return taken
-
-
-def first_of(near: Array, size: int) -> tuple[Array, Array]:
-    """Indices (size,) of the first ``size`` true entries of ``near`` (n,), n where there are fewer; and
-    the slot (n,) of each entry, ``size`` for entries without a slot.
-    """
-    count = jnp.cumsum(near)
-    which = jnp.searchsorted(count, np.arange(1, size + 1), method="compare_all")
-    place = jnp.where(near & (count <= size), count - 1, size)
-    return which, place

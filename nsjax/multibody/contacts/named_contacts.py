@@ -15,12 +15,12 @@ from jax import lax
 
 from nsjax.core import InputError
 from nsjax.core.operators import jacobian
+from nsjax.core.slots import Slots
 from nsjax.linalg import matmul
 from nsjax.math import taken
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import batches, gap_functions
 from nsjax.multibody.contacts.batches import Batch, scene_of, spread_out
-from nsjax.multibody.contacts.candidates import first_of
 from nsjax.multibody.contacts.gap_functions import Meeting, apart, around, flat
 from nsjax.multibody.contacts.shape import PairKind
 from nsjax.multibody.coordinates import planar_vectors as plane
@@ -36,18 +36,14 @@ if TYPE_CHECKING:
 
 @record()
 class Choice:
-    """Pairs of a batch that a step evaluates, in slots.
+    """Pairs of a batch that a step evaluates.
 
     Args:
-        which: (slots,) int, number of the pair in each slot.
-        used: (slots,) bool, whether the slot holds a pair.
-        place: (pairs,) int, slot of each pair; the number of slots for a pair without a slot.
+        slots: their places.
         near: () int, number of pairs that were near.
     """
 
-    which: Array
-    used: Array
-    place: Array
+    slots: Slots
     near: Array
 
 
@@ -128,13 +124,11 @@ class NamedContacts:
             axes = batches.axes((first, second), len(piece.names))
             gap = jax.vmap(bound, (-1, axes))(*lax.stop_gradient((ends, (first, second))))
             near = gap < lax.stop_gradient(p[piece.group].reach)
-            which, place = first_of(near, piece.places)
-            used = which < len(piece.names)
-            which = jnp.where(used, which, 0)
-            if piece.places == len(piece.names):  # every pair has a place of its own
-                which, used = jnp.arange(piece.places), near
-                place = jnp.where(near, which, piece.places)
-            found[piece.names[0]] = Choice(which=which, used=used, place=place, near=jnp.sum(near))
+            slots = Slots.first(near, piece.places)
+            if slots.all:  # a pair that is not near gives up its place
+                place = jnp.where(near, np.arange(piece.places), piece.places)
+                slots = Slots(which=jnp.arange(piece.places), used=near, place=place)
+            found[piece.names[0]] = Choice(slots=slots, near=jnp.sum(near))
         return found
 
     @property
@@ -212,7 +206,7 @@ class NamedContacts:
                 found.append(one(scene, piece, p[piece.name], near.get(piece.name)))
                 continue
             shapes, choice = beside[piece.names[0]][0], self.choice(piece, p)
-            which = None if choice is None or piece.places == len(piece.names) else choice.which
+            which = None if choice is None or piece.places == len(piece.names) else choice.slots.which
             ends = [several(scene.frames, [x[k] for x in piece.bodies], which) for k in (0, 1)]
             if which is not None:
                 shapes = batches.some(shapes, len(piece.names), which)
@@ -224,7 +218,9 @@ class NamedContacts:
             # held features belong to the pairs that the step evaluates
             held = None if choice is None and piece.group is not None else near.get(piece.names[0])
             if search and choice is not None and piece.long_search:
-                found.append(batches.searched(functools.partial(at, held=None), ends, shapes, choice.used))
+                found.append(
+                    batches.searched(functools.partial(at, held=None), ends, shapes, choice.slots.used)
+                )
                 continue
             axes = batches.axes(shapes, len(piece.names) if which is None else which.shape[0])
             found.append(jax.vmap(at, (-1, axes, -1), -1)(ends, shapes, held))
@@ -317,7 +313,7 @@ class NamedContacts:
                 elif choice is None:
                     x.append(one[key])
                 else:
-                    x.append(one[key].reshape(-1, piece.rows)[choice.which].reshape(-1))  # type: ignore[union-attr]
+                    x.append(one[key].reshape(-1, piece.rows)[choice.slots.which].reshape(-1))  # type: ignore[union-attr]
         made = [self.in_order(x) if ordered else jnp.concatenate(x) for x in columns if x]
         return made or [jnp.zeros(0) for _ in keys]
 
@@ -350,9 +346,8 @@ def _first(piece: Batch) -> Choice:
     """The first pairs of a batch, as a choice before any step has chosen."""
     few, pairs = piece.places, np.arange(len(piece.names))
     which = jnp.arange(few)
-    return Choice(
-        which=which, used=which >= 0, place=jnp.asarray(np.minimum(pairs, few)), near=jnp.asarray(few)
-    )  # fmt: skip
+    slots = Slots(which=which, used=which >= 0, place=jnp.asarray(np.minimum(pairs, few)))
+    return Choice(slots=slots, near=jnp.asarray(few))
 
 
 # Rows of contacts of a spatial tree, from the screws of its velocities.
@@ -442,7 +437,7 @@ def _moved(tree: SpatialTree, named: NamedContacts, meetings: list[Meeting], sid
         moves: Any = tree.moves_of(own)
         choice = named.choice(piece, p)
         if choice is not None:
-            at = choice.which[:, None] * piece.rows + np.arange(piece.rows)  # type: ignore[union-attr]
+            at = choice.slots.which[:, None] * piece.rows + np.arange(piece.rows)  # type: ignore[union-attr]
             moves = jnp.asarray(moves)[at.reshape(-1)]
         found.append(jnp.asarray(moves))
     return found[0] if len(found) == 1 else jnp.concatenate(found)
