@@ -18,6 +18,7 @@ OLD_NAMES = {
         "notes": "gradient_notes", "run": "simulate_to_file", "startup": "jaxtools", "table": "signal",
     },
     "nsjax.io": {"run": "simulate_to_file"},
+    "nsjax.schemes.building": {"Numbers": "ImpulseCoefficients"},
 }  # fmt: skip
 """By package: names until version 0.3, and those since."""
 

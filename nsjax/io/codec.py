@@ -77,7 +77,7 @@ PLACES = {
     "multibody.servo": "nsjax.multibody.joint_forces:ServoNumbers",
     "multibody.thruster": "nsjax.multibody.numbers:Thruster",
     "multibody.ellipsoid_drag": "nsjax.multibody.loads.ellipsoid_drag:Ellipsoid",
-    "multibody.spheres": "nsjax.multibody.contacts.spheres:Numbers",
+    "multibody.spheres": "nsjax.multibody.contacts.spheres:SphereNumbers",
     "memory.pairs": "nsjax.contact.active_set:PairMemory",
     "memory.whole": "nsjax.contact.few_contacts:WholeMemory",
     "memory.remembered": "nsjax.schemes.impulses.impulse_step:ImpulseMemory",

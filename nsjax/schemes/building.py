@@ -44,6 +44,8 @@ Example:
     1
 """
 
+from typing import Any
+
 from nsjax.contact import SolverSettings, StepForces, forced_jump, velocity_jump
 from nsjax.contact.events import Criteria
 from nsjax.contact.sensitivity import Stepped
@@ -52,7 +54,8 @@ from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output, Scheme, Traits
 from nsjax.core.step import Balance, Formed, Step, SystemState
 from nsjax.core.system import State, System
-from nsjax.schemes.impulses.impulse_scheme import Numbers, impulse_scheme
+from nsjax.renamed import new_name
+from nsjax.schemes.impulses.impulse_scheme import ImpulseCoefficients, impulse_scheme
 from nsjax.schemes.impulses.impulse_step import FrozenRowEquations, ImpulseRun, StepData
 from nsjax.schemes.mixed.base_step import BaseEnd, Memory
 from nsjax.schemes.mixed.framework import Tolerances, mixed_scheme
@@ -67,11 +70,11 @@ __all__ = [
     "Criteria",
     "Formed",
     "FrozenRowEquations",
+    "ImpulseCoefficients",
     "ImpulseRun",
     "InputError",
     "Maps",
     "Memory",
-    "Numbers",
     "Output",
     "Scheme",
     "SolverSettings",
@@ -92,3 +95,11 @@ __all__ = [
     "single",
     "velocity_jump",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """A name until version 0.2, see `nsjax.renamed`."""
+    new = new_name(__name__, name)
+    if new is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals()[new]

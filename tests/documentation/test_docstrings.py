@@ -59,7 +59,7 @@ ELSEWHERE = {
     "nsjax.schemes.building.Tolerances": "nsjax.schemes.building",
     "nsjax.schemes.building.FrozenRowEquations": "nsjax.schemes.building.impulse_scheme",
     "nsjax.schemes.building.ImpulseRun": "nsjax.schemes.building.impulse_scheme",
-    "nsjax.schemes.building.Numbers": "nsjax.schemes.building.impulse_scheme",
+    "nsjax.schemes.building.ImpulseCoefficients": "nsjax.schemes.building.impulse_scheme",
     "nsjax.schemes.building.Balance": "nsjax.schemes.building.forced_jump",
     "nsjax.schemes.building.Formed": "nsjax.schemes.building",
     "nsjax.schemes.building.SolverSettings": "nsjax.schemes.building.forced_jump",

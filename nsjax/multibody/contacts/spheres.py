@@ -32,7 +32,7 @@ OVERLAP = 1e-9
 
 
 @record()
-class Numbers:
+class SphereNumbers:
     """Parameters of `spheres`, arrays by sphere (n,) and by wall (w, ...).
 
     Args:
@@ -70,21 +70,21 @@ class Spheres:
         """Positions or velocities of bodies as rows (count, 6)."""
         return x.reshape(self.count, 6)
 
-    def inertia(self, q: Array, w: Array, p: Numbers) -> Array:
+    def inertia(self, q: Array, w: Array, p: SphereNumbers) -> Array:
         """Product ``M w`` of the mass matrix with a vector."""
         weights = jnp.stack([p.mass] * 3 + [p.inertia] * 3, axis=1)
         return (weights * self._apart(w)).reshape(-1)
 
-    def force(self, t: Array, q: Array, v: Array, p: Numbers) -> Array:
+    def force(self, t: Array, q: Array, v: Array, p: SphereNumbers) -> Array:
         """Weight; spheres have no gyroscopic torque."""
         weight = p.mass[:, None] * p.gravity
         return jnp.concatenate([weight, jnp.zeros_like(weight)], axis=1).reshape(-1)
 
-    def potential(self, t: Array, q: Array, p: Numbers) -> Array:
+    def potential(self, t: Array, q: Array, p: SphereNumbers) -> Array:
         """The potential of the weight [J]."""
         return -jnp.sum(p.mass[:, None] * p.gravity * self._apart(q)[:, :3])
 
-    def refresh(self, t: Array, q: Array, p: Numbers) -> Numbers:
+    def refresh(self, t: Array, q: Array, p: SphereNumbers) -> SphereNumbers:
         """Parameters with the pairs whose gaps are below ``reach``."""
         n, x = self.count, self._apart(q)[:, :3]
         room = max(1, min(ROOM * self.capacity, n * (n - 1) // 2))
@@ -100,16 +100,16 @@ class Spheres:
         )  # fmt: skip
         return dataclasses.replace(p, near=slots)
 
-    def _near(self, x: Array, one: Any, other: Any, p: Numbers) -> Array:
+    def _near(self, x: Array, one: Any, other: Any, p: SphereNumbers) -> Array:
         """Whether the gap of two spheres is below ``reach``."""
         square = jnp.sum((x[one] - x[other]) ** 2, axis=-1)
         return square < (p.radius[one] + p.radius[other] + p.reach) ** 2
 
-    def _heights(self, x: Array, p: Numbers) -> Array:
+    def _heights(self, x: Array, p: SphereNumbers) -> Array:
         """Gaps (n, w) of spheres and walls."""
         return jnp.sum(x[:, None] * p.normal, axis=2) - p.level - p.radius[:, None]
 
-    def near_counts(self, q: Array, p: Numbers) -> dict[str, Array]:
+    def near_counts(self, q: Array, p: SphereNumbers) -> dict[str, Array]:
         """Capacity () that would hold all pairs near at a position."""
         assert p.near is not None
         x, every = self._apart(q)[:, :3], np.arange(self.count)
@@ -117,12 +117,12 @@ class Spheres:
         count = jnp.sum(balls) + jnp.sum(self._heights(x, p) < p.reach)
         return {"spheres": jnp.maximum(count, p.near.needed)}
 
-    def allowed(self, t: Array, q: Array, p: Numbers) -> Array:
+    def allowed(self, t: Array, q: Array, p: SphereNumbers) -> Array:
         """Mask (nc,) of the slots that hold a pair."""
         assert p.near is not None
         return p.near.used
 
-    def _meeting(self, q: Array, p: Numbers) -> tuple[Array, Array, Array]:
+    def _meeting(self, q: Array, p: SphereNumbers) -> tuple[Array, Array, Array]:
         """Gaps (nc,), normals (nc, 3) towards the first of a pair, radii (nc, 2), zero for a wall."""
         assert p.near is not None
         n, x, near = self.count, self._apart(q)[:, :3], p.near
@@ -139,11 +139,11 @@ class Spheres:
         gap = length - radii[:, 0] - radii[:, 1]
         return jnp.where(near.used, gap, p.reach), unit.T, radii
 
-    def gap(self, t: Array, q: Array, p: Numbers) -> Array:
+    def gap(self, t: Array, q: Array, p: SphereNumbers) -> Array:
         """Gaps between surfaces [m]; ``reach`` in empty slots."""
         return self._meeting(q, p)[0]
 
-    def slip(self, t: Array, q: Array, v: Array, p: Numbers) -> Array:
+    def slip(self, t: Array, q: Array, v: Array, p: SphereNumbers) -> Array:
         """Slip velocity of the first surface relative to the second along two tangents [m/s]."""
         assert p.near is not None
         _, normal, radii = self._meeting(q, p)
@@ -154,18 +154,18 @@ class Spheres:
         slips = jnp.stack([jnp.sum(t * surface, axis=1) for t in _tangents(normal)], axis=1)
         return jnp.where(p.near.used[:, None], slips, 0.0)
 
-    def law(self, p: Numbers) -> ContactLaw:
+    def law(self, p: SphereNumbers) -> ContactLaw:
         """The law of all contacts."""
         return ContactLaw(restitution=p.restitution, friction=p.friction)
 
-    def bodies(self, p: Numbers) -> Array:
+    def bodies(self, p: SphereNumbers) -> Array:
         """Numbers (nc, 2) of the spheres of every slot; ``count`` for walls and empty slots."""
         assert p.near is not None
         first = jnp.where(p.near.used, p.near.first, self.count)
         second = jnp.where(p.near.used, p.near.second, self.count)
         return jnp.stack([first, jnp.where(second < self.count, second, self.count)], axis=1)
 
-    def directions(self, t: Array, q: Array, p: Numbers) -> Array:
+    def directions(self, t: Array, q: Array, p: SphereNumbers) -> Array:
         """Directions of gap rate and slips, see `nsjax.contact.active_set.Pairs`."""
         assert p.near is not None
         _, normal, radii = self._meeting(q, p)
@@ -178,7 +178,7 @@ class Spheres:
             sides.append(jnp.stack(rows, axis=1))
         return jnp.where(p.near.used[:, None, None, None], jnp.stack(sides, axis=1), 0.0)
 
-    def picture(self, t: Array, q: Array, p: Numbers) -> shapes.Picture:
+    def picture(self, t: Array, q: Array, p: SphereNumbers) -> shapes.Picture:
         """The picture: all spheres as one mesh, a few hundred triangles each, and the walls."""
         angles = np.linspace(-0.5 * np.pi, 0.5 * np.pi, DRAWN_RINGS)
         unit = shapes.lathe(np.sin(angles), np.cos(angles), around=DRAWN_AROUND)
@@ -192,12 +192,12 @@ class Spheres:
         )
         return shapes.Picture(shapes=(*walls, balls))
 
-    def identity(self, p: Numbers) -> Array:
+    def identity(self, p: SphereNumbers) -> Array:
         """Identities (nc,) of the pairs."""
         assert p.near is not None
         return p.near.identity
 
-    def overflow(self, p: Numbers) -> Array:
+    def overflow(self, p: SphereNumbers) -> Array:
         """Whether there were more candidates than slots."""
         assert p.near is not None
         return p.near.lost
@@ -311,7 +311,7 @@ def spheres(
     made = Spheres(count=n, walls=len(level), capacity=7 * n if capacity is None else capacity)
     place = np.concatenate([x, np.zeros((n, 3))], axis=1)
     start = State(t=0.0, q=jnp.asarray(place.reshape(-1)), v=jnp.asarray(v.reshape(-1)))
-    return Problem(system=made.system(), params=Numbers(**given), state=start)
+    return Problem(system=made.system(), params=SphereNumbers(**given), state=start)
 
 
 def _each(name: str, value: Any, n: int) -> np.ndarray:

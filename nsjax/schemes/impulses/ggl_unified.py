@@ -36,7 +36,7 @@ from nsjax.schemes.impulses.impulse_scheme import (
     memory_after,
 )
 from nsjax.schemes.impulses.impulse_step import ImpulseRun
-from nsjax.schemes.impulses.moreau import Coefficients
+from nsjax.schemes.impulses.moreau import MoreauCoefficients
 from nsjax.types import Array, PyTree, record
 
 # The nonlinear equations of a step of `nsjax.schemes.ggl_unified`.
@@ -342,7 +342,7 @@ def ggl_unified(
         _respond,
         remember=_blank,
         corrects=position_multiplier,
-        numbers=Coefficients(
+        numbers=MoreauCoefficients(
             tolerance=tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance
         ),
         choices=UnifiedOptions(

@@ -60,7 +60,7 @@ def memory_after(run: ImpulseRun, carried: CarriedTangent | None) -> PyTree:
 
 
 @record()
-class Numbers:
+class ImpulseCoefficients:
     """Numbers of a scheme of impulses.
 
     Args:
@@ -160,11 +160,11 @@ def impulse_scheme(
             responses once, for the contact decision and the step: `ImpulseRun.balance`,
             `ImpulseRun.formed`.
         gaps: ``(run) -> (nc,)``, gaps that decide which contacts take part: those up to
-            `Numbers.gap_tolerance` [m]. None: the gaps at the predicted midpoint ``q + dt/2 v``.
+            `ImpulseCoefficients.gap_tolerance` [m]. None: those at the predicted midpoint ``q + dt/2 v``.
         remember: ``(run) -> memory``, memory at the start of a run; ``()``: none. None: the scheme has no
             memory of its own.
         corrects: whether the scheme corrects gaps on position level.
-        numbers: record of numbers, with the fields of `Numbers` at least; None: `Numbers`.
+        numbers: record of numbers, with the fields of `ImpulseCoefficients` at least; None: these.
         choices: frozen, hashable record of the scheme's own choices (``run.scheme.options``), with the
             fields ``max_passes`` and ``max_iterations`` at least. None: these two.
         gradient: ``"saltation"``: the derivative of the motion. It needs a step from ``(q, v)`` to
@@ -209,7 +209,7 @@ def impulse_scheme(
     )
     return Scheme(
         name=name,
-        coef=Numbers() if numbers is None else numbers,
+        coef=ImpulseCoefficients() if numbers is None else numbers,
         options=limits if choices is None else choices,
         prepare=_Prepare(method),
         init=_Init(method),

@@ -34,7 +34,7 @@ from nsjax.types import Array, PyTree, record
 
 
 @record()
-class Coefficients:
+class MoreauCoefficients:
     """Numbers of the family, see `moreau` and `nsjax.schemes.ggl_decoupled`.
 
     Args:
@@ -69,7 +69,7 @@ class MoreauOptions:
 
 
 def moreau_family(
-    name: str, coef: Coefficients, options: MoreauOptions, criteria: Criteria | None
+    name: str, coef: MoreauCoefficients, options: MoreauOptions, criteria: Criteria | None
 ) -> Scheme:
     """A scheme of the family of Moreau's velocity step: `moreau` or `nsjax.schemes.ggl_decoupled`.
 
@@ -186,7 +186,7 @@ def moreau(
         (101, 1)
     """
     within("moreau", "stabilisation", stabilisation, 0.0, 1.0)
-    coef = Coefficients(
+    coef = MoreauCoefficients(
         tolerance=tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance,
         stabilisation=stabilisation,
     )  # fmt: skip
@@ -447,7 +447,7 @@ def ggl_decoupled(
         >>> bool(traj.gap.min() >= 0)
         True
     """
-    coef = Coefficients(
+    coef = MoreauCoefficients(
         tolerance=tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance,
         penetration_tolerance=within("ggl_decoupled", "penetration_tolerance", penetration_tolerance, 0.0),
     )  # fmt: skip

@@ -38,7 +38,7 @@ from nsjax.types import Array, PyTree, record
 
 
 @record()
-class Numbers:
+class LocalizedCoefficients:
     """Numbers of the scheme inside, and the tolerance of impacts; see `localized`."""
 
     inner: PyTree
@@ -160,7 +160,7 @@ def localized(
     inner = dataclasses.replace(scheme, coef=())
     return Scheme(
         name=f"localized({scheme.name})",
-        coef=Numbers(inner=scheme.coef, tolerance=tolerance),
+        coef=LocalizedCoefficients(inner=scheme.coef, tolerance=tolerance),
         options=Options(
             inner=inner,
             max_iterations=within("localized", "max_iterations", max_iterations, 1),

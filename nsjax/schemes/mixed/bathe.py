@@ -15,7 +15,7 @@ from nsjax.types import Array, record
 
 
 @record()
-class Numbers:
+class BatheCoefficients:
     """Numbers of `bathe`: tolerances only."""
 
     tolerances: Tolerances
@@ -85,6 +85,5 @@ def bathe(
         (101, 1)
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
-    return mixed_scheme(
-        "bathe", base, Numbers(tolerances=tolerances), carries="true", **known_options("bathe", options)
-    )
+    coef = BatheCoefficients(tolerances=tolerances)
+    return mixed_scheme("bathe", base, coef, carries="true", **known_options("bathe", options))

@@ -21,7 +21,7 @@ error is ``2e-16 / alpha_ar``: the slider-crank follows the trapezoidal rule to 
 
 
 @record()
-class Numbers:
+class EdAlphaCoefficients:
     """Numbers of `ed_alpha`."""
 
     rho_inf: Array | float
@@ -119,7 +119,7 @@ def ed_alpha(
     rho_inf = within("ed_alpha", "rho_inf", rho_inf, 0.0, 1.0)
     remedy = "at 0 no force moves the stage at the start, and the rule is the trapezoidal one: newmark()"
     alpha_ar = within("ed_alpha", "alpha_ar", alpha_ar, LEAST_AR, remedy=remedy)
-    coef = Numbers(rho_inf=rho_inf, alpha_ar=alpha_ar, tolerances=tolerances)
+    coef = EdAlphaCoefficients(rho_inf=rho_inf, alpha_ar=alpha_ar, tolerances=tolerances)
     return mixed_scheme(
         "ed_alpha", base, coef, laws_at_start=True, carries="true", **known_options("ed_alpha", options)
     )

@@ -20,7 +20,7 @@ from nsjax.types import Array, record
 
 
 @record()
-class Numbers:
+class HalfExplicitCoefficients:
     """Numbers of `half_explicit`: tolerances only."""
 
     tolerances: Tolerances
@@ -183,7 +183,7 @@ def half_explicit(
     return mixed_scheme(
         "half_explicit",
         HalfExplicitBase(drop=impact_step == "drop", level=level),
-        Numbers(tolerances=tolerances),
+        HalfExplicitCoefficients(tolerances=tolerances),
         consistent_initial_acceleration=False,
         acceleration_after_change="keep",
         starting_force=starting_force if averaged_force else None,
