@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 import sys
 import warnings
 from collections.abc import Callable
@@ -32,6 +33,11 @@ OLD_FIELDS = {
     "RowQuantities": {"drag_force": "dry_friction_force", "drag_impulse": "dry_friction_impulse"},
     "Trajectory": {"mean_drag_force": "mean_dry_friction_force"},
     "EnergyBooks": {"drag": "dry_friction"},
+    "ImpulseCoefficients": {"tolerance": "contact_tolerance"},
+    "MoreauCoefficients": {"tolerance": "contact_tolerance"},
+    "ThetaCoefficients": {"tolerance": "contact_tolerance"},
+    "LocalizedCoefficients": {"tolerance": "contact_tolerance"},
+    "NsgaCoefficients": {"tolerance": "relative_tolerance"},
 }  # fmt: skip
 """By record: names of fields until version 0.3, and those since; also those of records made from them."""
 
@@ -85,6 +91,7 @@ def renamed_options(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
                     given[names[old]] = given.pop(old)
             return function(*arguments, **options)
 
+        call.renamed = names  # type: ignore[attr-defined]
         return call
 
     return decorate
@@ -123,6 +130,23 @@ def renamed_fields(cls: type[T]) -> type[T]:
     return cls
 
 
+def read_by(record: T, **names: str) -> T:
+    """A record of a user that is read by the new names of fields that it has under old ones.
+
+    Args:
+        record: of any class, which gets properties for them.
+        names: new names by the old ones.
+
+    Warns:
+        DeprecationWarning: with the new name, for an old one.
+    """
+    for old, new in names.items():
+        if not hasattr(record, new) and hasattr(record, old):
+            _warn(f"{type(record).__name__}.{old}", new, 4)
+            setattr(type(record), new, property(operator.attrgetter(old)))
+    return record
+
+
 def _read_as(old: str, new: str) -> property:
     def read(self: Any) -> Any:
         _warn(f"{type(self).__name__}.{old}", new, 3)
@@ -142,7 +166,7 @@ def new_field(record: str, name: Any) -> Any:
         >>> new_field("RowQuantities", "impulse_normal")
         'impulse_normal'
     """
-    new = OLD_FIELDS[record].get(name) if isinstance(name, str) else None
+    new = OLD_FIELDS.get(record, {}).get(name) if isinstance(name, str) else None
     if new is not None:
         _warn(name, new, 4)
     return new or name

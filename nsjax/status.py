@@ -107,9 +107,9 @@ SENTENCES: dict[int, tuple[str, str]] = {
     ),
     CONTACT_UNSOLVED: (
         "the contact problem was not solved to its tolerance",
-        "raise tolerance of the scheme above the residual that was left (1e-8, for heaps that bounce "
-        "1e-5), or reduce dt; check that the contacts are compatible; in a solid, that no element is about "
-        "to turn inside out (its observable volume_ratio)",
+        "raise contact_tolerance of the scheme (relative_tolerance of nsga schemes) above the residual "
+        "that was left (1e-8, for heaps that bounce 1e-5), or reduce dt; check that the contacts are "
+        "compatible; in a solid, that no element is about to turn inside out (its observable volume_ratio)",
     ),
     STATE_NOT_FINITE: (
         "the state stopped being finite",

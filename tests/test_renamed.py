@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import warnings
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -14,7 +16,9 @@ import nsjax
 from nsjax import Labels, State, System, models, reductions, schemes
 from nsjax.analysis import energy_books
 from nsjax.core.scheme import Output
+from nsjax.io.codec import describe_scheme, rebuild_scheme
 from nsjax.renamed import OLD_FIELDS, OLD_NAMES, renamed_options
+from nsjax.schemes import building
 
 
 @pytest.mark.parametrize("package", OLD_NAMES)
@@ -119,3 +123,55 @@ def test_present_names_say_nothing() -> None:
         traj = nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=0.1, steps=2)
         assert dataclasses.replace(traj.system) == traj.system
         assert traj.mean_dry_friction_force.shape == (3, 0)
+
+
+OLD_TOLERANCES = {
+    name: "relative_tolerance" if name.startswith("nsga") else "contact_tolerance"
+    for name in (*schemes.REGISTRY, "localized")
+}
+
+
+@pytest.mark.parametrize("name", OLD_TOLERANCES)
+def test_tolerances_of_schemes(name: str) -> None:
+    make: Any = getattr(schemes, name)
+    make = functools.partial(make, schemes.bathe()) if name == "localized" else make
+    new = OLD_TOLERANCES[name]
+    with pytest.warns(DeprecationWarning, match=f"{name}: tolerance is called {new} since"):
+        scheme = make(**{"tolerance": 1e-9})
+    same = make(**{new: 1e-9})
+    assert jax.tree.structure(scheme) == jax.tree.structure(same)
+    assert jax.tree.leaves(scheme) == jax.tree.leaves(same)
+    if hasattr(scheme.coef, new):
+        with pytest.warns(DeprecationWarning, match=f"tolerance is called {new} since"):
+            assert scheme.coef.tolerance == 1e-9
+
+
+def test_a_sweep_by_an_old_key() -> None:
+    values, run = [1e-9, 1e-3], {"dt": 0.05, "steps": 4}
+    with pytest.warns(DeprecationWarning, match="tolerance is called contact_tolerance since"):
+        old = nsjax.sweep(models.bouncing_ball(), schemes.moreau(), {"scheme.tolerance": values}, **run)
+    new = nsjax.sweep(models.bouncing_ball(), schemes.moreau(), {"scheme.contact_tolerance": values}, **run)
+    np.testing.assert_array_equal(old["q"], new["q"])
+    np.testing.assert_array_equal(old.over["scheme.tolerance"], values)
+
+
+def test_numbers_of_a_scheme_of_a_user() -> None:
+    @building.record()
+    class Own:
+        tolerance: float = 1e-11
+        stage_tolerance: float = 1e-12
+        gap_tolerance: float = 1e-12
+
+    with pytest.warns(DeprecationWarning, match=r"Own\.tolerance is called contact_tolerance") as said:
+        scheme = building.impulse_scheme("own", _nothing, numbers=Own())
+    assert said[0].filename == __file__
+    assert scheme.coef.contact_tolerance == 1e-11
+
+
+def test_files_with_old_names_of_numbers() -> None:
+    content = describe_scheme(schemes.localized(schemes.moreau_theta(contact_tolerance=2e-9)))
+    numbers = content["numbers"]
+    saved = {name.replace("contact_tolerance", "tolerance"): x for name, x in numbers.items()}
+    assert set(saved) - set(numbers) == {"tolerance", "inner.tolerance"}
+    again = rebuild_scheme({**content, "numbers": saved})
+    assert describe_scheme(again) == content

@@ -110,7 +110,7 @@ def test_another_length_or_number_does_not_compile_again() -> None:
     programs = _advance._cache_size(), begin_eager_run._cache_size()
     run(steps=20_000, every=2)  # several chunks of rows
     run(steps=37)
-    nsjax.simulate(*CRANK, schemes.moreau(tolerance=1e-9), dt=np.float64(1e-4), steps=10)
+    nsjax.simulate(*CRANK, schemes.moreau(contact_tolerance=1e-9), dt=np.float64(1e-4), steps=10)
     changed = models.slider_crank(friction=np.float64(0.3), clearance=jnp.asarray(2e-3), torque=1)
     nsjax.simulate(*changed, schemes.moreau(), dt=1e-4, steps=10)
     assert (_advance._cache_size(), begin_eager_run._cache_size()) == programs

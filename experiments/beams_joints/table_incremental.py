@@ -143,7 +143,7 @@ def packaged(dt: float, retract: Any) -> np.ndarray:
         mass=lambda q, p: jnp.diag(jnp.asarray(INERTIA)),
     )  # fmt: skip
     start: Any = State(t=0.0, q=np.array([1.0, 0.0, 0.0, 0.0]), v=SPIN)  # type: ignore[arg-type]
-    scheme = schemes.newmark(tolerance=1e-13)
+    scheme = schemes.newmark(contact_tolerance=1e-13)
     traj = nsjax.simulate(top, None, start, scheme, dt=dt, steps=round(TIME / dt))
     traj.raise_for_status()
     axes = np.asarray(rotations.matrix(jnp.asarray(traj.q[-1])))

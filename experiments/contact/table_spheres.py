@@ -82,7 +82,7 @@ def memory(problem: Any, scheme: Any) -> float:
 
 def measure(count: int, fall: int, measured: int) -> tuple[common.Numbers, dict[str, float]]:
     """Runs one box; its numbers, and what a step of the heap costs."""
-    problem, scheme = box(count), schemes.moreau(tolerance=TOLERANCE)
+    problem, scheme = box(count), schemes.moreau(contact_tolerance=TOLERANCE)
     system, params, state = problem
     first = nsjax.simulate(system, params, state, scheme, dt=DT, steps=fall, save=SAVED)
     began = time.process_time()
@@ -116,7 +116,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         found, cost = measure(count, 250 if quick else FALL, 50 if quick else MEASURED)
         numbers = {name: max(x, numbers.get(name, x)) for name, x in found.items()}
         # compiles once more
-        cost["MB"] = np.nan if quick else memory(box(count), schemes.moreau(tolerance=TOLERANCE)) / 1e6
+        cost["MB"] = (
+            np.nan if quick else memory(box(count), schemes.moreau(contact_tolerance=TOLERANCE)) / 1e6
+        )
         costs.append(cost)
         print(count, {name: round(x, 3) for name, x in (cost | found).items()}, flush=True)
     table = {name: np.array([cost[name] for cost in costs]) for name in costs[0]}

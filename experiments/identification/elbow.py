@@ -252,7 +252,7 @@ def program(place: Path, samples: int) -> Any:
         numbers, q, v = x
         foot, state = q[:2] + TRAVEL * v[:2], State(t=0.0, q=q, v=v)
         traj = nsjax.simulate(
-            system, params(there, numbers, foot), state, schemes.moreau(tolerance=TOLERANCE),
+            system, params(there, numbers, foot), state, schemes.moreau(contact_tolerance=TOLERANCE),
             dt=SAMPLE / STEPS, steps=STEPS * samples, every=STEPS, save=[], gradient="discrete",
         )  # fmt: skip
         return jnp.asarray(traj.q)[1:], traj.status

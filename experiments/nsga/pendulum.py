@@ -30,7 +30,7 @@ def reference(name: str = "CS") -> dict[str, Any]:
 
     As tight as rounding of the stiff forces (1e-7 N) allows.
     """
-    numbers: Any = {"rho_inf": 0.8, "tolerance": 1e-7, "force_tolerance": 1e-3, "mass_scale": MASS}
+    numbers: Any = {"rho_inf": 0.8, "relative_tolerance": 1e-7, "force_tolerance": 1e-3, "mass_scale": MASS}
     scheme: Any = published.VARIANTS[name](**numbers)
     traj = common.run(
         models.flexible_pendulum(), scheme, REFERENCE_STEP, round(TIME / REFERENCE_STEP), REFERENCE_EVERY,

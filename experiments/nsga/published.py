@@ -27,7 +27,7 @@ COLOURS = {"DS": "#1f4e9c", "DSn": "#c46210", "CS": "#2e7d32", "CS monolithic": 
 
 def scheme(name: str, mass: float) -> Any:
     """A variant with the tolerances and the spectral radius of the paper."""
-    return VARIANTS[name](rho_inf=0.8, tolerance=1e-5, force_tolerance=1e-5, mass_scale=mass)
+    return VARIANTS[name](rho_inf=0.8, relative_tolerance=1e-5, force_tolerance=1e-5, mass_scale=mass)
 
 
 @dataclass(frozen=True)

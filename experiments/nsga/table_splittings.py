@@ -57,7 +57,9 @@ def run(name: str, body: str, dt: float) -> nsjax.Trajectory:
     problem = models.elastic_bar()
     if body == "block":
         problem = models.block(formulation=block.FORMS["a"], **models.SPINNING_BLOCK)
-    scheme = make(rho_inf=0.8, tolerance=1e-5, force_tolerance=1e-5, mass_scale=mass, smooth=smooth)
+    scheme = make(
+        rho_inf=0.8, relative_tolerance=1e-5, force_tolerance=1e-5, mass_scale=mass, smooth=smooth
+    )
     return common.run(problem, scheme, dt, round(time / dt))
 
 

@@ -119,8 +119,8 @@ def _ours(problem: Problem, fall: int, measured: int) -> tuple[float, float, flo
             nsjax.simulate(system, params, state, scheme, dt=DT, steps=steps, save=keep, carry=carry)
         )
 
-    carry = run(fall, schemes.moreau(tolerance=LOOSE), None).carry
-    run(measured, schemes.moreau(tolerance=LOOSE), carry)  # compiles
+    carry = run(fall, schemes.moreau(contact_tolerance=LOOSE), None).carry
+    run(measured, schemes.moreau(contact_tolerance=LOOSE), carry)  # compiles
     began = time.process_time()
     traj = run(measured, schemes.moreau(), carry)
     spent = 1e3 * (time.process_time() - began) / measured

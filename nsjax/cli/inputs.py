@@ -243,10 +243,10 @@ def _arrays(values: Mapping[str, Any], parameters: Collection[str]) -> dict[str,
 
 def _call(what: str, factory: Callable[..., Any], values: Mapping[str, Any]) -> Any:
     """Result of ``factory(**values)``; its exceptions become an `InputError` of one sentence."""
-    known = inspect.signature(factory).parameters
+    known, old = inspect.signature(factory).parameters, getattr(factory, "renamed", {})
     open_ended = any(p.kind is p.VAR_KEYWORD for p in known.values())
     for name in values:
-        if name not in known and not open_ended:
+        if name not in known and name not in old and not open_ended:
             raise InputError(f"{what}: unknown parameter {name!r}; {nearest(name, known)}")
     try:
         return factory(**values)

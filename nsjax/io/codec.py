@@ -16,6 +16,7 @@ from nsjax import schemes
 from nsjax.contact import Criteria
 from nsjax.core import InputError, Scheme, nearest
 from nsjax.jaxtools.control_flow import tree_shapes
+from nsjax.renamed import OLD_FIELDS
 from nsjax.types import PyTree
 
 # Public names of the records in files: a file has public names instead of class paths, so that classes
@@ -499,6 +500,10 @@ def _options(default: Any, saved: Any, scheme: Scheme) -> Any:
 def _numbers(name: str, default: PyTree, saved: dict[str, Any]) -> PyTree:
     """Default numbers updated by the saved ones, which are removed from ``saved``."""
     if dataclasses.is_dataclass(default) and not isinstance(default, type):
+        place = f"{name}.".removeprefix("numbers.")
+        for old, new in OLD_FIELDS.get(type(default).__name__, {}).items():
+            if place + old in saved:
+                saved[place + new] = saved.pop(place + old)
         fields = {f.name: getattr(default, f.name) for f in dataclasses.fields(default)}
         parts = {key: _numbers(f"{name}.{key}", part, saved) for key, part in fields.items()}
         return dataclasses.replace(default, **parts)

@@ -41,7 +41,7 @@ FORMS = ("index_2", "ggl", "index_3", "index_1")
 """Forms of bilateral constraints: on velocity, position and velocity, position, acceleration level."""
 
 MIXED = (
-    "stage_tolerance", "tolerance", "gap_tolerance", "consistent_initial_acceleration",
+    "stage_tolerance", "contact_tolerance", "gap_tolerance", "consistent_initial_acceleration",
     "acceleration_after_change", "constraint_form", "tangent", "force_at_release", "max_passes",
     "max_iterations", "criteria",
 )  # fmt: skip

@@ -14,9 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.errors import InputError, check_choice, nearest, optional
-from nsjax.core.keys import Key, find, parse, refuse_twice
+from nsjax.core.keys import Key, child, find, names, parse, refuse_twice
 from nsjax.core.memory import refuse_more
 from nsjax.core.system import System
+from nsjax.renamed import new_field
 from nsjax.trajectory import FirstFailure, RunError, failure_sentence
 from nsjax.types import Array, PyTree, as_html, is_traced, record
 
@@ -82,7 +83,7 @@ def read_axes(base: Mapping[str, PyTree], over: Mapping[str, Any], mode: str) ->
         raise InputError(
             f"sweep: over = {over!r}; give a mapping such as {{'params.friction': [0.0, 0.1, 0.2]}}"
         )
-    keys = tuple(parse(key, "sweep") for key in over)
+    keys = tuple(_by_present_names(base, parse(key, "sweep")) for key in over)
     arrays = tuple(_values(base, key, over[key.text]) for key in keys)
     seen: list[Key] = []
     for key in keys:
@@ -100,6 +101,18 @@ def read_axes(base: Mapping[str, PyTree], over: Mapping[str, Any], mode: str) ->
         f"sweep: {axes.count} lanes", float(LANE_BYTES * axes.count), "vary fewer numbers at a time"
     )
     return axes
+
+
+def _by_present_names(base: Mapping[str, PyTree], key: Key) -> Key:
+    """The key with new names in place of old ones (`nsjax.renamed.OLD_FIELDS`)."""
+    node: Any = base
+    path: tuple[str, ...] = ()
+    for name in key.path:
+        path = (*path, new_field(type(node).__name__, name))
+        if path[-1] not in names(node):
+            return key
+        node = child(node, path[-1])
+    return dataclasses.replace(key, path=path)
 
 
 def _values(base: Mapping[str, PyTree], key: Key, given: Any) -> Any:

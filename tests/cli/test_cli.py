@@ -102,7 +102,7 @@ def test_default_number_of_rows(steps: int) -> None:
         (["slidercrank"], "unknown model 'slidercrank'; did you mean 'slider_crank'?"),
         (["slider-crank", "--scheme", "moreu"], "unknown scheme 'moreu'; did you mean 'moreau'?"),
         (["slider-crank", "--set", "fricton=1"], "unknown parameter 'fricton'; did you mean 'friction'?"),
-        (["slider-crank", "--set", "scheme.tolerence=1"], "did you mean 'tolerance'?"),
+        (["slider-crank", "--set", "scheme.contact_tolerence=1"], "did you mean 'contact_tolerance'?"),
         (["slider-crank", "--set", "friction"], "write it as NAME=VALUE"),
         (["slider-crank", "--set", "torque=1", "--set", "torque=2"], "torque is set twice; leave"),
         (["slider-crank", "--set", "friction=0.1.2"], "0.1.2 is no number, list or word"),
@@ -223,7 +223,7 @@ def test_a_file_with_a_problem(text: str) -> None:
     ],
 )
 def test_a_file_that_is_wrong(capsys, text: str, words: str) -> None:
-    assert run_file(text, "--set", "hight=2" if "nsjax" in text else "scheme.tolerance=1e-9") == 2
+    assert run_file(text, "--set", "hight=2" if "nsjax" in text else "scheme.contact_tolerance=1e-9") == 2
     err = capsys.readouterr().err
     assert words in err
     assert err.count("\n") == 1

@@ -294,7 +294,7 @@ def test_a_bound_is_the_law_of_its_interval(name: str) -> None:
     """Motion, force and derivative, beside a contact that bounces, rests and rubs."""
     if name.startswith("nsga"):
         pytest.skip("refuses laws of users")
-    scheme, found = getattr(schemes, name)(tolerance=1e-13), []
+    scheme, found = getattr(schemes, name)(contact_tolerance=1e-13), []
     for system in (
         BOUNDED,
         dataclasses.replace(BOUNDED, dry_friction_law=Interval(), dry_friction_bound=_ends),

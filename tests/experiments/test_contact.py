@@ -74,7 +74,7 @@ def test_spheres_that_come_to_rest_are_certified(count: int) -> None:
     """Steps 300 to 350 at the default tolerance: some ten of them need Newton's method."""
     system, params, state = table_spheres.box(count)
     run = functools.partial(nsjax.simulate, system, params, state, dt=table_spheres.DT, save=("residual",))
-    carry = run(schemes.moreau(tolerance=1e-3), steps=300, every=300).carry
+    carry = run(schemes.moreau(contact_tolerance=1e-3), steps=300, every=300).carry
     traj = run(schemes.moreau(), steps=50, carry=carry)
     traj.raise_for_status()
     assert float(np.max(np.asarray(traj.residual))) <= 1e-11

@@ -106,7 +106,7 @@ REFUSED = [
     ({"train": {"gravity": transforms.interval(0.0, 5.0)}}, "starts at 9.81, outside its range 0 to 5"),
     ({"train": {"gravity": POSITIVE, "params.gravity": POSITIVE}}, "the same number"),
     ({"train": {"state.t": transforms.free()}}, "state.t cannot be trained"),
-    ({"train": {"scheme.tolerance": POSITIVE}}, "no parameters of the model"),
+    ({"train": {"scheme.contact_tolerance": POSITIVE}}, "no parameters of the model"),
     ({"train": {"state.v[3]": transforms.free()}}, "no such entry"),
     ({"data": []}, "data is empty"),
     ({"data": 3.0}, "data holds float; give nsjax.Recording"),

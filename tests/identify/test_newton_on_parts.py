@@ -70,7 +70,7 @@ def identified(dt: float) -> nsjax.Estimate:
     data = nsjax.Recording(times=TIMES, values={"bob.angle": DATA}, noise=NOISE)
     return nsjax.identify(
         problem, schemes.localized(schemes.half_explicit()), data, TRAIN, dt=dt, method="newton",
-        tolerance=1e-12, curvature="exact",
+        cost_tolerance=1e-12, curvature="exact",
     )  # fmt: skip
 
 

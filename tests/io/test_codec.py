@@ -145,7 +145,9 @@ CHOSEN = {
     "newmark": schemes.newmark(beta=0.3, gamma=0.6),
     "ed_alpha": schemes.ed_alpha(rho_inf=0.3),
     "nsga_coupled": schemes.nsga_coupled(rho_inf=0.1),
-    "localized": schemes.localized(schemes.generalized_alpha(rho_inf=0.5), tolerance=1e-9, max_roots=33),
+    "localized": schemes.localized(
+        schemes.generalized_alpha(rho_inf=0.5), contact_tolerance=1e-9, max_roots=33
+    ),
     "criteria": schemes.bathe(criteria=Criteria(gate=3.0)),
     "criteria inside": schemes.localized(schemes.moreau(criteria=Criteria(flight=3.0))),
     "plain": dataclasses.replace(schemes.moreau(), gradient="saltation"),

@@ -19,7 +19,7 @@ from nsjax import models, schemes
 def test_momentum_and_energy_of_a_bounce() -> None:
     """The jump of momentum is the sum of impulses and weight, exactly; the plane gives no energy."""
     cube = models.flexible_cube(elements=2, height=0.01, velocity=np.array([0.0, 0.0, -1.0]))
-    traj = nsjax.simulate(*cube, schemes.nsga_decoupled(tolerance=1e-8), dt=1e-3, time=0.06)
+    traj = nsjax.simulate(*cube, schemes.nsga_decoupled(relative_tolerance=1e-8), dt=1e-3, time=0.06)
     traj.raise_for_status()
     impulse = float(np.asarray(traj.impulse_normal).sum())
     change = 1e-3 * float(traj["centre_dz"][-1] - traj["centre_dz"][0])

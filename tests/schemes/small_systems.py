@@ -14,7 +14,7 @@ G = 9.81
 def run(system, params, q, v, dt, steps, *, scheme=None, t=0.0, **options) -> nsjax.Trajectory:
     state = State(t=t, q=np.array(q, float), v=np.array(v, float))
     # closed forms are compared to rounding, so the contact solver is asked for it
-    scheme = schemes.moreau(tolerance=1e-14) if scheme is None else scheme
+    scheme = schemes.moreau(contact_tolerance=1e-14) if scheme is None else scheme
     traj = nsjax.simulate(system, params, state, scheme, dt=dt, steps=steps, **options)
     traj.raise_for_status()
     return traj

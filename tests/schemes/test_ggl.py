@@ -183,8 +183,8 @@ def test_decoupled_scheme_keeps_the_walls(steps):
 # --------------------------------------------------------------- closed forms of single contacts
 
 BOTH = {
-    "decoupled": schemes.ggl_decoupled(tolerance=1e-14, gap_tolerance=1e-12),
-    "unified": schemes.ggl_unified(tolerance=1e-13, stage_tolerance=1e-13, gap_tolerance=1e-12),
+    "decoupled": schemes.ggl_decoupled(contact_tolerance=1e-14, gap_tolerance=1e-12),
+    "unified": schemes.ggl_unified(contact_tolerance=1e-13, stage_tolerance=1e-13, gap_tolerance=1e-12),
 }
 pairs = pytest.mark.parametrize("name", BOTH)
 

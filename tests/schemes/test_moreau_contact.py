@@ -153,7 +153,7 @@ def test_puck_slides_straight_and_stops():
     heading = np.array([np.cos(0.7), np.sin(0.7)])
     p = {"mass": 1.3, "friction": mu, "restitution": 0.0, "push": np.zeros(2)}
     # the puck rests in a gap of rounding size, which would leave the contact out for single steps
-    touching = schemes.moreau(gap_tolerance=1e-12, tolerance=1e-14)
+    touching = schemes.moreau(gap_tolerance=1e-12, contact_tolerance=1e-14)
     traj = run(PUCK, p, [0, 0, 0], [*(v0 * heading), 0], dt, 1000, scheme=touching)
     speed = np.maximum(v0 - mu * G * traj.t, 0.0)
     np.testing.assert_allclose(traj.v[:, :2], speed[:, None] * heading, rtol=0, atol=1e-11)
@@ -171,7 +171,7 @@ def test_push_on_a_puck_below_and_above_the_friction_disk(factor):
     p = {"mass": m, "friction": mu, "restitution": 0.5, "push": push}
     # Rounding lifts the puck by 1e-22 m in the first step; without a tolerance the contact would be left
     # out of the second one and the puck would fall (by g dt^2) and settle first.
-    touching = schemes.moreau(gap_tolerance=1e-12, tolerance=1e-14)
+    touching = schemes.moreau(gap_tolerance=1e-12, contact_tolerance=1e-14)
     traj = run(PUCK, p, [0, 0, 0], [0, 0, 0], 1e-3, 1000, scheme=touching)
     a = np.maximum(factor - 1, 0) * mu * G * heading
     np.testing.assert_allclose(traj.v[:, :2], a * traj.t[:, None], rtol=0, atol=1e-11)

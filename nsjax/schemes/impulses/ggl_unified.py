@@ -20,6 +20,7 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.step import Inertia, SystemState
 from nsjax.core.system import State, System, row_groups, slip_of
 from nsjax.linalg import Structure
+from nsjax.renamed import renamed_options
 from nsjax.schemes.common import (
     METRICS,
     choose,
@@ -266,13 +267,14 @@ class UnifiedOptions:
     force: str = "implicit"
 
 
+@renamed_options(tolerance="contact_tolerance")
 def ggl_unified(
     *,
     gap: str = "nonlinear",
     position_multiplier: bool = True,
     metric: str = "auto",
     force: str = "implicit",
-    tolerance: float = 1e-11,
+    contact_tolerance: float = 1e-11,
     stage_tolerance: float = 1e-12,
     gap_tolerance: float = 1e-12,
     tangent: str = "auto",
@@ -303,7 +305,7 @@ def ggl_unified(
             move the touching node of such a body against its neighbours, which adds energy.
         force: ``"implicit"``: ``h(t_bar, q_bar, v_bar)``, as published. ``"explicit"``:
             ``h(t_bar, q_M, v_i)``, stable up to ``omega dt = 2`` only; in flight this is Moreau's rule.
-        tolerance: bound on the relative natural-map residual of each contact problem.
+        contact_tolerance: bound on the relative natural-map residual of each contact problem.
         stage_tolerance: bound on the estimated next update of the solver, relative to ``1 + |v|``.
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. It is above zero because
             position laws keep gaps at zero to rounding only: a contact that is left out for a step falls,
@@ -343,7 +345,9 @@ def ggl_unified(
         remember=_blank,
         corrects=position_multiplier,
         numbers=MoreauCoefficients(
-            tolerance=tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance
+            contact_tolerance=contact_tolerance,
+            stage_tolerance=stage_tolerance,
+            gap_tolerance=gap_tolerance,
         ),
         choices=UnifiedOptions(
             gap=gap,
@@ -394,7 +398,7 @@ def unified_stage(run: ImpulseRun) -> tuple[UnifiedEquations, UnifiedData, Stage
     mask = run.acting[: equations.own.nc]
     settings = StageSettings(
         tolerance=coef.stage_tolerance,
-        contact_tolerance=coef.tolerance,
+        contact_tolerance=coef.contact_tolerance,
         scale=1.0 + jnp.max(jnp.abs(run.state.v)),
         max_passes=options.max_passes,
         max_iterations=options.max_iterations,

@@ -13,6 +13,7 @@ from nsjax.contact.events import Criteria
 from nsjax.core.scheme import Carry, Output, Scheme, Traits
 from nsjax.core.step import Step
 from nsjax.core.system import State, System
+from nsjax.renamed import read_by, renamed_fields
 from nsjax.schemes.common import checked_criteria, tangent_of, within
 from nsjax.schemes.impulses.impulse_step import (
     ImpulseRun,
@@ -59,19 +60,20 @@ def memory_after(run: ImpulseRun, carried: CarriedTangent | None) -> PyTree:
     return (without, carried) if run.contacts else (carried, within)
 
 
+@renamed_fields
 @record()
 class ImpulseCoefficients:
     """Numbers of a scheme of impulses.
 
     Args:
         stage_tolerance: bound on the estimated next update of an iteration, relative to ``1 + |v|``.
-        tolerance: bound on the relative natural-map residual of each contact problem.
+        contact_tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: gap up to which a contact counts as closed [m]. It is above zero because a contact at
             rest keeps its gap to rounding only.
     """
 
     stage_tolerance: Array | float = 1e-12
-    tolerance: Array | float = 1e-11
+    contact_tolerance: Array | float = 1e-11
     gap_tolerance: Array | float = 1e-12
 
 
@@ -209,7 +211,7 @@ def impulse_scheme(
     )
     return Scheme(
         name=name,
-        coef=ImpulseCoefficients() if numbers is None else numbers,
+        coef=ImpulseCoefficients() if numbers is None else read_by(numbers, tolerance="contact_tolerance"),
         options=limits if choices is None else choices,
         prepare=_Prepare(method),
         init=_Init(method),

@@ -141,7 +141,7 @@ def solve_frozen(
     """Solves the equations of a step for ``z = v_{i+1} - v_i``.
 
     Args:
-        scheme: has the numbers ``tolerance`` and ``stage_tolerance`` and the choices ``max_passes`` and
+        scheme: has the numbers ``contact_tolerance``, ``stage_tolerance``, the choices ``max_passes`` and
             ``max_iterations``.
         equations: `FrozenRowEquations`.
         data: data of the equations.
@@ -154,7 +154,7 @@ def solve_frozen(
     system, v, options = equations.system, data.state.v, scheme.options
     settings = StageSettings(
         tolerance=scheme.coef.stage_tolerance,
-        contact_tolerance=scheme.coef.tolerance,
+        contact_tolerance=scheme.coef.contact_tolerance,
         scale=1.0 + jnp.max(jnp.abs(v)),
         max_passes=options.max_passes,
         max_iterations=options.max_iterations,
@@ -383,7 +383,7 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
             report = jax.tree.map(lambda a, b: jnp.where(busy, a, b), report, none)
         else:
             r, report = branch(busy, meet, fly, None, again=True)
-    solved = (r.jump.residual <= coef.tolerance) & (r.estimate <= coef.stage_tolerance)
+    solved = (r.jump.residual <= coef.contact_tolerance) & (r.estimate <= coef.stage_tolerance)
     bits = step_status(at, r.end, gap, solved, r.jump.residual, run.balance)
     output = impulse_output(r, contact_event(gap, active, report, r.jump), report.notes, run.dt, bits)
     return Carry(state=r.end, memory=_with_memory(report.touch if system.nc else (), r.more)), output

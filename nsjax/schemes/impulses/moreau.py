@@ -27,25 +27,27 @@ from nsjax.core.step import (
 from nsjax.core.system import State, System, add, row_groups
 from nsjax.core.system_parts import check_damping
 from nsjax.jaxtools import only_tangent, with_tangent
+from nsjax.renamed import renamed_fields, renamed_options
 from nsjax.schemes.common import FORMS, METRICS, choose, derivatives, kinetic_metric, within
 from nsjax.schemes.impulses.impulse_scheme import impulse_scheme
 from nsjax.schemes.impulses.impulse_step import FrozenRowEquations, FrozenRows, ImpulseRun, frozen_rows
 from nsjax.types import Array, PyTree, record
 
 
+@renamed_fields
 @record()
 class MoreauCoefficients:
     """Numbers of the family, see `moreau` and `nsjax.schemes.ggl_decoupled`.
 
     Args:
-        tolerance: bound on the relative natural-map residual of a contact problem.
+        contact_tolerance: bound on the relative natural-map residual of a contact problem.
         stage_tolerance: bound on the estimated next update of a position solve, relative to ``1 + |v|``.
         gap_tolerance: gap up to which a contact takes part [m].
         penetration_tolerance: depth up to which projections leave a penetration [m].
         stabilisation: ``alpha dt`` of Baumgarte's stabilisation.
     """
 
-    tolerance: Array | float
+    contact_tolerance: Array | float
     stage_tolerance: Array | float
     gap_tolerance: Array | float
     penetration_tolerance: Array | float = 0.0
@@ -101,6 +103,7 @@ def moreau_family(
     )
 
 
+@renamed_options(tolerance="contact_tolerance")
 def moreau(
     *,
     force_velocity: str = "auto",
@@ -108,7 +111,7 @@ def moreau(
     metric: str = "auto",
     joint_damping: str = "explicit",
     stabilisation: float = 0.1,
-    tolerance: float = 1e-11,
+    contact_tolerance: float = 1e-11,
     max_iterations: int = 50,
     stage_tolerance: float = 1e-12,
     gap_tolerance: float = 1e-12,
@@ -141,7 +144,7 @@ def moreau(
             your own with ``damping``. See Limits.
         stabilisation: ``alpha dt`` of ``"baumgarte"``, between 0 and 1: errors of constraints decay within
             ``1 / stabilisation`` steps.
-        tolerance: bound on the relative natural-map residual of each contact problem.
+        contact_tolerance: bound on the relative natural-map residual of each contact problem.
         max_iterations: largest number of plain Newton steps per contact problem, before the fallback.
         stage_tolerance: bound of the position solves; see `ggl_decoupled`.
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. It is zero in the papers;
@@ -187,7 +190,7 @@ def moreau(
     """
     within("moreau", "stabilisation", stabilisation, 0.0, 1.0)
     coef = MoreauCoefficients(
-        tolerance=tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance,
+        contact_tolerance=contact_tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance,
         stabilisation=stabilisation,
     )  # fmt: skip
     options = MoreauOptions(
@@ -297,7 +300,7 @@ def _settings(run: ImpulseRun) -> SolverSettings:
     scheme, method = run.scheme, "auto_rare"
     if run.formed is not None:
         method = "auto_few" if scheme.options.few else "auto" if scheme.gradient == "discrete" else method
-    tolerance, most = scheme.coef.tolerance, scheme.options.max_iterations
+    tolerance, most = scheme.coef.contact_tolerance, scheme.options.max_iterations
     return SolverSettings(tolerance=tolerance, max_iterations=most, method=method)
 
 
@@ -370,7 +373,8 @@ def _project(run: ImpulseRun, end: State) -> Projection | None:
     if not constraints and not contacts:
         return None
     settings = StageSettings(
-        tolerance=coef.stage_tolerance, contact_tolerance=coef.tolerance, max_passes=options.max_passes,
+        tolerance=coef.stage_tolerance, contact_tolerance=coef.contact_tolerance,
+        max_passes=options.max_passes,
         max_iterations=options.max_iterations,
     )  # fmt: skip
     middle = dataclasses.replace(run.midpoint, added=None)  # a projection takes no time
@@ -394,12 +398,13 @@ def _corrected(run: ImpulseRun, projection: Projection, q: Array) -> Array:
 # Moreau's velocity step with positions projected onto contacts and constraints.
 
 
+@renamed_options(tolerance="contact_tolerance")
 def ggl_decoupled(
     *,
     force_velocity: str = "auto",
     metric: str = "auto",
     joint_damping: str = "explicit",
-    tolerance: float = 1e-11,
+    contact_tolerance: float = 1e-11,
     stage_tolerance: float = 1e-12,
     gap_tolerance: float = 1e-12,
     penetration_tolerance: Array | float = 0.0,
@@ -418,7 +423,7 @@ def ggl_decoupled(
             coordinates, as published. ``"kinetic"``: ``D_M = M_M^-1 W_M``, the nearest point by kinetic
             energy, independent of units. ``"auto"``: kinetic for models with rotations, else Euclidean.
         joint_damping: see `moreau`.
-        tolerance: bound on the relative natural-map residual of each contact problem.
+        contact_tolerance: bound on the relative natural-map residual of each contact problem.
         stage_tolerance: bound on the estimated next update of the projection, divided by dt and relative to
             ``1 + |v|``.
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part in the velocity step [m]. It is
@@ -448,7 +453,7 @@ def ggl_decoupled(
         True
     """
     coef = MoreauCoefficients(
-        tolerance=tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance,
+        contact_tolerance=contact_tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance,
         penetration_tolerance=within("ggl_decoupled", "penetration_tolerance", penetration_tolerance, 0.0),
     )  # fmt: skip
     options = MoreauOptions(

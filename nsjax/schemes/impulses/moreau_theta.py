@@ -13,6 +13,7 @@ from nsjax.contact.sensitivity import Stepped
 from nsjax.core.operators import momentum
 from nsjax.core.scheme import Scheme, Traits
 from nsjax.core.system import State
+from nsjax.renamed import renamed_fields, renamed_options
 from nsjax.schemes.common import choose_tangent, tangent_of, within
 from nsjax.schemes.impulses.impulse_scheme import (
     blank_tangents,
@@ -24,13 +25,14 @@ from nsjax.schemes.impulses.impulse_step import FrozenRowEquations, FrozenRows, 
 from nsjax.types import Array, PyTree, record
 
 
+@renamed_fields
 @record()
 class ThetaCoefficients:
     """Numbers of the scheme; see `moreau_theta`."""
 
     theta: Array | float
     stage_tolerance: Array | float
-    tolerance: Array | float
+    contact_tolerance: Array | float
     gap_tolerance: Array | float
     gamma: Array | float | None = None
 
@@ -69,12 +71,13 @@ class _MomentumBalance(FrozenRowEquations):
         return inertia - d.dt * ((1 - d.theta) * d.start_force + d.theta * end)
 
 
+@renamed_options(tolerance="contact_tolerance")
 def moreau_theta(
     theta: Array | float = 0.5,
     *,
     gamma: Array | float | None = None,
     stage_tolerance: float = 1e-12,
-    tolerance: float = 1e-11,
+    contact_tolerance: float = 1e-11,
     gap_tolerance: float = 1e-12,
     tangent: str = "auto",
     max_passes: int = 20,
@@ -96,7 +99,7 @@ def moreau_theta(
             other codes (Siconos: 1/2 by default, or 1). None: the condition above, which equals ``gamma =
             1/2`` up to the curvature of the gap.
         stage_tolerance: bound on the estimated next update of the stage solver, relative to ``1 + |v|``.
-        tolerance: bound on the relative natural-map residual of each contact problem.
+        contact_tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with ``g_N(q_tilde)`` up to this value take part [m]. It is above zero
             because a contact at rest keeps its gap to rounding only.
         tangent: tangent matrix of the iteration; see `nsjax.schemes.mixed.framework.mixed_scheme`.
@@ -129,7 +132,7 @@ def moreau_theta(
     coef = ThetaCoefficients(
         theta=within("moreau_theta", "theta", theta, 0.5, 1.0),
         stage_tolerance=stage_tolerance,
-        tolerance=tolerance,
+        contact_tolerance=contact_tolerance,
         gap_tolerance=gap_tolerance,
         gamma=None if gamma is None else within("moreau_theta", "gamma", gamma, 0.0, 1.0),
     )

@@ -18,6 +18,7 @@ from nsjax.core.scheme import ROWS, Carry, Event, Output, Scheme, Traits, accumu
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System
 from nsjax.jaxtools.control_flow import branch
+from nsjax.renamed import renamed_fields, renamed_options
 from nsjax.schemes.common import within
 from nsjax.schemes.locating.mode_step import ImpactContacts, located_impact, merged, step_in_modes
 from nsjax.schemes.locating.modes import locates_changes
@@ -37,12 +38,13 @@ from nsjax.schemes.locating.trial_steps import (
 from nsjax.types import Array, PyTree, record
 
 
+@renamed_fields
 @record()
 class LocalizedCoefficients:
     """Numbers of the scheme inside, and the tolerance of impacts; see `localized`."""
 
     inner: PyTree
-    tolerance: Array | float
+    contact_tolerance: Array | float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,8 +57,9 @@ class Options:
     changes: bool = False
 
 
+@renamed_options(tolerance="contact_tolerance")
 def localized(
-    scheme: Scheme, *, tolerance: float = 1e-11, max_iterations: int = 50, max_roots: int = 60,
+    scheme: Scheme, *, contact_tolerance: float = 1e-11, max_iterations: int = 50, max_roots: int = 60,
     changes: bool = False,
 ) -> Scheme:  # fmt: skip
     """A scheme that locates the times of impacts inside the steps of another scheme.
@@ -92,7 +95,7 @@ def localized(
 
     Args:
         scheme: any scheme of the package.
-        tolerance: bound on the natural-map residual of the contact problem of an impact.
+        contact_tolerance: bound on the natural-map residual of the contact problem of an impact.
         max_iterations: largest number of plain Newton steps of that problem.
         max_roots: largest number of trial steps that locate an impact; usually there are five or six.
         changes: whether to locate the times at which closed contacts open, stop or begin to slide; around
@@ -160,7 +163,7 @@ def localized(
     inner = dataclasses.replace(scheme, coef=())
     return Scheme(
         name=f"localized({scheme.name})",
-        coef=LocalizedCoefficients(inner=scheme.coef, tolerance=tolerance),
+        coef=LocalizedCoefficients(inner=scheme.coef, contact_tolerance=contact_tolerance),
         options=Options(
             inner=inner,
             max_iterations=within("localized", "max_iterations", max_iterations, 1),

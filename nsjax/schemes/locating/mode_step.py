@@ -92,7 +92,9 @@ def located_impact(scheme: Scheme, there: SystemState, struck: ImpactContacts) -
     """
     system, coef = there.system, scheme.coef
     inner = inside(scheme)
-    settings = SolverSettings(tolerance=coef.tolerance, max_iterations=scheme.options.max_iterations)
+    settings = SolverSettings(
+        tolerance=coef.contact_tolerance, max_iterations=scheme.options.max_iterations
+    )
     f, held = _on_constraints(inner, formed(there), settings)
     at = f.at.state
     settles, slow = _ends(criteria_of(inner), f, struck)
@@ -115,7 +117,10 @@ def located_impact(scheme: Scheme, there: SystemState, struck: ImpactContacts) -
     if settles is not None:
         bits = bits | jnp.where(settles, notes.ACCUMULATION, 0)
     return LocatedImpact(
-        state=state, jump=jump, notes=bits, failed=jnp.any(slow) | ~(jump.residual <= coef.tolerance)
+        state=state,
+        jump=jump,
+        notes=bits,
+        failed=jnp.any(slow) | ~(jump.residual <= coef.contact_tolerance),
     )
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
+from nsjax.renamed import renamed_options
 from nsjax.schemes.common import known_options
 from nsjax.schemes.mixed.framework import BaseEnd, Memory, Tolerances, mixed_scheme
 from nsjax.schemes.mixed.stages import single
@@ -43,10 +44,11 @@ def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEn
     return BaseEnd(q=q, v=v1, a=a1, algorithmic=a1, force=impulses / dt, impulse=impulse)
 
 
+@renamed_options(tolerance="contact_tolerance")
 def bathe(
     *,
     stage_tolerance: float = 1e-12,
-    tolerance: float = 1e-11,
+    contact_tolerance: float = 1e-11,
     gap_tolerance: float = 1e-12,
     **options: Any,
 ) -> Scheme:
@@ -62,7 +64,7 @@ def bathe(
 
     Args:
         stage_tolerance: bound on the estimated next update of the stage solver, relative to ``1 + |v|``.
-        tolerance: bound on the relative natural-map residual of each contact problem.
+        contact_tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
             contact at rest keeps its gap to rounding only.
         options: ``consistent_initial_acceleration``, ``acceleration_after_change``,
@@ -84,6 +86,6 @@ def bathe(
         >>> nsjax.simulate(*models.bouncing_ball(), schemes.bathe(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
-    tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
+    tolerances = Tolerances(stage=stage_tolerance, contact=contact_tolerance, gap=gap_tolerance)
     coef = BatheCoefficients(tolerances=tolerances)
     return mixed_scheme("bathe", base, coef, carries="true", **known_options("bathe", options))

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
+from nsjax.renamed import renamed_options
 from nsjax.schemes.common import known_options, within
 from nsjax.schemes.mixed.framework import BaseEnd, Memory, Tolerances, mixed_scheme
 from nsjax.schemes.mixed.stages import Maps
@@ -52,12 +53,13 @@ def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEn
     return BaseEnd(q=q, v=v1, a=a1, algorithmic=a1, force=end / dt, impulse=0.5 * (begin + end))
 
 
+@renamed_options(tolerance="contact_tolerance")
 def ed_alpha(
     rho_inf: Array | float = 0.0,
     alpha_ar: Array | float = 1 / 6,
     *,
     stage_tolerance: float = 1e-12,
-    tolerance: float = 1e-11,
+    contact_tolerance: float = 1e-11,
     gap_tolerance: float = 1e-12,
     **options: Any,
 ) -> Scheme:
@@ -75,7 +77,7 @@ def ed_alpha(
         alpha_ar: at least 1e-6; traced, sweepable. 1/6 gives the highest order on linear problems, for
             every ``rho_inf``. Towards 0 the rule tends to the trapezoidal one, which is `newmark`.
         stage_tolerance: bound on the estimated next update of the stage solver, relative to ``1 + |v|``.
-        tolerance: bound on the relative natural-map residual of each contact problem.
+        contact_tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
             contact at rest keeps its gap to rounding only.
         options: ``consistent_initial_acceleration``, ``acceleration_after_change``,
@@ -110,7 +112,7 @@ def ed_alpha(
         >>> nsjax.simulate(*models.bouncing_ball(), schemes.ed_alpha(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
-    tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
+    tolerances = Tolerances(stage=stage_tolerance, contact=contact_tolerance, gap=gap_tolerance)
     if options.get("constraint_form") == "index_3":
         raise InputError(
             "ed_alpha: constraint_form = 'index_3': with both stages on the constraint the force of this "

@@ -11,6 +11,7 @@ import numpy as np
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
+from nsjax.renamed import renamed_options
 from nsjax.schemes.common import chung_hulbert, known_options, within
 from nsjax.schemes.mixed.framework import BaseEnd, Memory, Tolerances, mixed_scheme
 from nsjax.schemes.mixed.stages import single
@@ -121,13 +122,14 @@ def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEn
     )  # fmt: skip
 
 
+@renamed_options(tolerance="contact_tolerance")
 def generalized_alpha(
     rho_inf: Array | float = 0.8,
     *,
     alpha_m: Array | float | None = None,
     alpha_f: Array | float | None = None,
     stage_tolerance: float = 1e-12,
-    tolerance: float = 1e-11,
+    contact_tolerance: float = 1e-11,
     gap_tolerance: float = 1e-12,
     **options: Any,
 ) -> Scheme:
@@ -146,7 +148,7 @@ def generalized_alpha(
         alpha_m, alpha_f: given together they replace ``rho_inf`` (beta and gamma keep second order);
             stable for ``alpha_m <= alpha_f <= 1/2``.
         stage_tolerance: bound on the estimated next update of the stage solver, relative to ``1 + |v|``.
-        tolerance: bound on the relative natural-map residual of each contact problem.
+        contact_tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
             contact at rest keeps its gap to rounding only.
         options: ``consistent_initial_acceleration``, ``acceleration_after_change``,
@@ -173,7 +175,7 @@ def generalized_alpha(
         >>> nsjax.simulate(*models.bouncing_ball(), scheme, dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
-    tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
+    tolerances = Tolerances(stage=stage_tolerance, contact=contact_tolerance, gap=gap_tolerance)
     rho_inf = within("generalized_alpha", "rho_inf", rho_inf, 0.0, 1.0)
     coef: Any = GeneralizedAlpha(rho_inf=rho_inf, tolerances=tolerances)
     if (alpha_m is None) != (alpha_f is None):
@@ -194,11 +196,12 @@ def generalized_alpha(
     )
 
 
+@renamed_options(tolerance="contact_tolerance")
 def hht(
     alpha_f: Array | float = 0.1,
     *,
     stage_tolerance: float = 1e-12,
-    tolerance: float = 1e-11,
+    contact_tolerance: float = 1e-11,
     gap_tolerance: float = 1e-12,
     **options: Any,
 ) -> Scheme:
@@ -207,7 +210,7 @@ def hht(
     Args:
         alpha_f: in [0, 1/2]; up to 1/3 the spectral radius falls monotonically to
             ``(1 - alpha_f)/(1 + alpha_f)``.
-        stage_tolerance, tolerance, gap_tolerance, options: see `generalized_alpha`.
+        stage_tolerance, contact_tolerance, gap_tolerance, options: see `generalized_alpha`.
 
     Returns:
         A `Scheme`.
@@ -222,19 +225,20 @@ def hht(
         >>> nsjax.simulate(*models.bouncing_ball(), schemes.hht(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
-    tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
+    tolerances = Tolerances(stage=stage_tolerance, contact=contact_tolerance, gap=gap_tolerance)
     alpha_f = within("hht", "alpha_f", alpha_f, 0.0, 0.5)
     coef = Hht(alpha_f=alpha_f, tolerances=tolerances)
     options = known_options("hht", options)
     return mixed_scheme("hht", base, coef, carries="algorithmic", one_step=trapezoidal, **options)
 
 
+@renamed_options(tolerance="contact_tolerance")
 def newmark(
     beta: Array | float = 0.25,
     gamma: Array | float = 0.5,
     *,
     stage_tolerance: float = 1e-12,
-    tolerance: float = 1e-11,
+    contact_tolerance: float = 1e-11,
     gap_tolerance: float = 1e-12,
     **options: Any,
 ) -> Scheme:
@@ -243,7 +247,7 @@ def newmark(
     Args:
         beta, gamma: second order only for ``gamma = 1/2``; unconditionally stable for
             ``2 beta >= gamma >= 1/2``.
-        stage_tolerance, tolerance, gap_tolerance, options: see `generalized_alpha`.
+        stage_tolerance, contact_tolerance, gap_tolerance, options: see `generalized_alpha`.
 
     Returns:
         A `Scheme`.
@@ -260,7 +264,7 @@ def newmark(
         >>> nsjax.simulate(*models.bouncing_ball(), schemes.newmark(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
-    tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
+    tolerances = Tolerances(stage=stage_tolerance, contact=contact_tolerance, gap=gap_tolerance)
     beta, gamma = (within("newmark", name, x, 0.0) for name, x in (("beta", beta), ("gamma", gamma)))
     coef = Newmark(beta=beta, gamma=gamma, tolerances=tolerances)
     options = known_options("newmark", options)

@@ -13,6 +13,7 @@ from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
 from nsjax.linalg import matvec
+from nsjax.renamed import renamed_options
 from nsjax.schemes.common import choose
 from nsjax.schemes.mixed.base_step import contact_settings
 from nsjax.schemes.mixed.framework import BaseEnd, Memory, Tolerances, mixed_scheme
@@ -108,12 +109,13 @@ def _on_accelerations(drop: bool, state: State, memory: Memory, dt: Array, run: 
     )  # fmt: skip
 
 
+@renamed_options(tolerance="contact_tolerance")
 def half_explicit(
     *,
     level: str = "velocity",
     impact_step: str = "keep",
     averaged_force: bool = False,
-    tolerance: float = 1e-11,
+    contact_tolerance: float = 1e-11,
     gap_tolerance: float = 1e-12,
     max_iterations: int = 20,
     criteria: Criteria | None = None,
@@ -144,7 +146,7 @@ def half_explicit(
         averaged_force: report ``(P_2 + P_1 of the next step) / (2 dt)`` at the end of a step without
             impulse, which is of second order, instead of ``P_2 / dt``. The motion is the same; the
             first stage is computed twice.
-        tolerance: bound on the relative natural-map residual of each contact problem.
+        contact_tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
             contact at rest keeps its gap to rounding only.
         max_iterations: plain Newton steps of each contact problem.
@@ -178,7 +180,7 @@ def half_explicit(
     choose("half_explicit", "level", level, ("velocity", "acceleration"))
     if averaged_force and level == "acceleration":
         raise InputError("half_explicit: averaged_force = True belongs to level = 'velocity'; leave it out")
-    tolerances = Tolerances(stage=1.0, contact=tolerance, gap=gap_tolerance)
+    tolerances = Tolerances(stage=1.0, contact=contact_tolerance, gap=gap_tolerance)
     # the stored acceleration does not enter a step
     return mixed_scheme(
         "half_explicit",

@@ -23,6 +23,7 @@ from nsjax.core.step import NO_RESPONSES, Step, SystemState
 from nsjax.core.system import State, System, row_groups
 from nsjax.jaxtools import without_derivative
 from nsjax.jaxtools.control_flow import branch
+from nsjax.renamed import renamed_fields
 from nsjax.schemes.common import (
     chung_hulbert,
     contact_event,
@@ -85,7 +86,7 @@ def jump_of(step: Step, s: Prediction, x: Answer) -> Jump:
             after=jnp.where(x.active, after, 0.0),
             iterations=iterations,
             residual=residual,
-            worst=jnp.where(residual > scheme.coef.tolerance, worst, none.worst),
+            worst=jnp.where(residual > scheme.coef.relative_tolerance, worst, none.worst),
         )
 
     def fly(_: None) -> Jump:
@@ -96,12 +97,13 @@ def jump_of(step: Step, s: Prediction, x: Answer) -> Jump:
     return branch(jnp.any(x.active), look, fly, None) if system.nc else fly(None)
 
 
+@renamed_fields
 @record()
 class NsgaCoefficients:
     """Numbers of the family; see `nsga_decoupled`."""
 
     rho_inf: Array | float
-    tolerance: Array | float
+    relative_tolerance: Array | float
     force_tolerance: Array | float
     mass_scale: Array | float | None = None
 
@@ -315,7 +317,7 @@ def _respond(step: Step) -> Stepped:
     scheme, system, dt, memory = step.scheme, step.system, step.dt, step.carry.memory
     coef, s = scheme.coef, _predicted(step)
     tolerances = IterationBounds(
-        relative=coef.tolerance, force=coef.force_tolerance, scale=1.0 + jnp.max(jnp.abs(s.v)),
+        relative=coef.relative_tolerance, force=coef.force_tolerance, scale=1.0 + jnp.max(jnp.abs(s.v)),
         max_iterations=scheme.options.max_iterations,
     )  # fmt: skip
     if scheme.options.iteration is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nsjax.contact.events import Criteria
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import Accelerations, Scheme, Traits
+from nsjax.renamed import renamed_options
 from nsjax.schemes.common import checked_criteria, choose, within
 from nsjax.schemes.nsga.solve import SMOOTH, NsgaOptions
 from nsjax.schemes.nsga.step import (
@@ -47,11 +48,12 @@ def _scheme(
     )
 
 
+@renamed_options(tolerance="relative_tolerance")
 def nsga_decoupled(
     rho_inf: Array | float = 0.8,
     *,
     smooth: str = "constrained",
-    tolerance: Array | float = 1e-11,
+    relative_tolerance: Array | float = 1e-11,
     force_tolerance: Array | float = 1e-5,
     mass_scale: Array | float | None = None,
     creep_correction: bool = True,
@@ -79,7 +81,7 @@ def nsga_decoupled(
             constraints, without them the same scheme. ``"zero"``: ``dv~/dt = 0``, so that ``f^p = f(q,
             v_n)`` and ``f^* = f(q, v)``: Euler's implicit rule, except that the forces of the position
             depend on the velocity ``v_n`` of the step before.
-        tolerance: ``tol_r`` of the criterion ``|r| < tol_r (sum_k |r_k| + tol_f)`` with the terms
+        relative_tolerance: ``tol_r`` of the criterion ``|r| < tol_r (sum_k |r_k| + tol_f)`` with the terms
             ``r_k`` of the dynamics; the paper's figures are computed with 1e-5.
         force_tolerance: ``tol_f`` [N].
         mass_scale: characteristic mass of the augmented multipliers [kg]; the solution does not depend on
@@ -131,7 +133,10 @@ def nsga_decoupled(
             "use nsga_coupled(smooth='full')"
         )
     numbers = NsgaCoefficients(
-        rho_inf=rho_inf, tolerance=tolerance, force_tolerance=force_tolerance, mass_scale=mass_scale
+        rho_inf=rho_inf,
+        relative_tolerance=relative_tolerance,
+        force_tolerance=force_tolerance,
+        mass_scale=mass_scale,
     )
     options = NsgaOptions(
         creep_correction=creep_correction,
@@ -144,10 +149,11 @@ def nsga_decoupled(
     return _scheme("nsga_decoupled", numbers, options, criteria)
 
 
+@renamed_options(tolerance="relative_tolerance")
 def nsga_neglected(
     rho_inf: Array | float = 0.8,
     *,
-    tolerance: Array | float = 1e-11,
+    relative_tolerance: Array | float = 1e-11,
     force_tolerance: Array | float = 1e-5,
     mass_scale: Array | float | None = None,
     creep_correction: bool = True,
@@ -158,7 +164,8 @@ def nsga_neglected(
     """`nsga_decoupled` with ``f^p = f^* = 0``: cheaper corrections, wrong for stiff bodies at large steps.
 
     Args:
-        rho_inf, tolerance, force_tolerance, mass_scale, creep_correction, tangent, max_iterations: see
+        rho_inf, relative_tolerance, force_tolerance, mass_scale, creep_correction, tangent,
+            max_iterations: see
             `nsga_decoupled`.
         criteria: see there.
 
@@ -179,7 +186,10 @@ def nsga_neglected(
         (101, 1)
     """
     numbers = NsgaCoefficients(
-        rho_inf=rho_inf, tolerance=tolerance, force_tolerance=force_tolerance, mass_scale=mass_scale
+        rho_inf=rho_inf,
+        relative_tolerance=relative_tolerance,
+        force_tolerance=force_tolerance,
+        mass_scale=mass_scale,
     )
     options = NsgaOptions(
         creep_correction=creep_correction,
@@ -191,12 +201,13 @@ def nsga_neglected(
     return _scheme("nsga_neglected", numbers, options, criteria)
 
 
+@renamed_options(tolerance="relative_tolerance")
 def nsga_coupled(
     rho_inf: Array | float = 0.8,
     *,
     smooth: str = "constrained",
     iteration: str = "block",
-    tolerance: Array | float = 1e-11,
+    relative_tolerance: Array | float = 1e-11,
     force_tolerance: Array | float = 1e-5,
     mass_scale: Array | float | None = None,
     creep_correction: bool = True,
@@ -222,7 +233,8 @@ def nsga_coupled(
         iteration: ``"block"``: one correction of each problem in turn, as published; contracts slowly, or
             not in ``max_iterations``, if a correction changes stiff forces. ``"monolithic"``: Newton on
             all rows at once, which has no such trouble, with matrices of three times the size.
-        rho_inf, tolerance, force_tolerance, mass_scale, creep_correction, tangent: see `nsga_decoupled`;
+        rho_inf, relative_tolerance, force_tolerance, mass_scale, creep_correction, tangent: see
+            `nsga_decoupled`;
             ``"block"`` linearises anew whatever the tangent.
         max_iterations: rounds of ``"block"`` (three linear solves each) or steps of ``"monolithic"``
             before a step counts as failed. Those of ``"monolithic"`` may cycle between sticking and
@@ -249,7 +261,10 @@ def nsga_coupled(
     """
     choose("nsga_coupled", "iteration", iteration, ITERATIONS)
     numbers = NsgaCoefficients(
-        rho_inf=rho_inf, tolerance=tolerance, force_tolerance=force_tolerance, mass_scale=mass_scale
+        rho_inf=rho_inf,
+        relative_tolerance=relative_tolerance,
+        force_tolerance=force_tolerance,
+        mass_scale=mass_scale,
     )
     options = NsgaOptions(
         creep_correction=creep_correction,

@@ -123,7 +123,7 @@ def test_a_mixed_heap_comes_to_rest(friction: float | None, tolerance: float) ->
     deepest = []
     for finer in (1, 4):
         step = {"dt": 2e-3 / finer, "steps": 400 * finer, "every": 40 * finer}
-        traj = nsjax.simulate(*problem, schemes.moreau(tolerance=tolerance), **step)
+        traj = nsjax.simulate(*problem, schemes.moreau(contact_tolerance=tolerance), **step)
         traj.raise_for_status()
         assert traj["energy"][-1] < 0.6 * traj["energy"][0]
         places = np.asarray(traj.q).reshape(-1, 6, 7)[:, :, :3]
