@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax import gradient_notes as notes
+from nsjax import gradient_notes
 from nsjax.contact.problem import over_links, pairs
 from nsjax.core.operators import touching
 from nsjax.core.row_groups import RowGroups
@@ -389,16 +389,16 @@ def approach(
     bits = over_links(
         functools.partial(_pair_notes, criteria, dt), links, impacts, gap, jnp.where(impacts, rates, -1.0)
     )
-    kind = jnp.where(touch.bounced, notes.ACCUMULATION, notes.SETTLING)
+    kind = jnp.where(touch.bounced, gradient_notes.ACCUMULATION, gradient_notes.SETTLING)
     slow = -4.0 * rates < gain * touch.off  # half of what a flight from the surface and back makes
     # a contact that has rested or was released may hop for any time, but has not come from afar
     afar = (touch.off > criteria.long) & (touch.bounced | (touch.off >= NEVER))
-    kind = jnp.where(afar & slow, notes.GRAZING, kind)
-    kind = jnp.where(~flown & (rates < -limit) & ~touch.bounced, notes.COUPLED, kind)
+    kind = jnp.where(afar & slow, gradient_notes.GRAZING, kind)
+    kind = jnp.where(~flown & (rates < -limit) & ~touch.bounced, gradient_notes.COUPLED, kind)
     bits = bits | jnp.where(gated & comes, kind, 0)
     # a bounce of few steps is one of the last of an accumulation
     last = impacts & touch.bounced & (touch.off <= criteria.long)
-    bits = bits | jnp.where(last, notes.ACCUMULATION, 0)
+    bits = bits | jnp.where(last, gradient_notes.ACCUMULATION, 0)
     return Approach(
         rates=rates, limit=limit, curvature=curvature, impacts=impacts, gated=gated, links=links, notes=bits
     )
@@ -410,8 +410,8 @@ def _pair_notes(
     """Notes (nc,) on impacts of which one moves another."""
     pair = pairs(links, impacts)
     apart = _apart(criteria, gap, rates, dt)
-    bits = jnp.where(jnp.any(pair & apart, axis=1), notes.COUPLED, 0)
-    return bits | jnp.where(jnp.any(pair & ~apart, axis=1), notes.TOGETHER, 0)
+    bits = jnp.where(jnp.any(pair & apart, axis=1), gradient_notes.COUPLED, 0)
+    return bits | jnp.where(jnp.any(pair & ~apart, axis=1), gradient_notes.TOGETHER, 0)
 
 
 def _apart(criteria: Criteria, gap: Array, rates: Array, dt: Array) -> Array:
@@ -448,7 +448,7 @@ def unloaded_partners(found: Approach, under: Array, loaded: Array) -> Array:
         passed = links & impacts[:, None] & partners[None, :]
         return jnp.any(passed, axis=0) | jnp.any(passed, axis=1)
 
-    return jnp.where(over_links(either, found.links, found.impacts, partners), notes.COUPLED, 0)
+    return jnp.where(over_links(either, found.links, found.impacts, partners), gradient_notes.COUPLED, 0)
 
 
 def touch_after_step(touch: Touch, found: Approach, active: Array, loaded: Array, held: Array) -> Touch:
@@ -467,7 +467,7 @@ def touch_after_step(touch: Touch, found: Approach, active: Array, loaded: Array
 
 def settling(touch: Touch, held: Array) -> Array:
     """Notes (nc,) on contacts that bounced and are held now: an accumulation of impacts has ended."""
-    return jnp.where(touch.bounced & held, notes.ACCUMULATION, 0)
+    return jnp.where(touch.bounced & held, gradient_notes.ACCUMULATION, 0)
 
 
 def frozen(tree: PyTree) -> PyTree:

@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax import gradient_notes as notes
+from nsjax import gradient_notes
 from nsjax.contact.events import DEFAULT, Criteria, Touch, frozen, held_or_hopping
 from nsjax.contact.problem import ContactLaw, ContactProblem
 from nsjax.contact.solvers import SolverSettings
@@ -97,7 +97,7 @@ def jammed(at: SystemState, impulse: Array) -> Array:
         force = impulse / jnp.where(impulse[:, :1] > 0.0, impulse[:, :1], 1.0)
         friction = at.friction()
         slides = (impulse[:, 0] > 0.0) & ~sticking(impulse, friction)
-        return jnp.where(slides & (jnp.sum(g * force, axis=1) <= 0.0), notes.JAMMED, 0)
+        return jnp.where(slides & (jnp.sum(g * force, axis=1) <= 0.0), gradient_notes.JAMMED, 0)
 
     none = jnp.zeros(nc, int)
     return branch(jnp.any(impulse[:, 0] > 0.0), look, lambda _: none, None) if system.nt else none
@@ -173,7 +173,7 @@ def unresolved_turns(criteria: Criteria, turns: Array, tangential: Array, change
         return jnp.zeros(turns.shape, int)
     across = tangential[:, 0] * change[:, 1] - tangential[:, 1] * change[:, 0]
     aside = jnp.abs(across) > criteria.slide * (1.0 + jnp.max(jnp.abs(v))) * norm(change)
-    return jnp.where(turns & aside, notes.KINK, 0)
+    return jnp.where(turns & aside, gradient_notes.KINK, 0)
 
 
 def departure(

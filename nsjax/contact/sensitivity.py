@@ -20,7 +20,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nsjax import gradient_notes as notes
+from nsjax import gradient_notes
 from nsjax.contact import events, friction
 from nsjax.contact.branches import LEAST_TURN
 from nsjax.contact.event_motion import (
@@ -261,7 +261,7 @@ class _ContactView:
         struck = over_links(
             lambda links, impacts: jnp.any(links & impacts, axis=1), found.links, found.impacts
         )
-        bits = bits | jnp.where(struck & motion.near & jnp.any(shifts), notes.KINK, 0)
+        bits = bits | jnp.where(struck & motion.near & jnp.any(shifts), gradient_notes.KINK, 0)
         return StepEvents(
             found=found, report=dataclasses.replace(report, notes=bits), shifts=shifts, late=late,
             rate=rate, aside=aside, turning=turning, motion=motion,

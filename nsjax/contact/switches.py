@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax import gradient_notes as notes
+from nsjax import gradient_notes
 from nsjax.contact.event_motion import accelerate
 from nsjax.contact.events import Touch, criteria_of, frozen, gap_rates
 from nsjax.contact.friction import SlidingRule, sticking
@@ -334,8 +334,8 @@ def _with_instant(
     share = jnp.where(back, rate[0] / jnp.where(shifted & back, rate[0] - rate[1], 1.0), 1.0)
     share = jnp.where(shifted, share / jnp.maximum(jnp.sum(shifted), 1), 0.0)[:, None]
     unsure = (jnp.any(crossed & ~resolved) | path.struck) & ~thrown & ~path.tried
-    bits = jnp.where(jumps & unsure, notes.SWITCHED, 0)
-    bits = bits | jnp.where(jumps & (jnp.sum(crossed) > 1) & ~path.tried, notes.TOGETHER, 0)
+    bits = jnp.where(jumps & unsure, gradient_notes.SWITCHED, 0)
+    bits = bits | jnp.where(jumps & (jnp.sum(crossed) > 1) & ~path.tried, gradient_notes.TOGETHER, 0)
     return Crossings(
         part=jnp.where(crossed, past[1], found.part), rate=jnp.where(shifted, rate[0], found.rate),
         jump=found.jump + share * (a[1] - a[0]), force=found.force + share * (force[1] - force[0]),
@@ -393,7 +393,7 @@ def force_notes(step: Step, carry: Carry, output: Output) -> Array:
     ):
         other = _tried(path)
         back = branch(other.tried, _jumps_unseen, lambda _: jnp.zeros((), bool), other)
-        bits = bits | jnp.where(_jumps_unseen(path) | back, notes.JUMP, 0)
+        bits = bits | jnp.where(_jumps_unseen(path) | back, gradient_notes.JUMP, 0)
     return bits
 
 

@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import State, schemes
-from nsjax import gradient_notes as notes
+from nsjax import State, gradient_notes, schemes
 from nsjax.contact import events
 from nsjax.contact import friction as friction_decisions
 from nsjax.contact.events import DEFAULT, Criteria
@@ -119,15 +118,16 @@ SLOW = -0.9 * 2 * 9.81e-3
         # rattles
         ({"v": [-1.0, 1.0], "held": True}, False, 0),  # at rest already
         ({"v": [-1.0, 1.0], "closed": False}, False, 0),
-        ({"v": [SLOW, 1.0], "off": events.NEVER}, False, notes.GRAZING),  # slow after a long flight
-        ({"v": [SLOW, 1.0], "off": 40, "bounced": True}, False, notes.GRAZING),
-        ({"v": [SLOW, 1.0], "off": 4, "bounced": True}, False, notes.ACCUMULATION),
-        ({"v": [SLOW, 1.0], "off": 4}, False, notes.SETTLING),
-        ({"v": [SLOW, 1.0], "off": 40}, False, notes.SETTLING),  # let go from rest
+        # slow after a long flight
+        ({"v": [SLOW, 1.0], "off": events.NEVER}, False, gradient_notes.GRAZING),
+        ({"v": [SLOW, 1.0], "off": 40, "bounced": True}, False, gradient_notes.GRAZING),
+        ({"v": [SLOW, 1.0], "off": 4, "bounced": True}, False, gradient_notes.ACCUMULATION),
+        ({"v": [SLOW, 1.0], "off": 4}, False, gradient_notes.SETTLING),
+        ({"v": [SLOW, 1.0], "off": 40}, False, gradient_notes.SETTLING),  # let go from rest
         ({"v": [-1e-13, 1.0]}, False, 0),  # rounding
         ({"v": [1.0, 1.0]}, False, 0),  # recedes
         ({"v": [-1.0, 1.0]}, True, 0),
-        ({"v": [-1.0, 1.0], "off": 1}, False, notes.COUPLED),
+        ({"v": [-1.0, 1.0], "off": 1}, False, gradient_notes.COUPLED),
     ],
 )
 def test_what_is_an_impact(options, impact: bool, note: int) -> None:
@@ -182,7 +182,7 @@ def test_partners_that_touch_without_load_are_undefined() -> None:
     linked = jnp.ones((2, 2), bool)
     found = dataclasses.replace(found, links=linked)
     free, both = jnp.array([False, False]), jnp.array([True, True])
-    np.testing.assert_array_equal(events.unloaded_partners(found, free, both), notes.COUPLED)
+    np.testing.assert_array_equal(events.unloaded_partners(found, free, both), gradient_notes.COUPLED)
     np.testing.assert_array_equal(events.unloaded_partners(found, jnp.array([False, True]), both), 0)
     np.testing.assert_array_equal(events.unloaded_partners(found, free, jnp.array([True, False])), 0)
 
@@ -255,4 +255,4 @@ def test_what_is_remembered() -> None:
     np.testing.assert_array_equal(recedes.bounced, [True, False])
     rests = events.touch_after_step(after, found, active, active, active)
     np.testing.assert_array_equal(rests.bounced, [False, False])
-    np.testing.assert_array_equal(events.settling(recedes, active), [notes.ACCUMULATION, 0])
+    np.testing.assert_array_equal(events.settling(recedes, active), [gradient_notes.ACCUMULATION, 0])

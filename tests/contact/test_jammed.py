@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import Labels, State, System, schemes, status
-from nsjax import gradient_notes as notes
+from nsjax import Labels, State, System, gradient_notes, schemes, status
 from nsjax.contact import ContactProblem, RowGroups, solve
 from nsjax.contact.problem import ContactLaw
 from tests.points import no_force, unit_mass
@@ -98,4 +97,4 @@ def test_a_start_that_slides_above_the_jamming_limit_is_noted(above: float) -> N
     )  # fmt: skip
     start = State(t=0.0, q=np.array([0.0, y + above, 0.0]), v=np.array([1.0, 0.0, 0.0]))
     traj = nsjax.simulate(rod, {}, start, schemes.moreau(), dt=1e-6, steps=1, notes=True)
-    assert bool(traj.notes[0, 0] & notes.JAMMED) == (above < 1e-12)
+    assert bool(traj.notes[0, 0] & gradient_notes.JAMMED) == (above < 1e-12)

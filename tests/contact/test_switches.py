@@ -11,8 +11,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import nsjax
-from nsjax import ContactLaw, State, System, schemes
-from nsjax import gradient_notes as notes
+from nsjax import ContactLaw, State, System, gradient_notes, schemes
 from nsjax.multibody import actuator, assemble, body, force, hinge, joint_spring, spring
 from tests.design import slow_but
 
@@ -314,7 +313,7 @@ def noted(problem, scheme=None, steps=300, dt=1e-3):
 def test_jumps_are_noted_unless_declared(coordinates: str) -> None:
     numbers = {name: jnp.asarray(x) for name, x in NEAR.items()}
     scheme = schemes.moreau() if coordinates == "joint" else schemes.ggl_decoupled()
-    assert noted(rod(numbers, coordinates, switched=False), scheme) == notes.JUMP
+    assert noted(rod(numbers, coordinates, switched=False), scheme) == gradient_notes.JUMP
     assert noted(rod(numbers, coordinates), scheme) == 0
 
 
@@ -328,7 +327,7 @@ MEANS = {
 def test_a_force_that_drives_the_motion_back_is_noted_unless_declared(scheme: str) -> None:
     """Means of forces inside a step may be zero, so that the velocity never changes its sign."""
     x = {"F": 2.0, "t0": 1.0}
-    for surface, wanted in ((None, notes.JUMP), (dry_switch, 0)):
+    for surface, wanted in ((None, gradient_notes.JUMP), (dry_switch, 0)):
         problem = (slide(dry_force, surface), x, State(t=0.0, q=jnp.zeros(1), v=jnp.full(1, 0.1013)))
         assert noted(problem, MEANS[scheme](), steps=60) == wanted
 
@@ -369,6 +368,6 @@ def test_a_surface_that_is_grazed_is_noted() -> None:
         return q - p["c"]
 
     system = slide(thrown, height)
-    for beyond, wanted in ((1e-6, notes.SWITCHED), (1e-2, 0)):
+    for beyond, wanted in ((1e-6, gradient_notes.SWITCHED), (1e-2, 0)):
         problem = (system, {"c": 0.25 - beyond}, State(t=0.0, q=jnp.zeros(1), v=jnp.ones(1)))
         assert noted(problem, steps=700) == wanted

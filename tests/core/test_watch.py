@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import gradient_notes as notes
+from nsjax import gradient_notes
 from nsjax.core.scheme import Event, Output
 from nsjax.recording import WatchLimits, begin_watch, watch_gaps
 
@@ -65,7 +65,7 @@ def test_the_margin_of_a_hit_is_that_of_its_flight(step: int, change: float) -> 
 
 def test_a_slow_approach_has_a_margin_where_it_grazes() -> None:
     """Below the gate it is no impact; the chatter of a contact at rest has none."""
-    for bits, expected in ((notes.GRAZING, RATE / (BEND * DT)), (notes.SETTLING, np.inf)):
+    for bits, expected in ((gradient_notes.GRAZING, RATE / (BEND * DT)), (gradient_notes.SETTLING, np.inf)):
         found = margins(FREE, impact=False, bits=bits)
         np.testing.assert_allclose(found[-1], expected, rtol=1e-9)
 
@@ -81,7 +81,7 @@ def test_a_bounce_of_its_own_flight_has_none() -> None:
 def test_what_comes_ever_more_slowly_is_no_bounce() -> None:
     """However short its flight; where it counts as near."""
     assert np.isfinite(margins(FREE[-12:], impact=True)[-1])
-    assert last_notes(FREE[-12:]) == notes.NEAR
+    assert last_notes(FREE[-12:]) == gradient_notes.NEAR
     assert last_notes(FREE[-12:], near=5.0) == 0
 
 
@@ -111,7 +111,7 @@ def test_what_turns_inside_has_grazed() -> None:
     watch = begin_watch(1, 0, jnp.zeros(1, int))
     for gap in FREE[:-1]:
         watch, _, _ = watch_gaps(watch, told(gap, False, 0), jnp.asarray(DT), WatchLimits(**LIMITS))
-    for rate, expected in ((RATE, notes.GRAZING), (-RATE, 0)):
+    for rate, expected in ((RATE, gradient_notes.GRAZING), (-RATE, 0)):
         last = told(-1e-6, False, 0)
         event = dataclasses.replace(last.event, active=jnp.array([True]), rate_before=jnp.array([rate]))
         last = dataclasses.replace(last, event=event)
@@ -121,11 +121,11 @@ def test_what_turns_inside_has_grazed() -> None:
 @pytest.mark.slow
 def test_a_hit_with_a_small_margin_is_noted() -> None:
     """Six steps of margin; not where fewer are asked for, nor with a time found inside the step."""
-    assert last_notes(FREE) == notes.NEAR
+    assert last_notes(FREE) == gradient_notes.NEAR
     assert last_notes(FREE, near=5.0) == 0
     assert last_notes(FREE, locates=True) == 0
-    assert last_notes(FREE, notes.UNLOCATED, locates=True) == notes.NEAR
-    assert last_notes(FREE, notes.GRAZING) == 0  # has its own
+    assert last_notes(FREE, gradient_notes.UNLOCATED, locates=True) == gradient_notes.NEAR
+    assert last_notes(FREE, gradient_notes.GRAZING) == 0  # has its own
     assert last_notes(FALL) == 0  # a bounce of its own flight
 
 

@@ -12,8 +12,7 @@ import pytest
 from scipy.optimize import brentq
 
 import nsjax
-from nsjax import Problem, State, System, schemes
-from nsjax import gradient_notes as notes
+from nsjax import Problem, State, System, gradient_notes, schemes
 from nsjax.analysis import spectral_radius
 from tests.points import bouncing, position
 from tests.references import slope
@@ -199,7 +198,7 @@ def test_it_stands_beside_everything_that_a_run_may_ask() -> None:
     assert told.status == plain.status == 0
     assert int(plain.impacts.sum()) == int(told.impacts.sum()) == 2
     assert np.array_equal(told.q, plain.q)
-    assert not np.any(told.notes & notes.KINK)
+    assert not np.any(told.notes & gradient_notes.KINK)
     np.testing.assert_allclose(end(NUMBERS, dt, MOREAU)[0], plain.q[-1, 0], rtol=1e-12)
     swept = nsjax.sweep(problem, MOREAU, {"params.drag": [1.0, 1e6]}, dt=dt, steps=steps)
     np.testing.assert_allclose(swept.values["q"][0], plain.q[-1], rtol=1e-12)

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import gradient_notes as notes
-from nsjax import schemes
+from nsjax import gradient_notes, schemes
 from nsjax.core.operators import prepared
 from nsjax.core.step import SystemState
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
@@ -92,7 +91,7 @@ def test_bounces_that_end_in_sliding(drag: float) -> None:
     exact, slopes = particle.reference(case)
     grid = primes_near(307, 4, 3).ravel()
     runs = [sensitivity(particle.SYSTEM, particle.build, SCHEME, case.vector(), case.time, n) for n in grid]
-    assert all(run.notes == notes.ACCUMULATION for run in runs)
+    assert all(run.notes == gradient_notes.ACCUMULATION for run in runs)
     states = [off(run.x, exact) for run in runs]
     derivatives = [off(run.jacobian[:, case.index()], slopes) for run in runs]
     if drag:

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import gradient_notes as notes
-from nsjax import models, schemes
+from nsjax import gradient_notes, models, schemes
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
 from tests.gradients import arm, box, mechanism, walls
 from tests.gradients.hybrid import secants
@@ -91,7 +90,7 @@ def orders(motion, p, end: float, impacts: int, columns=None) -> tuple[list[floa
 @pytest.mark.parametrize("motion", [walls.Oscillator, walls.Ledge, walls.Rods])
 def test_states_instants_and_their_derivatives(motion) -> None:
     found, bits = orders(motion, motion.VALUES, motion.TIME, 8)
-    assert not bits & ~notes.KINK
+    assert not bits & ~gradient_notes.KINK
     assert np.all(np.abs(np.array(found[:2]) - 2.0) < 0.1)
     assert np.all(np.abs(np.array(found[2:]) - 2.0) < 0.2)
 
@@ -131,7 +130,7 @@ def test_the_slider_crank_through_two_accumulations() -> None:
         (x, times), _, bits = run(mechanism.BASE, end, n)
         errors.append(abs(x[1] - exact.x[-1][1]))
         # both corners of a wall strike together
-        assert bits == notes.TOGETHER | notes.ACCUMULATION
+        assert bits == gradient_notes.TOGETHER | gradient_notes.ACCUMULATION
         # rounding of a gap (1e-16 m) over the slowest rate that is listed (1e-4 m/s)
         listed = times[~np.isnan(times)]
         np.testing.assert_allclose(listed[::2], listed[1::2], rtol=0.0, atol=1e-11)

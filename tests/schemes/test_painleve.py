@@ -18,8 +18,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import State, System, schemes
-from nsjax import gradient_notes as notes
+from nsjax import State, System, gradient_notes, schemes
 from nsjax.contact.problem import ContactLaw
 
 GRAVITY, DT, STEPS, DRAWN = 9.81, 1e-3, 8, 200
@@ -159,7 +158,7 @@ def check(name: str, rise: float) -> None:
     off = [np.max(np.abs(v[k, 1] - rods[k].stopped)) for k in np.flatnonzero(far)]
     # at the midpoint of Moreau's rule a tip on a turning rod may be open for a few steps
     assert name == "moreau" or max(off) < 60.0 * DT
-    noted = np.any(bits & notes.JAMMED > 0, axis=1)
+    noted = np.any(bits & gradient_notes.JAMMED > 0, axis=1)
     assert np.all(noted[none])
     if name in MIXED:
         assert np.all(np.sum(impacts, axis=1)[none] >= 1)

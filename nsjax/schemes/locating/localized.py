@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax import gradient_notes as notes
+from nsjax import gradient_notes
 from nsjax.contact import Jump
 from nsjax.core.arguments import check_is
 from nsjax.core.operators import refreshed
@@ -134,7 +134,7 @@ def localized(
         0.25e-5 s, and 8, 9, 11 around `half_explicit`.
 
         Some steps are left to the scheme inside, with its treatment of contacts and its derivative, and are
-        noted as `notes.UNLOCATED`: if an approach is slower than two steps of free normal acceleration
+        noted as `gradient_notes.UNLOCATED`: if an approach is slower than two steps of normal acceleration
         (grazing; with ``changes`` not for contacts that bounced lately); without ``changes``, if a contact
         closes again after its impact; if more than `CUTS` instants are in the step; and if a time is not
         found. Instants of impacts in such steps are those of the scheme inside.
@@ -260,7 +260,7 @@ def _in_parts(stepper: Stepper, whole: Start, flight: Flight) -> tuple[Carry, Ou
         return branch(part.done, lambda p: p, advance, part), None
 
     part, _ = lax.scan(cut, start, jnp.arange(CUTS + 2) > CUTS)
-    bits = part.output.notes | jnp.where(flight.hit & ~part.search, notes.UNLOCATED, 0)
+    bits = part.output.notes | jnp.where(flight.hit & ~part.search, gradient_notes.UNLOCATED, 0)
     return part.carry, dataclasses.replace(part.output, notes=bits)
 
 

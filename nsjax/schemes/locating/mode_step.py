@@ -7,7 +7,7 @@ import dataclasses
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax import gradient_notes as notes
+from nsjax import gradient_notes
 from nsjax.contact import Jump, SolverSettings, StepForces, events, velocity_jump
 from nsjax.contact.event_motion import (
     EventMotion,
@@ -113,9 +113,9 @@ def located_impact(scheme: Scheme, there: SystemState, struck: ImpactContacts) -
             apart = (jnp.sum(struck.now) > 1) & ~jnp.any(pairs)
             own = lambda s: _each_in_time(around, s, jump, struck, there.gap())  # noqa: E731
             state = branch(apart, own, lambda s: s, state)
-    bits = jnp.where(pairs, notes.TOGETHER, 0) | jnp.where(near, notes.KINK, 0)
+    bits = jnp.where(pairs, gradient_notes.TOGETHER, 0) | jnp.where(near, gradient_notes.KINK, 0)
     if settles is not None:
-        bits = bits | jnp.where(settles, notes.ACCUMULATION, 0)
+        bits = bits | jnp.where(settles, gradient_notes.ACCUMULATION, 0)
     return LocatedImpact(
         state=state,
         jump=jump,
@@ -257,7 +257,7 @@ def step_in_modes(step: Step) -> tuple[Carry, Output]:
     def plain(part: _Partial) -> tuple[Carry, Output]:
         inner = inside(step.scheme)
         carry, output = dataclasses.replace(step, scheme=inner).take()
-        bits = output.notes | jnp.where(part.unlocated, notes.UNLOCATED, 0)
+        bits = output.notes | jnp.where(part.unlocated, gradient_notes.UNLOCATED, 0)
         return carry, dataclasses.replace(output, notes=bits, event=_with_unheld(output.event))
 
     def located(part: _Partial) -> tuple[Carry, Output]:

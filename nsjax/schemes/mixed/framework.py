@@ -15,7 +15,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax import gradient_notes as notes
+from nsjax import gradient_notes
 from nsjax.contact import events
 from nsjax.contact.events import Criteria, Touch, criteria_of
 from nsjax.contact.friction import consistent_forces
@@ -346,7 +346,7 @@ def _step(
     found = end_with_impact(step, end, closed, load)
     after, jump, report = found.state, found.jump, found.report
     # a contact that was open for this step alone has not struck, unless no force held it
-    unheld = jnp.where(jams, notes.JAMMED, 0)
+    unheld = jnp.where(jams, gradient_notes.JAMMED, 0)
     let_go = carry.memory.closed & ~memory.closed
     report = dataclasses.replace(report, impact=report.impact & (jams | ~let_go))
     kept = _remember(step, end, after, closed, report.touch)

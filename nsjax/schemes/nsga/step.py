@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax import gradient_notes as notes
+from nsjax import gradient_notes
 from nsjax.contact import ContactLaw, ContactProblem, Jump, events, no_jump, worst_contact
 from nsjax.contact.at_nodes import without_responses
 from nsjax.contact.events import Touch, criteria_of, gap_rates
@@ -376,7 +376,7 @@ def _listed(step: Step, r: Stepped, report: ContactReport, pushed: Array) -> Con
     stuck = jnp.where(load, sticking(contacts, friction), report.touch.stuck)
     return dataclasses.replace(
         report, impact=impact, touch=dataclasses.replace(report.touch, off=off, stuck=stuck),
-        notes=report.notes | jnp.where(pushed, notes.COUPLED, 0),
+        notes=report.notes | jnp.where(pushed, gradient_notes.COUPLED, 0),
     )  # fmt: skip
 
 
