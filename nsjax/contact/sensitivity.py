@@ -367,12 +367,12 @@ def apart(found: Approach) -> Array:
     return (jnp.sum(found.impacts) > 1) & ~found.coupled
 
 
-Respond = Callable[[Any, Contacts], tuple[Stepped, Formed | None]]
+ContactStep = Callable[[Any, Contacts], tuple[Stepped, Formed | None]]
 """Function of a scheme that takes a step, see `through_events`."""
 
 
 def through_events(
-    respond: Respond, family: Family, step: Step, contacts: Contacts
+    respond: ContactStep, family: Family, step: Step, contacts: Contacts
 ) -> tuple[Stepped, ContactReport]:
     """A step with contacts whose derivative is that of the motion.
 
@@ -394,7 +394,7 @@ def through_events(
     return _moving(respond, family)(step, contacts)
 
 
-def _moving(respond: Respond, family: Family) -> Any:
+def _moving(respond: ContactStep, family: Family) -> Any:
     """The step and its report, with the derivative of the motion."""
 
     @jax.custom_jvp

@@ -17,9 +17,9 @@ from nsjax.renamed import read_by, renamed_fields
 from nsjax.schemes.common import checked_criteria, tangent_of, within
 from nsjax.schemes.impulses.impulse_step import (
     ImpulseRun,
-    Look,
     Method,
-    Respond,
+    StepFunction,
+    StepHook,
     impulse_init,
     impulse_step,
     run_of,
@@ -134,12 +134,12 @@ class _Take:
 
 def impulse_scheme(
     name: str,
-    respond: Respond,
+    respond: StepFunction,
     *,
-    prepare: Look | None = None,
-    balance: Look | None = None,
-    gaps: Look | None = None,
-    remember: Look | None = None,
+    prepare: StepHook | None = None,
+    balance: StepHook | None = None,
+    gaps: StepHook | None = None,
+    remember: StepHook | None = None,
     corrects: bool = False,
     numbers: Any = None,
     choices: Any = None,

@@ -295,19 +295,19 @@ class ImpulseRun(Step):
         return inertia.solve(force[:, None])[:, 0]
 
 
-Respond = Callable[[ImpulseRun], Stepped]
-Look = Callable[[ImpulseRun], Any]
+StepFunction = Callable[[ImpulseRun], Stepped]
+StepHook = Callable[[ImpulseRun], Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Method:
     """The functions of a scheme of impulses, see `nsjax.schemes.building.impulse_scheme`."""
 
-    respond: Respond
-    prepare: Look | None = None
-    balance: Look | None = None
-    gaps: Look | None = None
-    remember: Look | None = None
+    respond: StepFunction
+    prepare: StepHook | None = None
+    balance: StepHook | None = None
+    gaps: StepHook | None = None
+    remember: StepHook | None = None
     corrects: bool = False
 
 
