@@ -19,6 +19,7 @@ OLD_NAMES = {
         "notes": "gradient_notes", "run": "simulate_to_file", "startup": "jaxtools", "table": "signal",
     },
     "nsjax.io": {"run": "simulate_to_file"},
+    "nsjax.multibody.joints.joint_kind": {"apart": "separation"},
     "nsjax.schemes.building": {"Numbers": "ImpulseCoefficients"},
 }  # fmt: skip
 """By package: names until version 0.3, and those since."""
@@ -59,6 +60,18 @@ def new_name(package: str, name: str) -> str | None:
     if new is not None:
         _warn(f"{package}.{name}", f"{package}.{new}", 4)
     return new
+
+
+def old_names(module: dict[str, Any]) -> Callable[[str], Any]:
+    """``__getattr__`` of a module whose names changed, from its ``globals()``; see `new_name`."""
+
+    def get(name: str) -> Any:
+        new = new_name(module["__name__"], name)
+        if new is None:
+            raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
+        return module[new]
+
+    return get
 
 
 def renamed_options(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -117,7 +117,7 @@ class InteriorEquations:
         bilateral = jnp.concatenate([x.reshape(k, -1), border[count:].reshape(k, -1)], axis=1)
         return jnp.concatenate([border[:count], bilateral.reshape(-1)])
 
-    def apart(self, rows: Array) -> tuple[Array, Array]:
+    def border_and_joints(self, rows: Array) -> tuple[Array, Array]:
         """Inverse of `whole`."""
         count = self.rows.ends[2]
         bilateral = rows[count:].reshape(self.copies, -1)
@@ -132,7 +132,7 @@ class InteriorEquations:
         z, x = self.split(y)
         force = self.equations.forces(data, z, self.whole(self._none(), x))
         dynamics = self.equations.residual(data, z) - force
-        return jnp.concatenate([dynamics, self.apart(self.equations.rates(data, z))[1]])
+        return jnp.concatenate([dynamics, self.border_and_joints(self.equations.rates(data, z))[1]])
 
     def frozen(self, data: PyTree, y: Array) -> tuple[Callable[[Array], Array], bool]:
         """Inertia and joints; rates of the border depend on all unknowns."""
@@ -143,7 +143,7 @@ class InteriorEquations:
         def along(w: Array) -> Array:
             dz, dx = self.split(w)
             force = self.equations.forces(data, z, self.whole(self._none(), dx))
-            return jnp.concatenate([heavy(dz) - force, self.apart(rates(dz))[1]])
+            return jnp.concatenate([heavy(dz) - force, self.border_and_joints(rates(dz))[1]])
 
         return along, False
 
@@ -161,7 +161,7 @@ class InteriorEquations:
 
     def rates(self, data: PyTree, y: Array) -> Array:
         """Rates of the rows of the border."""
-        return self.apart(self.equations.rates(data, self.split(y)[0]))[0]
+        return self.border_and_joints(self.equations.rates(data, self.split(y)[0]))[0]
 
     def friction(self, data: PyTree) -> Array:
         """Coefficients (nc,)."""

@@ -115,12 +115,12 @@ def shift_back(system: System, state: State, x: MotionAround, shift: jump.Shift)
     return jump.shift_apart(system, back, shift, x.along, x.across)
 
 
-def motion_around(x: EventMotion, apart: Array, dt: Array) -> MotionAround:
+def motion_around(x: EventMotion, independent: Array, dt: Array) -> MotionAround:
     """The motion around the events of a step. One loop finds the accelerations of all states: after all
     impacts, before them unless they are known, and after each impact alone.
 
     Args:
-        apart: () bool, whether there are several impacts, none of which moves another.
+        independent: () bool, whether there are several impacts, none of which moves another.
         dt: () or (nc,) uncertainty of their instants [s].
     """
     system = x.at.system
@@ -138,7 +138,7 @@ def motion_around(x: EventMotion, apart: Array, dt: Array) -> MotionAround:
 
     none = jnp.zeros((1 + own + nc, system.nv)), jnp.zeros((1 + own, *x.impulses.shape))
     still = jnp.zeros((nc, system.nt))
-    a, force, turning = repeat_for(jnp.where(apart, 1 + own + nc, 1 + own), one, (*none, still))
+    a, force, turning = repeat_for(jnp.where(independent, 1 + own + nc, 1 + own), one, (*none, still))
     a_before, force_before = x.a or (a[1], force[1])
     alone = (dv, *_), (rate, *_) = _jump_along(x, 1.0, x.at.v, a_before)
     along, across = -dv, -(a[1 + own :].T - a_before[:, None] - rate)
@@ -219,7 +219,7 @@ def _jump_along(x: EventMotion, time: float, way: Array, a: Array) -> tuple[Blow
     both, moved, inertia = jax.jvp(formed_at, (jnp.zeros(()),), (jnp.ones(()),), has_aux=True)
     (rows, response), (turned, bent) = both, moved
     f = Formed(at=at, inertia=inertia, rows=rows, response=response)
-    p, none = rows.apart(p)[0], jnp.zeros(at.system.nv)
+    p, none = rows.border_and_joints(p)[0], jnp.zeros(at.system.nv)
     groups = rows.groups
     problem = jump_problem(f, rows.rate(at.v), none, x.active)
     # the velocities after the impact change with those before it, and by the impulses in turned directions

@@ -270,7 +270,7 @@ def lasting_forces(
             a=inertia.solve(force[:, None])[:, 0], force=none, rows=none, blows=blows, jams=jams
         )
     rows, drift = at.rows_with_drift()
-    drift, turning = rows.apart(drift)
+    drift, turning = rows.border_and_joints(drift)
     if rows.joints is None:
         free, response = inertia.answers(force, rows)
     else:

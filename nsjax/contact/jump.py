@@ -41,34 +41,36 @@ class Shift:
         tau: (nc,) one per contact with an event.
         mean: () over the events of the step, by which the whole step is shifted.
         events: (nc,) bool.
-        apart: () bool: several events, none of which moves another.
+        independent: () bool: several events, none of which moves another.
     """
 
     tau: Array
     mean: Array
     events: Array
-    apart: Array
+    independent: Array
 
 
-def event_shift(function: Array, rate: Array, events: Array, apart: Array, refuse: bool = True) -> Shift:
+def event_shift(
+    function: Array, rate: Array, events: Array, independent: Array, refuse: bool = True
+) -> Shift:
     """``dtau = -dg / (dg/dt)`` of every event.
 
     Args:
         function: (nc,) live event function, such as the gap that the scheme tests.
         rate: (nc,) its rate just before the event.
         events: (nc,) bool.
-        apart: see `Shift`.
+        independent: see `Shift`.
         refuse: whether a second differentiation is refused.
     """
     rate = lax.stop_gradient(jnp.where(events, rate, -1.0))
     tau = jnp.where(events, -only_tangent(function, refuse) / rate, 0.0)
-    return shift_of(tau, events, apart)
+    return shift_of(tau, events, independent)
 
 
-def shift_of(tau: Array, events: Array, apart: Array) -> Shift:
+def shift_of(tau: Array, events: Array, independent: Array) -> Shift:
     """A `Shift` by the times ``tau`` (nc,)."""
     count = jnp.maximum(jnp.sum(events), 1)
-    return Shift(tau=tau, mean=jnp.sum(tau) / count, events=events, apart=apart)
+    return Shift(tau=tau, mean=jnp.sum(tau) / count, events=events, independent=independent)
 
 
 def shift_state(system: System, state: State, v: Array, a: Array, tau: Array) -> State:
@@ -93,7 +95,7 @@ def shift_apart(system: System, state: State, shift: Shift, along: Array, across
     Args:
         along, across: (nv, nc) directions of position and velocity of every contact.
     """
-    delta = jnp.where(shift.events & shift.apart, shift.tau - shift.mean, 0.0)
+    delta = jnp.where(shift.events & shift.independent, shift.tau - shift.mean, 0.0)
     along, across = lax.stop_gradient((along, across))
     return State(
         t=state.t,

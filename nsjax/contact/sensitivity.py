@@ -240,7 +240,7 @@ class _ContactView:
             aside = back * jnp.where(found.impacts, found.rates / own, 0.0)
         e = jnp.broadcast_to(jnp.asarray(system.law(self.step.params).restitution, float), system.nc)
         reach = self.step.dt * friction.instant_uncertainty(touch.bounced, e, system.islands)
-        motion = motion_around(self._around(r, report.touch, f, aside), apart(found), reach)
+        motion = motion_around(self._around(r, report.touch, f, aside), independent_impacts(found), reach)
         shifts, rate, bits = found.impacts, found.rates, report.notes
         # gap(q + c dt v) changes along the motion by W (v + c dt a), its rate by W a and the curvature
         change = matvec(normals(f.rows.wt), motion.a_before)
@@ -362,7 +362,7 @@ def look_at(family: Family, step: Step, contacts: Contacts, r: Stepped, f: Forme
     return branch(meets, lambda _: look.events(r, found, report), lambda _: quiet, None)
 
 
-def apart(found: Approach) -> Array:
+def independent_impacts(found: Approach) -> Array:
     """() bool, several impacts, none of which moves another."""
     return (jnp.sum(found.impacts) > 1) & ~found.coupled
 
@@ -415,7 +415,7 @@ def _moving(respond: ContactStep, family: Family) -> Any:
             times = functools.partial(_times, family, b)
             none = lambda step: jnp.zeros(step.system.nc)  # noqa: E731
             tau = branch(jnp.any(b.shifts), times, none, live, again=True)
-            shift = shift_of(tau, b.shifts, apart(b.found))
+            shift = shift_of(tau, b.shifts, independent_impacts(b.found))
             system, v, a = live.system, step.state.v, b.motion.a_before
             state = shift_state(system, live.state, v, a, shift.mean)
             if family.corrects:
@@ -450,7 +450,7 @@ def _after(
 ) -> tuple[Stepped, ContactReport]:
     """The step shifted back along the motion after its events, and its report."""
     system, report = step.system, b.report
-    shift = shift_of(tau, b.shifts, apart(b.found))
+    shift = shift_of(tau, b.shifts, independent_impacts(b.found))
     end = shift_back(system, r.end, b.motion, shift)
     # impulses change by the forces before less those after the event, times its shift
     moved = (b.motion.force_before - b.motion.force) * shift.mean
@@ -475,7 +475,7 @@ def _times(family: Family, b: StepEvents, step: Step) -> Array:
     if family.turns and step.system.nt:
         slip = family.slip(step.start, step.dt)
         function = jnp.where(b.found.impacts, function, jnp.sum(slip * b.turning, axis=1))
-    return event_shift(function, b.rate, b.shifts, apart(b.found), family.refuse).tau
+    return event_shift(function, b.rate, b.shifts, independent_impacts(b.found), family.refuse).tau
 
 
 def settled(family: Family, live: SystemState, fresh: Array) -> State:

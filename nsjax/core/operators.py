@@ -118,7 +118,7 @@ class Rows:
         """``u`` of all rows."""
         return self.rate(v) if self.joints is None else self.whole(self.rate(v), self.joints.rate(v))
 
-    def apart(self, x: Array) -> tuple[Array, Array]:
+    def border_and_joints(self, x: Array) -> tuple[Array, Array]:
         """Inverse of `whole`."""
         if self.joints is None:
             return x, jnp.zeros(0)
@@ -129,7 +129,7 @@ class Rows:
         """``W x`` (nv,) of all rows."""
         if self.joints is None:
             return matvec(self.wt.T, x)
-        border, joints = self.apart(x)
+        border, joints = self.border_and_joints(x)
         return matvec(self.wt.T, border) + self.joints.force(joints)
 
 

@@ -270,8 +270,8 @@ def _enters(tree: Mechanism, made: Mechanism, path: tuple[str, ...], structure: 
     def equations(value: Any) -> Any:
         changed: Any = put(base, Key("", path, None), value)
         p, (t, q, v) = changed["params"], (jnp.asarray(getattr(changed["state"], x)) for x in "tqv")
-        found = [tree.constraint(t, q, p)] if tree.rows.apart[0] else []
-        found += [tree.velocity_constraint(t, q, v, p)] if tree.rows.apart[1] else []
+        found = [tree.constraint(t, q, p)] if tree.rows.kept_numbers[0] else []
+        found += [tree.velocity_constraint(t, q, v, p)] if tree.rows.kept_numbers[1] else []
         if tree.topology != made.topology:
             found += poses(tree, p, q, v, made.tree.names, made.topology.counted)
         return found
@@ -297,7 +297,7 @@ def _closed_again(
         readable = 1e-3
         fits = jnp.max(jnp.abs(apart)) <= readable
         counts = poses(tree, before, q, v, *names)[0]
-    if tree.rows.apart[0]:
+    if tree.rows.kept_numbers[0]:
         short = 0.1  # largest change of a coordinate in a Newton step from the old start [m, rad]
         q, left = root(Closure(tree), (t, p), q, 1.0 * np.asarray(ways[0]), short)
         fits &= jnp.max(jnp.abs(left)) <= CONSTRAINT_TOLERANCE
@@ -393,5 +393,5 @@ def kept_beams(made: Mechanism, start: Mapping[str, Any]) -> KeptStart | None:
     free = np.zeros(made.topology.sizes[1], bool)
     for link in made.topology.links:
         free[link.rates] = made.topology.of[link.body].kind == "body" and link.body not in start
-    rows = made.rows.apart
+    rows = made.rows.kept_numbers
     return KeptStart(made, tuple(map(bool, free)), (True,) * len(free), (len(rows[0]), sum(map(len, rows))))

@@ -294,15 +294,15 @@ class Mechanism:
         if batched:
             own = self.tree.rows(t, q, p)
             rows = jnp.concatenate([own, gap_functions.flat(found)]) if found else own
-            return taken(rows, np.array(self.rows.apart[0])) if self.rows.dropped else rows
-        return gap_functions.flat([found[k] for k in self.rows.apart[0]])
+            return taken(rows, np.array(self.rows.kept_numbers[0])) if self.rows.dropped else rows
+        return gap_functions.flat([found[k] for k in self.rows.kept_numbers[0]])
 
     def velocity_constraint(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Residuals (nh,) of the rows on velocities alone."""
         scene, of = self.scene(t, q, v, p), self.topology.of
         parts = [of[name] for name in self.topology.closures if kind_of(of[name]).rates is not None]
         found = [x for part in parts for x in kind_of(part).rates(scene, part, p[part.name])]  # type: ignore[misc]
-        return gap_functions.flat([found[k] for k in self.rows.apart[1]])
+        return gap_functions.flat([found[k] for k in self.rows.kept_numbers[1]])
 
     @functools.cached_property
     def rows(self) -> ConstraintRows:
@@ -410,7 +410,7 @@ class Mechanism:
             )
             nd = len(followed) or nd
             names = dataclasses.replace(names, contacts=(), gaps=(), dry_frictions=())
-        nt, nh = self.presence.tangents if nc else 0, len(self.rows.apart[1])
+        nt, nh = self.presence.tangents if nc else 0, len(self.rows.kept_numbers[1])
         absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
         given: dict[str, Any] = {"mass": self.mass}
         if self.knows_rows:

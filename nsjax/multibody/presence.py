@@ -17,7 +17,7 @@ from nsjax.multibody.contacts import gap_functions, turning_friction
 from nsjax.multibody.contacts.batches import Batch, batched, turning_keys
 from nsjax.multibody.contacts.heaps import batches_of
 from nsjax.multibody.contacts.named_contacts import Choice, NamedContacts
-from nsjax.multibody.coordinates.frames import held
+from nsjax.multibody.coordinates.frames import held_features
 from nsjax.multibody.couplings import KINDS as COUPLINGS
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.parts import GROUND, Part
@@ -45,7 +45,7 @@ boxes has 10,578 operations in place of 13,791 and compiles in 9.8 s in place of
 """
 
 
-def _smooth_last(
+def _frictionless_last(
     contacts: list[Part], counts: list[int], of: dict[str, Batch]
 ) -> tuple[list[Part], list[int]]:
     """Contacts and their numbers of rows, with the frictionless ones of batches with a group moved to the
@@ -76,9 +76,9 @@ def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) 
     of = {name: x for x in groups for name in x.names}
     places = dict(zip([x.name for x in contacts], np.cumsum([0, *counts])[:-1], strict=True))
     pieces: list[Part | Batch] = []
-    rows, standing, turning, done = [], [], [], set()
+    rows, own_numbers, turning, done = [], [], [], set()
     # frictionless contacts of a step come last, see `System.frictionless`
-    contacts, counts = _smooth_last(contacts, counts, of)
+    contacts, counts = _frictionless_last(contacts, counts, of)
     for part, n in zip(contacts, counts, strict=True):
         if part.name in done:
             continue
@@ -88,8 +88,9 @@ def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) 
         pieces.append(dataclasses.replace(part, numbers=None) if piece is None else piece)
         rows.append(n * len(own))
         turning.append(turning_keys(part))
-        standing += [int(places[name]) + k for name in own for k in range(n)]
-    order = None if standing == sorted(standing) else tuple(int(k) for k in np.argsort(standing))
+        own_numbers += [int(places[name]) + k for name in own for k in range(n)]
+    kept = own_numbers == sorted(own_numbers)
+    order = None if kept else tuple(int(k) for k in np.argsort(own_numbers))
     return NamedContacts(dimension, tuple(pieces), tuple(rows), order, tuple(turning))
 
 
@@ -207,7 +208,7 @@ class ConstraintRows:
         return tuple(x for x in self.names if x not in self.presence.dropped)
 
     @functools.cached_property
-    def apart(self) -> tuple[list[int], list[int]]:
+    def kept_numbers(self) -> tuple[list[int], list[int]]:
         """Numbers of the kept rows on positions and of those on velocities, each counted from zero."""
         first = len(self.names) - len(self.rates)
         kept = [k for k, name in enumerate(self.names) if name in self.present]
@@ -248,8 +249,8 @@ class Selection:
     def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
         """Mask (nc,) of the slots of the few that hold a contact; true for joint limits."""
         used = [
-            np.ones(len(standing), bool) if x is None else jnp.repeat(x.slots.used, piece.rows)
-            for piece, standing, x in self._pieces(p)
+            np.ones(len(own_numbers), bool) if x is None else jnp.repeat(x.slots.used, piece.rows)
+            for piece, own_numbers, x in self._pieces(p)
         ]
         return jnp.concatenate([*used, np.ones(len(self.mechanism.presence.limits), bool)])
 
@@ -257,21 +258,21 @@ class Selection:
         """Every piece, the numbers of its contacts, and its choice; None: all pairs are evaluated."""
         named = self.mechanism.presence.named
         few = named.of_step
-        for piece, standing in zip(named.pieces, named.numbers, strict=True):
-            yield piece, standing, few.choice(piece, p)
+        for piece, own_numbers in zip(named.pieces, named.numbers, strict=True):
+            yield piece, own_numbers, few.choice(piece, p)
 
     def slots(self, p: PyTree) -> ContactSlots:
         """Places of the contacts, and of the laws of friction against turning, among those of a step."""
         named = self.mechanism.presence.named
         pieces, each = list(self._pieces(p)), [len(keys) for keys in named.turning]
-        contacts = [(standing, choice, _rows(piece)) for piece, standing, choice in pieces]
+        contacts = [(own_numbers, choice, _rows(piece)) for piece, own_numbers, choice in pieces]
         order, count = turning_friction.order_of(named, each), turning_friction.laws(named)
         numbers = np.arange(count) if order is None else np.argsort(order)
         laws, first = [], 0
-        for (piece, standing, choice), n in zip(pieces, each, strict=True):
+        for (piece, own_numbers, choice), n in zip(pieces, each, strict=True):
             if n:
-                laws.append((numbers[first : first + n * len(standing)], choice, n * _rows(piece)))
-                first += n * len(standing)
+                laws.append((numbers[first : first + n * len(own_numbers)], choice, n * _rows(piece)))
+                first += n * len(own_numbers)
         return ContactSlots(
             contacts=_joined(contacts, named.order), laws=_joined(laws, order) if laws else None,
             common=len(self.mechanism.presence.limits),
@@ -280,13 +281,13 @@ class Selection:
     def overflow(self, p: PyTree) -> Array:
         """Whether more pairs of a batch were near than it has slots."""
         chosen = self.mechanism.presence.named.chosen
-        return jnp.any(jnp.stack([held(p).chosen[x.names[0]].near > x.places for x in chosen]))
+        return jnp.any(jnp.stack([held_features(p).chosen[x.names[0]].near > x.places for x in chosen]))
 
     def near_counts(self, p: PyTree) -> dict[str, Array]:
         """Largest number () of near pairs of a batch, by the name of the group."""
         found: dict[str, Array] = {}
         for piece in self.mechanism.presence.named.chosen:
-            near, group = held(p).chosen[piece.names[0]].near, str(piece.group)
+            near, group = held_features(p).chosen[piece.names[0]].near, str(piece.group)
             found[group] = jnp.maximum(found[group], near) if group in found else near
         return found
 

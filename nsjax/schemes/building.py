@@ -44,8 +44,6 @@ Example:
     1
 """
 
-from typing import Any
-
 from nsjax.contact import SolverSettings, StepForces, forced_jump, velocity_jump
 from nsjax.contact.events import Criteria
 from nsjax.contact.sensitivity import Stepped
@@ -54,7 +52,7 @@ from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output, Scheme, Traits
 from nsjax.core.step import Balance, Formed, Step, SystemState
 from nsjax.core.system import State, System
-from nsjax.renamed import new_name
+from nsjax.renamed import old_names
 from nsjax.schemes.impulses.impulse_scheme import ImpulseCoefficients, impulse_scheme
 from nsjax.schemes.impulses.impulse_step import FrozenRowEquations, ImpulseRun, StepData
 from nsjax.schemes.mixed.base_step import BaseEnd, Memory
@@ -96,10 +94,4 @@ __all__ = [
     "velocity_jump",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """A name until version 0.2, see `nsjax.renamed`."""
-    new = new_name(__name__, name)
-    if new is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return globals()[new]
+__getattr__ = old_names(globals())

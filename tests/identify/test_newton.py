@@ -78,7 +78,7 @@ def wrong() -> nsjax.Recording:
 @pytest.mark.slow
 def test_newton_ends_quadratically_where_the_residuals_are_large(wrong, monkeypatch) -> None:
     monkeypatch.setattr(search.Levenberg, "curved", True)  # both by one program
-    run = {"dt": DT, "tolerance": 1e-14}
+    run = {"dt": DT, "cost_tolerance": 1e-14}
     newton = nsjax.identify(PROBLEM, SCHEME, wrong, TRAIN, method="newton", **run)
     other = nsjax.identify(PROBLEM, SCHEME, wrong, TRAIN, **run)
     assert newton.success

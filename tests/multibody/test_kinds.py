@@ -21,7 +21,7 @@ from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.couplings.coupling_kind import CouplingKind, coupled
 from nsjax.multibody.elements import ElementKind, halves
-from nsjax.multibody.joints.joint_kind import JointKind, across, apart, axis_of, joint, tilts
+from nsjax.multibody.joints.joint_kind import JointKind, across, axis_of, joint, separation, tilts
 from nsjax.multibody.loads.load_kind import LoadKind
 from nsjax.multibody.numbers import Load
 from nsjax.multibody.parts import made
@@ -47,7 +47,7 @@ def slot(name, first, second, *, axis, second_axis=None, **given):
 
 
 def slot_rows(scene, part, numbers):
-    turn, gone = scene.frame(part.bodies[0]).turn, apart(scene, part, numbers)
+    turn, gone = scene.frame(part.bodies[0]).turn, separation(scene, part, numbers)
     if scene.dimension == 2:
         return [plane.dot(plane.perp(plane.turned(turn, axis_of(numbers, 2))), gone)]
     off = [space.dot(space.turned(turn, x), gone) for x in across(axis_of(numbers, 3))]

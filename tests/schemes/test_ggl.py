@@ -123,7 +123,7 @@ class Peer:
         return q1, v1, impulse
 
 
-TIGHT = {"tolerance": 1e-13, "stage_tolerance": 1e-14}
+TIGHT = {"contact_tolerance": 1e-13, "stage_tolerance": 1e-14}
 VARIANTS = {
     "decoupled": (schemes.ggl_decoupled(**TIGHT), {}),
     "unified": (schemes.ggl_unified(**TIGHT), {}),

@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.multibody.contacts.all_shapes import PAIRS
-from nsjax.multibody.contacts.gap_functions import ENDLESS, Around, apart, around
+from nsjax.multibody.contacts.gap_functions import ENDLESS, Around, around, gap_bound
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.parts import Part
 from nsjax.types import Array, PyTree, record
@@ -279,7 +279,7 @@ class Candidates:
         found = [self._searched(rows, among, volumes, reach) for rows, among in self._searches]
         first, second, here, needed = (jnp.concatenate(x) for x in zip(*found, strict=True))
         ends = _taken(volumes[0], first), _taken(volumes[1], second)
-        near = here & (jax.vmap(functools.partial(apart, self.kinds))(*ends) < reach)
+        near = here & (jax.vmap(functools.partial(gap_bound, self.kinds))(*ends) < reach)
         return listed(
             first, second, near, len(self.places[1]), self.capacity, jnp.max(needed),
             ascending=self.direct,
@@ -289,7 +289,7 @@ class Candidates:
         """Number () of slots that would hold all near pairs and their search, from all pairs."""
         (one, other), reach = self._volumes(tree, frames, p), p[self.group].reach
         second = np.arange(len(self.places[1]))
-        bound = jax.vmap(functools.partial(apart, self.kinds), (None, 0))
+        bound = jax.vmap(functools.partial(gap_bound, self.kinds), (None, 0))
 
         def of(k: Array) -> Array:
             near = bound(_taken(one, k), other) < reach

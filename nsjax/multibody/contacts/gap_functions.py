@@ -164,7 +164,7 @@ ROUND = ("capsule", "cylinder")
 """Kinds of shapes whose bounding volume is a segment with a radius."""
 
 
-def apart(kinds: tuple[str, str], one: Around, other: Around) -> Array:
+def gap_bound(kinds: tuple[str, str], one: Around, other: Around) -> Array:
     """Lower bound of the gap of two shapes [m]. It is exact between spheres and capsules, and for all
     shapes but cylinders against a plane; else it is the largest gap along an axis of either shape, or
     between one shape and the sphere around the other.

@@ -256,11 +256,11 @@ def with_groups(parts: Sequence[Part], coordinates: str, dimension: int) -> tupl
             found.append(part)
         else:
             capacity, reach = part.option("capacity"), part.numbers.reach
-            found += few_of(part.name, capacity, reach, _contacts(part, apart, taken))
+            found += with_selection(part.name, capacity, reach, _contacts(part, apart, taken))
     return tuple(found)
 
 
-def few_of(name: str, capacity: int | None, reach: Any, contacts: list[Part]) -> list[Part]:
+def with_selection(name: str, capacity: int | None, reach: Any, contacts: list[Part]) -> list[Part]:
     """Contacts of a group, of which a step evaluates those that are near, and the part with their reach."""
     of = (("group", name), ("capacity", capacity))
     own = [dataclasses.replace(x, options=(*x.options, *of)) for x in contacts]

@@ -27,7 +27,7 @@ from nsjax.multibody.contacts.candidates import (
 from nsjax.multibody.contacts.gap_functions import ENDLESS, radius_of
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.absolute import Bodies
-from nsjax.multibody.coordinates.frames import constants, held, holding
+from nsjax.multibody.coordinates.frames import constants, held_features, holding
 from nsjax.multibody.joints import FREE
 from nsjax.multibody.numbers import LAW, side_by_side
 from nsjax.multibody.parts import GROUND, Part
@@ -109,7 +109,7 @@ class Contacts:
 
     def _places(self, p: PyTree) -> list[Places]:
         """Pairs of all batches."""
-        own, found = self._stacked(p).shapes, held(p).candidates
+        own, found = self._stacked(p).shapes, held_features(p).candidates
         places = []
         for k, batch in enumerate(self.batches):
             near = None if found is None else found[k]
@@ -149,7 +149,7 @@ class Contacts:
         flat = []
         for k, (batch, x) in enumerate(zip(self.batches, values, strict=True)):
             if batch.source is not None:
-                on = held(p).candidates[k][0].used.reshape(-1, *[1] * (x.ndim - 1))
+                on = held_features(p).candidates[k][0].used.reshape(-1, *[1] * (x.ndim - 1))
                 x = jnp.where(on, x, p[batch.source.group].reach if empty is None else empty)
             flat.append(x.reshape(-1, *x.shape[2:]))
         return self._in_order(jnp.concatenate(flat))
@@ -216,7 +216,7 @@ class Contacts:
         first = sum(x.many * x.rows for x in self.named)
         numbered = [jnp.arange(first)]
         for k, batch in enumerate(self.found, len(self.named)):
-            slots: CandidatePairs = held(p).candidates[k][0]
+            slots: CandidatePairs = held_features(p).candidates[k][0]
             # numbers of empty slots follow those of the pairs, so that the list ascends
             empty = batch.source.many + np.arange(batch.many)  # type: ignore[union-attr]
             own = jnp.where(slots.used, slots.identity, empty)
@@ -226,7 +226,7 @@ class Contacts:
 
     def overflow(self, p: PyTree) -> Array:
         """Whether there were more candidate pairs than slots."""
-        lost = [held(p).candidates[k][0].lost for k in range(len(self.named), len(self.batches))]
+        lost = [held_features(p).candidates[k][0].lost for k in range(len(self.named), len(self.batches))]
         return jnp.any(jnp.stack(lost)) if lost else jnp.asarray(False)
 
     def near_counts(self, q: Array, p: PyTree) -> dict[str, Array]:
@@ -265,12 +265,12 @@ def batches_of(
 
 def _named(parts: tuple[Part, ...], dimension: int) -> tuple[list[Batch], tuple[int, ...] | None]:
     """Batches of named contacts, and the index of each contact in them; None if the order is the same."""
-    found, standing, first = batched(parts, dimension, grounded=False), {}, 0
+    found, own_numbers, first = batched(parts, dimension, grounded=False), {}, 0
     for batch in found:
         for name in batch.names:
-            standing[name] = range(first, first + batch.rows)
+            own_numbers[name] = range(first, first + batch.rows)
             first += batch.rows
-    order = [k for part in parts for k in standing[part.name]]
+    order = [k for part in parts for k in own_numbers[part.name]]
     return found, None if order == list(range(first)) else tuple(order)
 
 

@@ -21,11 +21,11 @@ from nsjax.math import taken
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import batches, gap_functions
 from nsjax.multibody.contacts.batches import Batch, scene_of, spread_out
-from nsjax.multibody.contacts.gap_functions import Meeting, apart, around, flat
+from nsjax.multibody.contacts.gap_functions import Meeting, around, flat, gap_bound
 from nsjax.multibody.contacts.shape import PairKind
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
-from nsjax.multibody.coordinates.frames import Scene, constants, held, several
+from nsjax.multibody.coordinates.frames import Scene, constants, held_features, several
 from nsjax.multibody.numbers import LAW, TURNING
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.types import Array, PyTree, record
@@ -68,7 +68,7 @@ class NamedContacts:
     few: bool = False
 
     @functools.cached_property
-    def standing(self) -> np.ndarray:
+    def contact_numbers(self) -> np.ndarray:
         """Number of each contact of the concatenated pieces among all contacts."""
         return np.arange(sum(self.rows)) if self.order is None else np.argsort(np.array(self.order))
 
@@ -76,7 +76,7 @@ class NamedContacts:
     def numbers(self) -> list[np.ndarray]:
         """Numbers of the contacts of each piece among all contacts."""
         ends = np.cumsum(self.rows)
-        return [self.standing[end - n : end] for end, n in zip(ends, self.rows, strict=True)]
+        return [self.contact_numbers[end - n : end] for end, n in zip(ends, self.rows, strict=True)]
 
     @property
     def chosen(self) -> tuple[Batch, ...]:
@@ -105,7 +105,7 @@ class NamedContacts:
         """The pairs of a piece that a step evaluates; None: all pairs."""
         if not (self.few and isinstance(piece, Batch) and piece.group is not None):
             return None
-        chosen: dict[str, Choice] | None = held(p).chosen
+        chosen: dict[str, Choice] | None = held_features(p).chosen
         return _first(piece) if chosen is None else chosen[piece.names[0]]
 
     def choose(self, scene: Scene, p: PyTree) -> dict[str, Choice]:
@@ -119,7 +119,7 @@ class NamedContacts:
             def bound(ends: Any, shapes: Any, kinds: Any = kinds) -> Array:
                 both = scene_of(self.dimension, scene.time, *ends)
                 sides = zip(("first", "second"), kinds, shapes, strict=True)
-                return apart(kinds, *(around(both, body, kind, x) for body, kind, x in sides))
+                return gap_bound(kinds, *(around(both, body, kind, x) for body, kind, x in sides))
 
             axes = batches.axes((first, second), len(piece.names))
             gap = jax.vmap(bound, (-1, axes))(*lax.stop_gradient((ends, (first, second))))
@@ -237,7 +237,7 @@ class NamedContacts:
             ]
             return jnp.broadcast_to(meeting.gap, (piece.rows,)), places
 
-        found = self.each(scene, p, gap_functions.meetings, fit, held(p).features)
+        found = self.each(scene, p, gap_functions.meetings, fit, held_features(p).features)
         return [
             _as_meeting(piece, *x) if isinstance(piece, Batch) else x
             for piece, x in zip(self.pieces, found, strict=True)
@@ -262,7 +262,7 @@ class NamedContacts:
         def fit(scene: Scene, piece: Batch, both: Any, near: Any) -> Any:
             return jnp.broadcast_to(one(scene, piece.part, both, near), (piece.rows,))
 
-        found = self.each(scene, p, one, fit, held(p).features)
+        found = self.each(scene, p, one, fit, held_features(p).features)
         found = [x.T if isinstance(k, Batch) else x for k, x in zip(self.pieces, found, strict=True)]
         return found if self.order is None else [self.in_order([gap_functions.flat(found)])]
 
@@ -278,7 +278,7 @@ class NamedContacts:
             slip = one(scene, piece.part, both, near)
             return [jnp.broadcast_to(plane.value(x), (piece.rows,)) for x in slip]
 
-        found = self.each(scene, p, one, fit, held(p).features)
+        found = self.each(scene, p, one, fit, held_features(p).features)
         rows = [
             [x.T.reshape(-1) for x in own] if isinstance(k, Batch) else own
             for k, own in zip(self.pieces, found, strict=True)

@@ -27,7 +27,7 @@ from nsjax.multibody.contacts.batches import Batch
 from nsjax.multibody.contacts.gap_functions import Meeting
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
-from nsjax.multibody.coordinates.frames import Scene, held
+from nsjax.multibody.coordinates.frames import Scene, held_features
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.numbers import TURNING
 from nsjax.multibody.parts import Part, number
@@ -169,7 +169,7 @@ def rates(scene: Scene, named: NamedContacts, p: PyTree) -> Array:
     def fit(scene: Scene, piece: Batch, both: Any, near: Any) -> Array:
         return turned(scene, piece.part, of[piece.names[0]], piece.rows, both, near)
 
-    found = some.each(scene, p, one, fit, held(p).features)
+    found = some.each(scene, p, one, fit, held_features(p).features)
     return _in_order(named, [x.T.reshape(-1) for x in found])
 
 

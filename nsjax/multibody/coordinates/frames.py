@@ -315,7 +315,7 @@ def constants(p: PyTree) -> MechanismConstants:
     return p.constants if isinstance(p, Prepared) else MechanismConstants()
 
 
-def held(p: PyTree) -> HeldFeatures:
+def held_features(p: PyTree) -> HeldFeatures:
     """What the step holds fixed; nothing of params that are not refreshed."""
     found = p.held if isinstance(p, Prepared) else None
     return HeldFeatures() if found is None else found
@@ -324,4 +324,4 @@ def held(p: PyTree) -> HeldFeatures:
 def holding(p: PyTree, **features: Any) -> Prepared:
     """Params with features that the step holds fixed."""
     ready = p if isinstance(p, Prepared) else Prepared(params=p, constants=MechanismConstants())
-    return dataclasses.replace(ready, held=dataclasses.replace(held(p), **features))
+    return dataclasses.replace(ready, held=dataclasses.replace(held_features(p), **features))

@@ -12,9 +12,9 @@ from nsjax.multibody.joints.joint_kind import (
     FrameMotion,
     JointKind,
     Screws,
-    apart,
     components,
     joint,
+    separation,
     spun,
 )
 from nsjax.multibody.parts import Part
@@ -42,7 +42,7 @@ def ball(
 
 
 def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
-    return components(scene, apart(scene, part, numbers))
+    return components(scene, separation(scene, part, numbers))
 
 
 def _step(at: At) -> tuple[FrameMotion, Screws]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
-from nsjax.multibody.joints.joint_kind import JointKind, across, apart, axis_of, joint, tilts
+from nsjax.multibody.joints.joint_kind import JointKind, across, axis_of, joint, separation, tilts
 from nsjax.multibody.parts import AXIS, Part
 
 
@@ -35,7 +35,7 @@ def cylindrical(
 
 
 def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
-    turn, gone = scene.frame(part.bodies[0]).turn, apart(scene, part, numbers)
+    turn, gone = scene.frame(part.bodies[0]).turn, separation(scene, part, numbers)
     one, two = (space.turned(turn, x) for x in across(axis_of(numbers, 3)))
     return [space.dot(one, gone), space.dot(two, gone), *tilts(scene, part, numbers)]
 

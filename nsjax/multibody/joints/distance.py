@@ -6,7 +6,7 @@ from typing import Any
 
 from nsjax.core import InputError
 from nsjax.multibody.coordinates.frames import Scene
-from nsjax.multibody.joints.joint_kind import JointKind, apart, joint
+from nsjax.multibody.joints.joint_kind import JointKind, joint, separation
 from nsjax.multibody.parts import NEEDED, Part, number
 from nsjax.types import is_traced
 
@@ -35,7 +35,7 @@ def distance(name: str, first: str, second: str, *, length: Any, at: Any = None,
 
 
 def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
-    return [scene.algebra.size(apart(scene, part, numbers)) - numbers.length]
+    return [scene.algebra.size(separation(scene, part, numbers)) - numbers.length]
 
 
 DISTANCE = JointKind(

@@ -13,10 +13,10 @@ from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import (
     JointKind,
     across,
-    apart,
     axis_of,
     components,
     joint,
+    separation,
     tilt,
     tilts,
 )
@@ -46,7 +46,7 @@ def fixed(
 
 
 def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
-    a, gone, frame = scene.algebra, apart(scene, part, numbers), None
+    a, gone, frame = scene.algebra, separation(scene, part, numbers), None
     path = part.option("path")
     if path is not None:
         moved, turn = path(scene.time)

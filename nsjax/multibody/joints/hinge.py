@@ -8,11 +8,11 @@ from nsjax.core import InputError
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import (
     JointKind,
-    apart,
     components,
     joint,
     moment_about,
     relative_angle,
+    separation,
     tilts,
 )
 from nsjax.multibody.parts import Part
@@ -81,7 +81,7 @@ def pin(name: str, first: str, second: str, **given: Any) -> Part:
 
 
 def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
-    point = components(scene, apart(scene, part, numbers))
+    point = components(scene, separation(scene, part, numbers))
     return point if scene.dimension == 2 else [*point, *tilts(scene, part, numbers)]
 
 

@@ -18,6 +18,7 @@ from nsjax.multibody import numbers
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.parts import Part, limits_of, made, number, unit
+from nsjax.renamed import old_names
 from nsjax.types import Array, Fn, record
 
 if TYPE_CHECKING:
@@ -373,7 +374,7 @@ def axis_of(numbers: Any, dimension: int) -> Any:
     return jnp.asarray([1.0, 0.0, 0.0] if numbers.axis is None else numbers.axis, float)
 
 
-def apart(scene: Scene, part: Part, numbers: Any) -> Any:
+def separation(scene: Scene, part: Part, numbers: Any) -> Any:
     """Vector from the joint point of the first body to that of the second."""
     first, second = part.bodies
     return scene.algebra.subtract(scene.point(second, numbers.on), scene.point(first, numbers.at))
@@ -440,3 +441,6 @@ def moment_about(scene: Scene, part: Part, numbers: Any, effort: Any) -> Iterato
     push = a.scale(effort, a.turned(scene.frame(first).turn, axis_of(numbers, 3)))
     yield second, None, None, push
     yield first, None, None, a.negative(push)
+
+
+__getattr__ = old_names(globals())

@@ -6,7 +6,7 @@ from typing import Any
 
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
-from nsjax.multibody.joints.joint_kind import JointKind, apart, axis_of, joint
+from nsjax.multibody.joints.joint_kind import JointKind, axis_of, joint, separation
 from nsjax.multibody.parts import AXIS, LENGTH, Part
 
 
@@ -36,7 +36,7 @@ def revolute_spherical(
 
 
 def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
-    gone = apart(scene, part, numbers)
+    gone = separation(scene, part, numbers)
     along = space.turned(scene.frame(part.bodies[0]).turn, axis_of(numbers, 3))
     return [space.size(gone) - numbers.length, space.dot(along, gone)]
 

@@ -15,12 +15,12 @@ from nsjax.multibody.joints.joint_kind import (
     JointKind,
     Screws,
     across,
-    apart,
     axis_of,
     joint,
     moment_about,
     moved_along,
     relative_angle,
+    separation,
     tilts,
     turned_about,
 )
@@ -82,7 +82,7 @@ def _advance(own: Any) -> Any:
 
 
 def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
-    turn, gone = scene.frame(part.bodies[0]).turn, apart(scene, part, numbers)
+    turn, gone = scene.frame(part.bodies[0]).turn, separation(scene, part, numbers)
     axis = axis_of(numbers, 3)
     one, two = (space.turned(turn, x) for x in across(axis))
     advanced = space.dot(space.turned(turn, axis), gone)

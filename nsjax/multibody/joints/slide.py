@@ -12,9 +12,9 @@ from nsjax.multibody.joints.joint_kind import (
     JointKind,
     Push,
     across,
-    apart,
     axis_of,
     joint,
+    separation,
     tilt,
     tilts,
 )
@@ -57,7 +57,7 @@ def slide(
 
 
 def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
-    first, gone = scene.frame(part.bodies[0]), apart(scene, part, numbers)
+    first, gone = scene.frame(part.bodies[0]), separation(scene, part, numbers)
     if scene.dimension == 2:
         axis = plane.turned(first.turn, axis_of(numbers, 2))
         return [plane.dot(plane.perp(axis), gone), tilt(scene, part, numbers)]
@@ -70,7 +70,7 @@ def displacement(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
     a, (one, other) = scene.algebra, part.bodies
     first = scene.frame(one)
     axis = a.turned(first.turn, axis_of(numbers, scene.dimension))
-    gone = apart(scene, part, numbers)
+    gone = separation(scene, part, numbers)
     arm = a.subtract(scene.point(other, numbers.on), first.origin)
     rate = a.subtract(scene.motion(other, scene.arm(other, numbers.on)), scene.motion(one, arm))
     return a.dot(axis, gone), a.dot(axis, rate)

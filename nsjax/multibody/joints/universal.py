@@ -12,7 +12,7 @@ from nsjax.forms import form_of
 from nsjax.math import rotations
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
-from nsjax.multibody.joints.joint_kind import JointKind, apart, axis_of, components, joint
+from nsjax.multibody.joints.joint_kind import JointKind, axis_of, components, joint, separation
 from nsjax.multibody.numbers import Joint
 from nsjax.multibody.parts import AXIS, UNIT_TOLERANCE, Part, number, unit
 from nsjax.types import is_traced
@@ -60,7 +60,7 @@ def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
     first, second = (scene.frame(x) for x in part.bodies)
     along = space.turned(first.turn, axis_of(numbers, 3))
     other = space.turned(second.turn, jnp.asarray(numbers.second_axis, float))
-    return [*components(scene, apart(scene, part, numbers)), space.dot(along, other)]
+    return [*components(scene, separation(scene, part, numbers)), space.dot(along, other)]
 
 
 def _back(axis: Any, second: Any, frame: Any) -> tuple[Any, Any]:

@@ -279,7 +279,7 @@ class Packing:
         found, last = _places(
             (*of.closures, *of.followers), {**self.closures, **self.followers}, len(rows.names)
         )
-        places = [found[k] for k in rows.apart[0]]
+        places = [found[k] for k in rows.kept_numbers[0]]
         every = last + of.layout.nq
         # from the last coordinate backwards, which is a spare one
         spare = [every - 1 - k for k in range(of.constraints - len(places))]

@@ -110,9 +110,9 @@ def located_impact(scheme: Scheme, there: SystemState, struck: ImpactContacts) -
             second_order = inner.traits.in_modes is not None
             near = struck.now & near_border(around, events.frozen(struck.dt), second_order)
         if system.nc > 1:
-            apart = (jnp.sum(struck.now) > 1) & ~jnp.any(pairs)
+            independent = (jnp.sum(struck.now) > 1) & ~jnp.any(pairs)
             own = lambda s: _each_in_time(around, s, jump, struck, there.gap())  # noqa: E731
-            state = branch(apart, own, lambda s: s, state)
+            state = branch(independent, own, lambda s: s, state)
     bits = jnp.where(pairs, gradient_notes.TOGETHER, 0) | jnp.where(near, gradient_notes.KINK, 0)
     if settles is not None:
         bits = bits | jnp.where(settles, gradient_notes.ACCUMULATION, 0)
@@ -176,8 +176,8 @@ def _each_in_time(around: EventMotion, end: State, jump: Jump, struck: ImpactCon
     """
     now = struck.now
     tau = jnp.where(now, -only_tangent(gap, refuse=False) / jnp.where(now, jump.before, -1.0), 0.0)
-    shift = Shift(tau=tau, mean=jnp.zeros(()), events=now, apart=jnp.asarray(True))
-    after = motion_around(around, shift.apart, events.frozen(struck.dt))
+    shift = Shift(tau=tau, mean=jnp.zeros(()), events=now, independent=jnp.asarray(True))
+    after = motion_around(around, shift.independent, events.frozen(struck.dt))
     return shift_back(around.at.system, end, after, shift)
 
 

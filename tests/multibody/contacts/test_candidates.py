@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.multibody.contacts.gap_functions import Around, apart
+from nsjax.multibody.contacts.gap_functions import Around, gap_bound
 
 SHAPES, SAMPLES, PAIRS = ("sphere", "box", "capsule", "cylinder"), 4_000, 40
 
@@ -65,7 +65,7 @@ CASES += [(2, x) for x in combinations_with_replacement(SHAPES[:3], 2)]  # cylin
 )
 def test_the_bound_is_not_above_the_gap(dimension: int, kinds: tuple[str, str]) -> None:
     draw = np.random.default_rng(17)
-    bound: Any = jax.jit(lambda one, other: apart(kinds, one, other))
+    bound: Any = jax.jit(lambda one, other: gap_bound(kinds, one, other))
     short = []
     for _ in range(PAIRS):
         (one, here), (other, there) = (drawn(draw, kind, dimension) for kind in kinds)

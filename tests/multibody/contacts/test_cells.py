@@ -14,7 +14,7 @@ import pytest
 from nsjax.multibody.contacts import candidates
 from nsjax.multibody.contacts.all_shapes import PAIRS
 from nsjax.multibody.contacts.candidates import Candidates, pair_counts, size_classes
-from nsjax.multibody.contacts.gap_functions import Around, apart
+from nsjax.multibody.contacts.gap_functions import Around, gap_bound
 
 from .test_candidates import drawn
 
@@ -123,7 +123,7 @@ def test_near_shapes(
     for both, own in pairs.items():
         rows = [[k for k in range(COUNT + 2) if kinds[k] == x] for x in both]
         ends = [stacked([volumes[k] for k in x]) for x in zip(*own, strict=True)]
-        gap = jax.jit(jax.vmap(functools.partial(apart, both)))(*ends)
+        gap = jax.jit(jax.vmap(functools.partial(gap_bound, both)))(*ends)
         away = np.linalg.norm(ends[0].centre - ends[1].centre, axis=1) - ends[0].radius - ends[1].radius
         may = np.asarray(gap) < reach
         # bounds of cylinders may be below those of the spheres around them
