@@ -14,7 +14,7 @@ import pytest
 
 import nsjax
 from nsjax import Labels, State, System, models, reductions, schemes
-from nsjax.analysis import energy_books
+from nsjax.analysis import energy_balance
 from nsjax.core.scheme import Output
 from nsjax.io.codec import describe_scheme, rebuild_scheme
 from nsjax.renamed import OLD_FIELDS, OLD_NAMES, renamed_options
@@ -113,8 +113,8 @@ def test_rows_by_their_old_names() -> None:
     with pytest.warns(DeprecationWarning, match="Output: drag_force is called"):
         output = Output(**dict.fromkeys(("event", "status", "contact")), **{"drag_force": 1.0})
     assert output.dry_friction_force == 1.0
-    books: Any = energy_books(nsjax.simulate(BRAKE, {}, start, schemes.moreau(), dt=0.1, steps=3))
-    with pytest.warns(DeprecationWarning, match="EnergyBooks.drag is called dry_friction"):
+    books: Any = energy_balance(nsjax.simulate(BRAKE, {}, start, schemes.moreau(), dt=0.1, steps=3))
+    with pytest.warns(DeprecationWarning, match="EnergyBalance.drag is called dry_friction"):
         assert books.drag is books.dry_friction
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.analysis import energy_books, observed_order
+from nsjax.analysis import energy_balance, observed_order
 
 from .. import common
 
@@ -76,7 +76,7 @@ def with_contact() -> common.Numbers:
     for name, (given, duration) in BALANCE.items():
         steps, left = duration / np.array([1009, 2003, 4001]), []
         for dt in steps:
-            books = energy_books(
+            books = energy_balance(
                 common.run(models.rubbing_rotor(**given), SCHEME, dt, round(duration / dt))
             )
             contact = sum(x.sum() for source, x in books.work.items() if source != "force")

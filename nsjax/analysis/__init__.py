@@ -6,7 +6,7 @@ from nsjax.lazy import lazily
 
 if TYPE_CHECKING:
     from nsjax.analysis.comparison import hausdorff, observed_order, paper_error
-    from nsjax.analysis.energy import EnergyBooks, energy_books
+    from nsjax.analysis.energy import EnergyBalance, energy_balance
     from nsjax.analysis.equilibria import Modes, load_path, modes
     from nsjax.analysis.events import Impact, Phase, Table, contact_phases, impact_table
     from nsjax.analysis.linear import Linearised, linearise
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Drift",
-    "EnergyBooks",
+    "EnergyBalance",
     "Equilibria",
     "Growth",
     "Impact",
@@ -33,7 +33,7 @@ __all__ = [
     "Table",
     "amplification_matrix",
     "contact_phases",
-    "energy_books",
+    "energy_balance",
     "equilibrium",
     "growth",
     "hausdorff",

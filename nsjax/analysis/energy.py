@@ -1,4 +1,4 @@
-"""Work-energy books of a run: the work of every source in every step, and the residual of the balance."""
+"""Work-energy balance of a run: the work of every source in every step, and the residual of the balance."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ FORCES = ("auto", "end", "mean", "midpoint")
 
 @renamed_fields
 @record()
-class EnergyBooks:
+class EnergyBalance:
     """Energies at every row and the work done since the previous row [J], zero for row 0.
 
     Args:
@@ -246,7 +246,7 @@ class EnergyBooks:
         return "\n".join(f"{name:<28}{value: .6e} J" for name, value in lines.items())
 
 
-def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
+def energy_balance(traj: Trajectory, *, forces: str = "auto") -> EnergyBalance:
     """Energies and work by source in every step of a run, and the residual of the balance.
 
     Between impacts, along the motion (``q`` moves along `System.retract`)::
@@ -272,7 +272,7 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
     Contacts of nonsmooth generalized-alpha have one impulse per step, at its end.
 
     A run with `nsjax.schemes.localized` and an impact list (``events=K`` of `nsjax.simulate`) is cut at the
-    first impact of the list in each step. Both parts of such a step have books of their own, of the kind
+    first impact of the list in each step. Both parts of such a step have balances of their own, of the kind
     ``"end"``.
 
     Args:
@@ -282,7 +282,7 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
             kind whose directions make the saved impulses fulfil the laws of impact and constraint.
 
     Returns:
-        `EnergyBooks`; ``print`` gives the sums over the run.
+        `EnergyBalance`; ``print`` gives the sums over the run.
 
     Raises:
         InputError: for a batch, rows more than one step apart, quantities not saved, or unknown
@@ -304,24 +304,24 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
     Example:
         >>> import nsjax
         >>> from nsjax import models, schemes
-        >>> from nsjax.analysis import energy_books
+        >>> from nsjax.analysis import energy_balance
         >>> problem = models.bouncing_ball(restitution=0.5)
-        >>> books = energy_books(nsjax.simulate(*problem, schemes.newmark(), dt=1e-3, steps=500))
-        >>> loss = books.lost_normal.sum()
+        >>> balance = energy_balance(nsjax.simulate(*problem, schemes.newmark(), dt=1e-3, steps=500))
+        >>> loss = balance.lost_normal.sum()
         >>> bool(abs(loss - 0.75 * 9.81) < 0.05)  # 1 kg from 1 m, up to the time of the impact
         True
-        >>> bool(abs(books.residual).max() < 1e-13)
+        >>> bool(abs(balance.residual).max() < 1e-13)
         True
     """
-    check_choice("energy_books: forces", forces, FORCES)
-    check_run(traj, "energy_books", NEEDED, every_step=True)
+    check_choice("energy_balance: forces", forces, FORCES)
+    check_run(traj, "energy_balance", NEEDED, every_step=True)
     own, traj, dt = traj.system, _with_bounded_rows(traj), float(traj.carry.dt)
     force, impulse = _rows_of(traj, "force"), _rows_of(traj, "impulse")
     where = traj.carry.impulses
     if forces == "auto" and not where:
         raise InputError(
-            "energy_books: the run does not say where its impulses act: it is of an earlier version's file "
-            f"without its scheme; give forces = one of {', '.join(FORCES[1:])}"
+            "energy_balance: the run does not say where its impulses act: it is of an earlier version's "
+            f"file without its scheme; give forces = one of {', '.join(FORCES[1:])}"
         )
     if forces == "auto" and where == "contacts":
         jump, impact = _impulses_at_the_end(traj, force, impulse)
@@ -434,8 +434,10 @@ def _rows_of(traj: Trajectory, what: str) -> np.ndarray:
     return np.asarray(row_groups(traj.system).stack(contacts, constraints.T)).T
 
 
-def _enter(traj: Trajectory, work: tuple[np.ndarray, ...], impact: np.ndarray, own: System) -> EnergyBooks:
-    """The books from the work of forces, rows and row impulses and the loss by the impulses, with a first
+def _enter(
+    traj: Trajectory, work: tuple[np.ndarray, ...], impact: np.ndarray, own: System
+) -> EnergyBalance:
+    """The balance from the work of forces, rows and row impulses and the loss by the impulses, with a first
     row without work. Contacts beyond those of the system ``own`` are its bounded rows, without impacts.
     """
     system, nc = traj.system, own.nc
@@ -451,7 +453,7 @@ def _enter(traj: Trajectory, work: tuple[np.ndarray, ...], impact: np.ndarray, o
     impact_normal, impact_friction, impact_constraint = parts(struck)
     lost_normal, lost_friction, _ = parts(lost)
     dry_friction = (friction + impact_friction)[:, nc:, : rows_of_laws(own).shape[1]]
-    return EnergyBooks(
+    return EnergyBalance(
         t=np.asarray(traj.t),
         kinetic=kinetic,
         potential=potential,

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from nsjax.analysis.energy import NEEDED, energy_books
+from nsjax.analysis.energy import NEEDED, energy_balance
 from nsjax.analysis.rows import by_rows, check_run, row_distance
 from nsjax.core.errors import InputError
 from nsjax.core.operators import refreshed
@@ -156,8 +156,8 @@ def impact_table(traj: Trajectory) -> Table[Impact]:
 
     Limits: the table lists only contacts that count as impacts (`Event.impact`), not a closed contact that
         transmits the impulse of another contact; the losses of a multiple impact therefore need not sum to
-        the whole loss, which `energy_books` has. In Moreau-type schemes impulses contain the forces of the
-        step.
+        the whole loss, which `energy_balance` has. In Moreau-type schemes impulses contain the forces of
+        the step.
 
     Example:
         >>> import nsjax
@@ -202,14 +202,14 @@ def impact_table(traj: Trajectory) -> Table[Impact]:
 
 
 def _tangential_loss(traj: Trajectory, times: np.ndarray, contacts: np.ndarray) -> np.ndarray:
-    """Loss by friction in listed impacts, from the energy books where the run has the data for them."""
+    """Loss by friction in listed impacts, from the energy balance where the run has the data for them."""
     if not traj.system.nt:
         return np.zeros(len(times))
     if row_distance(traj) != 1 or any(getattr(traj, name) is None for name in NEEDED):
         return np.full(len(times), np.nan)
     if not len(times):
         return np.zeros(0)
-    return energy_books(traj).lost_friction[_rows(traj, times, contacts), contacts]
+    return energy_balance(traj).lost_friction[_rows(traj, times, contacts), contacts]
 
 
 def _rows(traj: Trajectory, times: np.ndarray, contacts: np.ndarray) -> np.ndarray:

@@ -295,7 +295,7 @@ class Traits:
     """What a scheme takes, and what others must know of it.
 
     Args:
-        impulses: where impulses act, for `nsjax.analysis.energy_books`. ``"end"``: at the end of a step,
+        impulses: where impulses act, for `nsjax.analysis.energy_balance`. ``"end"``: at the end of a step,
             beside time integrals of forces. ``"contacts"``: at its end, for contacts including their
             forces. ``"step"``: one over the whole step.
         accelerations: what `nsjax.analysis.amplification_matrix` must know of the memory; None: unknown.

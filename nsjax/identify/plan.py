@@ -138,9 +138,9 @@ def predict(program: RunProgram, common: FitData, track: Tracks, x: Array) -> tu
     params, start = with_numbers(program, common.params, track.time, track.start, x)
     system = program.system
     keep = ROWS if program.needs_rows else ("impacts", "notes", "force_notes")
-    book = LoopProgram(system=system, keep=keep, events=0)
-    run = begin_run(book, common.scheme, params, start, common.dt, None)
-    row = traced_row(prepare_run(book, common.scheme, params, common.dt))
+    loop = LoopProgram(system=system, keep=keep, events=0)
+    run = begin_run(loop, common.scheme, params, start, common.dt, None)
+    row = traced_row(prepare_run(loop, common.scheme, params, common.dt))
     columns: dict[str, Any]
     run, columns = lax.scan(row, run, track.counts)
     traj = trajectory(system, params, run, columns)

@@ -110,9 +110,9 @@ def traced_row(setup: Any) -> Callable[..., Any]:
 def run_lane(program: LaneProgram, common: SharedData, lane: Lane) -> LaneResults:
     """Reduced results of one lane, run from its start."""
     params, state, scheme = numbers(program, common, lane.values)
-    book = LoopProgram(system=program.system, keep=ROWS, events=program.events)
-    run = begin_run(book, scheme, params, state, lane.dt, None)
-    row = traced_row(prepare_run(book, scheme, params, lane.dt))
+    loop = LoopProgram(system=program.system, keep=ROWS, events=program.events)
+    run = begin_run(loop, scheme, params, state, lane.dt, None)
+    row = traced_row(prepare_run(loop, scheme, params, lane.dt))
 
     def count(k: Array) -> Array:
         return jnp.where(k == 0, 0, lane.every)  # row 0, the start, takes no steps

@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 
 import nsjax
 from nsjax import State, System, models, schemes
-from nsjax.analysis import energy_books, observed_order
+from nsjax.analysis import energy_balance, observed_order
 from nsjax.math import rotations
 from nsjax.schemes.mixed import framework as mixed
 from tests.design import each_family, slow_but
@@ -34,7 +34,7 @@ def run(problem, scheme, dt, steps, **options) -> nsjax.Trajectory:
 
 def residuals(problem, scheme, duration: float, steps=STEPS) -> list[float]:
     """Largest error of the balance from the start to any row."""
-    books = (energy_books(run(problem, scheme, duration / n, int(n))) for n in steps)
+    books = (energy_balance(run(problem, scheme, duration / n, int(n))) for n in steps)
     return [np.abs(np.cumsum(b.residual)).max() for b in books]
 
 
@@ -98,7 +98,7 @@ def test_work_of_friction_and_torque_against_a_minimal_coordinate(scheme: str) -
     friction, torque = pressed_reference()
     errors = []
     for n in STEPS:
-        books = energy_books(run(pressed(), make(gap_tolerance=1e-6), PRESSED / n, int(n)))
+        books = energy_balance(run(pressed(), make(gap_tolerance=1e-6), PRESSED / n, int(n)))
         assert not books.impact.any()
         assert abs(books.normal).max() < 1e-12  # forces of wall and slider do no work, to solver tolerance
         errors.append(
@@ -142,7 +142,7 @@ SPIN = State(t=0.0, q=np.array([1.0, 0.0, 0.0, 0.0]), v=np.array([0.2, 4.0, 0.1]
 @pytest.mark.parametrize("scheme", slow_but(["moreau", "half_explicit"], "moreau"))
 def test_a_free_top_turns_without_work_and_a_torque_works_as_integrated(scheme: str) -> None:
     """Gyroscopic torques have no power; a torque fixed in the body against Euler's equations."""
-    free = energy_books(run((TOP, {"torque": 0.0}, SPIN), scheme, 1e-2, 100))
+    free = energy_balance(run((TOP, {"torque": 0.0}, SPIN), scheme, 1e-2, 100))
     # torques of 10 N m at 4 rad/s over 0.01 s: rounding of the power
     assert np.abs(free.force).max() < 1e-15
 
@@ -150,7 +150,7 @@ def test_a_free_top_turns_without_work_and_a_torque_works_as_integrated(scheme: 
         return (*((TORQUE - np.cross(y[:3], MOMENTS * y[:3])) / MOMENTS), TORQUE @ y[:3])
 
     exact = solve_ivp(rate, (0, 1), (*SPIN.v, 0), method="DOP853", rtol=1e-12, atol=1e-13).y[3, -1]
-    books = [energy_books(run((TOP, {"torque": 1.0}, SPIN), scheme, 1 / n, int(n))) for n in STEPS]
+    books = [energy_balance(run((TOP, {"torque": 1.0}, SPIN), scheme, 1 / n, int(n))) for n in STEPS]
     errors = [abs(b.force.sum() - exact) for b in books]
     assert observed_order(1 / STEPS, errors) == pytest.approx(2, abs=0.1)
     assert observed_order(1 / STEPS, [abs(np.cumsum(b.residual)).max() for b in books]) > 1.9
@@ -164,7 +164,7 @@ def test_a_free_top_turns_without_work_and_a_torque_works_as_integrated(scheme: 
 def test_sliding_block_closes_and_friction_work_is_the_closed_form(scheme: str) -> None:
     slope, mu, mass, speed, time = 0.2, 0.5, 46.8, 2.0, 0.2
     problem = models.block(dimension=2, slope=slope, friction=mu, initial_v=(speed, 0.0, 0.0))
-    books = energy_books(run(problem, scheme, time / 400, 400))
+    books = energy_balance(run(problem, scheme, time / 400, 400))
     a = G * (math.sin(slope) - mu * math.cos(slope))
     way = speed * time + 0.5 * a * time**2
     # energies of 100 J over 400 steps; contacts solved to 1e-11
@@ -193,7 +193,7 @@ def test_a_spring_that_stiffens_gains_energy_by_itself() -> None:
 
     exact = solve_ivp(rate, (0, 2), (1, 0, 0), method="DOP853", rtol=1e-12, atol=1e-13).y[2, -1]
     errors = [
-        abs(energy_books(run((system, {}, state), "newmark", 2 / n, int(n))).force.sum() - exact)
+        abs(energy_balance(run((system, {}, state), "newmark", 2 / n, int(n))).force.sum() - exact)
         for n in STEPS
     ]
     assert abs(exact) > 0.5
@@ -222,7 +222,7 @@ def test_a_moving_constraint_does_the_work_of_a_hoist(scheme: str) -> None:
     time = 0.4
     exact = G * 0.2 * math.sin(5 * time) + 0.5 * (math.cos(5 * time) ** 2 - 1)
     errors = [
-        abs(energy_books(run((system, {}, state), scheme, time / n, int(n))).constraint.sum() - exact)
+        abs(energy_balance(run((system, {}, state), scheme, time / n, int(n))).constraint.sum() - exact)
         for n in STEPS
     ]
     assert observed_order(1 / STEPS, errors) > orders[scheme] - 0.1
@@ -240,7 +240,7 @@ def test_loss_of_a_bounce(scheme: str) -> None:
     """
     e = 0.6
     traj = run(models.bouncing_ball(restitution=e), scheme, 1e-3, 600)
-    books = energy_books(traj)
+    books = energy_balance(traj)
     (row,) = np.flatnonzero(books.impact)
     exact = G * (1.0 - (traj.q[row, 0] - 0.05)) * (1 - e**2)
     parabola = isinstance(traj.carry.carry.memory, mixed.Memory)
@@ -256,7 +256,7 @@ def test_a_located_bounce_loses_its_energy_at_its_instant(inside: str) -> None:
     scheme = schemes.localized(schemes.REGISTRY[inside].factory())
     for steps in (37, 120):
         problem = models.bouncing_ball(restitution=0.6, height=1.0)
-        books = energy_books(run(problem, scheme, 0.6 / steps, steps, events=2))
+        books = energy_balance(run(problem, scheme, 0.6 / steps, steps, events=2))
         # the instant is found to 1e-11 m of the gap
         assert books.lost_normal.sum() == pytest.approx(G * (1.0 - 0.6**2), abs=1e-9)
         assert abs(books.residual).max() < 1e-12
@@ -270,7 +270,7 @@ def test_books_of_located_impacts_beside_forces_close_to_second_order() -> None:
 
     def worst(problem: tuple, time: float, steps: int) -> float:
         traj = run(problem, scheme, time / steps, steps, events=20)
-        books = energy_books(traj)
+        books = energy_balance(traj)
         assert books.impact.any()
         return float(abs(books.residual)[books.impact].max())
 
@@ -289,7 +289,7 @@ def test_a_shaken_table_feeds_energy_that_is_no_gain_of_the_impact() -> None:
         restitution=e, height=0.1, table_amplitude=amplitude, table_frequency=frequency
     )
     traj = run(problem, "newmark", 1e-4, 2000)
-    books = energy_books(traj)
+    books = energy_balance(traj)
     row = np.flatnonzero(books.impact)[0]
     table = amplitude * frequency * math.cos(frequency * traj.t[row])
     fall = 0.1 - (traj.q[row, 0] - 0.05)
@@ -314,7 +314,7 @@ def test_no_scheme_creates_energy_at_an_impact_of_balls(scheme: str) -> None:
     rounding = 1e-3 if scheme.startswith("nsga") else 1e-10
     for e, friction in [(0.0, 0.3), (0.5, 0.3), (0.5, 0.0), (1.0, 0.3), (1.0, 0.0)]:
         law = {"restitution": e, "restitution_tangential": e, "friction": friction}
-        books = energy_books(run(models.bouncing_ball(**TWO, **law), scheme, 5e-4, 800))
+        books = energy_balance(run(models.bouncing_ball(**TWO, **law), scheme, 5e-4, 800))
         assert books.impact.any()
         lost = books.lost_normal.sum(axis=1) + books.lost_friction.sum(axis=1)
         assert lost.min() > -rounding

@@ -12,7 +12,7 @@ import pytest
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.analysis import contact_phases, energy_books, impact_table
+from nsjax.analysis import contact_phases, energy_balance, impact_table
 from nsjax.core import InputError
 from tests.references.slider_crank import Data, event_driven, wall_force
 
@@ -66,7 +66,7 @@ def test_loss_of_a_sliding_impact() -> None:
     assert impact.lost_normal == pytest.approx(by_normal, rel=1e-10)
     assert impact.lost_tangential == pytest.approx(by_friction, rel=1e-10)
     assert impact.impulse_tangential[0] == pytest.approx(-0.2 * impact.impulse_normal, rel=1e-12)
-    books = energy_books(traj)
+    books = energy_balance(traj)
     assert books.lost_normal.sum() == pytest.approx(impact.lost_normal, rel=1e-10)
     whole = books.energy[0] - books.energy[-1]
     assert whole == pytest.approx(by_normal + by_friction, rel=1e-10)

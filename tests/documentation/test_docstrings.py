@@ -37,7 +37,7 @@ ELSEWHERE = {
     "nsjax.plot.Animation": "nsjax.animate",
     "nsjax.models.Fields": "nsjax.models.solid_of",
     "nsjax.analysis.Drift": "nsjax.analysis.measure_drift",
-    "nsjax.analysis.EnergyBooks": "nsjax.analysis.energy_books",
+    "nsjax.analysis.EnergyBalance": "nsjax.analysis.energy_balance",
     "nsjax.analysis.Equilibria": "nsjax.analysis.equilibrium",
     "nsjax.analysis.Growth": "nsjax.analysis.growth",
     "nsjax.analysis.Impact": "nsjax.analysis.impact_table",

@@ -12,7 +12,7 @@ import pytest
 
 import nsjax
 from nsjax import ContactLaw, State, System, schemes
-from nsjax.analysis import energy_books
+from nsjax.analysis import energy_balance
 from nsjax.core import Scheme
 from tests.design import each_family
 
@@ -145,12 +145,12 @@ def test_derivatives_through_reversals(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["ggl_unified", "generalized_alpha", "nsga_decoupled"])
-def test_energy_books(name: str) -> None:
+def test_energy_balance(name: str) -> None:
     """The first three keep linear systems' energy exactly: the books close to rounding. The others' forces
     differ from their means by the order of the step.
     """
     n = 1699
-    books = energy_books(runner(name)(NUMBERS, EARLY / n, n, 1))
+    books = energy_balance(runner(name)(NUMBERS, EARLY / n, n, 1))
     exact = name in ("moreau_theta", "newmark", "ggl_unified")
     assert np.max(np.abs(books.residual)) < (1e-13 if exact else 2e-5)
     x = runner(name)(NUMBERS, EARLY / n, n, 1).q[:, 0]

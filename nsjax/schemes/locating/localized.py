@@ -327,7 +327,7 @@ def _with_jump(output: Output, jump: Jump, bits: Array) -> Output:
 
 def _sum(so_far: Output, now: Output, event: Event) -> Output:
     """Output of a step so far, with that of its next part added; ``event`` is the decision of this part."""
-    books = {name: getattr(so_far, name) for name in ROWS if getattr(so_far, name) is not None}
+    rows = {name: getattr(so_far, name) for name in ROWS if getattr(so_far, name) is not None}
     return dataclasses.replace(
-        now, **accumulated(books, now), event=merged(so_far.event, event), status=so_far.status | now.status
+        now, **accumulated(rows, now), event=merged(so_far.event, event), status=so_far.status | now.status
     )
