@@ -73,6 +73,19 @@ class LoadedLaw(ContactLaw):
     load: Array = dataclasses.field(default_factory=lambda: jnp.zeros(0))
     numbers: PyTree = None
 
+    @property
+    def by_speed(self) -> bool:
+        """Whether the law of the contacts depends on the speed."""
+        return self.contacts.by_speed
+
+    def at_speed(self, rates: Array) -> LoadedLaw:
+        """The same with the contacts at their speeds; tangents of the forces alone have no friction."""
+        nc = rates.shape[0] - self.load.shape[0]
+        own = self.contacts.at_speed(rates[:nc])
+        before = self.friction_of(rates.shape[0])
+        friction = jnp.where(before[:nc] == 0.0, 0.0, own.friction_of(nc))
+        return dataclasses.replace(self, contacts=own, friction=jnp.concatenate([friction, before[nc:]]))
+
     def rebound(self, rows: RowGroups, before: Array, settling: Array | None = None) -> Array:
         """That of the contacts, which may have a law of a user; zero for the forces."""
         alone, last = rows.without_forces(), rows.ends[1]

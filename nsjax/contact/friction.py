@@ -275,7 +275,7 @@ def lasting_forces(
         free, response = inertia.answers(force, rows)
     else:
         (free, hold), response = inertia.constrained(force, -turning), rows.response(inertia)
-    law = system.law(at.params) if system.nc else ContactLaw()
+    law = at.law() if system.nc else ContactLaw()
     rates = matvec(rows.wt, free) + drift
     problem = ContactProblem(
         rows=rows.groups, delassus=rows.delassus(response), free=rates,

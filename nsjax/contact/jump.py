@@ -232,12 +232,12 @@ def jump_problem(
         before: rates of the rows before the jump.
         drift: (nv,) velocity change without the impulses of the rows.
     """
-    system, rows = f.at.system, f.rows
+    rows = f.rows
     groups, law = rows.groups, ContactLaw()
     nc = groups.nc
     free = before + matvec(rows.wt, drift)
     if nc:
-        law = system.law(f.at.params)
+        law = f.at.law()
         free = free + law.rebound(groups, before, forces.settling)
     if forces.constraint_rate is not None:
         free = free - jnp.pad(forces.constraint_rate, (groups.ends[2], 0))

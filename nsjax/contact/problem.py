@@ -228,6 +228,17 @@ class ContactLaw:
     restitution_tangential: Array | float = 0.0
     friction: Array | float = 0.0
 
+    @property
+    def by_speed(self) -> bool:
+        """Whether the law depends on the speed, so that every step asks `at_speed`."""
+        return False
+
+    def at_speed(self, rates: Array) -> ContactLaw:
+        """The law of contacts whose rows have the velocities ``rates`` (nc, 1 + nt) [m/s] before a step or
+        an impact: for laws that inherit from this one and depend on the speed, see `SpeedLaw`.
+        """
+        return self
+
     def given(self, duration: Array | float) -> GivenForces | None:
         """Numbers of the forces that always act, in a time [s], zero in an impact; None: there are none."""
         return None
@@ -253,6 +264,67 @@ class ContactLaw:
     def friction_of(self, nc: int) -> Array:
         """Friction coefficient of every contact (nc,)."""
         return jnp.broadcast_to(jnp.asarray(self.friction, float), (nc,))
+
+
+@record()
+class SpeedLaw(ContactLaw):
+    """Friction that falls with the sliding speed, and restitution that falls with the speed of impact.
+
+    With the speeds ``s = |u_T|`` and ``u_N`` at the start of the step, or just before an impact::
+
+        mu(s) = mu_slide + (friction - mu_slide) exp(-(s / friction_speed)^2)      (Stribeck)
+        e(u_N) = restitution (1 + |u_N| / restitution_speed)^(-1/4)
+
+    Args:
+        restitution: ``e_N`` of slow impacts, in [0, 1].
+        restitution_tangential: ``e_T`` in [0, 1].
+        friction: coefficient at rest, by which a contact sticks.
+        friction_sliding: coefficient ``mu_slide`` of fast sliding; None: that at rest.
+        friction_speed: speed of the fall [m/s], above zero. A small one, below the speeds that matter,
+            tells static from dynamic friction.
+        restitution_speed: speed from which restitution falls [m/s]; None: it does not.
+
+    Order: the coefficients are those of the start of a step, so that their change enters with an error of
+    first order in the step. In a step the law is Coulomb's, with its certificate.
+
+    Limits: where friction falls with the speed, steady sliding may be unstable (stick and slip). Torsional
+    and rolling friction do not change with the speed.
+
+    Source: friction as in `nsjax.multibody.Stribeck`; restitution of plastic impacts falls with the fourth
+    root of the speed, K. L. Johnson: Contact Mechanics, Cambridge 1985, section 11.5.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.contact import SpeedLaw
+        >>> law = SpeedLaw(friction=0.3, friction_sliding=0.2, friction_speed=0.01)
+        >>> rest, fast = (law.at_speed(jnp.array([[0.0, s]])).friction_of(1)[0] for s in (0.0, 1.0))
+        >>> round(float(rest), 6), round(float(fast), 6)
+        (0.3, 0.2)
+    """
+
+    friction_sliding: Array | float | None = None
+    friction_speed: Array | float = 1.0
+    restitution_speed: Array | float | None = None
+
+    @property
+    def by_speed(self) -> bool:
+        """True."""
+        return True
+
+    def at_speed(self, rates: Array) -> ContactLaw:
+        """Coefficients at the speeds ``rates`` (nc, 1 + nt) [m/s]."""
+        friction, restitution = self.friction, self.restitution
+        if self.friction_sliding is not None:
+            # squares, since the norm has no derivative at rest
+            squares = jnp.sum(rates[:, 1:] ** 2, axis=1) / jnp.asarray(self.friction_speed) ** 2
+            slow = jnp.exp(-squares)
+            friction = self.friction_sliding + (self.friction - jnp.asarray(self.friction_sliding)) * slow
+        if self.restitution_speed is not None:
+            excess = jnp.where(rates[:, 0] < 0.0, -rates[:, 0], 0.0) / self.restitution_speed
+            restitution = restitution * (1.0 + excess) ** -0.25
+        return ContactLaw(
+            restitution=restitution, restitution_tangential=self.restitution_tangential, friction=friction
+        )
 
 
 def with_reserve(rows: RowGroups, given: GivenForces | None, contacts: Array, rates: Array) -> Array:

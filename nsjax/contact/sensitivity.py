@@ -238,7 +238,7 @@ class _ContactView:
             back = normals(f.response, columns=True)
             own = jnp.sum(normals(f.rows.wt).T * back, axis=0)
             aside = back * jnp.where(found.impacts, found.rates / own, 0.0)
-        e = jnp.broadcast_to(jnp.asarray(system.law(self.step.params).restitution, float), system.nc)
+        e = jnp.broadcast_to(jnp.asarray(self.step.start.law().restitution, float), system.nc)
         reach = self.step.dt * friction.instant_uncertainty(touch.bounced, e, system.islands)
         motion = motion_around(self._around(r, report.touch, f, aside), independent_impacts(found), reach)
         shifts, rate, bits = found.impacts, found.rates, report.notes

@@ -268,7 +268,9 @@ def check_numbers(system: System, found: dict[str, np.ndarray], scheme: Scheme |
 
 
 _RANGES = dict.fromkeys(("restitution", "restitution_tangential"), "it must lie in [0, 1]") | {
-    "friction": "it must not be negative", "dry_friction_bound": "bounds must not be negative"
+    "friction": "it must not be negative", "dry_friction_bound": "bounds must not be negative",
+    "friction_sliding": "it must not be negative", "friction_speed": "it must be positive",
+    "restitution_speed": "it must be positive",
 }  # fmt: skip
 
 

@@ -294,6 +294,9 @@ def probe(
         found["restitution"] = law.restitution
         found["restitution_tangential"] = law.restitution_tangential
         found["friction"] = law.friction
+        if law.by_speed:  # of `nsjax.contact.SpeedLaw`; laws of users may have other numbers
+            more = {name: getattr(law, name, None) for name in BY_SPEED}
+            found |= {name: jnp.asarray(x, float) for name, x in more.items() if x is not None}
     return found
 
 
@@ -344,8 +347,17 @@ SKEW_TOLERANCE = 1e-9
 RATE_TOLERANCE = 1e-8
 """A start may violate a constraint on velocity level by this much, relative to the terms of the rate."""
 
+BY_SPEED = ("friction_sliding", "friction_speed", "restitution_speed")
+"""Numbers of contact laws that depend on the speed."""
+
 BITS = {
-    status.REFUSED_LAW: ("restitution", "restitution_tangential", "friction", "dry_friction_bound"),
+    status.REFUSED_LAW: (
+        "restitution",
+        "restitution_tangential",
+        "friction",
+        "dry_friction_bound",
+        *BY_SPEED,
+    ),
     status.REFUSED_MASS: ("mass", "energy", "skew"),
     status.REFUSED_START: ("gap", "constraint", "rate"),
 }
@@ -390,8 +402,10 @@ def within(name: str, found: Found, singular: bool = False) -> Any:
     x, what = found[name], name.partition(":")[0]
     if what in ("restitution", "restitution_tangential"):
         return (x >= 0) & (x <= 1)
-    if what in ("friction", "dry_friction_bound"):
+    if what in ("friction", "dry_friction_bound", "friction_sliding"):
         return x >= 0
+    if what in ("friction_speed", "restitution_speed"):
+        return x > 0
     if what in ("slip", "dry_friction", "velocity_constraint"):
         return x <= RATE_TOLERANCE
     if what in ("outside", "changes", "skew", "islands", "rows", "pairs"):

@@ -25,7 +25,7 @@ from nsjax.core.operators import (
     rows_with_drift,
 )
 from nsjax.core.scheme import Carry, Output, Scheme
-from nsjax.core.system import State, System, bordered, is_local
+from nsjax.core.system import State, System, bordered, is_local, row_groups
 from nsjax.linalg import (
     Blocks,
     Dense,
@@ -278,9 +278,14 @@ class SystemState:
         found: Array = self.system.force(self.t, self.q, self.v, self.params)
         return found
 
+    def law(self) -> Any:
+        """The law of a system with contacts (`nsjax.ContactLaw`), at the speeds of this state."""
+        found: Any = self.system.law(self.params)
+        return found.at_speed(row_groups(self.system).contacts(self.rates())) if found.by_speed else found
+
     def friction(self) -> Array:
-        """Coefficients (nc,) of a system with contacts."""
-        found: Array = self.system.law(self.params).friction_of(self.system.nc)
+        """Coefficients (nc,) of a system with contacts, at the speeds of this state."""
+        found: Array = self.law().friction_of(self.system.nc)
         return found
 
     def inertia(self, kept: ConstantInertia | None = None) -> Inertia:

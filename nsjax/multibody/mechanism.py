@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax import shapes
-from nsjax.contact import ContactLaw
+from nsjax.contact import ContactLaw, SpeedLaw
 from nsjax.core import Labels, System, add, subtract
 from nsjax.core.errors import InputError
 from nsjax.core.keys import Prepared
@@ -38,7 +38,7 @@ from nsjax.multibody.joints.friction_laws import JointLaws
 from nsjax.multibody.joints.joint_kind import axis_of
 from nsjax.multibody.loads import has_line, length_of, potential, pushes, surfaces, wrenches
 from nsjax.multibody.loads import kind_of as load_kind
-from nsjax.multibody.numbers import LAW
+from nsjax.multibody.numbers import CONSTANT, LAW
 from nsjax.multibody.parts import Part, user_laws, user_value
 from nsjax.multibody.presence import ConstraintRows, Presence, Selection
 from nsjax.multibody.reactions import Instant, joint_row, row_loads
@@ -269,13 +269,14 @@ class Mechanism:
         """The law of all contacts."""
         if self.contacts is not None:
             return self.contacts.law(p)
-        columns, limits = self.named.law(p), [name for name, _ in self.presence.limits]
+        numbers: dict[str, Any] = self.named.law(p)
+        limits = [name for name, _ in self.presence.limits]
         if limits:
-            none = [jnp.zeros(len(limits))]
-            own = [[jnp.broadcast_to(p[name].restitution, (1,)) for name in limits], none, none]
-            columns = [jnp.concatenate([x, *more]) for x, more in zip(columns, own, strict=True)]
-        numbers: dict[str, Any] = dict(zip(LAW, columns, strict=True))
-        return ContactLaw(**numbers)
+            own = [jnp.broadcast_to(p[name].restitution, (1,)) for name in limits]
+            more = dict.fromkeys(numbers, jnp.zeros(len(limits))) | {"restitution": jnp.concatenate(own)}
+            more |= {key: jnp.full(len(limits), x) for key, x in CONSTANT.items()}
+            numbers = {key: jnp.concatenate([x, more[key]]) for key, x in numbers.items()}
+        return ContactLaw(**numbers) if len(numbers) == len(LAW) else SpeedLaw(**numbers)
 
     def constraint(self, t: Array, q: Array, p: PyTree) -> Array:
         """Residuals (nb - nh,) of joints that close loops, then of prescribed motions and couplings."""

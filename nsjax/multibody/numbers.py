@@ -208,6 +208,13 @@ TURNING = ("torsional", "rolling")
 """Names of the coefficients of friction against turning of a contact."""
 
 
+SPEEDS = ("friction_sliding", "friction_speed", "restitution_speed")
+"""Names of the numbers of a contact by which its law depends on the speed, see `nsjax.contact.SpeedLaw`."""
+
+CONSTANT = {"friction_speed": 1.0, "restitution_speed": float("inf")}
+"""Speeds [m/s] of a law that does not depend on the speed, beside others that do."""
+
+
 @record()
 class Contact:
     """Law and shapes of a contact; torsional and rolling friction are lengths [m]."""
@@ -219,6 +226,9 @@ class Contact:
     friction: Number | None = quantity(default=None, shape="each")
     torsional: Number | None = quantity("m", None, shape="each")
     rolling: Number | None = quantity("m", None, shape="each")
+    friction_sliding: Number | None = quantity(default=None, shape="each")
+    friction_speed: Number | None = quantity("m/s", None, shape="each", positive=True)
+    restitution_speed: Number | None = quantity("m/s", None, shape="each", positive=True)
 
 
 @record()

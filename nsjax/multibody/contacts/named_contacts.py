@@ -26,7 +26,7 @@ from nsjax.multibody.contacts.shape import PairKind
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene, constants, held_features, several
-from nsjax.multibody.numbers import LAW, TURNING
+from nsjax.multibody.numbers import CONSTANT, LAW, SPEEDS, TURNING
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.types import Array, PyTree, record
 
@@ -180,11 +180,11 @@ class NamedContacts:
         """The numbers of the shapes of each batch (`shape_stacks.stacked`), and those of its laws, by the
         first name of the batch.
         """
-        found = {}
+        found, speeds = {}, self._speeds(p)
         for piece in self.many:
             own = [p[name] for name in piece.names]
             shapes = batches.stacked([(x.first, x.second) for x in own])
-            laws = {key: _column(p, piece.names, key, piece.rows) for key in (*LAW, *TURNING)}
+            laws = {key: _column(p, piece.names, key, piece.rows) for key in (*LAW, *TURNING, *speeds)}
             found[piece.names[0]] = shapes, laws
         return found
 
@@ -296,9 +296,17 @@ class NamedContacts:
         """A list, given piece by piece, in the order of the contacts."""
         return values if self.order is None else [values[k] for k in self.order]
 
-    def law(self, p: PyTree) -> list[Array]:
-        """Restitution, tangential restitution and friction of the contacts (nc,)."""
-        return self.columns(p, LAW)
+    def law(self, p: PyTree) -> dict[str, Array]:
+        """Numbers (nc,) of the laws of the contacts, by name; with those of `numbers.SPEEDS` if any law
+        depends on the speed.
+        """
+        keys = (*LAW, *self._speeds(p))
+        return dict(zip(keys, self.columns(p, keys), strict=True))
+
+    def _speeds(self, p: PyTree) -> tuple[str, ...]:
+        """`numbers.SPEEDS` if the law of any contact depends on the speed, else ()."""
+        falls = any(getattr(p[name], key) is not None for name in self.names for key in SPEEDS)
+        return SPEEDS if falls else ()
 
     def columns(self, p: PyTree, keys: Sequence[str], ordered: bool = True) -> list[Array]:
         """Numbers (nc,) of the laws of the contacts; not ``ordered``: in the order of the pieces."""
@@ -321,6 +329,8 @@ class NamedContacts:
 def _column(p: PyTree, names: Sequence[str], key: str, rows: int) -> Array:
     """One number of the laws of several parts with ``rows`` contacts each, contact by contact."""
     given = [getattr(p[name], key) for name in names]
+    if given[0] is None and key in SPEEDS:  # parts of a batch have the same numbers
+        given = [CONSTANT.get(key, p[name].friction) for name in names]
     for name, x in zip(names, given, strict=True):
         if x is not None and np.shape(x) not in ((), (1,), (rows,)):
             raise InputError(

@@ -330,7 +330,8 @@ def walls(lower: Any, upper: Any, body: str = GROUND) -> Shape:
 
 def contact(
     name: str, first: Shape, second: Shape, *, restitution: Any = 0.0, restitution_tangential: Any = 0.0,
-    friction: Any = None,
+    friction: Any = None, friction_sliding: Any = None, friction_speed: Any = None,
+    restitution_speed: Any = None,
 ) -> Part:  # fmt: skip
     """A contact between two shapes.
 
@@ -342,6 +343,11 @@ def contact(
             ``(sliding, torsional, rolling)``: ``mu``, and the lengths ``mu_s`` and ``mu_r`` [m] of
             friction against spinning about the normal and against rolling; a plain zero leaves its rows
             out. In ``params[name]`` these are ``friction``, ``torsional`` and ``rolling``.
+        friction_sliding, friction_speed: friction falls from ``friction`` at rest to this coefficient, and
+            has fallen by 63 % at this sliding speed [m/s] (`nsjax.contact.SpeedLaw`). None: it does not
+            depend on the speed.
+        restitution_speed: restitution falls with the speed of impacts from this one on [m/s]; None: it does
+            not.
 
     Raises:
         InputError: for shapes that do not meet, or stand on one body, and negative coefficients.
@@ -390,5 +396,14 @@ def contact(
     }  # fmt: skip
     kept = {k: number("contact", name, k, v, 0.0) for k, v in law.items()}
     kept |= coefficients(name, friction)
+    falls = {"friction_sliding": friction_sliding, "friction_speed": friction_speed}
+    if any(x is not None for x in falls.values()) and None in (friction, *falls.values()):
+        raise InputError(
+            f"contact {name!r}: friction = {friction}, friction_sliding = {friction_sliding} and "
+            f"friction_speed = {friction_speed}; give all three: the coefficient at rest, that of fast "
+            "sliding, and the speed of the fall"
+        )
+    falls |= {"restitution_speed": restitution_speed}
+    kept |= {k: number("contact", name, k, x, 0.0) for k, x in falls.items()}
     both = numbers.Contact(first=first.numbers, second=second.numbers, **kept)
     return made("contact", name, (first.body, second.body), both, shapes=(first.kind, second.kind))

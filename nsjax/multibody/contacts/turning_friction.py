@@ -29,7 +29,7 @@ from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene, held_features
 from nsjax.multibody.joints.joint_kind import Push
-from nsjax.multibody.numbers import TURNING
+from nsjax.multibody.numbers import SPEEDS, TURNING
 from nsjax.multibody.parts import Part, number
 from nsjax.types import Array, PyTree
 
@@ -88,14 +88,21 @@ def check(part: Part, dimension: int) -> None:
 
 
 def check_capacity(parts: Sequence[Part]) -> None:
-    """Refuse friction against turning together with groups of many free bodies, whose contacts have no
-    names.
+    """Refuse friction against turning, and laws that depend on the speed, together with groups of many free
+    bodies, whose contacts have no names.
 
     Raises:
         InputError: naming both.
     """
     one = next((x for x in parts if turns(x.numbers)), None)
     group = next((x for x in parts if x.kind == "contact_group"), None)
+    falls = (x for x in parts if any(getattr(x.numbers, key, None) is not None for key in SPEEDS))
+    if group is not None and (fast := next(falls, None)) is not None:
+        raise InputError(
+            f"contact {fast.name!r}: friction_sliding and restitution_speed do not work beside "
+            f"{group.name!r}, a group of more than 2000 pairs of free bodies with a capacity; leave the "
+            "capacity out, or these numbers"
+        )
     if one is not None and group is not None:
         raise InputError(
             f"contact {one.name!r}: torsional and rolling friction do not work beside {group.name!r}, a "

@@ -19,7 +19,7 @@ from nsjax.multibody.joints import kind_of as joint_kind
 from nsjax.multibody.joints.joint_kind import stepped
 from nsjax.multibody.loads import has_line
 from nsjax.multibody.loads import kind_of as load_kind
-from nsjax.multibody.numbers import LAW
+from nsjax.multibody.numbers import LAW, SPEEDS
 from nsjax.multibody.parts import Part
 from nsjax.multibody.size_classes.size_class import (
     AlikeParts,
@@ -79,6 +79,9 @@ def missing(tree: TreePacking) -> str:
             str(x.joint) for x in topology.links if not _described(x.kind, topology.dimension)
         ],
         "torsional and rolling friction": presence.turning,
+        "contact laws that depend on the speed": [
+            name for part, name in pieces if any(getattr(part.numbers, x, None) is not None for x in SPEEDS)
+        ],
         "groups of which a step evaluates few contacts": [str(x.group) for x in presence.named.chosen],
         "groups of free bodies": [x.part.name for x in presence.batches],
         "shapes whose features are searched for": [name for part, name in pieces if not _at_points(part)],

@@ -120,6 +120,10 @@ class UnifiedEquations:
             xi = xi + d.dt * z[n:]
         return xi, self.system.retract(d.state.q, 0.5 * xi), z[:n]
 
+    def start(self, d: Any) -> SystemState:
+        """The system at the start of the step."""
+        return SystemState(system=self.system, params=d.params, state=d.state)
+
     def middle(self, d: Any) -> Array:
         """Time of the midpoint [s]."""
         return d.state.t + 0.5 * d.dt
@@ -229,7 +233,7 @@ class UnifiedEquations:
 
         velocity = rate(v + w)
         if nc:
-            velocity = velocity + system.law(d.params).rebound(self.own, rate(v))
+            velocity = velocity + self.start(d).law().rebound(self.own, rate(v))
         if not self.position:
             return velocity
         if self.linearised:
@@ -246,7 +250,7 @@ class UnifiedEquations:
     def friction(self, d: Any) -> Array:
         """Coefficients of friction of all contact laws; zero for position laws."""
         nc = self.own.nc
-        return self.of_contacts(self.system.law(d.params).friction_of(nc), 0.0) if nc else jnp.zeros(0)
+        return self.of_contacts(self.start(d).friction(), 0.0) if nc else jnp.zeros(0)
 
     def given(self, d: Any) -> GivenForces | None:
         """Numbers of the bounded forces; None if there are none. Position laws have none."""

@@ -47,10 +47,12 @@ class FrozenRows:
     Args:
         rows: contact rows (if contacts may act), then bilateral rows.
         rebound: (rows,) ``e u^-``, see `nsjax.ContactLaw.rebound`.
+        friction: (nc,) coefficients of friction.
     """
 
     rows: Rows
     rebound: Array
+    friction: Array
 
 
 def frozen_rows(at: SystemState, contacts: bool) -> FrozenRows:
@@ -58,10 +60,11 @@ def frozen_rows(at: SystemState, contacts: bool) -> FrozenRows:
     system = at.system
     groups = row_groups(system, contacts)
     if not groups.count:
-        return FrozenRows(rows=no_rows(system), rebound=jnp.zeros(0))
-    law = system.law(at.params) if groups.nc else ContactLaw()
+        return FrozenRows(rows=no_rows(system), rebound=jnp.zeros(0), friction=jnp.zeros(0))
+    law = at.law() if groups.nc else ContactLaw()
     rows = at.rows(contacts)
-    return FrozenRows(rows=rows, rebound=law.rebound(groups, rows.all_rates(at.v)))
+    rebound = law.rebound(groups, rows.all_rates(at.v))
+    return FrozenRows(rows=rows, rebound=rebound, friction=law.friction_of(groups.nc))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,8 +130,8 @@ class FrozenRowEquations:
 
     def friction(self, d: Any) -> Array:
         """Coefficients of friction (nc,)."""
-        nc = self.rows.nc
-        return self.system.law(d.params).friction_of(nc) if nc else jnp.zeros(0)
+        found: Array = d.frozen.friction
+        return found
 
     def given(self, d: Any) -> GivenForces | None:
         """Numbers of the bounded forces; None: there are none."""

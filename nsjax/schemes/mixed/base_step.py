@@ -148,6 +148,8 @@ class Runner:
         """``(t, q, v, a)`` and row impulses ``dt lambda`` (contacts, then constraints) of every stage."""
         tolerances, options = self.scheme.coef.tolerances, self.scheme.options
         equations = self.equations(maps)
+        if equations.own.nc:
+            maps = dataclasses.replace(maps, friction=self.step.start.friction())
         earlier = next(self.earlier, None)
         settings = StageSettings(
             tolerance=tolerances.stage, contact_tolerance=tolerances.contact, scale=self.scale,
@@ -183,7 +185,7 @@ class Runner:
         without restitution.
         """
         groups = row_groups(self.system, self.contacts)
-        law = self.system.law(self.params) if groups.nc else ContactLaw()
+        law = self.step.start.law() if groups.nc else ContactLaw()
         problem = ContactProblem(
             rows=groups, delassus=delassus, free=free, friction=law.friction_of(groups.nc),
             mask=self.closed, given=law.given(self.dt),

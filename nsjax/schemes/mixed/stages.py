@@ -31,6 +31,7 @@ class Maps:
         cq, ca: (stages, stages).
         t: (stages,) times.
         dt: scale that turns forces into impulses [s].
+        friction: (nc,) coefficients of the step, where its contacts may act; filled in by the framework.
     """
 
     anchor: Array
@@ -41,6 +42,7 @@ class Maps:
     ca: Array
     t: Array
     dt: Array
+    friction: Array | None = None
 
     def at(self, system: System, z: Array) -> list[tuple[Array, Array, Array, Array]]:
         """``(t, q, v, a)`` of every stage at the increments ``z`` (stages * nv,), which may be followed
@@ -251,8 +253,7 @@ class StageEquations:
         """Coefficients of all contacts of all stages."""
         if not self.own.nc:
             return jnp.zeros(0)
-        one = self.system.law(data[0]).friction_of(self.own.nc)
-        return self.own.contacts_by_group([one] * self.stages)
+        return self.own.contacts_by_group([data[1].friction] * self.stages)
 
     def given(self, data: Any) -> GivenForces | None:
         """Numbers of the bounded forces of all stages, if there are any."""

@@ -262,7 +262,7 @@ def _predicted(step: Step) -> Prediction:
     alpha_m, alpha_f, beta, gamma = scheme.coef.parameters()
     t, v, old = jnp.asarray(state.t), state.v, memory.a
     a = _filtered(scheme, memory.acceleration, old, 0.0)
-    law, groups = system.law(params) if system.nc else ContactLaw(), row_groups(system)
+    law, groups = step.start.law() if system.nc else ContactLaw(), row_groups(system)
     restitution = jnp.zeros(groups.count)
     if system.nc:
         restitution = law.rebound(groups, row_rates(system, t, state.q, v, params))

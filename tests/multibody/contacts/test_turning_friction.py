@@ -341,6 +341,17 @@ def test_what_is_refused() -> None:
     )
     with pytest.raises(InputError, match=words):
         nsjax.simulate(*rolling_body(3, "joint"), schemes.bathe(), dt=1e-2, steps=1)
+    many = contact_group("all", [sphere(x, 0.1) for x in names], friction=0.3, capacity=9)
+    fast = contact("fast", sphere("ball0", 0.1), plane(), restitution=0.5, restitution_speed=1.0)
+    words = (
+        "contact 'fast': friction_sliding and restitution_speed do not work beside 'all', a group of more "
+        "than 2000 pairs of free bodies with a capacity; leave the capacity out, or these numbers"
+    )
+    with pytest.raises(InputError, match=words):
+        assemble(
+            *(body(x, mass=MASS, inertia=(BALL,) * 3) for x in names), many, fast, gravity=(0.0, 0.0, -G),
+            coordinates="absolute",
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("coordinates", ["joint", pytest.param("absolute", marks=SLOW)])
