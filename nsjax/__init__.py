@@ -36,7 +36,8 @@ if TYPE_CHECKING:
         from_lagrangian,
     )
     from nsjax.core.filters import with_actuator_dynamics
-    from nsjax.core.inputs import signal, with_inputs
+    from nsjax.core.inputs import with_inputs
+    from nsjax.core.signals import signal
     from nsjax.environment import environment
     from nsjax.identify import Estimate, Recording, identify, losses, transforms
     from nsjax.io import (

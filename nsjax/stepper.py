@@ -15,10 +15,8 @@ from nsjax.core import checks
 from nsjax.core.arguments import check_is, name_list, numbers
 from nsjax.core.errors import InputError, check_choice, check_whole
 from nsjax.core.inputs import (
-    KINDS,
     DrivenParams,
     Inputs,
-    Segment,
     check_constants,
     input_places,
     shape_of,
@@ -27,6 +25,7 @@ from nsjax.core.inputs import (
 )
 from nsjax.core.operators import refreshed
 from nsjax.core.scheme import ROWS, RowQuantities, Scheme
+from nsjax.core.signals import KINDS, Segment
 from nsjax.core.system import Problem, State
 from nsjax.jaxtools.control_flow import StepBlocks, map_lanes
 from nsjax.jaxtools.owned import compiled_for

@@ -14,6 +14,7 @@ from nsjax.contact import ContactLaw, SpeedLaw
 from nsjax.core import Labels, System, add, subtract
 from nsjax.core.errors import InputError
 from nsjax.core.keys import Prepared
+from nsjax.core.signals import ready
 from nsjax.math import taken
 from nsjax.multibody import joint_forces, pictures, topology
 from nsjax.multibody.contacts import gap_functions, named_contacts, turning_friction
@@ -39,7 +40,7 @@ from nsjax.multibody.joints.joint_kind import axis_of
 from nsjax.multibody.loads import has_line, length_of, potential, pushes, surfaces, wrenches
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.numbers import CONSTANT, LAW
-from nsjax.multibody.parts import Part, user_laws, user_value
+from nsjax.multibody.parts import Part, prescribed, user_laws
 from nsjax.multibody.presence import ConstraintRows, Presence, Selection
 from nsjax.multibody.reactions import Instant, joint_row, row_loads
 from nsjax.multibody.sensors import (
@@ -102,6 +103,7 @@ class Mechanism:
 
     def prepare(self, p: PyTree) -> PyTree:
         """Params with the derived constants of joints and bodies, and with stacked numbers."""
+        p = ready(p)
         absolute = self.topology.coordinates == "absolute"
         contacts: Any = None
         if self.contacts is not None:
@@ -151,7 +153,7 @@ class Mechanism:
         if self.dimension == 2 or not kind_of(part).winds:
             return x
         if part.option("motion") is not None:
-            return topology.whole(x, user_value(part, "motion", "t", scene.time, shapes=((),)))
+            return topology.whole(x, prescribed(part, "motion", p[part.name], scene.time))
         if part.name not in self.topology.counted:
             return x
         gone = self.tree.turned(q)[self.topology.counted.index(part.name)]
@@ -287,7 +289,7 @@ class Mechanism:
             found += kind_of(part).constraint(scene, part, p[name])
         for name in self.presence.motions:
             part, (x, _) = self.topology.of[name], scene.coordinates(name)
-            found.append(plane.plus(x, -user_value(part, "motion", "t", t, shapes=((),))))
+            found.append(plane.plus(x, -prescribed(part, "motion", p[name], t)))
         for name in self.presence.couplings:
             part = self.topology.of[name]
             places = [scene.coordinates(joint)[0] for joint in part.option("joints")]

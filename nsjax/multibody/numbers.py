@@ -50,7 +50,8 @@ class Joint:
         restitution: of the limits.
         friction: bound of dry friction [N m] or [N].
         armature: inertia that the coordinate drives [kg m^2] or [kg].
-        own: numbers of this kind of joint alone, a record.
+        own: numbers of this kind of joint, of its friction and of its motion alone, a record.
+        motion: prescribed motion that is a spline (`nsjax.signal`).
     """
 
     at: Number | None = quantity("m", None, shape="point")
@@ -65,6 +66,7 @@ class Joint:
     friction: Number | None = quantity(default=None, shape="one", least=0.0)
     armature: Number | None = quantity(default=None, shape="one", least=0.0)
     own: Any = None
+    motion: Any = None
 
 
 @record()

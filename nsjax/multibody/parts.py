@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeVar
@@ -147,7 +148,7 @@ K = TypeVar("K", bound=NamedRecord)
 GROUND = "ground"
 """Name of the body that does not move."""
 
-FUNCTIONS = ("motion", "law", "potential", "switch")
+FUNCTIONS = ("motion", "path", "law", "potential", "switch")
 """Names of the options that are functions of the user."""
 
 SWITCHES = ("loop", "turns", "follower")
@@ -208,8 +209,10 @@ def made(kind: str, name: str, bodies: tuple[str, ...], given: Any, **options: A
         if options.get(what) is not None and not callable(options[what]):
             if hasattr(options[what], "segment"):
                 raise InputError(
-                    f"{kind} {name!r}: {what} is a table, whose rates jump; give a smooth function, of a "
-                    "spline through its values for instance; simulate(inputs=...) takes tables of numbers"
+                    f"{kind} {name!r}: {what} is a table, whose rates jump; give motion=nsjax.signal("
+                    "times, values, kind='cubic'), a spline through its values, or a smooth function; a "
+                    "law reads a table as its number, own=table with own.at(t); simulate(inputs=...) takes "
+                    "other tables"
                 )
             raise InputError(f"{kind} {name!r}: {what} = {options[what]!r}; it must be a function")
     if options.get("switch") is not None and options.get("law") is None:
@@ -358,6 +361,63 @@ def user_laws(parts: Iterable[Part]) -> bool:
     laws = (part.option("law") for part in parts)
     homes = (str(getattr(x, "__module__", "")) for x in laws if x is not None)
     return any(not home.startswith("nsjax.") for home in homes)
+
+
+@dataclasses.dataclass(frozen=True)
+class Follow:
+    """The motion or path of a joint that follows a spline, a number of the joint: with the structure of the
+    table and the shapes of its arrays, by which joints are grouped.
+    """
+
+    structure: Any
+    shapes: tuple[tuple[int, ...], ...]
+
+    def __call__(self, t: Any, table: Any) -> Any:
+        """Values of the table at a time."""
+        return table.at(t)
+
+
+def follow(table: Any) -> Follow:
+    """What a joint follows that has this table as its motion."""
+    leaves, structure = jax.tree.flatten(table)
+    return Follow(structure, tuple(np.shape(x) for x in leaves))
+
+
+def prescribed(part: Part, what: str, numbers: Any, t: Any) -> Any:
+    """What a user prescribes at a time: a function ``(t)`` or ``(t, own)``, or a spline.
+
+    Args:
+        part: a joint with the option ``what``.
+        what: ``"motion"`` or ``"path"``.
+        numbers: of the joint.
+        t: time [s].
+
+    Raises:
+        InputError: as `user_value`.
+    """
+    function = part.option(what)
+    if isinstance(function, Follow):
+        found = function(t, numbers.motion)
+        if what == "motion":
+            return found
+        return (found[:2], found[2]) if found.shape[0] == 3 else (found[:3], found[3:])
+    given = {"t": t, "own": numbers.own} if takes_numbers(function) else {"t": t}
+    if what == "path":
+        name = f"path of {part.kind} {part.name!r}"
+        return call(name, function, *given.values(), takes=", ".join(given))
+    return user_value(part, what, ", ".join(given), *given.values(), shapes=((),))
+
+
+def takes_numbers(motion: Fn) -> bool:
+    """Whether a motion reads numbers of its joint: a spline, or a function of two, ``(t, own)``."""
+    if isinstance(motion, Follow):
+        return True
+    try:
+        given = inspect.signature(motion).parameters.values()
+    except (TypeError, ValueError):  # a function of another language
+        return False
+    named = [x for x in given if x.kind in (x.POSITIONAL_ONLY, x.POSITIONAL_OR_KEYWORD)]
+    return len([x for x in named if x.default is x.empty]) == 2
 
 
 def lacks_acceleration(motion: Fn) -> bool:

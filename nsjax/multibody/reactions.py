@@ -29,7 +29,7 @@ from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Frame, Scene
 from nsjax.multibody.couplings import kind_of as coupling_kind
 from nsjax.multibody.joints import kind_of
-from nsjax.multibody.parts import GROUND, Part, lacks_acceleration
+from nsjax.multibody.parts import GROUND, Part, lacks_acceleration, prescribed
 from nsjax.multibody.topology import BODIES
 from nsjax.types import Array, PyTree
 
@@ -148,11 +148,10 @@ class Instant:
         of, dimension, names = self.mechanism.topology.of, self.scene.dimension, self.mechanism.rows.present
         found: list[str] = []
         for part in of.values() if self.forces is not None else ():
-            motion, path = part.option("motion"), part.option("path")
-            if motion is not None and lacks_acceleration(motion):
-                found.append(f"{part.name}.motion")
-            if path is not None and lacks_acceleration(path):
-                found += kind_of(part).row_names(part, dimension)
+            for what in (x for x in ("motion", "path") if part.option(x) is not None):
+                if lacks_acceleration(functools.partial(prescribed, part, what, self.p[part.name])):
+                    drives = what == "motion"
+                    found += [f"{part.name}.motion"] if drives else kind_of(part).row_names(part, dimension)
         return np.flatnonzero([x in found for x in names])
 
     @functools.cached_property

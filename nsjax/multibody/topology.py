@@ -352,19 +352,23 @@ def spatial_part(parts: Iterable[Part]) -> Part | None:
     for part in parts:
         if part.kind in COUPLINGS:  # three coefficients of a polynomial are no vector of space
             continue
-        wide = any(np.shape(leaf)[-1:] == (3,) for leaf in _numbers(part.numbers))
+        table: Any = getattr(getattr(part.numbers, "motion", None), "values", None)
+        path = table is not None and np.shape(table)[1:] == (6,)
+        wide = path or any(np.shape(leaf)[-1:] == (3,) for leaf in _numbers(part.numbers))
         if wide or (part.kind in JOINTS and 2 not in kind_of(part).rows):
             return part
     return None
 
 
 def _numbers(record: Any) -> list[Any]:
-    """Arrays of the fields of a part, without those of a user's law, which do not tell the dimension."""
+    """Arrays of the fields of a part, without those of a user's law and tables, which do not tell the
+    dimension.
+    """
     if isinstance(record, tuple):
         return [x for value in record for x in _numbers(value)]
     if not dataclasses.is_dataclass(record):
         return [record] if hasattr(record, "shape") else []
-    inner = [getattr(record, f.name) for f in dataclasses.fields(record) if f.name != "own"]
+    inner = [getattr(record, f.name) for f in dataclasses.fields(record) if f.name not in ("own", "motion")]
     return [x for value in inner for x in _numbers(value)]
 
 

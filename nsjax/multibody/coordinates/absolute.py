@@ -93,11 +93,14 @@ def _filled(numbers: Any, part: Part, dimension: int) -> Any:
     axis, first = numbers.axis, kind_of(part).first_axis
     if axis is None and first is not None:
         axis = jnp.asarray(first[:dimension])
+    # rows of hinges and slides do not read the numbers of their friction and motion
+    own = None if part.kind in ("hinge", "slide") else numbers.own
     return type(numbers)(
         at=a.array(a.vector(numbers.at)), on=a.array(a.vector(numbers.on)),
         axis=None if axis is None else jnp.asarray(axis, float), turned=turned,
         second_axis=None if numbers.second_axis is None else jnp.asarray(numbers.second_axis, float),
-        length=numbers.length, own=numbers.own,
+        length=numbers.length, own=own,
+        motion=None if part.option("path") is None else numbers.motion,
     )  # fmt: skip
 
 

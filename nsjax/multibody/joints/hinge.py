@@ -16,13 +16,12 @@ from nsjax.multibody.joints.joint_kind import (
     tilts,
 )
 from nsjax.multibody.parts import Part
-from nsjax.types import Fn
 
 
 def hinge(
     name: str, first: str, second: str, *, at: Any = None, on: Any = None, axis: Any = None,
     turned: Any = None, limits: Any = None, restitution: Any = 0.0, friction: Any = None,
-    armature: Any = None, motion: Fn | None = None, loop: bool = False, turns: bool = False,
+    armature: Any = None, motion: Any = None, loop: bool = False, turns: bool = False,
     friction_law: Any = None, own: Any = None,
 ) -> Part:  # fmt: skip
     """A hinge: one rotation of the second body relative to the first.
@@ -40,9 +39,11 @@ def hinge(
         friction_law: law of the friction in place of its bound: `nsjax.multibody.OneWay`,
             `nsjax.multibody.Stribeck`, or a record of yours, see `nsjax.contact.RateLaw`, which gets the
             numbers of this joint.
-        own: further numbers of this law, by name.
+        own: further numbers of this law and of the motion, ``params[name].own``: a mapping or record.
         armature: inertia that the angle drives [kg m^2].
-        motion: prescribed angle ``(t) -> [rad]``; the joint exerts the moment of this motion.
+        motion: prescribed angle ``(t) -> [rad]``, or ``(t, own) -> [rad]`` with the numbers ``own`` (a
+            frequency, an amplitude); or a spline through measured values, `nsjax.signal` with
+            ``kind="cubic"``, ``params[name].motion``. The joint exerts the moment of this motion.
         loop: whether this joint closes a loop; if no joint of a loop says so, one of them is chosen.
         turns: whether to count full turns, see Limits.
 

@@ -17,7 +17,7 @@ from nsjax.math import picked, rotations, taken
 from nsjax.multibody import numbers
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
-from nsjax.multibody.parts import Part, limits_of, made, number, unit
+from nsjax.multibody.parts import Part, follow, limits_of, made, number, unit
 from nsjax.renamed import old_names
 from nsjax.types import Array, Fn, record
 
@@ -326,11 +326,11 @@ def joint(
         loop: whether this joint closes a loop.
         given: numbers of `nsjax.multibody.numbers.Joint`, ``limits`` in place of ``lower`` and ``upper``;
             ``own``, a dictionary or record of the numbers that only this kind or its friction has;
-            ``turns``, whether to count full turns; ``friction_law``, a `nsjax.contact.RateLaw`; ``forms``,
-            forms that differ from those of the record.
+            ``turns``, whether to count full turns; ``friction_law``, a `nsjax.contact.RateLaw`; ``path``,
+            see `fixed`; ``forms``, forms that differ from those of the record.
     """
-    limits, turns, own, forms, law = (
-        given.pop(k, None) for k in ("limits", "turns", "own", "forms", "friction_law")
+    limits, turns, own, forms, law, path = (
+        given.pop(k, None) for k in ("limits", "turns", "own", "forms", "friction_law", "path")
     )
     if law is not None and not callable(getattr(law, "residual", None)):
         raise InputError(
@@ -338,7 +338,8 @@ def joint(
             "multibody.Stribeck(), or a record as nsjax.contact.RateLaw"
         )
     forms = {**forms_of(numbers.Joint), **(forms or {})}
-    known = [x.name for x in dataclasses.fields(numbers.Joint) if x.name not in ("lower", "upper", "own")]
+    apart = ("lower", "upper", "own", "motion")
+    known = [x.name for x in dataclasses.fields(numbers.Joint) if x.name not in apart]
     for what in sorted(given.keys() - known):
         raise InputError(
             f"{kind} {name!r}: joints have no number {what!r}; give one that only this kind has as "
@@ -355,10 +356,19 @@ def joint(
     kept = {k: number(kind, name, k, v, form=forms[k]) for k, v in given.items()}
     if first == second:
         raise InputError(f"{kind} {name!r}: joins {first!r} to itself; name two bodies")
-    record = numbers.Joint(**kept, own=own)
-    return made(
-        kind, name, (first, second), record, motion=motion, loop=loop, turns=turns, friction_law=law
-    )
+    follows = {"motion": motion, "path": path}
+    tables = {k: x for k, x in follows.items() if getattr(x, "kind", None) == "cubic"}
+    for what, table in tables.items():
+        sizes = ((),) if what == "motion" else ((3,), (6,))
+        if np.shape(table.values)[1:] not in sizes:
+            wanted = "(n,)" if what == "motion" else "(n, 6), in the plane (n, 3)"
+            raise InputError(
+                f"{kind} {name!r}: {what} follows a spline through rows of shape {np.shape(table.values)}; "
+                f"one row at each time is wanted, {wanted}"
+            )
+    follows |= {k: follow(x) for k, x in tables.items()}
+    record = numbers.Joint(**kept, own=own, motion=next(iter(tables.values()), None))
+    return made(kind, name, (first, second), record, **follows, loop=loop, turns=turns, friction_law=law)
 
 
 def across(axis: Array) -> tuple[Array, Array]:

@@ -25,7 +25,7 @@ from nsjax.multibody.joints.joint_kind import (
     turned_about,
 )
 from nsjax.multibody.parts import AXIS, Part, record_of
-from nsjax.types import Array, Fn, record
+from nsjax.types import Array, record
 
 
 @record()
@@ -38,7 +38,7 @@ class Pitch:
 def screw(
     name: str, first: str, second: str, *, pitch: Any, axis: Any, at: Any = None, on: Any = None,
     turned: Any = None, limits: Any = None, restitution: Any = 0.0, friction: Any = None,
-    armature: Any = None, motion: Fn | None = None, loop: bool = False,
+    armature: Any = None, motion: Any = None, loop: bool = False,
 ) -> Part:  # fmt: skip
     """A screw joint: the second body turns about an axis of the first by ``x`` and moves along it by
     ``pitch x / (2 pi)``. In space.

@@ -19,13 +19,12 @@ from nsjax.multibody.joints.joint_kind import (
     tilts,
 )
 from nsjax.multibody.parts import Part
-from nsjax.types import Fn
 
 
 def slide(
     name: str, first: str, second: str, *, at: Any = None, on: Any = None, axis: Any = None,
     turned: Any = None, limits: Any = None, restitution: Any = 0.0, friction: Any = None,
-    armature: Any = None, motion: Fn | None = None, loop: bool = False, friction_law: Any = None,
+    armature: Any = None, motion: Any = None, loop: bool = False, friction_law: Any = None,
     own: Any = None,
 ) -> Part:  # fmt: skip
     """A slide: the second body moves along an axis of the first without turning.
@@ -40,7 +39,8 @@ def slide(
         friction: bound of the dry friction [N].
         friction_law, own: see `hinge`.
         armature: mass that the displacement drives [kg].
-        motion: prescribed displacement ``(t) -> [m]``; the joint exerts the force of this motion.
+        motion: prescribed displacement ``(t) -> [m]``, see `hinge`; the joint exerts the force of this
+            motion.
 
     Raises:
         InputError: see `hinge`.

@@ -19,8 +19,8 @@ from nsjax.multibody.joints import kind_of as joint_kind
 from nsjax.multibody.joints.joint_kind import stepped
 from nsjax.multibody.loads import has_line
 from nsjax.multibody.loads import kind_of as load_kind
-from nsjax.multibody.numbers import LAW, SPEEDS
-from nsjax.multibody.parts import Part
+from nsjax.multibody.numbers import LAW, SPEEDS, Joint
+from nsjax.multibody.parts import Part, takes_numbers
 from nsjax.multibody.size_classes.size_class import (
     AlikeParts,
     BoundArrays,
@@ -209,6 +209,8 @@ class Packing:
             coupled = part.kind in COUPLINGS
             own, joints = (self.params[name], part.option("joints")) if coupled else ((), (name,))
             motion = () if coupled else (("motion", part.option("motion")),)
+            if not coupled and takes_numbers(part.option("motion")):
+                own = Joint(own=self.params[name].own, motion=self.params[name].motion)
             bare = Part(part.kind if coupled else "hinge", "group", (), None, motion)
             found.setdefault(_group(bare, own, len(joints)), []).append(
                 Member(name, joints, own, (first + k,))

@@ -14,6 +14,7 @@ from jax import lax
 from nsjax.contact import ContactLaw
 from nsjax.core import InputError, System, add, subtract
 from nsjax.core.keys import Prepared
+from nsjax.core.signals import ready
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.batches import scene_of, spread_out
@@ -22,7 +23,7 @@ from nsjax.multibody.couplings import KINDS as COUPLINGS
 from nsjax.multibody.joints import kind_of as joint_kind
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.loads import wrenches
-from nsjax.multibody.parts import Part, user_laws, user_value
+from nsjax.multibody.parts import Part, prescribed, user_laws
 from nsjax.multibody.size_classes import plane_arrays, tree_arrays
 from nsjax.multibody.size_classes.tree_arrays import Layout, times
 from nsjax.types import Array, record
@@ -258,7 +259,7 @@ class SizeClass:
 
     def prepare(self, p: MechanismArrays) -> Prepared:
         """Params with the derived constants of the joints."""
-        return Prepared(params=p, constants=self.tree.joints_of(p.tree))
+        return Prepared(params=ready(p), constants=self.tree.joints_of(p.tree))
 
     def _poses(self, q: Array, p: Prepared) -> Any:
         return self.tree.poses(p.params.tree, self.layout, p.constants, q)
@@ -431,7 +432,9 @@ class SizeClass:
             if group.part.kind in COUPLINGS:
                 found.append(jax.vmap(COUPLINGS[group.part.kind].residual, -1)(own.numbers, at))
             else:
-                found.append(at[0] - user_value(group.part, "motion", "t", t, shapes=((),)))
+                wanted = functools.partial(prescribed, group.part, "motion", t=t)
+                each = jax.vmap(wanted, -1)(own.numbers) if jax.tree.leaves(own.numbers) else wanted(None)
+                found.append(at[0] - each)
         return times(x.kept, jnp.concatenate([*found, q]))
 
     def dry_friction(self, t: Array, q: Array, v: Array, p: Prepared) -> Array:
