@@ -275,9 +275,10 @@ class Mechanism:
         limits = [name for name, _ in self.presence.limits]
         if limits:
             own = [jnp.broadcast_to(p[name].restitution, (1,)) for name in limits]
-            more = dict.fromkeys(numbers, jnp.zeros(len(limits))) | {"restitution": jnp.concatenate(own)}
-            more |= {key: jnp.full(len(limits), x) for key, x in CONSTANT.items()}
-            numbers = {key: jnp.concatenate([x, more[key]]) for key, x in numbers.items()}
+            none = jnp.zeros(len(limits))
+            more = {key: [none] for key in numbers} | {"restitution": own}
+            more |= {key: [jnp.full(len(limits), x)] for key, x in CONSTANT.items() if key in numbers}
+            numbers = {key: jnp.concatenate([x, *more[key]]) for key, x in numbers.items()}
         return ContactLaw(**numbers) if len(numbers) == len(LAW) else SpeedLaw(**numbers)
 
     def constraint(self, t: Array, q: Array, p: PyTree) -> Array:
