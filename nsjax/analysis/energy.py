@@ -170,6 +170,7 @@ class WholeStep:
         groups, law = row_groups(system), ContactLaw()
         if system.nc:
             law = system.law(refreshed(system, tm, qm, p))
+            law = law.at_speed(groups.contacts(full)) if law.by_speed else law
         miss = impulse * (full_after + law.rebound(groups, full))
         tangents = np.zeros((system.nc, 1 + system.nt), bool)
         tangents[:, 1:] = True

@@ -10,10 +10,13 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
+import jax.numpy as jnp
 import numpy as np
 
 from nsjax.analysis.energy import NEEDED, energy_balance
 from nsjax.analysis.rows import by_rows, check_run, row_distance
+from nsjax.contact.events import Criteria
+from nsjax.contact.friction import sliding
 from nsjax.core.errors import InputError
 from nsjax.core.operators import refreshed
 from nsjax.core.system import System, contact_names
@@ -259,7 +262,7 @@ def contact_phases(traj: Trajectory, *, shortest: float = 0.0, bridge: float = 0
         raise InputError("contact_phases: the system has no contacts; pass a run of one that has")
     needed = "closed_time", "force_normal", "force_tangential", "impulse_normal", "impacts"
     check_run(traj, "contact_phases", needed)
-    limit = by_rows(_friction, traj, traj.t, traj.q) * np.asarray(traj.force_normal)
+    limit = by_rows(_holding, traj, traj.t, traj.q, traj.v) * np.asarray(traj.force_normal)
     friction = np.linalg.norm(np.asarray(traj.force_tangential), axis=2)
     quiet = ~np.any(np.asarray(traj.impacts), axis=1)
     loaded = (np.asarray(traj.force_normal) > 0.0) & quiet[:, None]
@@ -288,8 +291,16 @@ def _intervals(t: np.ndarray, closed: np.ndarray, bridge: float) -> list[tuple[i
     return found
 
 
-def _friction(system: System, p: PyTree, t: Array, q: Array) -> Array:
-    return system.law(refreshed(system, t, q, p)).friction_of(system.nc)
+def _holding(system: System, p: PyTree, t: Array, q: Array, v: Array) -> Array:
+    """Friction force below which each contact sticks, over its normal force; zero where a contact slides
+    whose law depends on the speed: its force may be smaller than the one that would hold it.
+    """
+    ready = refreshed(system, t, q, p)
+    law = system.law(ready)
+    found: Array = law.friction_of(system.nc)
+    if not law.by_speed or not system.nt:
+        return found
+    return jnp.where(sliding(Criteria(), system.slip(t, q, v, ready), v), 0.0, found)
 
 
 def _phase(

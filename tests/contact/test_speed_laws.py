@@ -14,6 +14,7 @@ from scipy.integrate import solve_ivp
 import nsjax
 from nsjax import InputError, State, System, schemes, status
 from nsjax import multibody as mb
+from nsjax.analysis import contact_phases, energy_balance
 from nsjax.contact import ContactLaw, SpeedLaw
 from nsjax.types import record
 from tests.design import each_family
@@ -373,6 +374,26 @@ def test_without_a_fall(name: str) -> None:
     plain = run(dataclasses.replace(BLOCK, law=constant), NUMBERS, start, scheme, 1e-3, 0.4)
     own = run(BLOCK, NUMBERS | {"fast": 0.4, "fall": 1e300}, start, scheme, 1e-3, 0.4)
     np.testing.assert_allclose(own.q, plain.q, atol=1e-12)
+
+
+def test_reports() -> None:
+    """A contact that slides with less friction than would hold it counts as sliding, one at rest as
+    sticking; the energy that impacts lose is that of the closed form.
+    """
+    start = State(t=0.0, q=jnp.zeros(2), v=jnp.array([2.0, 0.0]))
+    traj = nsjax.simulate(BLOCK, NUMBERS, start, schemes.moreau(), dt=1e-3, time=2.0)
+    (phase,) = contact_phases(traj)
+    stop = solve_ivp(
+        lambda t, y: -coefficient(NUMBERS, y) * G, (0.0, 2.0), [2.0], dense_output=True,
+        events=lambda t, y: y[0], rtol=1e-9,
+    ).t_events[0][0]  # fmt: skip
+    assert phase.slip == pytest.approx(stop / 2.0, abs=5e-3)
+    start = State(t=0.0, q=jnp.array([0.0, 1.0]), v=jnp.zeros(2))
+    traj = nsjax.simulate(BLOCK, NUMBERS, start, schemes.moreau(), dt=1e-4, time=0.6)
+    u = np.sqrt(2.0 * G)
+    e = NUMBERS["e"] * (1.0 + u / NUMBERS["fall"]) ** -0.25
+    lost = energy_balance(traj).impact_normal.sum()
+    assert abs(lost) == pytest.approx(0.5 * NUMBERS["m"] * u * u * (1.0 - e * e), rel=1e-3)
 
 
 @pytest.mark.parametrize(
