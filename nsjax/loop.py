@@ -21,6 +21,7 @@ from nsjax.contact.switches import (
     force_notes,
     through_switches,
 )
+from nsjax.core.guards import GuardMemory, Guards, begin_guards
 from nsjax.core.operators import on_constraints, prepared, refreshed
 from nsjax.core.scheme import QUANTITIES, ROWS, Carry, Output, Scheme, accumulated
 from nsjax.core.step import Step, SystemState
@@ -61,11 +62,13 @@ class LoopProgram:
         system: the model.
         keep: names of the row quantities to save in addition to ``t, q, v``.
         events: number of impacts to list.
+        guards: functions at whose zeros the run stops or its state is reset; None: there are none.
     """
 
     system: System
     keep: tuple[str, ...]
     events: int
+    guards: Guards | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "system", traced_once(self.system))
@@ -84,6 +87,11 @@ class RunState:
     closed: Array
     watch: Watch | None
     closing: ClosedPhases | None
+
+    @property
+    def stopped(self) -> Array | None:
+        """() bool, whether the run has stopped; None: nothing stops it."""
+        return None if self.next.guards is None else self.next.guards.stopped
 
     def refused(self, bits: Array | None) -> RunState:
         """The run with the status ``bits`` of its start, see `nsjax.core.checks.examined_start`."""
@@ -115,6 +123,7 @@ def begin_run(
         params, start = _first_carry(prepare_run(program, scheme, params, dt), state)
         origin, index = jnp.asarray(state.t), jnp.asarray(0, int)
         follow = Continuation(carry=start, origin=origin, index=index, dt=dt, **_scheme_fields(scheme))
+        known = None
         if system.nc:
             closed = closed_at_start(system, params, state)
         if watched:
@@ -122,7 +131,7 @@ def begin_run(
             look = frozen(SystemState(system=system, params=params, state=at))
             bits = jammed_at_start(criteria_of(scheme), look, closed)
     else:
-        same = carry.dt == dt
+        same, known = carry.dt == dt, carry.guards
         follow = Continuation(
             carry=carry.carry,
             origin=jnp.where(same, carry.origin, carry.carry.state.t),
@@ -132,6 +141,14 @@ def begin_run(
         )
     by = params, scheme.coef, state, dt
     follow = dataclasses.replace(follow, carry=_live_carry(follow.carry, by))
+    if program.guards is None:
+        follow = dataclasses.replace(follow, guards=None)
+    else:
+        ready = refreshed(system, follow.carry.state.t, state.q, prepared(system, params))
+        first = SystemState(system=system, params=ready, state=follow.carry.state)
+        guards = begin_guards(program.guards, first, known)
+        guards = dataclasses.replace(guards, elapsed=make_live(guards.elapsed, by))
+        follow = dataclasses.replace(follow, guards=guards, origin=make_live(follow.origin, by))
     none = jnp.asarray(-1, int)
     failure = FirstFailure(step=none, time=jnp.zeros(()), status=jnp.asarray(0, int), contact=none)
     watch = begin_watch(system.nc, system.nt, bits) if watched else None
@@ -255,24 +272,43 @@ def prepare_run(program: LoopProgram, scheme: Scheme, params: PyTree, dt: Array)
 
 
 def _one_step(setup: RunSetup, run: RunState, tally: dict[str, Array]) -> tuple[RunState, dict[str, Array]]:
-    """One step of the scheme, with the state of the run and the accumulated quantities after it."""
+    """One step of the scheme, with the state of the run and the accumulated quantities after it; none after
+    a stop.
+    """
+    if run.stopped is None:
+        return _taken_step(setup, run, tally)
+    return branch(
+        run.stopped, lambda run, tally: (run, tally), lambda *x: _taken_step(setup, *x), run, tally
+    )  # fmt: skip
+
+
+def _taken_step(
+    setup: RunSetup, run: RunState, tally: dict[str, Array]
+) -> tuple[RunState, dict[str, Array]]:  # fmt: skip
     follow, dt, program = run.next, setup.dt, setup.program
     state = dataclasses.replace(follow.carry.state, t=follow.origin + follow.index * dt)
     step = setup.step(dataclasses.replace(follow.carry, state=state))
     params = step.params
     start, tally = same_pairs(step.system, params, step.carry, tally)
     step = dataclasses.replace(step, carry=start)
-    carry, output, closing, moves = _step_on_chosen(
-        program.system, step, run.closing, not {"notes", "force_notes"}.isdisjoint(program.keep)
-    )
+    carry, output, (closing, guards), moves = _step_on_chosen(
+        program, step, (run.closing, follow.guards)
+    )  # fmt: skip
     carry, output = _known_pairs(step.system, params, carry, output)
     index = follow.index + 1
     end = follow.origin + index * dt
-    carry = dataclasses.replace(carry, state=dataclasses.replace(carry.state, t=end))
+    follow = dataclasses.replace(follow, index=index, dt=dt, guards=guards)
+    if guards is not None:  # a run that goes on from a stop counts its steps from there
+        stop = state.t + guards.elapsed
+        origin, count = (jnp.where(guards.stopped, x, y) for x, y in ((stop, follow.origin), (0, index)))
+        follow = dataclasses.replace(follow, origin=origin, index=count)
+    ended = end if guards is None else jnp.where(guards.stopped, stop, end)
+    carry = dataclasses.replace(carry, state=dataclasses.replace(carry.state, t=ended))
     failed = (output.status != 0) & (run.status == 0)
     now = FirstFailure(step=index, time=end, status=output.status, contact=output.contact)
     watch, output = _watched(run.watch, setup.scheme, output, dt)
-    event, spent = output.event, dt if moves is None else frozen(dt)
+    taken = dt if guards is None else guards.elapsed
+    event, spent = output.event, taken if moves is None else frozen(taken)
     # contacts that touch at the start of a run were never open: they strike only without collision
     held = run.closed if event.unheld is None else run.closed & ~event.unheld
     impacts = event.impact & ~(held & (index == 1))
@@ -284,7 +320,7 @@ def _one_step(setup: RunSetup, run: RunState, tally: dict[str, Array]) -> tuple[
         tally["closed_time"] = with_tangent(tally["closed_time"], moves[: program.system.nc])
     at = SystemState(system=program.system, params=params, state=state)
     return RunState(
-        next=dataclasses.replace(follow, carry=carry, index=index, dt=dt),
+        next=dataclasses.replace(follow, carry=carry),
         status=run.status | output.status,
         first_failure=jax.tree.map(lambda a, b: jnp.where(failed, a, b), now, run.first_failure),
         events=enter_impacts(run.events, at, output, dt, end),
@@ -294,52 +330,68 @@ def _one_step(setup: RunSetup, run: RunState, tally: dict[str, Array]) -> tuple[
     ), tally
 
 
+Known = tuple[ClosedPhases | None, GuardMemory | None]
+"""What the loop remembers of closed contacts and of the guards of a run."""
+
+
 def _step_on_chosen(
-    system: System, step: Step, closing: ClosedPhases | None, noted: bool
-) -> tuple[Carry, Output, ClosedPhases | None, Array | None]:
+    program: LoopProgram, step: Step, known: Known
+) -> tuple[Carry, Output, Known, Array | None]:  # fmt: skip
     """A step on its chosen contacts, with results for all contacts."""
+    system = program.system
     if system.chosen is None:
-        carry, output, closing, moves = _stepped(step, closing, noted)
-        return carry, reported(system, output), closing, moves
+        carry, output, known, moves = _stepped(program, step, known)
+        return carry, reported(system, output), known, moves
     slots = system.chosen.slots(step.params)
-    few, own = narrow_to_chosen(slots, step.carry, closing)
-    carry, output, own, moves = _stepped(dataclasses.replace(step, carry=few), own, noted)
+    few, own = narrow_to_chosen(slots, step.carry, known[0])
+    carry, output, (own, guards), moves = _stepped(
+        program, dataclasses.replace(step, carry=few), (own, known[1])
+    )
     output = reported(system.chosen.system, output)
     carry, output = widen_to_all(system, step, slots, carry, output)
     own, moves = jax.tree.map(slots.put, (own, moves))
-    return carry, output, own, moves
+    return carry, output, (own, guards), moves
 
 
 def _stepped(
-    step: Step, closing: ClosedPhases | None, noted: bool
-) -> tuple[Carry, Output, ClosedPhases | None, Array | None]:
-    """A step of the scheme, the closed phases after it, and the derivative (nc,) of the closed time.
+    program: LoopProgram, step: Step, known: Known
+) -> tuple[Carry, Output, Known, Array | None]:  # fmt: skip
+    """A step of the scheme, what the loop remembers after it, and the derivative (nc,) of the closed time.
     Operations for derivatives at events are in the program only if it is differentiated, or notes are
     wanted.
     """
+    noted = not {"notes", "force_notes"}.isdisjoint(program.keep)
 
-    def plain(data: tuple[Step, ClosedPhases | None]) -> Any:
-        step, closing = data
-        scheme = dataclasses.replace(step.scheme, gradient="discrete")
-        carry, output = dataclasses.replace(step, scheme=scheme).take()
+    def guarded(step: Step, guards: GuardMemory | None, end: tuple[Carry, Output]) -> Any:
+        if program.guards is None or guards is None:
+            return *end, None
+        from nsjax.schemes.locating.localized import through_guards  # other runs do not load it
+
+        return through_guards(step, program.guards, guards, end)
+
+    def plain(data: tuple[Step, Known]) -> Any:
+        step, (closing, guards) = data
+        step = dataclasses.replace(step, scheme=dataclasses.replace(step.scheme, gradient="discrete"))
+        carry, output, guards = guarded(step, guards, step.take())
         moves = None if closing is None else jnp.zeros(closing.shift.shape)
         # in a batch, what `full` alone computes has lanes of its own here, too
         carry = dataclasses.replace(carry, memory=make_live(carry.memory, carry.state.q))
-        return carry, *with_lanes((output, closing, moves), carry.state.q)
+        return carry, *with_lanes((output, (closing, guards), moves), carry.state.q)
 
-    def full(data: tuple[Step, ClosedPhases | None]) -> Any:
-        step, closing = data
-        carry, output = through_switches(step, *step.take())
+    def full(data: tuple[Step, Known]) -> Any:
+        step, (closing, guards) = data
+        carry, output, guards = guarded(step, guards, through_switches(step, *step.take()))
         if closing is None:
-            return carry, output, None, None
-        return carry, output, *follow_closing(step, closing, carry, output)
+            return carry, output, (None, guards), None
+        closing, moves = follow_closing(step, closing, carry, output)
+        return carry, output, (closing, guards), moves
 
     take = (
         plain
         if step.scheme.gradient == "discrete"
         else value_with_derivative_of(full if noted else plain, full)
     )
-    carry, output, closing, moves = take((step, closing))
+    carry, output, known, moves = take((step, known))
     if noted:
         event = output.event
         if step.system.nc and step.system.refresh is not None and step.system.pairs is None:
@@ -353,7 +405,7 @@ def _stepped(
     )  # fmt: skip
     still = {name: frozen(getattr(output, name)) for name, x in QUANTITIES.items() if not x.unit}
     return (
-        dataclasses.replace(carry, memory=memory), dataclasses.replace(output, **still), closing, moves,
+        dataclasses.replace(carry, memory=memory), dataclasses.replace(output, **still), known, moves,
     )  # fmt: skip
 
 
@@ -430,5 +482,5 @@ def trajectory(system: System, params: PyTree, run: RunState, rows: dict[str, An
     """The `Trajectory` of a run with the saved ``rows``."""
     return Trajectory(
         system=system, params=params, **rows, status=run.status, first_failure=run.first_failure,
-        events=run.events, carry=run.next,
+        events=run.events, carry=run.next, stopped=run.stopped,
     )  # fmt: skip

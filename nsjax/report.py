@@ -187,6 +187,7 @@ def report(traj: Any) -> str:
         f"model            {system.name or 'without a name'}",
         f"scheme           {traj.carry.scheme or 'not known'}",
         f"rows             {len(t)}, from t = {t[0]:g} s to {t[-1]:g} s, dt = {float(traj.carry.dt):g} s",
+        *([] if traj.stopped is None else [stop_line(traj)]),
         *contact_lines(traj),
         energy_line(traj),
         *rise_lines(traj),
@@ -213,6 +214,13 @@ def with_unit(value: float, unit: str) -> str:
     value = float(value) + 0.0  # turns minus zero into zero
     factor, printed = scale(value, unit)
     return f"{value * factor:.5g} {printed}"
+
+
+def stop_line(traj: Any) -> str:
+    """Line on the end of a run with a stop."""
+    if bool(traj.stopped):
+        return f"stop             stopped at t = {float(traj.t[-1]):.9g} s"
+    return "stop             it did not come: the run did not stop"
 
 
 def contact_lines(traj: Any) -> list[str]:

@@ -17,6 +17,7 @@ from nsjax.contact.few_contacts import without_overflow
 from nsjax.core import checks
 from nsjax.core.arguments import check_call, check_switches
 from nsjax.core.errors import InputError
+from nsjax.core.guards import Guards, guards_of, warn_of_guards
 from nsjax.core.inputs import check_constants, with_inputs
 from nsjax.core.memory import Progress, check_events, check_rows, meter
 from nsjax.core.scheme import NOTES, ROWS, Scheme, row_numbers
@@ -89,6 +90,8 @@ def simulate(
     carry: Continuation | None = None,
     progress: Progress = None,
     inputs: Mapping[str, Any] | None = None,
+    stop: Any = None,
+    resets: Sequence[tuple[Any, Any]] = (),
 ) -> Trajectory:
     """Runs ``steps`` steps of a scheme and returns every ``every``-th state, with forces, impulses and
     impacts between these states.
@@ -121,6 +124,15 @@ def simulate(
         progress: True shows a bar (extra ``progress``); a function is called as
             ``progress(steps_done, steps)`` between compiled calls.
         inputs: tables over time (`nsjax.signal`) by the name of a number or motor, see `nsjax.with_inputs`.
+        stop: function ``(t, q, v, p) -> scalar`` with ``p`` as the functions of the system get it. The run
+            ends at the instant at which it falls through zero, located inside the step; the last row is
+            that instant. A pair ``(function, 3)``: the third time. Instant and last row have the
+            derivatives of the motion up to there. Inside transformations, where lengths are static, rows
+            after the stop repeat it; ``traj.stopped`` says whether it came. ``carry`` goes on from it.
+        resets: pairs of such a function and a map ``(t, q, v, p) -> (q, v)``. Where the function falls
+            through zero, located as well, the map gives the state with which the run goes on: a latch, a
+            kick, an impact law of one's own. Derivatives are those of the motion with these resets
+            (saltation).
 
     Returns:
         A `Trajectory`; ``traj.raise_for_status()`` raises an error unless all steps went well.
@@ -131,8 +143,9 @@ def simulate(
 
     Limits: the derivative with ``gradient="saltation"`` is that of the motion to first order in dt, as
     far as the motion has one; ``traj.notes`` (``notes=True``) shows where it is one-sided or a
-    selection. Only first derivatives exist: a second differentiation through contacts is refused. A run
-    has no stop condition, and no joint opens or locks in it: run in parts with ``carry``. The first run
+    selection. Only first derivatives exist: a second differentiation through contacts is refused. Of
+    ``stop`` and ``resets`` a zero is seen where the function was positive before and is not at the end of a
+    step, or at an impact in it; with them a run is a larger program. The first run
     compiles, for seconds; a robot with contacts, by schemes that iterate over forces, for half a minute.
 
     Example:
@@ -152,6 +165,7 @@ def simulate(
         call = checked(
             system, params, state, scheme, dt=dt, steps=steps, time=time, every=every, save=save,
             gradient=gradient, events=events, notes=notes, carry=carry, progress=progress,
+            guards=guards_of(system, stop, resets),
         )  # fmt: skip
         if call.traced:
             run, rows = _run_traced(call)
@@ -159,6 +173,7 @@ def simulate(
             warned = warn_of_step(system, call.params, call.state, call.scheme, call.dt)
             run, rows = _run_eager(call, progress)
             run = with_findings(call, warned, rows, run)
+            warn_of_guards(run.next.guards, call.program.guards)
     return trajectory(system, call.params, run, rows)
 
 
@@ -187,7 +202,7 @@ class Call:
 def checked(
     system: System, params: PyTree, state: State, scheme: Scheme, *, dt: Array | float, steps: int | None,
     time: float | None, every: int, save: Sequence[str] | None, gradient: str | None, events: int,
-    notes: bool, carry: Continuation | None, progress: Any,
+    notes: bool, carry: Continuation | None, progress: Any, guards: Guards | None = None,
 ) -> Call:  # fmt: skip
     """The `Call` of `simulate`, after all checks of its input.
 
@@ -226,7 +241,7 @@ def checked(
     differentiable = traced and system.pairs is None
     wanted = gradient or (scheme.gradient if differentiable else "discrete")
     scheme = dataclasses.replace(scheme, gradient=wanted)
-    program = LoopProgram(system=system, keep=keep, events=events)
+    program = LoopProgram(system=system, keep=keep, events=events, guards=guards)
     if carry is not None:
         _check_carry(program, scheme, params, step, carry)
     check_run(system, scheme, events, gradient)
@@ -352,6 +367,10 @@ def _run_eager(call: Call, progress: Progress) -> tuple[RunState, dict[str, Any]
             parts.append(part)
             done += fresh
             tell(done * call.every)
+            if run.stopped is not None and bool(run.stopped):
+                rows = joined_rows(parts)
+                last = int(np.searchsorted(rows["t"], rows["t"][-1])) + 1
+                return run, {name: x if x is None else x[:last] for name, x in rows.items()}
     return run, joined_rows(parts)
 
 

@@ -11,6 +11,7 @@ from jax import lax
 
 from nsjax import status as status_bits
 from nsjax.core.errors import InputError, nearest, observed
+from nsjax.core.guards import GuardMemory
 from nsjax.core.operators import kinetic_energy, potential_energy, prepared, refreshed
 from nsjax.core.scheme import QUANTITIES, ROWS, Carry, Output, RowQuantities
 from nsjax.core.system import System
@@ -37,6 +38,7 @@ class Continuation:
         dt: step size of these steps [s]; another step size starts a new count at the present time.
         scheme: name of the scheme; "" for files without it.
         impulses: where its impulses act, see `nsjax.core.Scheme`; "" for files without it.
+        guards: memory of functions at whose zeros the run stops or its state is reset; None: it has none.
     """
 
     carry: Carry
@@ -45,6 +47,7 @@ class Continuation:
     dt: Array
     scheme: str = ""
     impulses: str = ""
+    guards: GuardMemory | None = None
 
 
 @record()
@@ -105,7 +108,8 @@ def _mean_force(name: str) -> property:
         since = jnp.diff(t, axis=rows)
         since = since.reshape(*since.shape, *[1] * (impulse.ndim - t.ndim))
         first = jnp.zeros_like(lax.slice_in_dim(impulse, 0, 1, axis=rows))
-        forces = lax.slice_in_dim(impulse, 1, None, axis=rows) / since
+        # no time passes between the rows after a stop
+        forces = lax.slice_in_dim(impulse, 1, None, axis=rows) / jnp.where(since > 0.0, since, 1.0)
         found = jnp.concatenate([first, forces], axis=rows)
         return found if is_traced(found) else np.asarray(found)
 
@@ -128,6 +132,8 @@ class Trajectory(Views, ByName, RowQuantities):
         events: impact list, None unless ``events=K`` was given.
         carry: continuation of the run.
         system, params: the model and its parameters, for derived quantities.
+        stopped: () bool, whether ``stop`` of `nsjax.simulate` has ended the run, at ``traj.t[-1]``; None:
+            it had none.
 
     ``traj.mean_force_normal`` (rows, nc), ``mean_force_tangential`` (rows, nc, nt),
     ``mean_constraint_force`` (rows, nb) and ``mean_dry_friction_force`` (rows, nd) are the impulses divided
@@ -149,6 +155,7 @@ class Trajectory(Views, ByName, RowQuantities):
     first_failure: FirstFailure
     events: Impacts | Any
     carry: Continuation
+    stopped: Any = None
 
     mean_force_normal = _mean_force("impulse_normal")
     mean_force_tangential = _mean_force("impulse_tangential")

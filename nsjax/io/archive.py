@@ -67,7 +67,7 @@ def continuation(
     known = record_types(problem.params)
     state: State = rebuild(described["fields"]["carry"]["fields"]["state"], arrays, known)
     numbers: dict[str, Any] = {
-        name: arrays[part["array"]] for name, part in described["fields"].items() if "array" in part
+        name: arrays[part["array"]] for name, part in described["fields"].items() if "array" in (part or ())
     }
 
     def start() -> Carry:

@@ -73,6 +73,7 @@ PLACES = {
     "input.driven": "nsjax.core.inputs:DrivenParams",
     "input.table": "nsjax.core.signals:SampledSignal",
     "input.segment": "nsjax.core.signals:Segment",
+    "input.guards": "nsjax.core.guards:GuardMemory",
     "input.filtered": "nsjax.core.filters:FilteredParams",
     "multibody.actuator": "nsjax.multibody.files.actuators:Servo",
     "multibody.servo": "nsjax.multibody.joint_forces:ServoNumbers",

@@ -13,6 +13,7 @@ from jax import lax
 from nsjax import gradient_notes
 from nsjax.contact import Jump
 from nsjax.core.arguments import check_is
+from nsjax.core.guards import ARMED, GuardMemory, Guards
 from nsjax.core.operators import refreshed
 from nsjax.core.scheme import ROWS, Carry, Event, Output, Scheme, Traits, accumulated
 from nsjax.core.step import Step, SystemState
@@ -229,6 +230,8 @@ class _PartialStep:
         done: () bool, whether the step has ended.
         failed: () bool, whether the step must be left to the scheme inside.
         search: () bool, whether impacts are looked for; if not, the step is left to the scheme inside.
+        guards: memory of the guards of the run; None: there are none.
+        fired: () bool, whether one of them was met.
     """
 
     carry: Carry
@@ -237,41 +240,76 @@ class _PartialStep:
     done: Array
     failed: Array
     search: Array
+    guards: GuardMemory | None = None
+    fired: Array | bool = False
 
 
 def _in_parts(stepper: Stepper, whole: Start, flight: Flight) -> tuple[Carry, Output]:
-    """A step in which contacts close: divided at their instants, or left to the scheme inside.
-
-    Where an instant is not found, or there are too many, the last part is the step of the scheme inside
-    over the whole time: one trial step in the program serves both.
-    """
-    like: Output = flight.end[1]
-    zero = dataclasses.replace(jax.tree.map(jnp.zeros_like, like), contact=like.contact)
-    no = jnp.asarray(False)
-    start = _PartialStep(
-        carry=whole.carry, left=whole.dt, output=zero, done=no, failed=no, search=jnp.asarray(True)
-    )
-    left_over = dataclasses.replace(start, search=no)
-
-    def cut(part: _PartialStep, last: Array) -> tuple[_PartialStep, None]:
-        given_up = ~part.done & (part.failed | last)
-        part = jax.tree.map(lambda a, b: jnp.where(given_up, a, b), left_over, part)
-        advance = lambda p: _advance_part(stepper, whole, p, flight.end)  # noqa: E731
-        return branch(part.done, lambda p: p, advance, part), None
-
-    part, _ = lax.scan(cut, start, jnp.arange(CUTS + 2) > CUTS)
+    """A step in which contacts close: divided at their instants, or left to the scheme inside."""
+    part = _parts(stepper, whole, flight.end, None)
     bits = part.output.notes | jnp.where(flight.hit & ~part.search, gradient_notes.UNLOCATED, 0)
     return part.carry, dataclasses.replace(part.output, notes=bits)
+
+
+def _parts(
+    stepper: Stepper, whole: Start, like: tuple[Carry, Output], guards: GuardMemory | None
+) -> _PartialStep:
+    """A step after all its parts.
+
+    Where an instant is not found, or there are too many, the last part is the step of the scheme inside
+    over the whole time: one trial step in the program serves both. Guards divide that step, too, at most
+    twice.
+    """
+    zero = dataclasses.replace(
+        jax.tree.map(jnp.zeros_like, like[1]), contact=jnp.full_like(like[1].contact, -1)
+    )
+    no = jnp.asarray(False)
+    start = _PartialStep(
+        carry=whole.carry, left=whole.dt, output=zero, done=no, failed=no, search=jnp.asarray(True),
+        guards=guards, fired=no,
+    )  # fmt: skip
+    left_over = dataclasses.replace(start, search=no)
+    count = CUTS + 2 if guards is None else CUTS + 4
+
+    def cut(part: _PartialStep, k: Array) -> tuple[_PartialStep, None]:
+        given_up = ~part.done & part.search & (part.failed | (k > CUTS))
+        part = jax.tree.map(lambda a, b: jnp.where(given_up, a, b), left_over, part)
+        if part.guards is not None:  # the last part is the rest of the step in any case
+            armed = part.guards.armed & (k < count - 1)
+            part = dataclasses.replace(part, guards=dataclasses.replace(part.guards, armed=armed))
+        advance = lambda p: _advance_part(stepper, whole, p, like)  # noqa: E731
+        return branch(part.done, lambda p: p, advance, part), None
+
+    part: _PartialStep = lax.scan(cut, start, jnp.arange(count))[0]
+    return part
 
 
 def _advance_part(
     stepper: Stepper, whole: Start, part: _PartialStep, like: tuple[Carry, Output]
 ) -> _PartialStep:
-    """The step after its next part: to its end if no contact closes, else through the next impact."""
+    """The step after its next part: to its end if no contact closes and no guard is met, else through the
+    next impact or guard.
+    """
     state = part.carry.state
     fresh = refreshed(stepper.system, state.t, state.q, whole.params)
     d = dataclasses.replace(whole, carry=part.carry, dt=part.left, params=fresh, search=part.search)
+    if part.guards is not None:
+        d = dataclasses.replace(d, armed=part.guards.armed, size=part.guards.size)
     d = stepper.begin(in_one_step(d))
+    if stepper.guards is None:
+        return _flown_part(stepper, d, part, like)
+    # an impact may have thrown the state over a zero, at its instant
+    over = d.armed & (lax.stop_gradient(stepper.values(d, d.carry.state)[1][stepper.system.nc :]) <= 0.0)
+    return branch(
+        jnp.any(over), lambda: _after_guard(stepper, d, part, over),
+        lambda: _flown_part(stepper, d, part, like),
+    )  # fmt: skip
+
+
+def _flown_part(
+    stepper: Stepper, d: Start, part: _PartialStep, like: tuple[Carry, Output]
+) -> _PartialStep:  # fmt: skip
+    """The step after its part from ``d`` on."""
     x = stepper.to_impact(d, like)
 
     def rest() -> _PartialStep:
@@ -280,18 +318,105 @@ def _advance_part(
         again = part.search & jnp.any(output.event.impact)
         every = _sum(part.output, output, output.event)
         event = jax.tree.map(lambda a, b: jnp.where(part.search, a, b), every.event, output.event)
+        guards = part.guards
+        if guards is not None:
+            guards = guards.seen(x.flight.values[stepper.system.nc :] * guards.size)
         return dataclasses.replace(
             part, carry=end, left=jnp.zeros_like(part.left), output=dataclasses.replace(every, event=event),
-            done=~again, failed=again,
+            done=~again, failed=again, guards=guards,
         )  # fmt: skip
 
-    return branch(jnp.any(x.flight.hit), lambda: _after_impact(stepper, d, x, part), rest)
+    nc = stepper.system.nc
+    struck = lambda: branch(jnp.any(x.flight.hit[:nc]), lambda: _after_impact(stepper, d, x, part), rest)  # noqa: E731
+    struck = struck if nc else rest
+    if stepper.guards is None:
+        return struck()
+    values, hit = x.flight.values, x.flight.hit
+    met = hit[nc:] & (values[nc:] <= jnp.min(jnp.where(hit, values, FAR)) + SAME_INSTANT)
+
+    def met_at_end() -> _PartialStep:
+        carry, output = x.flight.end
+        flown = dataclasses.replace(
+            part, carry=carry, left=d.dt - x.time, output=_sum(part.output, output, output.event),
+            failed=part.search & jnp.any(output.event.impact),
+        )  # fmt: skip
+        return _after_guard(stepper, d, flown, met)
+
+    return branch(jnp.any(met), met_at_end, struck)
+
+
+def _after_guard(stepper: Stepper, d: Start, part: _PartialStep, met: Array) -> _PartialStep:
+    """The step after the guards that are ``met`` (k,) bool at the end of its parts so far."""
+    system, guards, memory, carry = stepper.system, stepper.guards, part.guards, part.carry
+    assert guards is not None
+    assert memory is not None
+    there = SystemState(system=system, params=d.params, state=carry.state)
+    stopped = jnp.asarray(False)
+    if guards.stop is not None:
+        memory = dataclasses.replace(memory, count=memory.count + met[0])
+        stopped = met[0] & (memory.count >= guards.count)
+    first = 0 if guards.stop is None else 1
+    if guards.resets:
+        inner, at = inside(d.scheme), there.state
+        state = guards.after(
+            dataclasses.replace(there, params=refreshed(system, at.t, at.q, d.params)), met
+        )
+        fresh = inner.init(inner, stepper.masked, stepper.params(d.params, d.may), d.constants, state)
+        turned = jnp.any(met[first:])
+        carry = jax.tree.map(lambda a, b: jnp.where(turned, a, b), fresh, carry)
+    values = lax.stop_gradient(guards.values(dataclasses.replace(there, state=carry.state)))
+    armed = jnp.where(met, values > ARMED * memory.size, memory.armed | (values > 0.0))
+    memory = dataclasses.replace(memory, armed=armed, stopped=stopped)
+    return dataclasses.replace(part, carry=carry, done=stopped, guards=memory, fired=jnp.asarray(True))
+
+
+def through_guards(
+    step: Step, guards: Guards, memory: GuardMemory, end: tuple[Carry, Output]
+) -> tuple[Carry, Output, GuardMemory]:
+    """A step divided at the instants at which guards are met, whose state is reset there, or which ends
+    there: carry, output and memory of the guards after it. It is located as impacts are, by every scheme.
+
+    Args:
+        step: the step.
+        guards, memory: of the run.
+        end: carry and output of the step if nothing is met.
+    """
+    carry, output = end
+    values = guards.values(step.at(carry.state))
+    seen = dataclasses.replace(memory.seen(values), elapsed=step.dt)
+    # a step with an impact may pass through a zero before it, or after it
+    looks = jnp.any(memory.armed & (lax.stop_gradient(values) <= 0.0)) | jnp.any(output.event.impact)
+
+    def located() -> tuple[Carry, Output, GuardMemory]:
+        scheme = step.scheme if step.scheme.traits.locates else localized(step.scheme)
+        stepper = Stepper(step.system, guards)
+        state = State(t=jnp.asarray(step.state.t), q=step.state.q, v=step.state.v)
+        whole = Start(
+            scheme=scheme, params=step.params, constants=step.constants, dt=jnp.asarray(step.dt),
+            carry=dataclasses.replace(step.carry, state=state), may=jnp.ones(step.system.nc, bool),
+            search=jnp.asarray(True), armed=memory.armed, size=seen.size,
+        )  # fmt: skip
+        shapes = jax.eval_shape(stepper.fly, whole.dt, whole).end
+        like = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+        part = _parts(stepper, whole, like, dataclasses.replace(memory, size=seen.size))
+        assert part.guards is not None
+        found = dataclasses.replace(part.guards, elapsed=step.dt - part.left)
+        event = part.output.event
+        if event.unheld is None and output.event.unheld is not None:  # known to some schemes
+            event = dataclasses.replace(event, unheld=output.event.unheld & False)
+        ended = dataclasses.replace(part.output, event=event)
+        met = part.fired & part.done
+        return jax.tree.map(
+            lambda a, b: jnp.where(met, a, b), (part.carry, ended, found), (carry, output, seen)
+        )
+
+    return branch(looks, located, lambda: (carry, output, seen))
 
 
 def _after_impact(stepper: Stepper, d: Start, x: FirstEvent, part: _PartialStep) -> _PartialStep:
     """The step after its next impact, the end of its part ``x``."""
     system, (before, first) = stepper.system, x.flight.end
-    at, values, hit = before.state, x.flight.values, x.flight.hit
+    at, values, hit = before.state, x.flight.values[: system.nc], x.flight.hit[: system.nc]
     # contacts that strike at the same instant have equal gaps to rounding
     now = hit & (values <= jnp.min(jnp.where(hit, values, FAR)) + SAME_INSTANT)
     there = SystemState(system=system, params=refreshed(system, at.t, at.q, d.params), state=at)

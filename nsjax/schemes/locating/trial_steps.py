@@ -9,8 +9,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from nsjax.core.guards import Guards
 from nsjax.core.operators import acting
 from nsjax.core.scheme import Carry, Output, Scheme
+from nsjax.core.step import SystemState
 from nsjax.core.system import State, System
 from nsjax.jaxtools import event_solution
 from nsjax.jaxtools.control_flow import repeat
@@ -248,6 +250,8 @@ class Start:
         dt: () length of the step [s].
         may: (nc,) bool, contacts that can act.
         search: () bool, whether impacts of the other contacts are looked for.
+        armed: (k,) bool, guards that count if they fall through zero; None: there are none.
+        size: (k,) magnitudes of their values.
     """
 
     scheme: Scheme
@@ -257,27 +261,35 @@ class Start:
     dt: Array
     may: Array
     search: Array
+    armed: Any = None
+    size: Any = None
 
 
 def in_one_step(d: Start) -> Start:
-    """The same for a step of another length than the last one (`Traits.one_step`); unchanged if no impacts
-    are looked for.
+    """The same for a step of another length than the last one (`Traits.one_step`); unchanged if neither
+    impacts nor guards are looked for.
     """
     scheme, own = d.scheme, (d.scheme.coef.inner, d.carry.memory)
     if scheme.options.inner.traits.one_step is None:
         return d
     alone = scheme.options.inner.traits.one_step(*own)
-    numbers, memory = jax.tree.map(lambda a, b: jnp.where(d.search, a, b), alone, own)
+    looks = d.search if d.armed is None else True
+    numbers, memory = jax.tree.map(lambda a, b: jnp.where(looks, a, b), alone, own)
     coef = dataclasses.replace(scheme.coef, inner=numbers)
     carry = dataclasses.replace(d.carry, memory=memory)
     return dataclasses.replace(d, scheme=dataclasses.replace(scheme, coef=coef), carry=carry)
 
 
 class Stepper:
-    """Trial steps of the scheme inside, for one system."""
+    """Trial steps of the scheme inside, for one system, up to impacts and to zeros of guards."""
 
-    def __init__(self, system: System) -> None:
-        self.system, self.masked = system, maskable(system)
+    def __init__(self, system: System, guards: Guards | None = None) -> None:
+        self.system, self.guards = system, guards
+        self.masked = maskable(system) if system.nc else system
+
+    def params(self, p: PyTree, may: Array) -> PyTree:
+        """Parameters for `masked`."""
+        return MaskedParams(params=p, may=may) if self.system.nc else p
 
     def begin(self, d: Start) -> Start:
         """The same, where only contacts that are closed at the start can act if impacts are looked for.
@@ -288,21 +300,34 @@ class Stepper:
 
     def gaps(self, d: Start, state: State) -> Array:
         """Gaps (nc,) at a state [m]."""
-        return self.system.gap(jnp.asarray(state.t), state.q, d.params)
+        return SystemState(system=self.system, params=d.params, state=state).gap()
+
+    def values(self, d: Start, state: State) -> tuple[Array, Array]:
+        """Gaps (nc,) at a state [m], and event functions: these, above `DEPTH`, then the guards in units of
+        their size.
+        """
+        gap = self.gaps(d, state)
+        if self.guards is None:
+            return gap, gap + DEPTH
+        own = self.guards.values(SystemState(system=self.system, params=d.params, state=state))
+        return gap, jnp.concatenate([gap + DEPTH, own / jnp.where(d.size > 0.0, d.size, 1.0)])
 
     def fly(self, dt: Array, d: Start) -> Flight:
         """A step of length ``dt`` [s] with its carry and output, and the contacts that it penetrates."""
         inner = inside(d.scheme)
-        p = MaskedParams(params=d.params, may=d.may)
+        p = self.params(d.params, d.may)
         constants = inner.prepare(inner, self.masked, p, dt)  # they depend on the length of the step
         end, output = inner.step(inner, self.masked, p, constants, d.carry, dt)
-        gap, at = self.gaps(d, end.state), end.state
+        at = end.state
+        gap, values = self.values(d, at)
         hit = ~d.may & acting(self.system, jnp.asarray(at.t), at.q, d.params, gap < -DEPTH)
+        if self.guards is not None:
+            hit = jnp.concatenate([hit, d.armed & (values[gap.shape[0] :] <= 0.0)])
         # the scheme inside has not tested contacts that cannot act: their gaps at the end of the step
         seen = dataclasses.replace(output.event, gap=jnp.where(d.may, output.event.gap, gap))
-        return Flight(end=(end, dataclasses.replace(output, event=seen)), values=gap + DEPTH, hit=hit)
+        return Flight(end=(end, dataclasses.replace(output, event=seen)), values=values, hit=hit)
 
     def to_impact(self, d: Start, like: tuple[Carry, Output]) -> FirstEvent:
-        """The step up to its first impact, if there is one."""
-        gaps = lambda d: self.gaps(d, d.carry.state) + DEPTH  # noqa: E731
-        return first_event(self.fly, gaps, like, d.scheme.options.max_roots)(d.dt, d)
+        """The step up to its first impact or guard, if there is one."""
+        begin = lambda d: self.values(d, d.carry.state)[1]  # noqa: E731
+        return first_event(self.fly, begin, like, d.scheme.options.max_roots)(d.dt, d)
