@@ -240,38 +240,18 @@ def test_no_text_leaves_the_figure_and_no_panels_overlap(figure) -> None:
             assert legend.y0 >= axes.get_window_extent().y1 - 1  # outside the data
 
 
-@pytest.mark.parametrize(
-    ("name", "printed"),
-    [
-        ("omega1", r"$\omega_{1}$"),
-        ("phi", r"$\varphi$"),
-        ("y", "$y$"),
-        ("vx2", "$v_{x2}$"),
-        ("qw", "$q_{w}$"),
-        ("theta_3", r"$\theta_{3}$"),
-        ("y_lower", "y lower"),
-        ("table_velocity", "table velocity"),
-    ],
-)
-def test_labels_in_print(name: str, printed: str) -> None:
-    assert style.math_label(name) == printed
+def test_labels_in_print() -> None:
+    printed = {
+        "omega1": r"$\omega_{1}$", "phi": r"$\varphi$", "y": "$y$", "vx2": "$v_{x2}$", "qw": "$q_{w}$",
+        "theta_3": r"$\theta_{3}$", "y_lower": "y lower", "table_velocity": "table velocity",
+    }  # fmt: skip
+    assert {name: style.math_label(name) for name in printed} == printed
 
 
-@pytest.mark.parametrize(
-    ("largest", "unit", "printed"),
-    [
-        (0.2, "s", (1e3, "ms")),
-        (3.0, "s", (1.0, "s")),
-        (0.9999e-3, "m", (1e3, "mm")),
-        (2e-8, "m", (1e9, "nm")),
-        (4.2e4, "N", (1e-3, "kN")),
-        (1e-30, "m", (1e9, "nm")),
-        (1e-5, "rad", (1.0, "rad")),
-        (0.0, "m", (1.0, "m")),
-        (5e-3, "", (1.0, "")),
-        (np.nan, "J", (1.0, "J")),
-    ],
-)
-def test_prefixes(largest: float, unit: str, printed: tuple[float, str]) -> None:
-    factor, name = style.scale([0.0, -largest], unit)
-    assert (factor, name) == (pytest.approx(printed[0]), printed[1])
+def test_prefixes() -> None:
+    for largest, unit, factor, name in (
+        (0.2, "s", 1e3, "ms"), (3.0, "s", 1.0, "s"), (0.9999e-3, "m", 1e3, "mm"), (2e-8, "m", 1e9, "nm"),
+        (4.2e4, "N", 1e-3, "kN"), (1e-30, "m", 1e9, "nm"), (1e-5, "rad", 1.0, "rad"), (0.0, "m", 1.0, "m"),
+        (5e-3, "", 1.0, ""), (np.nan, "J", 1.0, "J"),
+    ):  # fmt: skip
+        assert style.scale([0.0, -largest], unit) == (pytest.approx(factor), name)

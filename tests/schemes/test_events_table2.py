@@ -122,33 +122,3 @@ def test_closure(name):
     # one resolved bounce more for every tenth of the step, as speeds and flights shrink by e each time
     assert counts[0] == 2
     assert counts[-1] == 4
-
-
-def rise() -> tuple[np.ndarray, np.ndarray]:
-    """Times [s] behind the release, and the exact gap there [m]."""
-    behind = np.append(0.0, np.geomspace(1e-6, 4e-3, 400))  # 2 % apart
-    x = event_driven(TABLE_2, tuple(exact()["release"].time + behind), start=AT_REST).x
-    return behind, np.array([_Mechanism(TABLE_2).gap(tuple(row), -1) for row in x])
-
-
-@pytest.mark.parametrize("name", ["moreau", "half_explicit"])
-def test_the_gap_is_a_poor_witness_of_the_release(name):
-    """The gap turns positive when the exact one has made up for the depth (and the gap rate) at which the
-    scheme lets go. That gap grows with the third power of time: some fifty steps of 1e-6 s for a depth of
-    6e-11 m, some hundreds for Moreau's rule.
-    """
-    behind, gap_exact = rise()
-    delays = []
-    for dt in STEPS[::2]:
-        traj = rigid.run(rigid.table2(), schemes.REGISTRY[name].factory(), dt, round(DURATION / dt))
-        release = rigid.events(traj, dt).release
-        t, gap = np.asarray(traj.t), np.asarray(traj.gap_min)[:, 2]
-        row = np.searchsorted(t, release - dt / 2)
-        q, v = np.asarray(traj.q)[row], np.asarray(traj.v)[row]
-        rate = 0.153 * np.cos(q[0]) * v[0] + 0.306 * np.cos(q[1]) * v[1]
-        expected = behind[np.flatnonzero(gap[row] + rate * behind + gap_exact < 0)[-1] + 1]
-        delay = t[(t > release) & (gap > 0)][0] - release
-        # release and zero are known to a step each, the rise at 2 % of time
-        assert delay == pytest.approx(expected, rel=0.03, abs=2 * dt)
-        delays.append(delay / dt)
-    assert delays[-1] > (300 if name == "moreau" else 50)

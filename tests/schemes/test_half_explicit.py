@@ -38,19 +38,6 @@ def oscillator_force(t, q, v, p):
 OSCILLATOR = System(nq=1, nv=1, mass=unit_mass, force=oscillator_force)
 
 
-def test_half_explicit_is_velocity_verlet():
-    w, dt = 3.0, 0.2
-    matrix = []
-    for q, v in ((1.0, 0.0), (0.0, 1.0)):
-        start = State(t=0.0, q=np.array([q]), v=np.array([v]))
-        traj = run((OSCILLATOR, {"w": w, "z": 0.0}, start), schemes.half_explicit(), dt, 1, save=[])
-        matrix.append([traj.q[-1, 0], traj.v[-1, 0]])
-    k = (w * dt) ** 2
-    verlet = [[1 - k / 2, -(w**2) * dt * (1 - k / 4)], [dt, 1 - k / 2]]
-    np.testing.assert_allclose(matrix, verlet, atol=1e-15)
-    assert np.linalg.det(matrix) == pytest.approx(1, abs=1e-14)
-
-
 # ---------------------------------------------------------------------------------------- options
 
 

@@ -138,25 +138,6 @@ def test_step_sizes_are_lanes_of_one_program_with_the_bits_of_their_own_runs() -
         np.testing.assert_array_equal(found["impacts"][k], traj.impacts.sum(0))
 
 
-def test_lanes_under_lax_map_have_the_bits_of_a_run_under_lax_map() -> None:
-    """The same with nothing but `jax.lax.map` around `nsjax.simulate`, step sizes traced."""
-    dts = np.array([1e-3, 8e-4, 1.1e-3])
-
-    @jax.jit
-    def runs(dts):
-        def lane(dt):
-            return nsjax.simulate(
-                *BALL, SCHEME, dt=dt, steps=STEPS, every=STEPS, save=(), gradient="discrete"
-            ).q[-1]
-
-        return jax.lax.map(lane, dts)
-
-    batch = runs(dts)
-    for k in range(3):
-        np.testing.assert_array_equal(batch[k], runs(np.full(3, dts[k]))[0])
-    assert runs._cache_size() == 1
-
-
 def test_numbers_lanes_and_lengths_do_not_compile_again(monkeypatch) -> None:
     ball({RESTITUTION: [0.5]})
     programs = program.call._cache_size()

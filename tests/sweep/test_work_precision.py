@@ -112,15 +112,6 @@ def test_files(table, tmp_path) -> None:
     assert list(faults(table.figure())) == []  # labels that overlap, a legend over curves
 
 
-@pytest.mark.parametrize(
-    ("low", "high"), [(8.75e-4, 1.91e-3), (8.03e-4, 1.77e-3), (7.4e-3, 1.81e-2), (7.35e-5, 1.42e-4)]
-)
-def test_labels_of_a_short_range_around_a_power_of_ten_have_room(table, low: float, high: float) -> None:
-    """Measured times may lie in any range, also where 8, 9 and 10 are its only round numbers."""
-    some = dataclasses.replace(table, seconds=np.geomspace(low, high, len(table.seconds)))
-    assert list(faults(some.figure())) == []
-
-
 def test_references(table) -> None:
     def errors(reference, **options):
         found = nsjax.sweep_time_step(
