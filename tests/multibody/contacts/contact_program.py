@@ -32,19 +32,18 @@ class Contacts:
             scene, toward = mechanism.scene(zero, q, v, fresh), []
             meetings = mechanism.named.meetings(scene, fresh)
 
-            def moved(own: Any, name: str, x: jax.Array) -> jax.Array:
-                if own is not None:  # of a beam
-                    return own
-                made: jax.Array = scene.motion(name, x - scene.frame(name).origin[:, None])
-                return made
+            a = scene.algebra
+
+            def moved(own: Any, name: str, x: jax.Array) -> Any:
+                """Velocity of a point of a body, or what a beam says of its own."""
+                return scene.motion(name, a.subtract(x, scene.frame(name).origin)) if own is None else own
 
             for meeting in meetings:
-                one, other = (
-                    moved(meeting.moving, meeting.first, meeting.here),
-                    moved(meeting.carried, meeting.second, meeting.there),
-                )
-                toward.append(jnp.sum(meeting.normal * (one - other), axis=0))
-            places = jnp.concatenate([meeting.here for meeting in meetings], axis=1)
+                one = moved(meeting.moving, meeting.first, meeting.here)
+                other = moved(meeting.carried, meeting.second, meeting.there)
+                toward.append(jnp.reshape(a.dot(meeting.normal, a.subtract(one, other)), -1))
+            here = [jnp.stack([jnp.ravel(c) for c in x.here]) for x in meetings]
+            places = jnp.concatenate(here, axis=1)
             return value, rate, second, system.slip(zero, q, v, fresh), jnp.concatenate(toward), places
 
         self.run = jax.jit(run)

@@ -245,15 +245,7 @@ def test_a_pin_alone_in_a_hole() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "which",
-    [
-        "space",
-        "flat",
-        pytest.param("space", marks=pytest.mark.slow),
-        pytest.param("flat", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("which", ["space", "flat"])
 def test_rates_are_those_of_the_points_that_meet(which: str, request: Any) -> None:
     """The derivative of every gap is the velocity of one point against the other along the normal."""
     found = request.getfixturevalue(which)

@@ -1,5 +1,5 @@
-"""Hulls, boxes and capsules on hulls: distances by minimisation over the points of both, depths of MuJoCo,
-faces that lie on each other, what comes to rest, and derivatives by sizes.
+"""Hulls, boxes and capsules on hulls: depths over all axes and of MuJoCo, faces that lie on each other, and
+derivatives by sizes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import optimize
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
@@ -45,51 +44,6 @@ WEDGE = 0.1 * np.array(
 )
 
 """A block with a rectangle below."""
-
-
-def distance(one: np.ndarray, other: np.ndarray) -> float:
-    """Of two hulls: weights of their points, not negative, that sum to one for each, by non-negative least
-    squares with the sums as heavy rows; zero where they are in each other.
-    """
-    heavy, n, m = 1e3, len(one), len(other)
-    sums = np.array([[heavy] * n + [0.0] * m, [0.0] * n + [heavy] * m])
-    rows = np.vstack([np.hstack([one.T, -other.T]), sums])
-    weights = optimize.nnls(rows, np.array([0.0, 0.0, 0.0, heavy, heavy]), maxiter=3000)[0]
-    a, b = one[weights[:n] > 1e-9], other[weights[n:] > 1e-9]
-    apart, span = a[0] - b[0], np.vstack([a[1:] - a[0], b[0] - b[1:]]).T
-    if span.size:
-        apart = apart - span @ np.linalg.lstsq(span, apart, rcond=None)[0]
-    return float(np.linalg.norm(apart))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "kinds", [("hull",), pytest.param(("capsule", "box"), marks=pytest.mark.slow)], ids="_".join
-)
-def test_distances_by_minimisation(kinds: tuple[str, ...]) -> None:
-    both = [contact(x, FIRST[x][0](), hull("b", CLOUD), friction=0.3) for x in kinds]
-    program = Program(assemble(massive("a"), massive("b"), *both))
-    draw, compared = np.random.default_rng(8), 0
-    for k in range(30):
-        turns = Rotation.random(random_state=k), Rotation.random(random_state=100 + k)
-        place, way = draw.normal(size=(2, 3))
-        other = place + way / np.linalg.norm(way) * draw.uniform(0.5, 1.4)
-        ends = [
-            np.concatenate([x, y.as_quat(scalar_first=True)])
-            for x, y in zip((place, other), turns, strict=True)
-        ]
-        gap, rate, reverse, _ = (
-            np.asarray(x) for x in program.run(np.concatenate(ends), draw.normal(size=12))
-        )
-        assert np.all(np.isfinite(gap))
-        assert np.max(np.abs(rate - reverse)) < 1e-12
-        for kind in kinds:
-            asked = distance(place + turns[0].apply(FIRST[kind][1]), other + turns[1].apply(CLOUD))
-            if asked > 1e-3:
-                compared += 1
-                found = gap[program.rows[kind]] + FIRST[kind][2]
-                assert abs(found[0] - asked) < 1e-8
-    assert compared > 20 * len(kinds)
 
 
 def axes_of(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Cylinders on hulls: distances by a convex program, depths over all directions, what stands and lies."""
+"""Cylinders on hulls: depths over all directions."""
 
 from __future__ import annotations
 
@@ -29,39 +29,6 @@ def pose(k: int, way: np.ndarray, far: float) -> tuple[np.ndarray, Rotation, Rot
     turns = Rotation.random(random_state=k), Rotation.random(random_state=100 + k)
     own = [x.as_quat(scalar_first=True) for x in turns]
     return np.concatenate([np.zeros(3), own[0], far * way / np.linalg.norm(way), own[1]]), *turns
-
-
-def distance(points: np.ndarray, axis: np.ndarray) -> float:
-    """Of a hull from the cylinder round the origin: a convex program over a point of each."""
-    faces = ConvexHull(points).equations
-    limits = [
-        {"type": "ineq", "fun": lambda x: -faces[:, :3] @ x[3:] - faces[:, 3]},
-        {"type": "ineq", "fun": lambda x: HALF**2 - (axis @ x[:3]) ** 2},
-        {"type": "ineq", "fun": lambda x: RADIUS**2 - x[:3] @ x[:3] + (axis @ x[:3]) ** 2},
-    ]
-    start = np.concatenate([np.zeros(3), np.mean(points, axis=0)])
-    found = optimize.minimize(
-        lambda x: np.sum((x[:3] - x[3:]) ** 2), start, constraints=limits, method="SLSQP",
-        options={"ftol": 1e-16, "maxiter": 500},
-    )  # fmt: skip
-    return float(np.sqrt(found.fun))
-
-
-@pytest.mark.slow
-def test_distances_by_minimisation(program: Program) -> None:
-    """The smallest gap is the distance of both, to what the program leaves; rates forward and reverse."""
-    draw, compared = np.random.default_rng(1), 0
-    for k in range(30):
-        q, one, other = pose(k, draw.normal(size=3), draw.uniform(0.45, 1.0))
-        v = draw.normal(size=12)
-        gap, rate, reverse, slip = (np.asarray(x) for x in program.run(q, v))
-        assert all(np.all(np.isfinite(x)) for x in (gap, rate, slip))
-        assert np.max(np.abs(rate - reverse)) < 1e-12
-        asked = distance(q[7:10] + other.apply(ROCK), one.apply(ALONG))
-        if asked > 1e-3:
-            compared += 1
-            assert abs(np.min(gap) - asked) < 1e-6, k
-    assert compared > 15
 
 
 def separation(points: np.ndarray, axis: np.ndarray) -> float:
