@@ -63,7 +63,7 @@ def scheme(name: str) -> schemes.Scheme:
     """
     factory = schemes.REGISTRY[name].factory
     known = inspect.signature(factory).parameters
-    return factory(**{x: 1e-14 for x in ("tolerance",) if x in known})
+    return factory(**{x: 1e-14 for x in ("contact_tolerance", "relative_tolerance") if x in known})
 
 
 @functools.cache
