@@ -93,8 +93,9 @@ def _filled(numbers: Any, part: Part, dimension: int) -> Any:
     axis, first = numbers.axis, kind_of(part).first_axis
     if axis is None and first is not None:
         axis = jnp.asarray(first[:dimension])
-    # rows of hinges and slides do not read the numbers of their friction and motion
-    own = None if part.kind in ("hinge", "slide") else numbers.own
+    # numbers of the friction and motion in a coordinate are not those of the rows, unless they read it
+    kind = kind_of(part)
+    own = numbers.own if kind.measure is None or kind.reads_angle else None
     return type(numbers)(
         at=a.array(a.vector(numbers.at)), on=a.array(a.vector(numbers.on)),
         axis=None if axis is None else jnp.asarray(axis, float), turned=turned,
