@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact import ContactProblem, solve
-from nsjax.contact.projection import Directions, project_position
+from nsjax.contact.projection import Directions, Projection, project_position
 from nsjax.contact.stage import StageSettings
 from nsjax.core import Problem, State, System
 from nsjax.core.arguments import check_is
@@ -19,7 +19,7 @@ from nsjax.core.operators import acting, position_gradient, prepared, refreshed,
 from nsjax.core.step import SystemState
 from nsjax.core.system import bordered, contact_names, gap_units, positioned, row_groups
 from nsjax.jaxtools.owned import compiled_for
-from nsjax.linalg import matvec
+from nsjax.linalg import Dense, matmul, matvec
 from nsjax.types import Array, PyTree, is_traced, without_values
 
 VIOLATED = 1e-9
@@ -34,33 +34,35 @@ class Consistent:
         problem: the problem with the new state.
         position_change: (nv,) increment along which the position was moved.
         velocity_change: (nv,) change of the velocity.
-        names: names of the velocities, for the report.
+        names: ``"name [unit]"`` of each entry of both changes, for the report.
     """
 
     problem: Problem
     position_change: np.ndarray
     velocity_change: np.ndarray
-    names: tuple[str, ...] = ()
+    names: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     def __str__(self) -> str:
         """One sentence: the largest changes."""
         if is_traced((self.position_change, self.velocity_change)):
             return "consistent start inside a transformation: its changes have no values yet"
         parts = []
-        for what, change in (("position", self.position_change), ("velocity", self.velocity_change)):
+        changes = self.position_change, self.velocity_change
+        for what, change, names in zip(("position", "velocity"), changes, self.names, strict=True):
             worst = int(np.argmax(np.abs(change)))
-            name = self.names[worst] if self.names else f"entry {worst}"
-            size = float(np.abs(change[worst]))
-            parts.append(
-                f"{what} unchanged" if size == 0.0 else f"{what} moved by up to {size:.3g} ({name})"
-            )
+            name, _, unit = (names[worst] if names else f"entry {worst}").partition(" [")
+            size = f"{float(np.abs(change[worst])):.3g} {unit.rstrip(']')}".strip()
+            parts.append(f"{what} moved by up to {size} ({name})" if change[worst] else f"{what} unchanged")
         return "consistent start: " + ", ".join(parts)
 
 
-def consistent(problem: Problem, *, metric: str = "kinetic") -> Consistent:
+def consistent(problem: Problem, *, metric: str = "kinetic", lift: bool = True) -> Consistent:
     """Moves a start onto its constraints and out of its obstacles, then corrects its velocities.
 
-    The position, with directions ``D`` at the given start, becomes ``q + D Psi`` with ``g_B = 0`` and
+    Mechanisms that hang freely, or on slides of the ground, are first moved as a whole out of obstacles, as
+    far as that is possible: a robot is lifted out of its floor with its joints as they are.
+
+    The position, with directions ``D`` at the given start, then becomes ``q + D Psi`` with ``g_B = 0`` and
     ``0 <= g_N _|_ Psi_N >= 0``. The velocity becomes the nearest one in the kinetic energy with
     ``W_B' v + dg_B/dt = 0`` and no closed contact that approaches, ``0 <= dg_N _|_ P_N >= 0`` (the velocity
     after an impact without restitution and friction).
@@ -68,6 +70,7 @@ def consistent(problem: Problem, *, metric: str = "kinetic") -> Consistent:
     Args:
         problem: system, parameters and start.
         metric: metric of position changes, ``"kinetic"`` (``D = M^-1 W``) or ``"euclidean"`` (``D = W``).
+        lift: whether mechanisms are first moved as a whole.
 
     Returns:
         A `Consistent`: the new ``problem``, the changes, and a sentence as its string.
@@ -104,8 +107,11 @@ def consistent(problem: Problem, *, metric: str = "kinetic") -> Consistent:
     check_shapes(system, params, state)
     if not system.nc and not system.nb:
         zero = np.zeros(system.nv)
-        return Consistent(problem, zero, zero, system.labels.v)
-    q, v, residual = _solve(system, params, state, metric == "kinetic")
+        return Consistent(problem, zero, zero, _names(system))
+    modes: tuple[tuple[int, ...], ...] = ()
+    if lift and system.nc and system.pairs is None and not system.islands:
+        modes = getattr(system.parts, "translations", ())
+    q, v, residual = _solve(system, params, state, metric == "kinetic", modes)
     if without_values((q, v)):
         fits = residual <= VIOLATED
         q, v = jnp.where(fits, q, jnp.nan), jnp.where(fits, v, jnp.nan)
@@ -119,7 +125,23 @@ def consistent(problem: Problem, *, metric: str = "kinetic") -> Consistent:
     new = Problem(system=system, params=problem.params, state=State(t=problem.state.t, q=q, v=v))
     if not without_values((q, v)):
         moved = np.asarray(moved)
-    return Consistent(new, moved, v - state.v, system.labels.v)
+    return Consistent(new, moved, v - state.v, _names(system))
+
+
+def _names(system: System) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names and units of an increment of the position, and of the velocity. The increment of a coordinate
+    has its name, one of a rotation that of its rate.
+    """
+    labels = system.labels
+    if not labels.v or system.nq == system.nv:
+        return labels.q, labels.v
+    known, names = {x.partition(" [")[0] for x in labels.q}, []
+    for label in labels.v:
+        name, _, unit = label.partition(" [")
+        whole, _, last = name.rpartition(".")
+        of = f"{whole}.{ {'speed': 'position', 'omega': 'angle'}.get(last, last.removeprefix('v')) }"
+        names.append(f"{of if of in known else name} [{unit.replace('/s]', ']')}")
+    return tuple(names), labels.v
 
 
 def _violated(system: System, params: PyTree, state: State, q: Array) -> str:
@@ -145,20 +167,64 @@ def _worst(names: tuple[str, ...], size: np.ndarray, units: tuple[str, ...], how
     return [" ".join(f"{names[k]} is {size[k]:.3g} {units[k]} {how}".split()) for k in worst]
 
 
-@compiled_for("system", "kinetic")
-def _solve(system: System, params: PyTree, state: State, kinetic: bool) -> tuple[Array, Array, Array]:
-    """New position and velocity, and the worst relative residual."""
-    p = prepared(system, params)
-    t = jnp.asarray(state.t)
-    p = refreshed(system, t, state.q, p)
-    at = SystemState(system=system, params=p, state=State(t=t, q=state.q, v=jnp.zeros(system.nv)))
-    settings = StageSettings(tolerance=1e-13, contact_tolerance=1e-11, max_passes=50, max_iterations=50)
-    # corrections of a start may slip: constraints on velocities alone are left out
-    where = dataclasses.replace(at, system=positioned(system))
-    along = Directions(at=where, contacts=system.nc > 0, kinetic=kinetic)
-    position = project_position(where, along, jnp.ones(()), settings)
-    v, residual = _velocity(at.moved(q=position.q, v=state.v))
+SETTINGS = StageSettings(tolerance=1e-13, contact_tolerance=1e-11, max_passes=50, max_iterations=50)
+
+
+@compiled_for("system", "kinetic", "modes")
+def _solve(
+    system: System, params: PyTree, state: State, kinetic: bool, modes: tuple[tuple[int, ...], ...]
+) -> tuple[Array, Array, Array]:
+    """New position and velocity, and the worst relative residual; ``modes``: groups of velocities that move
+    a mechanism as a whole, each.
+    """
+    constants, t = prepared(system, params), jnp.asarray(state.t)
+
+    def at(q: Array) -> SystemState:
+        # corrections of a start may slip: constraints on velocities alone are left out
+        p = refreshed(system, t, q, constants)
+        state = State(t=t, q=q, v=jnp.zeros(system.nv))
+        return SystemState(system=positioned(system), params=p, state=state)
+
+    def projected(start: SystemState, among: Array | None = None) -> Projection:
+        along = Directions(at=start, contacts=system.nc > 0, kinetic=kinetic)
+        return project_position(start, along, jnp.ones(()), SETTINGS, among=among)
+
+    here = at(state.q)
+    if modes:
+        whole = np.stack([np.isin(np.arange(system.nv), entries) for entries in modes], axis=1).astype(
+            float
+        )
+        rows = position_gradient(here.system, t, here.q, here.params).directions()[:, : system.nc]
+        reach = matmul(jnp.asarray(whole).T, rows)
+        # normals are unit vectors: other contacts are limits, or between bodies that move alike
+        outside = jnp.any(jnp.abs(reach) > 1e-9, axis=0)
+        inner = projected(here, ~outside)
+        here = at(_lifted(at(_where_solved(inner, state.q)), outside, jnp.asarray(whole)))
+    position = projected(here)
+    v, residual = _velocity(dataclasses.replace(here, system=system).moved(q=position.q, v=state.v))
     return position.q, v, jnp.max(jnp.stack([position.residual, position.estimate, residual]))
+
+
+def _where_solved(found: Projection, q: Array) -> Array:
+    """The projected position; ``q`` where the projection has failed."""
+    good = (found.residual <= VIOLATED) & (found.estimate <= VIOLATED) & jnp.all(jnp.isfinite(found.q))
+    return jnp.where(good, found.q, q)
+
+
+def _lifted(here: SystemState, among: Array, whole: Array) -> Array:
+    """The position moved by whole mechanisms out of the contacts ``among`` (nc,); as it was where that is
+    impossible.
+
+    Args:
+        whole: (nv, m) velocities of the motions as a whole.
+    """
+    free = dataclasses.replace(
+        here.system, nb=0, nh=0, constraint=None, velocity_constraint=None, structure=Dense(),
+        labels=dataclasses.replace(here.system.labels, constraints=()),
+    )  # fmt: skip
+    at = dataclasses.replace(here, system=free)
+    along = Directions(at=at, contacts=True, kinetic=False, modes=whole)
+    return _where_solved(project_position(at, along, jnp.ones(()), SETTINGS, among=among), here.q)
 
 
 def _velocity(at: SystemState) -> tuple[Array, Array]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import re
 
+import jax
 import numpy as np
 import pytest
 
 import nsjax
 from nsjax import models, multibody, schemes
+from nsjax.core.operators import prepared, refreshed
 
 
 def with_state(problem, q, v):
@@ -131,3 +133,90 @@ def test_a_start_that_cannot_be_found_names_its_contacts() -> None:
     depths = [float(x) for x in re.findall(r"(?:left|right) is ([\d.]+) m deep", words)]
     assert sum(depths) == pytest.approx(0.1, abs=1e-3)
     assert "above" not in words
+
+
+def _walker(coordinates: str, dimension: int, sunk: float, radius=0.05) -> nsjax.Problem:
+    """Two legs of different length, joined by a hinge at an angle, with spherical feet in the floor."""
+    mb, plane = multibody, dimension == 2
+    up, inertia = ((0.0, 1.0), 0.01) if plane else ((0.0, 0.0, 1.0), (0.01, 0.012, 0.014))
+    axis = {} if plane else {"axis": (0.0, 1.0, 0.0)}
+    feet = [
+        mb.contact(f"{name}_foot", mb.sphere(name, radius, at=0.4), mb.plane(normal=up), friction=0.5)
+        for name in ("left", "right")
+    ]
+    place = (0.0, sunk, -0.4) if plane else (0.0, 0.0, sunk)
+    return mb.assemble(
+        mb.body("left", mass=2.0, inertia=inertia), mb.body("right", mass=1.0, inertia=inertia),
+        mb.hinge("hip", "left", "right", limits=(-2.0, 2.0), **axis), *feet,
+        start={"left": place, "hip": -0.7 if plane else 0.7}, coordinates=coordinates, gravity=9.81,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
+def test_a_mechanism_is_lifted_as_a_whole(coordinates: str, dimension: int) -> None:
+    """By the depth of its deepest foot, with nothing turned or bent, and by no more."""
+    given = _walker(coordinates, dimension, 0.1)
+    before = np.asarray(_gaps(given))[:2]
+    found = nsjax.consistent(given)
+    change = np.asarray(found.position_change)
+    deep = -before.min()
+    assert deep > 0.01
+    moved = np.flatnonzero(np.abs(change) > 1e-12)
+    assert len(moved) == (1 if coordinates == "joint" else 2)
+    np.testing.assert_allclose(change[moved], deep, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(_gaps(found.problem))[:2], before + deep, atol=1e-12)
+    axis = "y" if dimension == 2 else "z"
+    assert f"position moved by up to {deep:.3g} m (left.{axis}), velocity unchanged" in str(found)
+    bent = nsjax.consistent(given, lift=False)
+    assert np.count_nonzero(np.abs(bent.position_change) > 1e-6) > len(moved)
+
+
+def _gaps(problem):
+    system, state = problem.system, problem.state
+    p = refreshed(system, 0.0, state.q, prepared(system, problem.params))
+    return system.gap(0.0, state.q, p)
+
+
+def test_a_limit_is_mended_before_the_lift() -> None:
+    """Joints beyond their limits return to them; what is left of the depth is a lift."""
+    given = _walker("joint", 2, 0.1)
+    q = np.array(given.state.q)
+    q[3] = q[2] - 2.3
+    found = nsjax.consistent(given.replace(initial_q=q)).problem
+    assert float(found.state.q[3] - found.state.q[2]) == pytest.approx(-2.0, abs=1e-9)
+    assert np.asarray(_gaps(found)).min() > -1e-9
+
+
+def test_corner_slide_and_held_mechanisms() -> None:
+    """A ball in a corner leaves both walls, a body on a slide moves along it, and mechanisms that hang on
+    the ground move their joints as before.
+    """
+    mb = multibody
+    walls = [
+        mb.contact("floor", mb.sphere("b", 0.1), mb.plane(normal=(0.0, 1.0))),
+        mb.contact("wall", mb.sphere("b", 0.1), mb.plane(normal=(1.0, 0.0))),
+    ]
+    ball = mb.body("b", mass=1.0, inertia=0.01)
+    problem = mb.assemble(ball, *walls, start={"b": (0.09, 0.05, 0.0)})
+    np.testing.assert_allclose(nsjax.consistent(problem).problem.state.q, [0.1, 0.1, 0.0], atol=1e-12)
+    rail = mb.slide("rail", "ground", "b", axis=(0.0, 1.0))
+    problem = mb.assemble(ball, rail, walls[0], start={"rail": 0.02})
+    assert problem.system.parts.translations == ((0,),)
+    assert float(nsjax.consistent(problem).problem.state.q[0]) == pytest.approx(0.1, abs=1e-12)
+    pin = mb.hinge("pin", "ground", "b", on=(-0.5, 0.0), at=(0.0, 0.3))
+    problem = mb.assemble(ball, pin, walls[0], start={"pin": -0.6})
+    assert problem.system.parts.translations == ()
+    assert float(_gaps(nsjax.consistent(problem).problem)[0]) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_derivative_of_a_lift() -> None:
+    """A foot that is larger by a millimetre lifts the mechanism by one: forward and reverse."""
+    given = _walker("joint", 2, 0.1)
+
+    def height(radius):
+        sizes = {f"{x}_foot.first.radius": radius for x in ("left", "right")}
+        return nsjax.consistent(given.replace(sizes)).problem.state.q[1]
+
+    for derivative in (jax.grad, jax.jacfwd):
+        assert float(derivative(height)(0.05)) == pytest.approx(1.0, abs=1e-9)

@@ -14,7 +14,7 @@ from nsjax.core.row_groups import RowGroups
 from nsjax.core.step import SystemState
 from nsjax.core.system import System, row_groups
 from nsjax.jaxtools.control_flow import branch
-from nsjax.linalg import BlockTridiagonal, Structure, matvec
+from nsjax.linalg import BlockTridiagonal, Structure, matmul, matvec
 from nsjax.types import Array, PyTree, record
 
 
@@ -100,23 +100,29 @@ class Directions:
         at: the system at the state at which the directions are taken.
         contacts: whether the contacts take part, or only the bilateral constraints.
         kinetic: ``D = M^-1 W``, independent of units, instead of ``D = W``.
+        modes: ``P`` (nv, m), velocities of the only motions that correct positions, ``D = P P' W``; None:
+            all do.
     """
 
     at: SystemState
     contacts: bool
     kinetic: bool
+    modes: Array | None = None
 
     def matrix(self) -> Array:
         """``D`` (nv, nc + nb)."""
         at = self.at
         rows = position_gradient(at.system, at.t, at.q, at.params, self.contacts)
+        if self.modes is not None:
+            return matmul(self.modes, matmul(self.modes.T, rows.directions()))
         found: Array = rows.response(at.inertia()) if self.kinetic else rows.directions()
         return found
 
 
 def project_position(
-    end: SystemState, along: Directions, dt: Array, settings: StageSettings, depth: Array | float = 0.0
-) -> Projection:
+    end: SystemState, along: Directions, dt: Array, settings: StageSettings, depth: Array | float = 0.0,
+    among: Array | None = None,
+) -> Projection:  # fmt: skip
     """``q + D Psi`` with ``0 <= g_N + depth _|_ Psi >= 0``, ``g_B = 0``, nearest to ``q`` to first order.
 
     Without constraints and without a contact penetrated by more than ``depth`` nothing is solved.
@@ -127,12 +133,13 @@ def project_position(
         dt: increments count as velocities ``increment / dt``.
         settings: of the solver, whose tolerances are those of velocities; their scale is that of ``end``.
         depth: penetration that is not corrected [m].
+        among: (nc,) bool, contacts that take part; None: all.
 
     Source: [S&U&S (32), (33)].
     """
     system, params, t, q = end.system, end.params, end.t, end.q
     nc = system.nc if along.contacts else 0
-    may = acting(system, t, q, params, jnp.ones(system.nc, bool))
+    may = acting(system, t, q, params, jnp.ones(system.nc, bool) if among is None else among)
 
     def move(_: None) -> Projection:
         data = _Data(params=params, t=t, q=q, directions=along.matrix(), dt=dt, depth=depth)

@@ -403,6 +403,11 @@ class Mechanism:
             observables=observables, gaps=units_of_gaps(len(shapes), self.presence.limits, self.topology),
         )  # fmt: skip
 
+    @property
+    def translations(self) -> tuple[tuple[int, ...], ...]:
+        """Groups of velocities, each of which moves bodies without turning them or bending a joint."""
+        return self.topology.translations
+
     def system(self) -> System:
         """The system of this mechanism."""
         (nq, nv), names, frictionless = self.topology.sizes, self.labels(), self.presence.frictionless

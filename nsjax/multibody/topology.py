@@ -261,6 +261,33 @@ class Topology:
         """All joints, in the order given."""
         return self.all_of(*JOINTS)
 
+    @functools.cached_property
+    def translations(self) -> tuple[tuple[int, ...], ...]:
+        """Groups of velocities, each of which moves bodies that nothing holds without turning them or
+        bending a joint: along each axis for bodies that hang freely, and along the slides on which a tree
+        hangs. None for flexible bodies.
+        """
+        if self.all_of("beam"):
+            return ()
+        tree = {link.body: link.body for link in self.links}
+        joined = [(x.body, x.parent) for x in self.links] + [self.of[x].bodies for x in self.closures]
+        for first, second in joined:
+            if GROUND not in (first, second):
+                tree = {x: tree[second] if y == tree[first] else y for x, y in tree.items()}
+        held = {tree[x] for name in self.closures for x in self.of[name].bodies if x != GROUND
+                and GROUND in self.of[name].bodies}  # fmt: skip
+        found: list[tuple[int, ...]] = []
+        for root in dict.fromkeys(tree.values()):
+            own = [x for x in self.links if x.parent == GROUND and tree[x.body] == root]
+            if root in held:
+                continue
+            if all(x.kind is FREE for x in own):
+                found += [tuple(x.v + k for x in own) for k in range(self.dimension)]
+            while len(own) == 1 and own[0].size[1] == own[0].kind.slides == 1:
+                found.append((own[0].v,))
+                own = [x for x in self.links if x.parent == own[0].body]
+        return tuple(found)
+
     @property
     def sizes(self) -> tuple[int, int]:
         """``nq, nv``; entries of bodies come first, then Gauss points of beams, then turn counts."""
