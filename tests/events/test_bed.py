@@ -154,7 +154,7 @@ def test_the_bed_in_turn(part, scheme):
     jammed = [draws.jam("box2" if k % 2 else "box4", k) for k in range(12)]
     every = sorted([*draws.everything(), *jammed], key=lambda m: m.name)[part::PARTS]
     s = statistics.summarise([compare(m, truth(m), scheme, STEPS) for m in every])
-    assert s.either >= 0.99
+    assert s.either >= 1.0 - 0.005 * PARTS  # should all that miss be in one part
     assert (s.wrong, s.silent, s.jammed_silent, s.not_finite) == ([], [], [], [])
 
 
