@@ -7,6 +7,7 @@ from nsjax.lazy import lazily
 if TYPE_CHECKING:
     from nsjax.multibody.assemble import assemble
     from nsjax.multibody.beams import beam, circular, rectangular, section
+    from nsjax.multibody.changes import Change, change, reaction
     from nsjax.multibody.contacts.groups import contact_group
     from nsjax.multibody.contacts.heightfields import heightfield
     from nsjax.multibody.contacts.shape_parts import (
@@ -56,12 +57,13 @@ if TYPE_CHECKING:
     from nsjax.multibody.sensors import Sensor, sensor
 
 __all__ = [
-    "LeftOutWarning", "ModelFile", "OneWay", "Part", "Sensor", "Shape", "Stribeck",
+    "Change", "LeftOutWarning", "ModelFile", "OneWay", "Part", "Sensor", "Shape", "Stribeck",
     "actuator", "assemble", "ball", "beam",
-    "body", "box", "capsule", "circular", "contact", "contact_group", "corners", "coupling", "cylinder",
+    "body", "box", "capsule", "change", "circular", "contact", "contact_group", "corners", "coupling",
+    "cylinder",
     "cylindrical", "distance", "ellipsoid_drag", "fixed", "fluid_drag", "force", "gear", "heightfield",
     "hinge", "hole", "hull", "joint_spring", "joint_tendon", "line_load", "pairs_of", "pin", "plane",
-    "point", "points", "profile", "rack_pinion", "read_mjcf", "read_urdf", "rectangular",
+    "point", "points", "profile", "rack_pinion", "reaction", "read_mjcf", "read_urdf", "rectangular",
     "revolute_spherical", "rolling", "screw", "section", "sensor", "servo", "slide", "sphere",
     "spheres", "spring", "tendon", "thruster", "torque", "tube", "universal", "walls",
 ]  # fmt: skip

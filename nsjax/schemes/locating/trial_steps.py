@@ -70,7 +70,9 @@ class FirstEvent:
 Fly = Callable[[Array, PyTree], Flight]
 
 
-def first_event(fly: Fly, begin: Callable[[PyTree], Array], like: PyTree, most: int) -> Callable[..., Any]:
+def first_event(
+    fly: Fly, begin: Callable[[PyTree], Array], like: PyTree, most: int, halves: bool = False
+) -> Callable[..., Any]:  # fmt: skip
     """Function that returns the motion up to its first event.
 
     The time is found without derivatives. Its derivatives of any order, and those of the motion, follow
@@ -81,6 +83,8 @@ def first_event(fly: Fly, begin: Callable[[PyTree], Array], like: PyTree, most: 
         begin: ``data -> (...)`` event functions at the start.
         like: arrays of the shapes of ``Flight.end``.
         most: largest number of trial motions beside the first.
+        halves: whether every second trial halves the bracket: functions of users may be flat behind their
+            zero, as a velocity that sticks.
 
     Returns:
         ``(whole time, data) -> FirstEvent``.
@@ -89,7 +93,7 @@ def first_event(fly: Fly, begin: Callable[[PyTree], Array], like: PyTree, most: 
 
     def solver(given: Any) -> Any:
         length, data = given
-        last = _search(lambda s: fly(s, data), begin(data), length, shapes, most)
+        last = _search(lambda s: fly(s, data), begin(data), (length, halves), shapes, most)
         return last.x, last.flight.end, (last.flight.values, last.flight.hit, last.found)
 
     def flown(time: Array, given: Any, found: Any) -> tuple[PyTree, Array]:
@@ -131,11 +135,12 @@ class _Bracket:
 
 
 def _search(
-    fly: Callable[[Array], Flight], start: Array, length: Array, shapes: PyTree, most: int
+    fly: Callable[[Array], Flight], start: Array, over: tuple[Array, bool], shapes: PyTree, most: int
 ) -> _Bracket:
     """First trial over the whole time; if events occur by its end, the zero of their least function, by the
     Illinois form of regula falsi. One loop, so that the program holds one trial motion.
     """
+    length, halves = over
 
     def body(s: _Bracket) -> _Bracket:
         flight, first = fly(s.x), s.count == 0
@@ -149,7 +154,10 @@ def _search(
         f_low = jnp.where(first, _least(start, hit), jnp.where(up, f, half_low))
         f_high = jnp.where(up & ~first, half_high, f)
         secant = (low * f_high - high * f_low) / (f_high - f_low)
-        secant = jnp.where((secant > low) & (secant < high), secant, 0.5 * (low + high))
+        middle = 0.5 * (low + high)
+        secant = jnp.where((secant > low) & (secant < high), secant, middle)
+        if halves:
+            secant = jnp.where(s.count % 2 == 1, middle, secant)
         zero, inner = ~(jnp.abs(f) > SAME_INSTANT), jnp.clip(s.x, EDGE * length, (1.0 - EDGE) * length)
         more = jnp.any(hit) & ~s.moved & jnp.where(zero, inner != s.x, s.count < most)
         return _Bracket(
@@ -330,4 +338,5 @@ class Stepper:
     def to_impact(self, d: Start, like: tuple[Carry, Output]) -> FirstEvent:
         """The step up to its first impact or guard, if there is one."""
         begin = lambda d: self.values(d, d.carry.state)[1]  # noqa: E731
-        return first_event(self.fly, begin, like, d.scheme.options.max_roots)(d.dt, d)
+        guarded = self.guards is not None
+        return first_event(self.fly, begin, like, d.scheme.options.max_roots, guarded)(d.dt, d)

@@ -1,0 +1,233 @@
+"""Mechanisms that change: joints that break, open or lock, and the end of one mechanism as the start of
+another.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from nsjax.core import InputError, Problem, State
+from nsjax.core.operators import prepared
+from nsjax.core.step import mass_matrix
+from nsjax.linalg import solve
+from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.mechanism import Mechanism
+from nsjax.multibody.reactions import momentum
+from nsjax.types import Array, Fn, PyTree, is_traced
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """Result of `change`.
+
+    Args:
+        problem: the second mechanism at the instant of the change.
+        impulses: by body, the impulse [N s] and the angular impulse about its centre of mass [N m s] that
+            it got: zero where joints open, those of the reactions where they lock.
+        loss: kinetic energy that the change took [J].
+    """
+
+    problem: Problem
+    impulses: dict[str, tuple[Array, Array]]
+    loss: Array
+
+
+def change(traj: Any, then: Problem) -> Change:
+    """Goes on with another mechanism where a run has ended: a bolt has broken, a gripper has closed, a
+    clutch has locked.
+
+    Bodies of both mechanisms are the same by their names. Those of the second stand where those of the
+    first have ended. Their velocities are those that its joints allow, nearest in kinetic energy: joints
+    that lock exert the impulses of a plastic impact ``M dv = W P``, ``W' v + w = 0``, and joints that open
+    exert none.
+
+    Args:
+        traj: a run of the first mechanism; its last row counts, with ``stop`` of `nsjax.simulate` the
+            instant of the stop, and its derivatives.
+        then: the second mechanism, in any coordinates. Its start is where the search for the position
+            begins. Numbers may follow from the run, such as ``turned`` of a joint that locks at the angle
+            of the moment.
+
+    Returns:
+        A `Change`, whose ``problem`` is the start of `nsjax.simulate` for the second mechanism. Both runs
+        and the change are one program, with derivatives, inside `jax.jit`.
+
+    Raises:
+        InputError: for systems that are no mechanisms of rigid bodies, a body that the first mechanism does
+            not have, and joints of the second that do not allow the places of the bodies. Inside
+            transformations such a start is not a number.
+
+    Limits: armatures take part in the velocities of the second mechanism alone. Angles of spatial joints
+    are found within half a turn of the start of ``then``. Contacts begin anew.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import nsjax
+        >>> from nsjax import multibody as mb, schemes
+        >>> discs = [mb.body("one", mass=1.0, inertia=2.0), mb.body("other", mass=1.0, inertia=1.0)]
+        >>> pins = [mb.hinge("a", "ground", "one"), mb.hinge("b", "ground", "other")]
+        >>> apart = mb.assemble(*discs, *pins, start={"a": (0.0, 6.0)})
+        >>> end = nsjax.simulate(*apart, schemes.moreau(), dt=1e-2, steps=10)
+        >>> locked = mb.assemble(*discs, pins[0], mb.fixed("dog", "one", "other", turned=-end.q[-1, 0]))
+        >>> found = mb.change(end, locked)
+        >>> float(found.problem.state.v[0]), float(found.loss)  # (2 * 6) / 3, 2 / 3 * 6**2 / 2
+        (4.0, 12.0)
+    """
+    first, second = _mechanism(getattr(traj, "system", None)), _mechanism(then.system)
+    if first.dimension != second.dimension:
+        raise InputError(
+            f"change: the mechanisms have {first.dimension} and {second.dimension} dimensions; give two of "
+            "the plane, or two of space"
+        )
+    bodies = [x.name for x in second.topology.all_of("body")]
+    known = [x.name for x in first.topology.all_of("body")]
+    lost = next((x for x in bodies if x not in known), None)
+    if lost is not None:
+        raise InputError(
+            f"change: the run has no body {lost!r}; bodies go on by their names: {', '.join(known)}"
+        )
+    t = jnp.asarray(traj.t[-1])
+    given, p = prepared(traj.system, traj.params), prepared(then.system, then.params)
+    before = first.scene(t, jnp.asarray(traj.q[-1]), jnp.asarray(traj.v[-1]), given)
+    q = _placed(second, then, (t, p), _places(before, bodies))
+    parts = second.topology.all_of("body")
+    had = [momentum(before, part, given) for part in parts]
+    v = _velocity(second, then, (t, q, p), had)
+    after = second.scene(t, q, v, p)
+    has = [momentum(after, part, p) for part in parts]
+    impulses = {x: (new[0] - old[0], new[1] - old[1]) for x, new, old in zip(bodies, has, had, strict=True)}
+    loss = _energy(before, bodies, given, had) - _energy(after, bodies, p, has)
+    problem = Problem(system=then.system, params=then.params, state=State(t=t, q=q, v=v))
+    return Change(problem=problem, impulses=impulses, loss=loss)
+
+
+def _mechanism(system: Any) -> Mechanism:
+    found = getattr(system, "parts", None)
+    if not isinstance(found, Mechanism):
+        raise InputError(
+            "change: it takes a run and a problem of multibody.assemble, without inputs; give these"
+        )
+    if len(found.topology.all_of("beam")):
+        raise InputError("change: the mechanism has beams; only rigid bodies can go on")
+    return found
+
+
+def _places(scene: Scene, bodies: list[str]) -> Array:
+    """Origins and rotations of bodies, in one array; in the plane angles with their full turns."""
+    found = []
+    for name in bodies:
+        found += [scene.position(name), jnp.reshape(scene.rotation(name), -1)]
+    return jnp.concatenate(found)
+
+
+def _placed(mechanism: Mechanism, then: Problem, at: tuple[Array, PyTree], wanted: Array) -> Array:
+    """Position at which the bodies have the places ``wanted``, by steps of Gauss and Newton; the last one
+    has the derivative.
+    """
+    (t, p), system = at, then.system
+    bodies = [x.name for x in mechanism.topology.all_of("body")]
+
+    def misfit(q: Array, t: Array, p: PyTree, wanted: Array) -> Array:
+        return _places(mechanism.scene(t, q, None, p), bodies) - wanted
+
+    def step(q: Array, live: tuple[Any, ...], still: tuple[Any, ...]) -> Array:
+        ahead = jax.jacfwd(lambda x: misfit(system.retract(q, x), *still))(jnp.zeros(system.nv))
+        return system.retract(q, -jnp.linalg.pinv(ahead) @ misfit(q, *live))
+
+    live = t, p, wanted
+    still = lax.stop_gradient(live)
+    start = lax.stop_gradient(jnp.asarray(then.state.q, float))
+    q = lax.fori_loop(0, 30, lambda _, q: step(q, still, still), start)
+    left = jnp.max(jnp.abs(misfit(q, *still)))
+    near = 1e-7 * (1.0 + jnp.max(jnp.abs(wanted)))
+    if not is_traced(left) and not left <= near:
+        raise InputError(
+            f"change: bodies are {float(left):.3g} (m or rad) from where the joints of the second "
+            "mechanism allow them; give its joints the numbers of the moment, at=, on= and turned="
+        )
+    return jnp.where(left <= near, step(lax.stop_gradient(q), live, still), jnp.nan)
+
+
+def _velocity(mechanism: Mechanism, then: Problem, at: tuple[Array, Array, PyTree], had: Any) -> Array:
+    """Velocity of the mechanism that takes the momenta of its bodies, its constraints fulfilled."""
+    (t, q, p), system = at, then.system
+    bodies = [x.name for x in mechanism.topology.all_of("body")]
+
+    def motions(v: Array) -> list[tuple[Array, Array]]:
+        scene = mechanism.scene(t, q, v, p)
+        return [(scene.velocity(x, p[x].com), scene.spin(x)) for x in bodies]
+
+    none = jnp.zeros(system.nv)
+    push = jax.vjp(motions, none)[1](had)[0]
+    mass = mass_matrix(system, q, p)
+    if not system.nb:
+        return solve(mass, push[:, None])[:, 0]
+
+    def rates(v: Array) -> Array:
+        place: Any = system.constraint
+        along = lambda s: place(t + s, system.retract(q, s * v), p)  # noqa: E731
+        found = [] if place is None else [jax.jvp(along, (0.0,), (1.0,))[1]]
+        slips: Any = system.velocity_constraint
+        return jnp.concatenate([*found, slips(t, q, v, p)] if system.nh else found)
+
+    rows, offset = jax.jacfwd(rates)(none), rates(none)
+    answers = solve(mass, jnp.concatenate([push[:, None], rows.T], axis=1))
+    x = jnp.linalg.pinv(rows @ answers[:, 1:], rtol=1e-12) @ (rows @ answers[:, 0] + offset)
+    return answers[:, 0] - answers[:, 1:] @ x
+
+
+def _energy(scene: Scene, bodies: list[str], p: PyTree, momenta: Any) -> Array:
+    """Kinetic energy of bodies [J] by their momenta."""
+    each = [
+        jnp.sum(linear * scene.velocity(x, p[x].com)) + jnp.sum(turning * scene.spin(x))
+        for x, (linear, turning) in zip(bodies, momenta, strict=True)
+    ]
+    return 0.5 * jnp.sum(jnp.stack(each))
+
+
+def reaction(problem: Problem, joint: str) -> Fn:
+    """The force of a joint as a function of the state, ``(t, q, v, p) -> (2,) or (3,)`` [N], for ``stop``
+    of `nsjax.simulate`: a bolt that breaks at its force.
+
+    Args:
+        problem: of `assemble`, without contacts, limits and dry friction, whose forces a scheme alone
+            knows.
+        joint: its name.
+
+    Raises:
+        InputError: for another problem, and an unknown joint.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import nsjax
+        >>> from nsjax import multibody as mb, schemes
+        >>> weight = mb.assemble(
+        ...     mb.body("bob", mass=1.0, com=1.0), mb.hinge("pin", "ground", "bob"), gravity=9.81
+        ... )
+        >>> force = mb.reaction(weight, "pin")
+        >>> stop = lambda t, q, v, p: 20.0 - jnp.linalg.norm(force(t, q, v, p))
+        >>> traj = nsjax.simulate(*weight, schemes.half_explicit(), dt=1e-3, steps=2000, stop=stop)
+        >>> round(-3 * 9.81 * float(jnp.sin(traj.q[-1, 0])), 3)  # 3 m g sin(angle) along the rod
+        20.0
+    """
+    mechanism = _mechanism(problem.system)
+    system = problem.system
+    if system.nc or len(mechanism.presence.dry_frictions):
+        raise InputError(
+            "reaction: the mechanism has contacts, limits or dry friction, whose forces the scheme alone "
+            "knows; stop at a function of the state, or read traj.joint(name).force of the run"
+        )
+    known = mechanism.part_names("joint")
+    if joint not in known:
+        raise InputError(f"reaction: unknown joint {joint!r}; choose one of {', '.join(known)}")
+
+    def force(t: Array, q: Array, v: Array, p: PyTree) -> Array:
+        found: Array = mechanism.part_row("joint", joint, t, q, v, None, p)["force"]
+        return found
+
+    return force
