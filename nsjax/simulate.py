@@ -18,7 +18,7 @@ from nsjax.core import checks
 from nsjax.core.arguments import check_call, check_switches
 from nsjax.core.errors import InputError
 from nsjax.core.guards import Guards, guards_of, warn_of_guards
-from nsjax.core.inputs import check_constants, with_inputs
+from nsjax.core.inputs import Inputs, check_constants, with_inputs
 from nsjax.core.memory import Progress, check_events, check_rows, meter
 from nsjax.core.scheme import NOTES, ROWS, Scheme, row_numbers
 from nsjax.core.system import Problem, State, System, row_groups
@@ -38,6 +38,7 @@ from nsjax.jaxtools.owned import compiled_for, kept, latest, owned
 from nsjax.loop import LoopProgram, RunState, begin_run, no_tally, prepare_run, run_steps, trajectory
 from nsjax.multibody.parts import Part
 from nsjax.recording import rows_with_gaps
+from nsjax.sensors import quantity, read
 from nsjax.stability import warn_of_step, with_findings
 from nsjax.trajectory import Continuation, Trajectory
 from nsjax.types import Array, PyTree, being_compiled, is_traced
@@ -124,11 +125,12 @@ def simulate(
         progress: True shows a bar (extra ``progress``); a function is called as
             ``progress(steps_done, steps)`` between compiled calls.
         inputs: tables over time (`nsjax.signal`) by the name of a number or motor, see `nsjax.with_inputs`.
-        stop: function ``(t, q, v, p) -> scalar`` with ``p`` as the functions of the system get it. The run
-            ends at the instant at which it falls through zero, located inside the step; the last row is
-            that instant. A pair ``(function, 3)``: the third time. Instant and last row have the
-            derivatives of the motion up to there. Inside transformations, where lengths are static, rows
-            after the stop repeat it; ``traj.stopped`` says whether it came. ``carry`` goes on from it.
+        stop: function ``(t, q, v, p) -> scalar`` with ``p`` as the functions of the system get it, or the
+            name of a quantity (``"theta1"``, ``"rod.omega"``; none that needs forces). The run ends at the
+            instant at which it falls through zero, located inside the step; the last row is that instant. A
+            pair ``(function, 3)``: the third time. Instant and last row have the derivatives of the motion
+            up to there. Inside transformations, where lengths are static, rows after the stop repeat it;
+            ``traj.stopped`` says whether it came. ``carry`` goes on from it.
         resets: pairs of such a function and a map ``(t, q, v, p) -> (q, v)``. Where the function falls
             through zero, located as well, the map gives the state with which the run goes on: a latch, a
             kick, an impact law of one's own. Derivatives are those of the motion with these resets
@@ -165,7 +167,7 @@ def simulate(
         call = checked(
             system, params, state, scheme, dt=dt, steps=steps, time=time, every=every, save=save,
             gradient=gradient, events=events, notes=notes, carry=carry, progress=progress,
-            guards=guards_of(system, stop, resets),
+            guards=guards_of(system, _named(system, stop), resets),
         )  # fmt: skip
         if call.traced:
             run, rows = _run_traced(call)
@@ -175,6 +177,30 @@ def simulate(
             run = with_findings(call, warned, rows, run)
             warn_of_guards(run.next.guards, call.program.guards)
     return trajectory(system, call.params, run, rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class NamedQuantity:
+    """A quantity of a system by its name, as a function of the state."""
+
+    system: System
+    name: str
+
+    def __call__(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
+        """Its value."""
+        return read(self.system, self.name, t, q, v, None, p)
+
+
+def _named(system: System, stop: Any) -> Any:
+    """The ``stop`` of a run, with the function of a name."""
+    if isinstance(stop, tuple | list) and len(stop) == 2:
+        return (_named(system, stop[0]), stop[1])
+    if not isinstance(stop, str):
+        return stop
+    owner = getattr(system.prepare, "__self__", None)
+    found = NamedQuantity(owner.system if isinstance(owner, Inputs) else system, stop)
+    quantity(found.system, stop)  # refuses an unknown name
+    return found
 
 
 @dataclasses.dataclass(frozen=True)

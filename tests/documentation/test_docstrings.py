@@ -28,6 +28,7 @@ ELSEWHERE = {
     "nsjax.Stepper": "nsjax.stepper",
     "nsjax.analysis.Linearised": "nsjax.analysis.linearise",
     "nsjax.multibody.Sensor": "nsjax.multibody.sensor",
+    "nsjax.multibody.Change": "nsjax.multibody.change",
     "nsjax.multibody.coordinates.frames.Scene": "nsjax.multibody.force",
     "nsjax.AccuracyCheck": "nsjax.check_accuracy",
     "nsjax.SweepResult": "nsjax.sweep",

@@ -414,6 +414,22 @@ def test_a_stop_among_joints_that_are_constraints(scheme) -> None:
         assert found[1].q[-1, -1] == pytest.approx(-0.8, abs=1e-11)
 
 
+@pytest.mark.parametrize("name", ["pin.coordinate", "rod.angle"])
+def test_a_stop_by_the_name_of_a_quantity(name) -> None:
+    """Also of a problem with inputs."""
+    rod = mb.assemble(
+        mb.body("rod", mass=1.0, inertia=0.1, com=0.5), mb.hinge("pin", "ground", "rod"),
+        mb.actuator("motor", "pin", 0.0), gravity=G, start={"rod": 0.4},
+    )  # fmt: skip
+    run = {"dt": 2e-3, "steps": 400}
+    known = nsjax.simulate(*rod, schemes.moreau(), **run, stop=lambda t, q, v, p: q[0])
+    for more in ({}, {"inputs": {"motor": 0.0}}):
+        found = nsjax.simulate(*rod, schemes.moreau(), **run, **more, stop=name)
+        assert bool(found.stopped)
+        assert float(found.t[-1]) == pytest.approx(float(known.t[-1]), abs=1e-12)
+    assert abs(found.q[-1, 0]) < 1e-12
+
+
 @SLOW
 def test_lanes_with_impacts_stop_at_their_own_apex() -> None:
     made = schemes.localized(schemes.moreau())
