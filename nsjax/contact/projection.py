@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -92,7 +94,7 @@ class _Equations:
         """Nothing is given on position level."""
 
 
-@record(static=("contacts", "kinetic"))
+@record(static=("contacts",))
 class Directions:
     """Directions ``D`` along which positions are corrected.
 
@@ -106,7 +108,7 @@ class Directions:
 
     at: SystemState
     contacts: bool
-    kinetic: bool
+    kinetic: bool | Array
     modes: Array | None = None
 
     def matrix(self) -> Array:
@@ -115,8 +117,16 @@ class Directions:
         rows = position_gradient(at.system, at.t, at.q, at.params, self.contacts)
         if self.modes is not None:
             return matmul(self.modes, matmul(self.modes.T, rows.directions()))
-        found: Array = rows.response(at.inertia()) if self.kinetic else rows.directions()
+        respond = lambda: rows.response(at.inertia())  # noqa: E731
+        found: Array = chosen(self.kinetic, respond, rows.directions())
         return found
+
+
+def chosen(which: bool | Array, one: Callable[[], Any], other: Any) -> Any:
+    """``one()`` or the ``other``; both are computed where the choice is traced."""
+    if isinstance(which, bool):
+        return one() if which else other
+    return jax.tree.map(lambda x, y: jnp.where(which, x, y), one(), other)
 
 
 def project_position(

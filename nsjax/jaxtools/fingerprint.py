@@ -183,8 +183,11 @@ class _Digest:
         elif isinstance(x, np.ndarray | np.generic | jax.Array) and x.dtype != object:
             self.say("array", kind.__name__, x.dtype, x.shape, np.asarray(x).tobytes())
             self.say(getattr(x, "weak_type", False))
-        elif isinstance(x, np.dtype | jax.tree_util.PyTreeDef.__class__):
+        elif isinstance(x, np.dtype):
             self.say("dtype", x)
+        elif kind is jax.tree_util.PyTreeDef:
+            self.say("structure")
+            self.add(jax.tree.unflatten(x, range(x.num_leaves)))
         elif kind in (tuple, list):
             self.say(kind.__name__, len(x))
             for part in x:

@@ -21,7 +21,7 @@ from nsjax.core.scheme import Event, Output, Scheme
 from nsjax.core.step import Balance, Step, SystemState
 from nsjax.core.system import TANGENTS, State, System, add, row_groups
 from nsjax.jaxtools.control_flow import branch
-from nsjax.types import Array, is_traced
+from nsjax.types import Array, PyTree, is_traced
 
 # Parameters of integration methods that several families of schemes use.
 
@@ -122,11 +122,17 @@ def tangent_of(choice: str, system: System) -> str:
     return system.tangent_hint if choice == "auto" else choice
 
 
-def kinetic_metric(choice: str, system: System) -> bool:
+def with_rotations(system: System, params: PyTree) -> bool | Array:
+    """Whether a model has rotations; of a size class of mechanisms, its params know it."""
+    known = getattr(system.parts, "with_rotations", None)
+    return system.retract is not add if known is None else known(params)
+
+
+def kinetic_metric(choice: str, system: System, params: PyTree) -> bool | Array:
     """Whether positions are corrected along ``M^-1 W``: for ``"kinetic"``, and for ``"auto"`` in models
     with rotations, whose coordinates have different units.
     """
-    return choice == "kinetic" or (choice == "auto" and system.retract is not add)
+    return choice == "kinetic" or (choice == "auto" and with_rotations(system, params))
 
 
 # Treatment of events common to several families of schemes: derivatives, and contacts at rest.

@@ -41,23 +41,22 @@ class SideBySide:
 
     def problem(self, lane: int = 0) -> Problem:
         """A mechanism as a problem of the class, for `nsjax.simulate` and its derivatives: the system is
-        that of all mechanisms of the class, params are the topology and the numbers of this one.
+        that of all mechanisms of the class, params are the topology and the numbers of this one. Its
+        coordinates are those of the class, quaternions first; `named` has those of the mechanism.
         """
         system, state = self.size_class.system, self.problems[lane].state
-        q, v = (
-            jnp.concatenate([jnp.asarray(x), jnp.zeros(n - len(x))])
-            for x, n in ((state.q, system.nq), (state.v, system.nv))
-        )
-        params = self.packings[lane].arrays(self.size_class)
+        packing = self.packings[lane]
+        q, v = packing.tree.spread(self.size_class, state.q, state.v)
+        params = packing.arrays(self.size_class)
         return Problem(system=system, params=params, state=State(t=state.t, q=q, v=v))
 
     def named(self, traj: Trajectory, lane: int = 0) -> Trajectory:
         """A run of `problem` with the names, coordinates and contacts of the mechanism, without a list of
         impacts and without the memory that would continue it.
         """
-        own = self.problems[lane]
+        own, at = self.problems[lane], self.packings[lane].tree.places(self.size_class)
         places = self.packings[lane].contacts(self.size_class)
-        rows: dict[str, Any] = {"q": traj.q[..., : own.system.nq], "v": traj.v[..., : own.system.nv]}
+        rows: dict[str, Any] = {"q": traj.q[..., at[0]], "v": traj.v[..., at[1]]}
         for name, quantity in QUANTITIES.items():
             x, axes = getattr(traj, name), quantity.axes
             if x is None or not axes:
@@ -66,8 +65,8 @@ class SideBySide:
                 x = (jnp if isinstance(x, jax.Array) else np).take(x, places, axis=x.ndim - len(axes))
             rows[name] = x[..., : getattr(own.system, axes[-1])]
         carry, first, none = traj.carry.carry, traj.first_failure, None
-        last, (nq, nv) = carry.state, (own.system.nq, own.system.nv)
-        end = State(t=last.t, q=last.q[..., :nq], v=last.v[..., :nv])
+        last = carry.state
+        end = State(t=last.t, q=last.q[..., at[0]], v=last.v[..., at[1]])
         found = jnp.asarray(first.contact)[..., None] == places
         contact = jnp.sum(found * np.arange(1, len(places) + 1), axis=-1) - 1  # -1: none
         return dataclasses.replace(
@@ -150,8 +149,7 @@ def side_by_side(*problems: Problem) -> SideBySide:
 
     Raises:
         InputError: without problems; for features that the arrays do not describe, naming the first; for
-            planar beside spatial mechanisms; for quaternions (free bodies, ball joints) at different
-            places.
+            planar beside spatial mechanisms.
 
     Limits: a step takes 1.4 to 4 times as long as with a program of the mechanism's own, since every
     selection of a body is a product with a mask; the first program of a class compiles up to twice as long.

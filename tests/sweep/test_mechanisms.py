@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -14,6 +17,7 @@ from nsjax import multibody as mb
 from nsjax import schemes, status
 from nsjax.core import InputError, Problem, start_checks
 from nsjax.core.operators import prepared
+from nsjax.multibody.size_classes.tree_packing import placed
 from nsjax.sweep.mechanisms import _run_lanes
 from tests.multibody.size_classes.test_plane import four_bar
 
@@ -111,6 +115,75 @@ def test_derivatives_are_those_of_the_mechanism(case: str) -> None:
     np.testing.assert_allclose(jax.grad(beside)(at), wanted, rtol=1e-9)
 
 
+def legged(free: bool, ball: bool = False) -> Problem:
+    """A body with two legs above a floor, free, or upright on slides; one leg on a ball joint."""
+    rod = {"mass": 0.4, "inertia": (0.01, 0.012, 0.004), "com": (0.0, 0.0, -0.15)}
+    parts = [
+        mb.body("trunk", mass=2.0, inertia=(0.03, 0.04, 0.05)),
+        mb.body("left", **rod),
+        mb.body("right", **rod),
+    ]
+    if not free:
+        parts += [mb.body("cart", mass=0.2), mb.slide("x", "ground", "cart", axis=(1, 0, 0)),
+                  mb.slide("z", "cart", "trunk", axis=(0, 0, 1))]  # fmt: skip
+    parts += [
+        mb.ball("L", "trunk", "left", at=(0.1, 0.1, 0.0)) if ball
+        else mb.hinge("L", "trunk", "left", at=(0.1, 0.1, 0.0), axis=(0, 1, 0), limits=(-0.5, 0.6)),
+        mb.hinge("R", "trunk", "right", at=(0.1, -0.1, 0.0), axis=(0, 1, 0), limits=(-0.5, 0.6)),
+        mb.joint_spring("spring", "R", stiffness=3.0, damping=0.05),
+        *(mb.contact(f"{x}_foot", mb.sphere(x, 0.03, at=(0.0, 0.0, -0.3)), mb.plane(), friction=0.6,
+                     restitution=0.2) for x in ("left", "right")),
+    ]  # fmt: skip
+    start = {"trunk": (0.0, 0.0, 0.36)} if free else {"z": 0.36}
+    return mb.assemble(*parts, gravity=9.81, start=start | {"R": (0.2, 1.0)})
+
+
+TEAM = {"upright": (False, False), "free": (True, False), "on a ball": (False, True), "both": (True, True)}
+
+
+def test_quaternions_stand_at_the_same_places_in_all_mechanisms_of_a_class() -> None:
+    """None, of a free base before hinges, of a ball among hinges, and both, in one batch."""
+    times = {"dt": 1e-3, "steps": 200}
+    team = nsjax.side_by_side(*(legged(*x) for x in TEAM.values()))
+    for problem, run in zip(team.problems, team.simulate(schemes.moreau(), **times), strict=True):
+        same(problem, run, schemes.moreau(), angle="R.angle", **times)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["moreau", "generalized_alpha"])
+def test_derivatives_beside_mechanisms_with_other_quaternions(scheme: str) -> None:
+    """Forward and reverse through the landing, of each mechanism by the program of all four."""
+    made, problems = schemes.REGISTRY[scheme].factory(), [legged(*x) for x in TEAM.values()]
+    team = nsjax.side_by_side(*problems)
+
+    def last(system: Any, params: Any, state: Any, v: Any) -> Any:
+        start = dataclasses.replace(state, v=v)
+        traj = nsjax.simulate(system, params, start, made, dt=1e-3, steps=80, every=80)
+        return jnp.concatenate([traj.q[-1], traj.v[-1]])
+
+    @jax.jit
+    def beside(params: Any, state: Any, way: Any, back: Any) -> Any:
+        end = functools.partial(last, team.size_class.system, params, state)
+        return jax.jvp(end, (state.v,), (way,))[1], jax.vjp(end, state.v)[1](back)[0]
+
+    for k, problem in enumerate(problems):
+        tree, draw = team.packings[k].tree, np.random.default_rng(k)
+        way, back = (
+            draw.normal(size=problem.system.nv),
+            draw.normal(size=len([*problem.state.q, *problem.state.v])),
+        )
+        end = functools.partial(last, *problem)
+        wanted = np.asarray(
+            jax.jit(lambda v, end=end, way=way: jax.jvp(end, (v,), (way,))[1])(problem.state.v)
+        )
+        at_q, at_v = tree.places(team.size_class)
+        rows, one = np.concatenate([at_q, team.size_class.layout.nq + at_v]), team.problem(k)
+        wide = placed(way, at_v, len(one.state.v)), placed(back, rows, len(one.state.q) + len(one.state.v))
+        forward, reverse = (np.asarray(x) for x in beside(one.params, one.state, *wide))
+        np.testing.assert_allclose(forward[rows], wanted, atol=1e-10 * np.max(np.abs(wanted)))
+        np.testing.assert_allclose(reverse[at_v] @ way, back @ wanted, rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("key", "value", "bit"),
     [("link1.mass", -0.05, status.REFUSED_NEGATIVE), ("pin1.armature", -0.1, status.REFUSED_NEGATIVE),
@@ -184,10 +257,6 @@ def test_problems_that_are_no_mechanisms_or_do_not_fit_are_refused() -> None:
         nsjax.side_by_side()
     with pytest.raises(InputError, match="the problem is no mechanism of parts; give what"):
         nsjax.side_by_side(nsjax.models.bouncing_ball())
-    free = mb.assemble(mb.body("a", mass=1.0, inertia=(1.0, 1.0, 1.0)), gravity=(0.0, 0.0, -9.81))
     flat = mb.assemble(mb.body("a", mass=1.0), mb.slide("s", "ground", "a"))
     with pytest.raises(InputError, match="one mechanism is planar, another spatial; run them apart"):
         nsjax.side_by_side(chain(1), flat)
-    words = r"quaternions begin at the coordinates \[\] of one mechanism and \[3\] of another; free bodies"
-    with pytest.raises(InputError, match=words):
-        nsjax.side_by_side(chain(1), free)

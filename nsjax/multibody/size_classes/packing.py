@@ -217,17 +217,20 @@ class Packing:
             )
         return found
 
+    @property
+    def _layout(self) -> Layout:
+        m = len(self.tree.turning)
+        return Layout(quaternions=m, scalars=self.made.topology.sizes[1] - 3 * m)
+
     def size_class(self) -> SizeClass:
         """The least class of the mechanism."""
         presence, tree = self.made.presence, self.tree
-        nq, nv = self.made.topology.sizes
-        places = tuple((x.q + int(x.turn_at or 0), x.v + x.size[1] - 3) for x in tree.turning)
         groups: Any = {
             name: tuple((group, len(x)) for group, x in getattr(self, name).items())
             for name in ("efforts", "pushes", "pairs", "closures", "followers")
         }
         return SizeClass(
-            dimension=self.made.dimension, layout=Layout(nq, nv, places), bodies=len(tree.links),
+            dimension=self.made.dimension, layout=self._layout, bodies=len(tree.links),
             rounds=int(np.ceil(np.log2(max(tree.depth, 2)))) if self.made.dimension == 3 else 0,
             constraints=len(self.made.rows.present), limits=len(presence.limits),
             dry_frictions=len(presence.dry_frictions), tangents=presence.tangents, **groups,
@@ -280,7 +283,7 @@ class Packing:
 
     def _kept(self, of: SizeClass) -> np.ndarray:
         """See `MechanismArrays`."""
-        nv, rows = self.made.topology.sizes[1], self.made.rows
+        rows = self.made.rows
         found, last = _places(
             (*of.closures, *of.followers), {**self.closures, **self.followers}, len(rows.names)
         )
@@ -288,7 +291,7 @@ class Packing:
         every = last + of.layout.nq
         # from the last coordinate backwards, which is a spare one
         spare = [every - 1 - k for k in range(of.constraints - len(places))]
-        assert of.layout.nv - nv >= len(spare)
+        assert of.layout.scalars - self._layout.scalars >= len(spare)
         return masked([*places, *spare], every)
 
     def _law(self, of: SizeClass) -> tuple[Any, ...]:

@@ -203,6 +203,10 @@ class SizeClass:
         """None: the parts of a class have no names, see `nsjax.sweep.mechanisms.SideBySide.named`."""
         return ()
 
+    def with_rotations(self, p: Prepared) -> bool | Array:
+        """Whether a mechanism of the class has quaternions."""
+        return bool(self.layout.quaternions) and jnp.sum(p.params.tree.turned) > 0.0
+
     @property
     def own_laws(self) -> bool:
         """Whether loads have laws of a user, which may jump."""
@@ -226,25 +230,19 @@ class SizeClass:
         """The least class that holds the mechanisms of both.
 
         Raises:
-            InputError: for the plane and space, and for quaternions at different places.
+            InputError: for the plane and space.
         """
-        one, two = self.layout, other.layout
         if self.dimension != other.dimension:
             raise InputError("side_by_side: one mechanism is planar, another spatial; run them apart")
-        if one.quaternions != two.quaternions:
-            here, there = ([q for q, _ in x.quaternions] for x in (one, two))
-            raise InputError(
-                f"side_by_side: quaternions begin at the coordinates {here} of one mechanism and {there} "
-                "of another; free bodies and ball joints must be as many in all, and come first"
-            )
         larger: Any = {x: max(getattr(self, x), getattr(other, x)) for x in SIZES}
         for x in GROUPS:
             a, b = dict(getattr(self, x)), dict(getattr(other, x))
             larger[x] = tuple((k, max(a.get(k, 0), b.get(k, 0))) for k in dict.fromkeys([*a, *b]))
         rows = max(self.constraints, other.constraints)
-        free = max(x.layout.nv - x.constraints for x in (self, other))  # spare rows need spare velocities
-        nv = max(one.nv, two.nv, free + rows)
-        layout = Layout(nv + len(one.quaternions), nv, one.quaternions)
+        both = self.layout, other.layout
+        # spare rows need spare coordinates
+        needs = [x.layout.scalars + rows - x.constraints for x in (self, other)]
+        layout = Layout(max(x.quaternions for x in both), max(*needs, *(x.scalars for x in both)))
         return dataclasses.replace(self, layout=layout, constraints=rows, **larger).ordered()
 
     def rounded(self) -> SizeClass:
@@ -253,8 +251,8 @@ class SizeClass:
         """
         larger: Any = {x: tuple((k, of_parts(n)) for k, n in getattr(self, x)) for x in ROUNDED}
         larger |= {x: of_parts(getattr(self, x)) for x in ("limits", "dry_frictions")}
-        nv = of_bodies(self.layout.nv)
-        layout = dataclasses.replace(self.layout, nq=self.layout.nq + nv - self.layout.nv, nv=nv)
+        more = of_bodies(self.layout.nv) - self.layout.nv
+        layout = dataclasses.replace(self.layout, scalars=self.layout.scalars + more)
         return dataclasses.replace(self, layout=layout, bodies=of_bodies(self.bodies), **larger)
 
     def prepare(self, p: MechanismArrays) -> Prepared:

@@ -75,52 +75,41 @@ class TreeArrays:
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Places of coordinates and velocities, the same for all trees of a class.
+    """Places of coordinates and velocities, the same for all trees of a class: quaternions come first, then
+    scalars, each in the order of the mechanism.
 
     Args:
-        nq, nv: numbers of coordinates and of velocities.
-        quaternions: first coordinate and first velocity of each quaternion. All other coordinates are
-            scalars, in the order of their velocities.
+        quaternions: number of quaternions.
+        scalars: number of all other coordinates.
     """
 
-    nq: int
-    nv: int
-    quaternions: tuple[tuple[int, int], ...]
+    quaternions: int
+    scalars: int
 
-    @functools.cached_property
-    def quaternion(self) -> np.ndarray:
-        """(m, 4, nq) masks of the quaternions."""
-        firsts = [q for q, _ in self.quaternions]
-        return np.array([np.eye(self.nq)[k : k + 4] for k in firsts]).reshape(-1, 4, self.nq)
+    @property
+    def nq(self) -> int:
+        """Number of coordinates."""
+        return 4 * self.quaternions + self.scalars
 
-    @functools.cached_property
-    def turns(self) -> np.ndarray:
-        """(m, 3, nv) masks of the velocities of the quaternions."""
-        firsts = [v for _, v in self.quaternions]
-        return np.array([np.eye(self.nv)[k : k + 3] for k in firsts]).reshape(-1, 3, self.nv)
+    @property
+    def nv(self) -> int:
+        """Number of velocities."""
+        return 3 * self.quaternions + self.scalars
 
-    @functools.cached_property
-    def added(self) -> np.ndarray:
-        """(nq, nv) mask of the velocities whose increments are added to coordinates."""
-        q = np.flatnonzero(self.quaternion.sum((0, 1)) == 0)
-        v = np.flatnonzero(self.turns.sum((0, 1)) == 0)
-        found = np.zeros((self.nq, self.nv))
-        found[q, v] = 1.0
-        return found
+    def turns(self, q: Array) -> Array:
+        """The quaternions (m, 4)."""
+        return q[: 4 * self.quaternions].reshape(self.quaternions, 4)
 
     def retract(self, q: Array, xi: Array) -> Array:
         """``q`` moved along an increment (nv,): quaternions by rotation, the rest by addition."""
-        own = jnp.sum(self.quaternion * q, axis=2)
-        turned = jax.vmap(rotations.rotate)(own, jnp.sum(self.turns * xi, axis=2))
-        moved = q + jnp.sum(self.added * xi, axis=1)
-        return moved + jnp.sum(self.quaternion * (turned - own)[:, :, None], axis=(0, 1))
+        m = self.quaternions
+        turned = jax.vmap(rotations.rotate)(self.turns(q), xi[: 3 * m].reshape(m, 3))
+        return jnp.concatenate([turned.reshape(-1), q[4 * m :] + xi[3 * m :]])
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """Inverse of `retract`."""
-        both = (jnp.sum(self.quaternion * q, axis=2) for q in (q0, q1))
-        turned = jax.vmap(rotations.rotation_between)(*both)
-        gone = jnp.sum(self.added * (q1 - q0)[:, None], axis=0)
-        return gone + jnp.sum(self.turns * turned[:, :, None], axis=(0, 1))
+        turned = jax.vmap(rotations.rotation_between)(self.turns(q0), self.turns(q1))
+        return jnp.concatenate([turned.reshape(-1), (q1 - q0)[4 * self.quaternions :]])
 
 
 @record()
@@ -195,7 +184,7 @@ def poses(x: TreeArrays, layout: Layout, joints: JointConstants, q: Array) -> Po
     square = about[:, None] * about[None] - x.turning * np.eye(3)[:, :, None]
     turn = np.eye(3)[:, :, None] + s * space.skew(about) + (1.0 - c) * square
     if layout.quaternions:
-        own = jax.vmap(rotations.matrix, out_axes=-1)(jnp.sum(layout.quaternion * q, axis=2))
+        own = jax.vmap(rotations.matrix, out_axes=-1)(layout.turns(q))
         own = own - np.eye(3)[:, :, None]
         turn = turn + product(own.reshape(9, -1), x.turned).reshape(turn.shape)
     turn = space.both(turn, joints.frame)

@@ -42,6 +42,11 @@ def widened(x: Any, *shape: int) -> Any:
     return (jnp if is_traced(x) else np).pad(x, pads)
 
 
+def placed(x: Any, places: np.ndarray, size: int) -> Any:
+    """An array whose entries along the last axis stand at places among zeros."""
+    return x @ masked(places, size)
+
+
 def _vector(x: Any, dimension: int) -> Any:
     """A point (dimension,) from None, a number along the x axis, or a vector."""
     if x is None:
@@ -77,6 +82,26 @@ class TreePacking:
         """Links with a quaternion, in the order of the coordinates."""
         return sorted((x for x in self.links if x.turn_at is not None), key=lambda x: x.q)
 
+    def places(self, of: SizeClass) -> tuple[np.ndarray, np.ndarray]:
+        """Places of the coordinates (nq,) and the velocities (nv,) in those of a class."""
+        m, (nq, nv) = of.layout.quaternions, self.made.topology.sizes
+        at = [(x.q + int(x.turn_at or 0), x.v + x.size[1] - 3) for x in self.turning]
+        found = []
+        for n, width, firsts in ((nq, 4, [q for q, _ in at]), (nv, 3, [v for _, v in at])):
+            turns = [k for first in firsts for k in range(first, first + width)]
+            others = np.setdiff1d(np.arange(n), turns)
+            places = np.zeros(n, int)
+            places[turns], places[others] = np.arange(len(turns)), width * m + np.arange(len(others))
+            found.append(places)
+        return found[0], found[1]
+
+    def spread(self, of: SizeClass, q: Any, v: Any) -> tuple[Any, Any]:
+        """Coordinates and velocities of a class; spare quaternions do not turn."""
+        at_q, at_v = self.places(of)
+        rest = np.zeros(of.layout.nq)
+        rest[4 * len(self.turning) : 4 * of.layout.quaternions : 4] = 1.0
+        return rest + placed(q, at_q, of.layout.nq), placed(v, at_v, of.layout.nv)
+
     @property
     def depth(self) -> int:
         """Largest number of joints between a body and the ground."""
@@ -102,23 +127,26 @@ class TreePacking:
 
     def _space(self, of: SizeClass) -> TreeArrays:
         links, n, nv, nq = self.links, of.bodies, of.layout.nv, of.layout.nq
+        own_q, own_v = self.places(of)
+        of_q = lambda k: -1 if k < 0 else own_q[k]  # noqa: E731
         jumps = [widened(masked([self.body[x.parent] for x in links], n), n)]
         for _ in range(of.rounds - 1):
             jumps.append(jumps[-1] @ jumps[-1])
-        origin = [masked([x.q, x.q + 1, x.q + 2] if x.free else [-1] * 3, nq) for x in links]
+        origin = [masked([of_q(x.q + k) if x.free else -1 for k in range(3)], nq) for x in links]
         turned = np.array([[x is y for y in self.turning] for x in links], float).reshape(len(links), -1)
-        scalar = [x.q if x.kind.numbers == 1 and not x.free else -1 for x in links]
+        scalar = [of_q(x.q if x.kind.numbers == 1 and not x.free else -1) for x in links]
         slides = np.array([x.kind.slides > 0 for x in links], float)
-        moves = self._path @ self._own
-        before = np.zeros((len(moves.T), len(moves.T)))
+        moves = placed(self._path @ self._own, own_v, nv)
+        before = np.zeros((nv, nv))
         for k, x in enumerate(links):
-            before[:, x.rates] = moves[k][:, None]
+            before[:, own_v[x.rates]] = moves[k][:, None]
         masks = {
             "jumps": np.stack(jumps), "scalar": widened(masked(scalar, nq), n),
-            "turned": widened(turned, n), "origin": widened(np.stack(origin, axis=2), 3, nq, n),
+            "turned": widened(turned, n, of.layout.quaternions),
+            "origin": widened(np.stack(origin, axis=2), 3, nq, n),
             "turning": widened((np.array(scalar) >= 0) * (1.0 - slides), n),
             "sliding": widened((np.array(scalar) >= 0) * slides, n),
-            "moves": widened(moves, n, nv), "before": widened(before, nv, nv),
+            "moves": widened(moves, n), "before": before,
             "reverse": widened(np.array([x.reversed for x in links], float), n),
         }  # fmt: skip
         inertia = stacked([space.inertia_matrix(self.params[x.body].inertia) for x in links], 2)
@@ -137,12 +165,12 @@ class TreePacking:
 
     def _screws(self, of: SizeClass) -> dict[str, Any]:
         """Bodies and axes of all velocities."""
-        nv = of.layout.nv
+        nv, places = of.layout.nv, self.places(of)[1]
         where, jointed, unit, spinning = np.full(nv, -1), np.full(nv, -1), np.zeros((3, nv)), np.zeros(nv)
         for k, x in enumerate(self.links):
             one = x.kind.numbers == 1 and not x.free  # an axis of its joint's own
             for j in range(x.size[1]):
-                v, displaced = x.v + j, (one and x.kind.slides > 0) or (x.free and j < 3)
+                v, displaced = places[x.v + j], (one and x.kind.slides > 0) or (x.free and j < 3)
                 spinning[v], where[v] = not displaced, -1 if x.free and displaced else k
                 if one:
                     jointed[v] = k
@@ -156,11 +184,12 @@ class TreePacking:
     def _bodies(self, of: SizeClass) -> dict[str, Any]:
         """Masses, centres and armatures; those of spare velocities are one."""
         bodies, d = [self.params[x.body] for x in self.links], self.dimension
-        driven: list[Any] = [0.0] * self.made.topology.sizes[1]
+        driven: list[Any] = [1.0] * of.layout.nv
+        places = self.places(of)[1]
         for x, own in zip(self.links, bodies, strict=True):
             given = (own if x.joint is None else self.params[x.joint]).armature
-            driven[x.rates] = [0.0 if given is None else given] * x.size[1]
-        driven += [1.0] * (of.layout.nv - len(driven))
+            for k in places[x.rates]:
+                driven[k] = 0.0 if given is None else given
         return {
             "mass": widened(stacked([x.mass for x in bodies]), of.bodies), "armature": stacked(driven),
             "com": widened(stacked([_vector(x.com, d) for x in bodies], 1), d, of.bodies),
@@ -281,7 +310,10 @@ class TreePacking:
             return CoordinateArrays(of_q=next(none), of_v=next(none), shift=np.zeros(count))
         signs = np.broadcast_to(signs, len(names))
         of_q, of_v, shift = (stacked(x) for x in zip(*map(self._row, names), strict=True))
-        return CoordinateArrays(
-            of_q=widened(signs[:, None] * of_q, count, of.layout.nq),
-            of_v=widened(signs[:, None] * of_v, count, of.layout.nv), shift=widened(signs * shift, count),
-        )  # fmt: skip
+        masks = (
+            widened(placed(signs[:, None] * x, places, n), count)
+            for x, places, n in zip(
+                (of_q, of_v), self.places(of), (of.layout.nq, of.layout.nv), strict=True
+            )
+        )
+        return CoordinateArrays(of_q=next(masks), of_v=next(masks), shift=widened(signs * shift, count))

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from nsjax.contact import Jump
 from nsjax.contact.events import Criteria
-from nsjax.contact.projection import Directions
+from nsjax.contact.projection import Directions, chosen
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageAnswer, StageSettings, StageStart, solve_stage
 from nsjax.core.operators import position_rows, row_forces, row_rates
@@ -80,11 +80,6 @@ class UnifiedEquations:
     metric: str
     tangent: str = "full"
     explicit: bool = False
-
-    @property
-    def kinetic(self) -> bool:
-        """Whether positions are corrected along ``M^-1 W``."""
-        return self.metric == "kinetic"
 
     @property
     def structure(self) -> Structure:
@@ -203,7 +198,9 @@ class UnifiedEquations:
         normal = jnp.pad(position[: one.nc, None], [(0, 0), (0, one.nt)])
         x = one.stack(normal, position[one.nc :])  # a bounded force has no position law
         x = row_forces(self.system, self.middle(d), q, x, d.params, self.contacts)
-        return jnp.concatenate([push, d.mass.solve(x[:, None])[:, 0] if self.kinetic else x])
+        kinetic = kinetic_metric(self.metric, self.system, d.params)
+        x = chosen(kinetic, lambda: d.mass.solve(x[:, None])[:, 0], x)
+        return jnp.concatenate([push, x])
 
     def directions(self, d: Any, z: Array) -> Array:
         """Directions of the row forces: the block diagonal matrix ``(W, D)`` (unknowns, rows)."""
@@ -214,7 +211,8 @@ class UnifiedEquations:
         rows = at.rows(self.contacts)
         if not self.position:
             return rows.directions()
-        wt, along = rows.jacobian(), Directions(at=at, contacts=self.contacts, kinetic=self.kinetic)
+        kinetic = kinetic_metric(self.metric, self.system, d.params)
+        wt, along = rows.jacobian(), Directions(at=at, contacts=self.contacts, kinetic=kinetic)
         dt = along.matrix().T
         upper = self.join(wt, jnp.zeros_like(dt))
         lower = self.join(jnp.zeros_like(wt), dt)
@@ -367,13 +365,6 @@ def ggl_unified(
     )
 
 
-def _metric(choice: str, system: System) -> str:
-    """The metric that the user chose; for ``"auto"``, that of the model."""
-    if choice == "implicit":
-        return choice
-    return "kinetic" if kinetic_metric(choice, system) else "euclidean"
-
-
 def _problem(run: ImpulseRun, contacts: bool) -> tuple[UnifiedEquations, UnifiedData, int]:
     """Equations of a step, their data, and the number of their unknowns."""
     options, system = run.scheme.options, run.system
@@ -383,7 +374,7 @@ def _problem(run: ImpulseRun, contacts: bool) -> tuple[UnifiedEquations, Unified
         contacts=contacts,
         position=(contacts or bool(system.nb)) and options.position_multiplier,
         linearised=options.gap == "linearised",
-        metric=_metric(options.metric, system),
+        metric=options.metric,
         tangent=tangent_of(options.tangent, system),
         explicit=options.force == "explicit",
     )

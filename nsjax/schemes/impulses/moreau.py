@@ -10,7 +10,7 @@ from jax import lax
 
 from nsjax.contact import Jump, StepForces, forced_jump, no_jump
 from nsjax.contact.events import Criteria
-from nsjax.contact.projection import Directions, Projection, project_position
+from nsjax.contact.projection import Directions, Projection, chosen, project_position
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.solvers import MANY_ROWS, SolverSettings
 from nsjax.contact.stage import StageSettings
@@ -24,11 +24,11 @@ from nsjax.core.step import (
     added_momentum,
     constant_inertia,
 )
-from nsjax.core.system import State, System, add, row_groups
+from nsjax.core.system import State, System, row_groups
 from nsjax.core.system_parts import check_damping
 from nsjax.jaxtools import only_tangent, with_tangent
 from nsjax.renamed import renamed_fields, renamed_options
-from nsjax.schemes.common import FORMS, METRICS, choose, derivatives, kinetic_metric, within
+from nsjax.schemes.common import FORMS, METRICS, choose, derivatives, kinetic_metric, with_rotations, within
 from nsjax.schemes.impulses.impulse_scheme import impulse_scheme
 from nsjax.schemes.impulses.impulse_step import FrozenRowEquations, FrozenRows, ImpulseRun, frozen_rows
 from nsjax.types import Array, PyTree, record
@@ -237,15 +237,15 @@ def _balance(run: ImpulseRun) -> Balance:
     """Mass and force at the midpoint, the force at the velocity that ``force_velocity`` chooses."""
     at, dt, choice = run.midpoint, run.dt, run.scheme.options.force_velocity
     mass = at.inertia(run.constants)
-    forecast = choice == "midpoint" or (choice == "auto" and run.system.retract is not add)
+    forecast = choice == "midpoint" or (choice == "auto" and with_rotations(run.system, run.params))
     # three solves share the inverse; derivatives cost less without it
-    if forecast and run.scheme.gradient == "discrete":
+    if forecast is not False and run.scheme.gradient == "discrete":
         mass = mass.inverted()
     push = at.force()
     free = mass.solve(push[:, None])[:, 0]
-    if not forecast:
+    if forecast is False:
         return Balance(at=at, inertia=mass, push=push, free=free, drift=dt * free)
-    push = at.moved(v=at.v + 0.5 * dt * free).force()
+    push = at.moved(v=chosen(forecast, lambda: at.v + 0.5 * dt * free, at.v)).force()
     if at.added is not None:  # implicit damping acts at the velocity of the end
         push = push + added_momentum(at.added, 0.5 * free)
     return Balance(at=at, inertia=mass, push=push, free=free, drift=mass.solve((dt * push)[:, None])[:, 0])
@@ -378,7 +378,8 @@ def _project(run: ImpulseRun, end: State) -> Projection | None:
         max_iterations=options.max_iterations,
     )  # fmt: skip
     middle = dataclasses.replace(run.midpoint, added=None)  # a projection takes no time
-    along = Directions(at=middle, contacts=contacts, kinetic=kinetic_metric(options.metric, system))
+    kinetic = kinetic_metric(options.metric, system, run.params)
+    along = Directions(at=middle, contacts=contacts, kinetic=kinetic)
     return project_position(run.at(end), along, run.dt, settings, coef.penetration_tolerance)
 
 

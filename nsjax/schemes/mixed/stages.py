@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact.projection import Directions
+from nsjax.contact.projection import Directions, chosen
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates
 from nsjax.core.row_groups import GivenForces, RowGroups
 from nsjax.core.step import SystemState, inertia_at
@@ -154,9 +154,10 @@ class StageEquations:
     def _correction(self, t: Array, q: Array, psi: Array, params: Any) -> Array:
         """Position correction ``D Psi``: ``W Psi``, or ``M^-1 W Psi`` where rotations mix units."""
         push = row_forces(self.system, t, q, psi, params, contacts=False)
-        if not kinetic_metric("auto", self.system):
-            return push
-        return inertia_at(self.system, t, q, params).solve(push[:, None])[:, 0]
+        kinetic = kinetic_metric("auto", self.system, params)
+        return chosen(
+            kinetic, lambda: inertia_at(self.system, t, q, params).solve(push[:, None])[:, 0], push
+        )
 
     def residual(self, data: Any, z: Array) -> Array:
         """Momentum balance and corrections, without row forces."""
@@ -236,7 +237,7 @@ class StageEquations:
                 return rows.directions()
             parts = [(k, rows.jacobian())]
             if self.corrects:
-                kinetic = kinetic_metric("auto", self.system)
+                kinetic = kinetic_metric("auto", self.system, params)
                 along = Directions(
                     at=dataclasses.replace(at, system=self.system), contacts=False, kinetic=kinetic
                 )

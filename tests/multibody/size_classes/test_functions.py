@@ -97,12 +97,18 @@ def values(system: Any, params: Any, q: Any, v: Any) -> dict[str, Any]:
     return {name: np.asarray(x) for name, x in every(params, q, v).items()}
 
 
-def compared(found: dict[str, Any], wanted: dict[str, Any], places: Any) -> None:
-    """Functions of a class, whose contacts stand in ``places``, against those of the mechanism."""
+def compared(one: Any, q: Any, v: Any, evaluated: Any = values) -> None:
+    """Functions of the class of the first mechanism against its own."""
+    problem, packing, of = one.problems[0], one.packings[0], one.size_class
+    wanted = evaluated(problem.system, problem.params, q, v)
+    found = evaluated(of.system, one.problem().params, *packing.tree.spread(of, q, v))
+    contacts, (at_q, at_v) = packing.contacts(of), packing.tree.places(of)
+    where: dict[str, Any] = {"mass": np.ix_(at_v, at_v), "retract": at_q, "force": at_v, "difference": at_v}
+    where |= {"gap": contacts, "slip": contacts, "law": contacts}
     for name, x in wanted.items():
-        mine = found[name]
-        mine = mine[places] if name in ("gap", "slip", "rows", "law") else mine
-        mine = mine[tuple(slice(n) for n in x.shape)]  # without spare coordinates
+        mine = found[name][where.get(name, ...)]
+        mine = mine[contacts][..., at_v] if name == "rows" else mine
+        mine = mine[tuple(slice(n) for n in x.shape)]  # without spare rows
         # sums over the tree in another order: some hundred roundings
         np.testing.assert_allclose(
             mine, x, atol=1e-13 * np.max(np.abs(x), initial=1e-3), err_msg=name, rtol=0
@@ -113,23 +119,17 @@ def compared(found: dict[str, Any], wanted: dict[str, Any], places: Any) -> None
 def test_functions_are_those_of_the_mechanism_alone_and_beside_a_larger_one(seed: int, more: int) -> None:
     bodies = 3 + 2 * seed
     problem = tree(seed, bodies)
-    (q, v), own = drawn(problem, seed), problem.system
     others = (tree(seed, bodies, more),) if more else ()
     one = nsjax.side_by_side(problem, *others)
-    system, places = one.size_class.system, one.packings[0].contacts(one.size_class)
-    wide = (jnp.pad(x, (0, n - len(x))) for x, n in ((q, system.nq), (v, system.nv)))
-    found, wanted = values(system, one.problem().params, *wide), values(own, problem.params, q, v)
-    assert (system.nv > own.nv) == bool(more)
-    compared(found, wanted, places)
+    assert (one.size_class.system.nv > problem.system.nv) == bool(more)
+    compared(one, *drawn(problem, seed))
 
 
 def test_rows_are_derivatives_of_gaps_and_slips() -> None:
     problem = tree(2, 7)
     one = nsjax.side_by_side(problem)
     system = one.size_class.system
-    q, v = (
-        jnp.pad(x, (0, n - len(x))) for x, n in zip(drawn(problem, 5), (system.nq, system.nv), strict=True)
-    )
+    q, v = one.packings[0].tree.spread(one.size_class, *drawn(problem, 5))
 
     @jax.jit
     def both(params: Any) -> Any:

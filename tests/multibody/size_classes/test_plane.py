@@ -105,12 +105,7 @@ def constraints(system: Any, params: Any, q: Any, v: Any) -> dict[str, Any]:
 
 
 def same(problem: Problem, *others: Problem, seed: int = 0) -> None:
-    (q, v), own = drawn(problem, seed), problem.system
-    one = nsjax.side_by_side(problem, *others)
-    system, places = one.size_class.system, one.packings[0].contacts(one.size_class)
-    wide = (jnp.pad(x, (0, n - len(x))) for x, n in ((q, system.nq), (v, system.nv)))
-    found, wanted = constraints(system, one.problem().params, *wide), constraints(own, problem.params, q, v)
-    compared(found, wanted, places)
+    compared(nsjax.side_by_side(problem, *others), *drawn(problem, seed), constraints)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
