@@ -13,7 +13,7 @@ from typing import Any
 
 import nsjax
 from nsjax import io, models, schemes
-from nsjax.cli import identify, sweep
+from nsjax.cli import identify, sweep, warm
 from nsjax.cli.commands import (
     add_documents,
     add_resume_options,
@@ -177,6 +177,14 @@ def _parser() -> argparse.ArgumentParser:
         "list", help="list models and schemes", description="Lists models and schemes."
     )
     show.set_defaults(command=_list)
+    warm_up = commands.add_parser(
+        "warm", help="compile programs before they are needed",
+        description="Compiles programs of common mechanisms, or of given ones, into the cache folder, so "
+        "that later processes find them.",
+        epilog=warm.EPILOG,
+    )  # fmt: skip
+    warm_up.set_defaults(command=warm.run)
+    warm.add_arguments(warm_up)
     again = commands.add_parser(
         "reproduce", help="compute a figure or table of a paper and compare its numbers",
         description="Computes a figure or table of a source paper, prints asked / ours / difference, and "
