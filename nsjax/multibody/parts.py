@@ -364,7 +364,7 @@ def user_laws(parts: Iterable[Part]) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class Follow:
+class SplineMotion:
     """The motion or path of a joint that follows a spline, a number of the joint: with the structure of the
     table and the shapes of its arrays, by which joints are grouped.
     """
@@ -377,10 +377,10 @@ class Follow:
         return table.at(t)
 
 
-def follow(table: Any) -> Follow:
+def follow(table: Any) -> SplineMotion:
     """What a joint follows that has this table as its motion."""
     leaves, structure = jax.tree.flatten(table)
-    return Follow(structure, tuple(np.shape(x) for x in leaves))
+    return SplineMotion(structure, tuple(np.shape(x) for x in leaves))
 
 
 def prescribed(part: Part, what: str, numbers: Any, t: Any) -> Any:
@@ -396,7 +396,7 @@ def prescribed(part: Part, what: str, numbers: Any, t: Any) -> Any:
         InputError: as `user_value`.
     """
     function = part.option(what)
-    if isinstance(function, Follow):
+    if isinstance(function, SplineMotion):
         found = function(t, numbers.motion)
         if what == "motion":
             return found
@@ -410,7 +410,7 @@ def prescribed(part: Part, what: str, numbers: Any, t: Any) -> Any:
 
 def takes_numbers(motion: Fn) -> bool:
     """Whether a motion reads numbers of its joint: a spline, or a function of two, ``(t, own)``."""
-    if isinstance(motion, Follow):
+    if isinstance(motion, SplineMotion):
         return True
     try:
         given = inspect.signature(motion).parameters.values()
