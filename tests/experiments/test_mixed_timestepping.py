@@ -9,6 +9,7 @@ import pytest
 
 from experiments import common
 from experiments.mixed_timestepping import (
+    fig40_corner_scenarios,
     literal,
     literal_crank,
     rigid,
@@ -25,6 +26,23 @@ load_expected = functools.partial(common.load_expected, rigid.__file__)
 
 
 # ------------------------------------------------------------------------ independent references
+
+
+@pytest.mark.parametrize("corners", [(1,), (2,), (3,), (4,), (2, 3), (3, 4)])
+def test_a_scenario_closes_its_corners_alone_and_none_penetrates_but_by_the_tilt(corners):
+    problem = fig40_corner_scenarios.mechanism()
+    found = fig40_corner_scenarios.find(problem, corners)
+    closed = tuple(int(k) + 1 for k in np.flatnonzero(found.closed))
+    assert closed == corners
+    # tilted counter-clockwise, corners 2 and 3 stand out; 1 or 4 alone at a wall would push them through
+    assert (found.gaps.min() > -1e-12) == (corners not in ((1,), (4,)))
+
+
+def test_jam_angle_is_that_of_the_closed_form():
+    for clearance in (1e-4, 1e-3, 1e-2):
+        problem = fig40_corner_scenarios.mechanism(clearance)
+        found = fig40_corner_scenarios.find(problem, (2, 3))
+        assert found.q[2] == pytest.approx(fig40_corner_scenarios.jam_angle(problem), rel=1e-11)
 
 
 @pytest.mark.slow

@@ -119,7 +119,7 @@ def test_derivatives(coordinates: str, scheme: str) -> None:
                 else y
                 for name, y in problem.params.items()
             }
-            v = jnp.asarray(problem.state.v).at[0].add(x[1])
+            v = jnp.asarray(problem.state.v).at[-3].add(x[1])  # of the last ball, along the floor
             state = dataclasses.replace(problem.state, v=v)
             made = getattr(schemes, scheme)()
             traj = nsjax.simulate(problem.system, p, state, made, dt=1e-3, steps=300, every=300)
