@@ -365,9 +365,7 @@ def _stepped(
     def guarded(step: Step, guards: GuardMemory | None, end: tuple[Carry, Output]) -> Any:
         if program.guards is None or guards is None:
             return *end, None
-        from nsjax.schemes.locating.localized import through_guards  # other runs do not load it
-
-        return through_guards(step, program.guards, guards, end)
+        return program.guards.through(step, program.guards, guards, end)
 
     def plain(data: tuple[Step, Known]) -> Any:
         step, (closing, guards) = data

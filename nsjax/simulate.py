@@ -180,7 +180,7 @@ def simulate(
 
 
 @dataclasses.dataclass(frozen=True)
-class NamedQuantity:
+class StopQuantity:
     """A quantity of a system by its name, as a function of the state."""
 
     system: System
@@ -198,7 +198,7 @@ def _named(system: System, stop: Any) -> Any:
     if not isinstance(stop, str):
         return stop
     owner = getattr(system.prepare, "__self__", None)
-    found = NamedQuantity(owner.system if isinstance(owner, Inputs) else system, stop)
+    found = StopQuantity(owner.system if isinstance(owner, Inputs) else system, stop)
     quantity(found.system, stop)  # refuses an unknown name
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +32,14 @@ class Guards:
         stop: ends the run; None: nothing does.
         count: number of times it falls through zero until the run ends.
         resets: pairs of a guard and its reset map ``(t, q, v, p) -> (q, v)``.
+        through: ``(step, guards, memory, end) -> (carry, output, memory)``, a step that ends where a guard
+            does: a function of the schemes that locate events, which other runs do not load.
     """
 
     stop: Fn | None
     count: int
     resets: tuple[tuple[Fn, Fn], ...]
+    through: Fn
 
     def values(self, at: SystemState) -> Array:
         """Values (k,) of the guards at a state: of the stop, if there is one, then of the resets."""
@@ -110,7 +114,8 @@ def guards_of(system: System, stop: Any, resets: Any) -> Guards | None:
             "simulate: stop and resets do not work with a contact_group that has a capacity; leave the "
             "capacity out"
         )
-    return Guards(stop, count, tuple((guard, reset) for guard, reset in resets))
+    locating = importlib.import_module("nsjax.schemes.locating.localized")
+    return Guards(stop, count, tuple((guard, reset) for guard, reset in resets), locating.through_guards)
 
 
 def warn_of_guards(memory: GuardMemory | None, guards: Guards | None) -> None:
