@@ -80,6 +80,7 @@ def test_a_table_that_is_ready_has_the_same_values_and_derivatives() -> None:
     np.testing.assert_allclose(jax.jacrev(at)(values, True), known, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["moreau", pytest.param("generalized_alpha", marks=pytest.mark.slow)])
 def test_a_spline_as_input_is_the_function_it_was_sampled_from(scheme) -> None:
     """A cubic polynomial is its own spline with its rates at the ends: the run is that of the law."""

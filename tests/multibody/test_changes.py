@@ -30,6 +30,7 @@ def pulled(joint, coordinates: str, own) -> nsjax.Problem:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["moreau", *(pytest.param(x, marks=SLOW) for x in (
     "half_explicit", "generalized_alpha", "ggl_unified", "nsga_decoupled",
 ))])  # fmt: skip
@@ -81,6 +82,7 @@ def faster(t, q, v, p):
     return v[0] - v[1] - SLIP  # friction that sticks stays at zero
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["moreau", pytest.param("half_explicit", marks=SLOW)])
 def test_a_clutch_slips_and_locks(scheme) -> None:
     """Slip time, heat and common speed, and their derivatives by the torque and the speed."""
@@ -129,6 +131,7 @@ def test_a_dog_clutch_locks_with_an_impact() -> None:
     np.testing.assert_allclose(float(back.loss), 0.0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", ["joint", pytest.param("absolute", marks=SLOW)])
 def test_a_gripper_attaches_in_space(coordinates) -> None:
     """Two bodies that fly and turn become one: momenta are those of both, and open again as one."""

@@ -68,6 +68,7 @@ def test_a_measured_excitation_as_motion_and_as_inertial_force() -> None:
     np.testing.assert_allclose(force[smooth], moved.constraint_force[smooth, 0], atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "coordinates"),
     [("moreau", "joint"), *(pytest.param(*x, marks=SLOW) for x in (

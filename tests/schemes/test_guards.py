@@ -181,6 +181,7 @@ def ball(restitution=0.8, height=1.0, radius=0.05) -> nsjax.Problem:
     return models.bouncing_ball(height=height).replace(restitution=restitution, radius=radius)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["moreau", pytest.param("half_explicit", marks=SLOW)])
 def test_a_ball_stops_at_its_third_apex(scheme) -> None:
     """Where impacts are located, instant and height are exact, and so are their derivatives."""
@@ -229,6 +230,7 @@ def test_a_stop_at_an_impact_is_just_before_it(scheme) -> None:
     assert float(np.max(again.v)) == pytest.approx(0.8 * G * exact, rel=0.05)
 
 
+@pytest.mark.slow
 def faster(t, q, v, p):
     return 2.0 - v[0]
 
@@ -363,6 +365,7 @@ def along(t, q, v, p):
     return 0.3 - q[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", [
     "moreau", *(pytest.param(x, marks=SLOW) for x in ("generalized_alpha", "nsga_decoupled", "changes")),
 ])  # fmt: skip
