@@ -47,7 +47,8 @@ SENTENCES: dict[int, tuple[str, str]] = {
         _NAMED,
     ),
     REFUSED_LAW: (
-        "the run is refused, because a restitution is outside [0, 1], or a friction or bound is negative",
+        "the run is refused, because a restitution is outside [0, 1], a friction or bound is negative, or "
+        "a speed of its law is not positive",
         _NAMED,
     ),
     REFUSED_MASS: (

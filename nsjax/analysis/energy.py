@@ -169,8 +169,7 @@ class WholeStep:
         (full, begin), (full_after, end) = (rates(system, p, tm, qm, w) for w in (v, v1))
         groups, law = row_groups(system), ContactLaw()
         if system.nc:
-            law = system.law(refreshed(system, tm, qm, p))
-            law = law.at_speed(groups.contacts(full)) if law.by_speed else law
+            law = system.law(refreshed(system, tm, qm, p)).at_speed(groups.contacts(full))
         miss = impulse * (full_after + law.rebound(groups, full))
         tangents = np.zeros((system.nc, 1 + system.nt), bool)
         tangents[:, 1:] = True

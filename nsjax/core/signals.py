@@ -140,15 +140,16 @@ def _bends(times: Any, values: Any, ends: Any) -> Array:
         return jnp.zeros_like(values)
     span = (times[1:] - times[:-1]).reshape(-1, *[1] * (values.ndim - 1))
     slope, none = (values[1:] - values[:-1]) / span, jnp.zeros_like(span[:1])
-    before, after = jnp.concatenate([none, span]), jnp.concatenate([span, none])
     if ends is None:
         outer = jnp.zeros_like(slope[:1])
         right = jnp.concatenate([outer, slope[1:] - slope[:-1], outer])
+        before = jnp.concatenate([none, span[:-1], none])
         diagonal = jnp.concatenate([none + 1.0, 2.0 * (span[1:] + span[:-1]), none + 1.0])
-        before, after = before.at[-1].set(0.0), after.at[0].set(0.0)
+        after = jnp.concatenate([none, span[1:], none])
     else:
         first, last = jnp.asarray(ends, float)
         right = jnp.concatenate([slope[:1] - first, slope[1:] - slope[:-1], last - slope[-1:]])
+        before, after = jnp.concatenate([none, span]), jnp.concatenate([span, none])
         diagonal = 2.0 * (before + after)
 
     def down(known: tuple[Array, Array], row: tuple[Array, ...]) -> tuple[Any, Any]:

@@ -2,8 +2,8 @@
 solver.
 
 Programs have no arrays whose sizes depend on values. What acts on few of many therefore works in places,
-some of which are empty, and `Slots` says which contact is where. ``take`` and ``put`` are the only moves
-between the many and the few.
+some of which are empty, and `Slots` says which contact is where. ``take`` and ``put`` move values between
+the many and the few.
 """
 
 from __future__ import annotations

@@ -9,15 +9,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
-from nsjax.core import InputError, Problem, State
-from nsjax.core.operators import prepared
+from nsjax.core import InputError, Problem, State, System
+from nsjax.core.operators import gap_rows, prepared
 from nsjax.core.step import mass_matrix
 from nsjax.linalg import solve
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.reactions import momentum
+from nsjax.multibody.start import LARGEST, root
 from nsjax.types import Array, Fn, PyTree, is_traced
 
 
@@ -125,32 +127,39 @@ def _places(scene: Scene, bodies: list[str]) -> Array:
     return jnp.concatenate(found)
 
 
-def _placed(mechanism: Mechanism, then: Problem, at: tuple[Array, PyTree], wanted: Array) -> Array:
-    """Position at which the bodies have the places ``wanted``, by steps of Gauss and Newton; the last one
-    has the derivative.
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """Equations of the position at which bodies have given places, for `root`; its data are time, params
+    and places.
     """
-    (t, p), system = at, then.system
-    bodies = [x.name for x in mechanism.topology.all_of("body")]
 
-    def misfit(q: Array, t: Array, p: PyTree, wanted: Array) -> Array:
-        return _places(mechanism.scene(t, q, None, p), bodies) - wanted
+    mechanism: Mechanism
 
-    def step(q: Array, live: tuple[Any, ...], still: tuple[Any, ...]) -> Array:
-        ahead = jax.jacfwd(lambda x: misfit(system.retract(q, x), *still))(jnp.zeros(system.nv))
-        return system.retract(q, -jnp.linalg.pinv(ahead) @ misfit(q, *live))
+    @property
+    def system(self) -> System:
+        """The system whose positions are searched."""
+        return self.mechanism.system()
 
-    live = t, p, wanted
-    still = lax.stop_gradient(live)
+    def residual(self, q: Array, data: tuple[Array, PyTree, Array]) -> Array:
+        """How far the bodies are from their places [m], and in the entries of their rotations."""
+        t, p, wanted = data
+        bodies = [x.name for x in self.mechanism.topology.all_of("body")]
+        return _places(self.mechanism.scene(t, q, None, p), bodies) - wanted
+
+
+def _placed(mechanism: Mechanism, then: Problem, at: tuple[Array, PyTree], wanted: Array) -> Array:
+    """Position at which the bodies have the places ``wanted``."""
     start = lax.stop_gradient(jnp.asarray(then.state.q, float))
-    q = lax.fori_loop(0, 30, lambda _, q: step(q, still, still), start)
-    left = jnp.max(jnp.abs(misfit(q, *still)))
-    near = 1e-7 * (1.0 + jnp.max(jnp.abs(wanted)))
+    q, misfit = root(Placement(mechanism), (*at, wanted), start, np.ones(then.system.nv), LARGEST)
+    left = jnp.max(jnp.abs(lax.stop_gradient(misfit)))
+    # bodies of a run may have drifted off their joints
+    near = 1e-7 * (1.0 + jnp.max(jnp.abs(lax.stop_gradient(wanted))))
     if not is_traced(left) and not left <= near:
         raise InputError(
             f"change: bodies are {float(left):.3g} (m or rad) from where the joints of the second "
             "mechanism allow them; give its joints the numbers of the moment, at=, on= and turned="
         )
-    return jnp.where(left <= near, step(lax.stop_gradient(q), live, still), jnp.nan)
+    return jnp.where(left <= near, q, jnp.nan)
 
 
 def _velocity(mechanism: Mechanism, then: Problem, at: tuple[Array, Array, PyTree], had: Any) -> Array:
@@ -168,14 +177,8 @@ def _velocity(mechanism: Mechanism, then: Problem, at: tuple[Array, Array, PyTre
     if not system.nb:
         return solve(mass, push[:, None])[:, 0]
 
-    def rates(v: Array) -> Array:
-        place: Any = system.constraint
-        along = lambda s: place(t + s, system.retract(q, s * v), p)  # noqa: E731
-        found = [] if place is None else [jax.jvp(along, (0.0,), (1.0,))[1]]
-        slips: Any = system.velocity_constraint
-        return jnp.concatenate([*found, slips(t, q, v, p)] if system.nh else found)
-
-    rows, offset = jax.jacfwd(rates)(none), rates(none)
+    found = gap_rows(system, "constraint", t, q, p)
+    rows, offset = found.jacobian(), found.offset
     answers = solve(mass, jnp.concatenate([push[:, None], rows.T], axis=1))
     x = jnp.linalg.pinv(rows @ answers[:, 1:], rtol=1e-12) @ (rows @ answers[:, 0] + offset)
     return answers[:, 0] - answers[:, 1:] @ x

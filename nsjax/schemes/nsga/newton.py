@@ -267,7 +267,7 @@ def _iterate(c: Subproblems, arguments: Any) -> tuple[Any, tuple[Array, Array, A
         z, count, small, _, before, passes = carry
         data, r = _evaluate(c, s, z, tolerances)
         done = functools.reduce(jnp.logical_and, [y.converged for y in r]) | small
-        stop = done | (count >= most) | jnp.isnan(before)
+        stop = done | (count >= most) | jnp.isnan(before) | jnp.isnan(scale)  # of a refused run
 
         def fall_back(_: None) -> tuple[Any, Array, Array, Any]:
             level, d, w = c.levels[-1], data[-1], z[-1].w

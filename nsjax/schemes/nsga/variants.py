@@ -165,8 +165,7 @@ def nsga_neglected(
 
     Args:
         rho_inf, relative_tolerance, force_tolerance, mass_scale, creep_correction, tangent,
-            max_iterations: see
-            `nsga_decoupled`.
+            max_iterations: see `nsga_decoupled`.
         criteria: see there.
 
     Returns:
@@ -234,8 +233,7 @@ def nsga_coupled(
             not in ``max_iterations``, if a correction changes stiff forces. ``"monolithic"``: Newton on
             all rows at once, which has no such trouble, with matrices of three times the size.
         rho_inf, relative_tolerance, force_tolerance, mass_scale, creep_correction, tangent: see
-            `nsga_decoupled`;
-            ``"block"`` linearises anew whatever the tangent.
+            `nsga_decoupled`; ``"block"`` linearises anew whatever the tangent.
         max_iterations: rounds of ``"block"`` (three linear solves each) or steps of ``"monolithic"``
             before a step counts as failed. Those of ``"monolithic"`` may cycle between sticking and
             sliding: then the jump becomes a contact problem once, and as many steps follow.
