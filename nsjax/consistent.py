@@ -109,7 +109,7 @@ def consistent(problem: Problem, *, metric: str = "kinetic", lift: bool = True) 
         zero = np.zeros(system.nv)
         return Consistent(problem, zero, zero, _names(system))
     modes: tuple[tuple[int, ...], ...] = ()
-    if lift and system.nc and system.pairs is None and not system.islands:
+    if lift and system.nc and not system.changing_contacts and not system.islands:
         modes = getattr(system.parts, "translations", ())
     q, v, residual = _solve(system, params, state, metric == "kinetic", modes)
     if without_values((q, v)):

@@ -9,11 +9,18 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact.active_set import REFUSED_GRADIENT, PairMemory
 from nsjax.contact.bounded import bounded_as_contacts, reported
+from nsjax.contact.contact_set import (
+    ContactMemory,
+    begin_memory,
+    contacts_of_step,
+    narrow,
+    tally_of_step,
+    widen,
+)
 from nsjax.contact.events import Touch, criteria_of, frozen
-from nsjax.contact.few_contacts import WholeMemory, begin_with_all, narrow_to_chosen, widen_to_all
 from nsjax.contact.friction import jammed_at_start
+from nsjax.contact.sweeps import REFUSED_GRADIENT
 from nsjax.contact.switches import (
     ClosedPhases,
     begin_closing,
@@ -24,8 +31,9 @@ from nsjax.contact.switches import (
 from nsjax.core.guards import GuardMemory, Guards, begin_guards
 from nsjax.core.operators import on_constraints, prepared, refreshed
 from nsjax.core.scheme import QUANTITIES, ROWS, Carry, Output, Scheme, accumulated
+from nsjax.core.slots import ContactSlots
 from nsjax.core.step import Step, SystemState
-from nsjax.core.system import State, System, at_nodes_alone, bordered, traced_once
+from nsjax.core.system import State, System, at_nodes_alone, bordered, step_system, traced_once
 from nsjax.jaxtools import (
     keep_solutions,
     make_live,
@@ -46,10 +54,8 @@ from nsjax.recording import (
     no_impacts,
     row_values,
     row_with_gaps,
-    same_pairs,
     watch_gaps,
 )
-from nsjax.status import CANDIDATES_LOST
 from nsjax.trajectory import Continuation, FirstFailure, Impacts, Trajectory
 from nsjax.types import Array, PyTree, record
 
@@ -112,11 +118,13 @@ def begin_run(
 ) -> RunState:
     """State of the loop at the start of a run, or at the continuation of an earlier run."""
     system = program.system
-    if system.pairs is not None:
+    if system.changing_contacts:
         given = scheme.coef, params, state, dt, carry
         coef, params, state, dt, carry = without_derivative(given, REFUSED_GRADIENT)
         scheme = dataclasses.replace(scheme, coef=coef)
-    watched = bool(system.nc) and bool({"notes", "margin"} & set(program.keep)) and system.pairs is None
+    watched = (
+        bool(system.nc) and bool({"notes", "margin"} & set(program.keep)) and not system.changing_contacts
+    )
     bits, closed = jnp.zeros(system.nc, int), jnp.zeros(system.nc, bool)
     if carry is None:
         state = on_constraints(system, params, state)
@@ -180,31 +188,22 @@ def _first_carry(setup: RunSetup, state: State) -> tuple[PyTree, Carry]:
     scheme, system = setup.scheme, setup.program.system
     params = refreshed(system, jnp.asarray(state.t), state.q, setup.params)
     start = scheme.init(scheme, system_of_steps(scheme, system), params, setup.constants, state)
-    if system.chosen is not None:
-        start = _carry_of_all(setup, params, state, start)
-    if system.pairs is None:
+    if system.contact_set is None:
         return params, start
-    known = PairMemory(memory=start.memory, pairs=system.pairs.identity(params))
-    return params, dataclasses.replace(start, memory=known)
-
-
-def _carry_of_all(setup: RunSetup, params: PyTree, state: State, few: Carry) -> Carry:
-    """The carry ``few`` of the contacts chosen for the first step, extended to all contacts."""
-    scheme, system = setup.scheme, setup.program.system
-    every = system_of_steps(scheme, dataclasses.replace(system, chosen=None))
-    # the memory of a scheme depends on the size of a step's problem: keep the choice
-    every = dataclasses.replace(every, chosen=system.chosen)
 
     def whole() -> Carry:
+        every = system_of_steps(scheme, dataclasses.replace(system, contact_set=None))
+        # the memory of a scheme depends on the size of a step's problem: keep the choice
+        every = dataclasses.replace(every, contact_set=system.contact_set)
         return scheme.init(scheme, every, params, scheme.prepare(scheme, every, params, setup.dt), state)
 
-    return begin_with_all(system, params, few, jax.eval_shape(whole))
+    return params, begin_memory(system, params, start, whole)
 
 
 def _bare(carry: Carry) -> Carry:
-    """The carry with the plain memory of the scheme, without `WholeMemory` around it."""
+    """The carry with the plain memory of the scheme, without `ContactMemory` around it."""
     memory = carry.memory
-    return dataclasses.replace(carry, memory=memory.memory) if isinstance(memory, WholeMemory) else carry
+    return dataclasses.replace(carry, memory=memory.memory) if isinstance(memory, ContactMemory) else carry
 
 
 def _scheme_fields(scheme: Scheme) -> dict[str, Any]:
@@ -228,8 +227,8 @@ def system_of_steps(scheme: Scheme, system: System) -> System:
     border unless the scheme takes them inside the structure, and rows of contacts at single nodes if it
     takes such rows.
     """
-    if system.chosen is not None:
-        system = traced_once(system.chosen.system)
+    if system.contact_set is not None:
+        system = traced_once(step_system(system))
     if scheme.traits.node_contacts:
         return at_nodes_alone(bounded_as_contacts(bordered(system)))
     return bounded_as_contacts(system if scheme.traits.joints_inside else bordered(system))
@@ -288,13 +287,11 @@ def _taken_step(
     follow, dt, program = run.next, setup.dt, setup.program
     state = dataclasses.replace(follow.carry.state, t=follow.origin + follow.index * dt)
     step = setup.step(dataclasses.replace(follow.carry, state=state))
-    params = step.params
-    start, tally = same_pairs(step.system, params, step.carry, tally)
-    step = dataclasses.replace(step, carry=start)
-    carry, output, (closing, guards), moves = _step_on_chosen(
-        program, step, (run.closing, follow.guards)
+    params, slots = step.params, contacts_of_step(program.system, step.params, step.carry)
+    tally = tally_of_step(program.system, slots, tally)
+    carry, output, (closing, guards), moves = _step_in_slots(
+        program, step, slots, (run.closing, follow.guards)
     )  # fmt: skip
-    carry, output = _known_pairs(step.system, params, carry, output)
     index = follow.index + 1
     end = follow.origin + index * dt
     follow = dataclasses.replace(follow, index=index, dt=dt, guards=guards)
@@ -334,21 +331,20 @@ Known = tuple[ClosedPhases | None, GuardMemory | None]
 """What the loop remembers of closed contacts and of the guards of a run."""
 
 
-def _step_on_chosen(
-    program: LoopProgram, step: Step, known: Known
+def _step_in_slots(
+    program: LoopProgram, step: Step, slots: ContactSlots | None, known: Known
 ) -> tuple[Carry, Output, Known, Array | None]:  # fmt: skip
-    """A step on its chosen contacts, with results for all contacts."""
+    """A step on the contacts that have a slot, with results for all contacts."""
     system = program.system
-    if system.chosen is None:
+    if slots is None:
         carry, output, known, moves = _stepped(program, step, known)
         return carry, reported(system, output), known, moves
-    slots = system.chosen.slots(step.params)
-    few, own = narrow_to_chosen(slots, step.carry, known[0])
+    few, own = narrow(slots, step.carry, known[0])
     carry, output, (own, guards), moves = _stepped(
         program, dataclasses.replace(step, carry=few), (own, known[1])
     )
-    output = reported(system.chosen.system, output)
-    carry, output = widen_to_all(system, step, slots, carry, output)
+    output = reported(step_system(system), output)
+    carry, output = widen(system, step, slots, carry, output)
     own, moves = jax.tree.map(slots.put, (own, moves))
     return carry, output, (own, guards), moves
 
@@ -392,7 +388,7 @@ def _stepped(
     carry, output, known, moves = take((step, known))
     if noted:
         event = output.event
-        if step.system.nc and step.system.refresh is not None and step.system.pairs is None:
+        if step.system.nc and step.system.refresh is not None and not step.system.changing_contacts:
             begun, ended = (frozen(step.at(x).gap()) for x in (step.state, carry.state))
             event = dataclasses.replace(event, begun=begun, ended=ended)
         output = dataclasses.replace(output, event=event, force_notes=force_notes(step, carry, output))
@@ -405,16 +401,6 @@ def _stepped(
     return (
         dataclasses.replace(carry, memory=memory), dataclasses.replace(output, **still), known, moves,
     )  # fmt: skip
-
-
-def _known_pairs(system: System, params: PyTree, carry: Carry, output: Output) -> tuple[Carry, Output]:
-    """The carry with the pairs of its slots, and the output with a status bit for lost candidates."""
-    if system.pairs is None:
-        return carry, output
-    known = PairMemory(memory=carry.memory, pairs=system.pairs.identity(params))
-    lost = jnp.where(system.pairs.overflow(params), CANDIDATES_LOST, 0)
-    output = dataclasses.replace(output, status=output.status | lost)
-    return dataclasses.replace(carry, memory=known), output
 
 
 def _watched(watch: Watch | None, scheme: Scheme, output: Output, dt: Array) -> tuple[Watch | None, Output]:

@@ -12,11 +12,11 @@ import numpy as np
 from jax import lax
 
 from nsjax import gradient_notes
-from nsjax.contact.active_set import handed_on, rows_handed_on
-from nsjax.contact.events import Touch, frozen, gap_rates, no_touch
+from nsjax.contact.contact_set import contacts_of_step, tally_of_step
+from nsjax.contact.events import frozen, gap_rates
 from nsjax.contact.friction import jammed
 from nsjax.core.operators import refreshed
-from nsjax.core.scheme import QUANTITIES, Carry, Event, Output
+from nsjax.core.scheme import Event, Output
 from nsjax.core.step import SystemState
 from nsjax.core.system import State, System
 from nsjax.jaxtools import with_tangent
@@ -27,34 +27,19 @@ from nsjax.types import Array, PyTree, record
 # Values of a saved row: what its steps have accumulated, and notes and gaps at its end.
 
 
-def same_pairs(system: System, params: PyTree, start: Carry, tally: Any) -> tuple[Carry, Any]:
-    """Carry and accumulated quantities, with the entries of each pair in its slot of `System.pairs`."""
-    if system.pairs is None:
-        return start, tally
-    old, new = start.memory.pairs, system.pairs.identity(params)
-    fresh = {name: QUANTITIES[name].start(system) for name in tally}
-    memory = start.memory.memory
-    # a new pair has no memory
-    nothing = jax.tree.map(
-        lambda x: no_touch(system) if isinstance(x, Touch) else jnp.zeros_like(x), memory,
-        is_leaf=lambda x: isinstance(x, Touch),
-    )  # fmt: skip
-    memory = handed_on(old, new, memory, nothing)
-    return dataclasses.replace(start, memory=memory), rows_handed_on(system, old, new, tally, fresh)
-
-
 def row_values(
     system: System, prepared: PyTree, run: Any, tally: dict[str, Array]
 ) -> tuple[Any, dict[str, Array]]:
     """The state of a run (`nsjax.loop.RunState`) and the values of its row at the end, without gaps
     (`rows_with_gaps`) but for those of changing pairs, which are searched here in any case.
     """
-    if system.pairs is None and not ("notes" in tally and run.watch is not None):
+    if not system.changing_contacts and not ("notes" in tally and run.watch is not None):
         return run, tally
     state = run.next.carry.state
     params = refreshed(system, jnp.asarray(state.t), state.q, prepared)
-    if system.pairs is not None:
-        _, values = same_pairs(system, params, run.next.carry, tally)
+    if system.changing_contacts:
+        slots = contacts_of_step(system, params, run.next.carry)
+        values = tally_of_step(system, slots, tally)
         return run, _with_gap(values, system.gap(state.t, state.q, params))
     at = frozen(SystemState(system=system, params=params, state=state))
     notes = tally["notes"] | run.watch.start | jammed(at, run.watch.impulse)
@@ -103,7 +88,7 @@ def row_with_gaps(setup: Any, row: dict[str, Any]) -> dict[str, Array | None]:
 def _lacks_gaps(setup: Any) -> bool:
     """Whether rows of `nsjax.loop.run_steps` lack gaps that are kept."""
     program = setup.program
-    return program.system.pairs is None and bool({"gap", "gap_min"} & set(program.keep))
+    return not program.system.changing_contacts and bool({"gap", "gap_min"} & set(program.keep))
 
 
 def _kept(setup: Any, row: dict[str, Any]) -> dict[str, Any]:

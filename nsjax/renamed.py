@@ -29,8 +29,9 @@ OLD_FIELDS = {
     "System": {
         "drag": "dry_friction", "drag_bound": "dry_friction_bound", "drag_law": "dry_friction_law",
         "drag_contact": "dry_friction_contact", "drag_discs": "dry_friction_discs",
-        "smooth": "frictionless",
+        "smooth": "frictionless", "chosen": "contact_set", "pairs": "contact_set",
     },
+    "ContactMemory": {"pairs": "identity"},
     "Labels": {"drags": "dry_frictions"},
     "RowQuantities": {"drag_force": "dry_friction_force", "drag_impulse": "dry_friction_impulse"},
     "Trajectory": {"mean_drag_force": "mean_dry_friction_force"},

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.contact.active_set import check_run
-from nsjax.contact.few_contacts import without_overflow
+from nsjax.contact.active_set import without_overflow
+from nsjax.contact.contact_set import check_run
 from nsjax.core import checks
 from nsjax.core.arguments import check_call, check_switches
 from nsjax.core.errors import InputError
@@ -264,7 +264,7 @@ def checked(
     if carry is None:
         state, bits = checks.examined_start(system, params, state, scheme, step, traced)
     # a run outside transformations is never differentiated: its program needs no derivative
-    differentiable = traced and system.pairs is None
+    differentiable = traced and not system.changing_contacts
     wanted = gradient or (scheme.gradient if differentiable else "discrete")
     scheme = dataclasses.replace(scheme, gradient=wanted)
     program = LoopProgram(system=system, keep=keep, events=events, guards=guards)

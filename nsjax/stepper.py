@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.contact.active_set import check_run
+from nsjax.contact.contact_set import check_run
 from nsjax.core import checks
 from nsjax.core.arguments import check_is, name_list, numbers
 from nsjax.core.errors import InputError, check_choice, check_whole

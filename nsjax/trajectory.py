@@ -246,7 +246,7 @@ class Trajectory(Views, ByName, RowQuantities):
         lane = int(np.flatnonzero(status.reshape(-1))[0])
         first = jax.tree.map(lambda x: np.asarray(x).reshape(-1)[lane], self.first_failure)
         more = ""
-        counted = self.system.chosen is not None or self.system.pairs is not None
+        counted = self.system.contact_set is not None
         if int(first.status) & status_bits.CANDIDATES_LOST and counted and not status.ndim:
             near = _most_near(self.system, self.params, self.t, self.q)
             named = (f"capacity = {int(n)} of {name!r}" for name, n in near.items())
@@ -262,10 +262,8 @@ def _most_near(system: System, params: PyTree, t: Array, q: Array) -> dict[str, 
     ready = prepared(system, params)
 
     def at(row: tuple[Array, Array]) -> dict[str, Array]:
-        p = refreshed(system, *row, ready)
-        found: dict[str, Array] = (
-            system.chosen.near_counts(p) if system.pairs is None else system.pairs.near_counts(row[1], p)
-        )
+        own: Any = system.contact_set
+        found: dict[str, Array] = own.near_counts(row[1], refreshed(system, *row, ready))
         return found
 
     return {name: jnp.max(x) for name, x in lax.map(at, (t, q)).items()}

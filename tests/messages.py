@@ -135,7 +135,7 @@ REASONS = {
     ("nsjax/cli/sweep.py", "--quantity "): FEW,
     ("nsjax/core/checks.py", "state."): FEW,
     ("nsjax/core/keys.py", " has no "): FEW,
-    ("nsjax/contact/active_set.py", "gradient: "): FEW,
+    ("nsjax/contact/contact_set.py", "gradient: "): FEW,
     ("nsjax/core/system.py", "System: "): FEW,
     ("nsjax/schemes/common.py", "; it must "): FEW,
     ("nsjax/sweep/reductions.py", "reduce: "): FEW,

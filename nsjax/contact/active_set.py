@@ -1,11 +1,10 @@
-"""The part of a contact problem that acts: active contacts, and contacts between bodies near each other."""
+"""The part of a contact problem that acts: few of many contacts, as a smaller problem of fixed size."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +12,14 @@ import numpy as np
 
 from nsjax.contact.branches import Branches
 from nsjax.contact.problem import ContactProblem, DelassusFactors
-from nsjax.core.errors import InputError
+from nsjax.core.operators import prepared, refreshed
 from nsjax.core.row_groups import Bounded, RowGroup, RowGroups
+from nsjax.core.scheme import Scheme
 from nsjax.core.slots import Slots
-from nsjax.core.system import System
-from nsjax.core.system_parts import check_follower
+from nsjax.core.system import State, System, step_system
+from nsjax.jaxtools.control_flow import tree_shapes
+from nsjax.jaxtools.owned import kept
+from nsjax.jaxtools.programs import equations
 from nsjax.linalg import LOOP_LIMIT
 from nsjax.math import taken
 from nsjax.types import Array, PyTree, record
@@ -228,89 +230,67 @@ def gather(problem: ContactProblem, rough: int, frictionless: int) -> Compact:
     return Compact(problem=small, rough=own[0], frictionless=own[1], whole=problem)
 
 
-# Contacts between two bodies each, where the bodies change from step to step.
+# Programs without the solver of all rows, for runs whose active contacts fit into the capacity.
 #
-# A contact has a slot only as long as its bodies are near each other. The pair of bodies is its identity,
-# by which the memory of contacts is handed from slot to slot.
+# A step gathers its active contacts in a few places. If there are more, all
+# rows are solved together. Above `nsjax.linalg.ROW_LIMIT` rows that takes a library's factorisation,
+# which is called in few steps or in none, and whose presence alone keeps a time loop from being one
+# kernel. Up to this number its loops are in the kernel (`nsjax.contact.branches`) and take time to
+# compile. By Moreau's rule, CPU microseconds a step and CPU seconds to compile with the library, with
+# these loops, and without either: a planar hopper of seven bodies with 125 rows 113 and 8, 41 and 13, 41
+# and 11; a cheetah with 231 rows 101 and 10, 52 and 18; three boxes with 144 rows 135 and 11, 50 and 22,
+# 50 and 18.
+#
+# Joint limits alone can be more than their capacity, but hardly are: a joint is at one of its two at
+# most. Without the solver of all rows an ant (16 limits) compiles in 8.5 CPU seconds in place of 10.1, a
+# go1 (24) in 12.0 in place of 15.0, a humanoid (34) in 21 in place of 25, with steps of the same length.
+#
+# A run outside transformations therefore begins with a program without that solver. If a step fails in
+# it, the steps since the last call are computed again, as are all further ones, by the whole program,
+# which is compiled then.
 
 
-class Pairs(Protocol):
-    """Functions of refreshed parameters ``p`` (`System.refresh`); frozen and hashable."""
-
-    def bodies(self, p: PyTree) -> Array:
-        """(nc, 2) int, the two bodies of every slot; the number of bodies is the index of the ground."""
-
-    def directions(self, t: Array, q: Array, p: PyTree) -> Array:
-        """(nc, 2, 1 + nt, block) of gap rate and slips over the velocities of both bodies."""
-
-    def identity(self, p: PyTree) -> Array:
-        """(nc,) int, one number for each pair of bodies, ascending; empty slots come last."""
-
-    def overflow(self, p: PyTree) -> Array:
-        """() bool, whether there were more candidates than slots."""
-
-    def near_counts(self, q: Array, p: PyTree) -> dict[str, Array]:
-        """Capacity () that would hold all pairs near at a position, by the name of what has it."""
+LARGEST_GAPS = 1_500
+"""Equations of the gaps of a step up to which it may become one kernel, whose compilation takes time that
+grows with its square. Gaps of the hopper and cheetah above have 741 and 1,183. Those of a humanoid with 413
+contacts and of a finger with cylinders, 2,544 and 5,065, belong to steps of 47,000 and 52,000 equations:
+the finger compiles in some 50 CPU seconds in pieces, and as one kernel not in four minutes.
+"""
 
 
-@record()
-class PairMemory:
-    """Memory of a scheme about contacts, and the identities (nc,) of the pairs in its slots."""
-
-    memory: PyTree
-    pairs: Array
-
-
-REFUSED_GRADIENT = (
-    "runs with pairs (contacts of many bodies) have no derivatives; take differences of runs, or a system "
-    "without pairs"
-)
-"""Error sentence for runs with pairs that are differentiated."""
-
-
-def check_run(system: System, scheme: Any, events: int, gradient: str | None) -> None:
-    """Refuses schemes and options that runs with pairs, or with bounds that follow contacts, do not take.
-
-    Raises:
-        InputError: names the scheme or the option.
-    """
-    check_follower(system, scheme)
-    if system.pairs is None:
-        return
-    if not scheme.traits.pair_contacts:
-        raise InputError(
-            f"scheme {scheme.name!r} does not work with pairs (contacts of many bodies); take "
-            "schemes.moreau()"
-        )
-    if events:
-        raise InputError(
-            f"events = {events}: with pairs impacts are counted in traj.impacts, but not listed; leave "
-            "events out"
-        )
-    if gradient == "saltation":
-        raise InputError(f"gradient: {REFUSED_GRADIENT}")
-
-
-def handed_on(old: Array, new: Array, values: PyTree, fresh: PyTree) -> PyTree:
-    """Values (nc, ...) of slots in the order of the pairs ``new``, from their order ``old``; ``fresh`` for
-    pairs that had no slot.
+def without_overflow(
+    system: System, scheme: Scheme, params: PyTree, state: State, closed: Any
+) -> Scheme | None:  # fmt: skip
+    """The scheme whose solver takes at most as many active contacts as there are places; None where its
+    program would not be faster, would compile for long, or would fail at once.
 
     Args:
-        old, new: (nc,) int, ascending, empty slots with the largest numbers.
+        system: of the run.
+        scheme: of the run.
+        params: of the run.
+        state: at its start.
+        closed: contacts (nc,) bool that touch at its start.
     """
-    place = jnp.clip(jnp.searchsorted(old, new), 0, old.shape[0] - 1)
-    known = old[place] == new
+    if getattr(scheme.options, "few", None) is not False or jax.default_backend() != "cpu":
+        return None
+    step = step_system(system)
+    rough = step.nc - step.frictionless
+    if step.changing_contacts or step.islands or not overflows(rough, step.frictionless, step.nt):
+        return None
+    if crowded(np.shape(closed)[0] - system.frictionless, closed):
+        return None
+    if _gap_equations(system, *tree_shapes((params, state))) > LARGEST_GAPS:
+        return None
+    return dataclasses.replace(scheme, options=dataclasses.replace(scheme.options, few=True))
 
-    def one(x: Array, none: Array) -> Array:
-        return jnp.where(known.reshape(-1, *[1] * (x.ndim - 1)), x[place], none)
 
-    return jax.tree.map(one, values, fresh)
+@kept
+def _gap_equations(system: System, structure: Any, leaves: tuple[tuple[Any, Any], ...]) -> int:
+    """Equations of the gaps that a step evaluates, and of what is refreshed for them."""
+    params, state = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*x) for x in leaves])
 
+    def gaps(params: PyTree, state: State) -> Any:
+        p = refreshed(system, state.t, state.q, prepared(system, params))
+        return step_system(system).gap(state.t, state.q, p)
 
-def rows_handed_on(system: System, old: Array, new: Array, tally: Mapping[str, Array], fresh: Any) -> Any:
-    """Quantities accumulated since the last saved row, in the order of the pairs ``new``; those of pairs
-    that are no longer candidates are dropped.
-    """
-    of_contacts = {k: x for k, x in tally.items() if x.ndim and x.shape[0] == system.nc}
-    moved = handed_on(old, new, of_contacts, {k: fresh[k] for k in of_contacts})
-    return {**tally, **moved}
+    return equations(jax.make_jaxpr(gaps)(params, state))

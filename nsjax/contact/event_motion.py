@@ -102,7 +102,7 @@ class MotionAround:
 def no_motion(system: System) -> MotionAround:
     """`MotionAround` of a step without events: zeros."""
     none, rows = jnp.zeros(system.nv), jnp.zeros(row_groups(system).count)
-    each = jnp.zeros((system.nv, 0 if system.pairs is not None else system.nc))
+    each = jnp.zeros((system.nv, 0 if system.changing_contacts else system.nc))
     return MotionAround(
         v=none, a=none, force=rows, a_before=none, force_before=rows, along=each, across=each,
         near=jnp.zeros(system.nc, bool), turning=jnp.zeros((system.nc, system.nt)),

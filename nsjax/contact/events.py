@@ -428,7 +428,7 @@ def no_approach(system: System) -> Approach:
     shape = (n, system.nc // n, system.nc // n) if n else (system.nc, system.nc)
     return Approach(
         rates=still, limit=jnp.full(system.nc, jnp.inf), curvature=still, impacts=none, gated=none,
-        links=None if system.pairs is not None else jnp.zeros(shape, bool),
+        links=None if system.changing_contacts else jnp.zeros(shape, bool),
         notes=jnp.zeros(system.nc, int),
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact.active_set import REFUSED_GRADIENT, fits, gather, gathers, places
+from nsjax.contact.active_set import fits, gather, gathers, places
 from nsjax.contact.branches import (
     REGULARISATION,
     Branches,
@@ -24,7 +24,7 @@ from nsjax.contact.branches import (
 )
 from nsjax.contact.newton import Iterate, beginning, newton, newton_by_compliance
 from nsjax.contact.problem import ContactProblem, natural_residual
-from nsjax.contact.sweeps import split_steps
+from nsjax.contact.sweeps import REFUSED_GRADIENT, split_steps
 from nsjax.core.errors import InputError, nearest
 from nsjax.jaxtools import implicit_solution, without_derivative
 from nsjax.jaxtools.control_flow import branch
@@ -344,7 +344,7 @@ def solve(
             by way of compliant contacts, whose compliance goes to zero. ``"auto_rare"``: the same with a
             smaller, slower program: two active contacts of four are not
             gathered. ``"auto_few"``: without an answer where more contacts are active than there are
-            places (`nsjax.contact.few_contacts`).
+            places (`nsjax.contact.active_set`).
             ``"newton"``: the first part alone.
         start: (m,) impulses with which the iteration begins, returned as they are if they fulfil the laws
             already. Used between changing bodies (`nsjax.contact.sweeps`), and by ``"auto"``,

@@ -32,6 +32,12 @@ from nsjax.types import Array, record
 # Source: Anderson 1965.
 
 
+REFUSED_GRADIENT = (
+    "runs with contacts between changing bodies have no derivatives; take differences of runs, or a system "
+    "without them"
+)
+"""Error sentence for runs that are solved by sweeps and differentiated."""
+
 DEPENDENT = 1e-12
 """Regularisation of the weights of mixing, relative to the squares of the changes: above rounding of their
 products.

@@ -382,7 +382,7 @@ def force_notes(step: Step, carry: Carry, output: Output) -> Array:
     across no known surface.
     """
     system, bits = step.system, jnp.asarray(0, int)
-    if system.pairs is not None:
+    if system.changing_contacts:
         return bits
     path = frozen(path_of(step, carry.state, output))
     if system.switch is not None:

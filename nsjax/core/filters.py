@@ -19,7 +19,7 @@ from nsjax.core.arguments import mapping, numbers
 from nsjax.core.errors import InputError
 from nsjax.core.inputs import Inputs, depends, input_places, shape_of, value_of
 from nsjax.core.keys import names
-from nsjax.core.slots import ContactSlots
+from nsjax.core.slots import ContactSet, ContactSlots
 from nsjax.core.step import mass_matrix
 from nsjax.core.system import Problem, State, System
 from nsjax.core.system_parts import part_unit
@@ -198,33 +198,29 @@ class UnfilteredFunction:
 
 
 @dataclasses.dataclass(frozen=True)
-class FilteredChoice:
-    """The chosen contacts of a system with filters (`nsjax.contact.few_contacts.ContactChoice`)."""
+class FilteredContacts(ContactSet):
+    """The contacts of a step of a system with filters."""
 
-    chosen: Any
+    without: ContactSet
     filters: Filters
 
-    @property
-    def system(self) -> System:
-        """The system of the chosen contacts, with the same filters."""
-        own = self.chosen.system
+    def of_step(self, system: System) -> System:
+        """The system of the contacts of a step, with the same filters."""
+        own = self.without.of_step(system)
         inputs = dataclasses.replace(self.filters.inputs, system=own)
         return with_filters(own, dataclasses.replace(self.filters, inputs=inputs))
 
-    def slots(self, p: FilteredParams) -> ContactSlots:
+    def slots(self, p: FilteredParams, stored: Array | None) -> ContactSlots:
         """Places of the contacts of a step."""
-        found: ContactSlots = self.chosen.slots(p.model)
-        return found
+        return self.without.slots(p.model, stored)
 
     def overflow(self, p: FilteredParams) -> Array:
         """Whether more contacts were near than there are places."""
-        found: Array = self.chosen.overflow(p.model)
-        return found
+        return self.without.overflow(p.model)
 
-    def near_counts(self, p: FilteredParams) -> dict[str, Array]:
+    def near_counts(self, q: Array, p: FilteredParams) -> dict[str, Array]:
         """Largest number () of near pairs of two kinds of shapes, by the name of the group."""
-        found: dict[str, Array] = self.chosen.near_counts(p.model)
-        return found
+        return self.without.near_counts(q, p.model)
 
 
 STILL = ("potential", "gap", "constraint", "allowed", "shapes", "law", "dry_friction_bound")
@@ -242,8 +238,8 @@ def with_filters(system: System, filters: Filters) -> System:
             )
     if system.refresh is not None:
         changes["refresh"] = filters.refresh
-    if system.chosen is not None:
-        changes["chosen"] = FilteredChoice(system.chosen, filters)
+    if system.contact_set is not None:
+        changes["contact_set"] = FilteredContacts(system.contact_set, filters)
     labels = system.labels
     if labels.v:
         labels = dataclasses.replace(

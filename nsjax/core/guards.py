@@ -109,7 +109,7 @@ def guards_of(system: System, stop: Any, resets: Any) -> Guards | None:
                 "(t, q, v, p) -> (q, v)"
             )
     check_is("simulate", "system", system, System)
-    if system.pairs is not None:
+    if system.changing_contacts:
         raise InputError(
             "simulate: stop and resets do not work with a contact_group that has a capacity; leave the "
             "capacity out"

@@ -234,8 +234,8 @@ def with_inputs(problem: Problem, inputs: Mapping[str, Any]) -> Problem:
             cannot have inputs.
 
     Limits: systems whose structure promises to be constant, and contacts that change from step to step
-    (`System.pairs`), take none. The run refuses an input on which constants depend that its scheme computes
-    once. Everything that inputs change is computed in every step.
+    (`System.contact_set`), take none. The run refuses an input on which constants depend that its
+    scheme computes once. Everything that inputs change is computed in every step.
     A held input that jumps acts late in schemes whose steps begin with the acceleration of the step before
     (generalized-alpha, HHT, Newmark, Bathe, nonsmooth generalized-alpha): where the acceleration jumps by
     ``da``, the velocity stays behind by ``dt da / 2`` (Bathe: ``dt da / 3``) from then on. Linear inputs
@@ -282,7 +282,7 @@ def input_places(problem: Problem, wanted: tuple[str, ...], who: str = "inputs")
             f"{who}: the structure {type(system.structure).__name__} promises to be constant over a run; "
             "drop constant=True of it"
         )
-    if system.pairs is not None:
+    if system.changing_contacts:
         raise InputError(
             f"{who}: inputs do not work with a contact_group that has a capacity; leave the capacity out"
         )

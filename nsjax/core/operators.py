@@ -207,10 +207,10 @@ def local_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
 
 
 def pair_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
-    """Rows of contacts between two bodies each, see `System.pairs`."""
-    pairs, rest = system.pairs, jnp.zeros(system.nv, q.dtype)
-    values = pairs.directions(t, q, p)
-    wt = Paired(values=values, of=pairs.bodies(p), blocks=system.nv // values.shape[3])
+    """Rows of contacts between two bodies each, see `System.contact_set`."""
+    own: Any = system.contact_set
+    values, rest = own.directions(t, q, p), jnp.zeros(system.nv, q.dtype)
+    wt = Paired(values=values, of=own.bodies(p), blocks=system.nv // values.shape[3])
     return Rows(wt=wt, offset=row_rates(system, t, q, rest, p))
 
 
@@ -220,7 +220,7 @@ def contact_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
         return local_rows(system, t, q, p)
     if system.islands:
         return island_rows(system, t, q, p)
-    if system.pairs is not None:
+    if system.changing_contacts:
         return pair_rows(system, t, q, p)
     groups = row_groups(system)
     if system.rows is not None:
@@ -360,7 +360,7 @@ def rows_with_drift(system: System, t: Array, q: Array, v: Array, p: PyTree) -> 
     """`all_rows` and `row_drift`. Rows that the system knows are differentiated along the motion, so that
     the two share their evaluation.
     """
-    if system.rows is None or system.islands or system.pairs is not None or is_local(system):
+    if system.rows is None or system.islands or system.changing_contacts or is_local(system):
         return all_rows(system, t, q, p), row_drift(system, t, q, v, p)
     one, own = jnp.ones_like(t), system.rows
     moving = jax.jvp(lambda s: system.retract(q, s * v), (jnp.zeros_like(t),), (one,))[1]

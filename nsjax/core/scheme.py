@@ -307,7 +307,7 @@ class Traits:
             (`nsjax.linalg.Interleaved`); other schemes treat them as rows of the border.
         node_contacts: whether it takes contacts of single nodes into the iteration of an iterative
             structure (`nsjax.linalg.ConjugateGradients`).
-        pair_contacts: whether it takes contacts between changing bodies (`System.pairs`).
+        pair_contacts: whether it takes contacts between changing bodies (`System.contact_set`).
         locates: whether it finds the times of impacts inside its steps.
         implicit_damping: whether it takes `System.damping` implicitly.
         stores_solutions: whether reverse mode, where it stores every step, stores the solutions of its

@@ -14,7 +14,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.types import Array, record
+from nsjax.types import Array, PyTree, record
 
 SUMMED = 4096
 """Most products for which entries are moved by masked sums, whose transposes are no scatters."""
@@ -76,6 +76,19 @@ class Slots:
         here = place == np.arange(places)[:, None]
         which = jnp.sum(jnp.where(here, np.arange(many), 0), axis=1)
         return cls(which=which, used=jnp.any(here, axis=1), place=place, sums=sums)
+
+    @classmethod
+    def matching(cls, old: Array, new: Array) -> Slots:
+        """Places of contacts with the identities ``new`` (places,) among those with ``old`` (many,); both
+        ascend. A new identity has an empty place.
+        """
+
+        def search(these: Array, others: Array) -> tuple[Array, Array]:
+            found = jnp.clip(jnp.searchsorted(others, these), 0, others.shape[0] - 1)
+            return found, others[found] == these
+
+        (which, known), (place, stays) = search(new, old), search(old, new)
+        return cls(which=which, used=known, place=jnp.where(stays, place, new.shape[0]))
 
     def take(self, x: Array, empty: Any = 0) -> Array:
         """Entries (places, ...) of the contacts in the places from those (many, ...) of all.
@@ -214,3 +227,58 @@ def _wide(move: Any, x: Array, width: int, none: Any) -> Array:
     each = lambda y: y.reshape(y.shape[0] // width, width, *y.shape[1:])  # noqa: E731
     found: Array = move(each(x), each(none) if jnp.ndim(none) else none)
     return found.reshape(found.shape[0] * width, *x.shape[1:])  # an axis without entries leaves -1 open
+
+
+class ContactSet:
+    """The contacts of a step: a fixed number of slots, and which contact stands in each. A frozen, hashable
+    record that inherits from this class is the `System.contact_set` of a system with more contacts than a
+    step evaluates. Its functions take parameters ``p`` as `System.refresh` makes them, which finds the
+    contacts.
+
+    Contacts either have names: a run then stores what it remembers of all of them, a step works with those
+    in the slots, and the others are open. Or they are between bodies that change from step to step: a run
+    stores what it remembers by the two bodies of a slot, and forgets it when their contact has no slot.
+    """
+
+    changing = False
+    """Whether contacts have no names, and are stored by their identities."""
+
+    def of_step(self, system: Any) -> Any:
+        """The system that a step sees; a slot without a contact is never allowed to act.
+
+        Args:
+            system: of the run.
+        """
+        return system
+
+    def slots(self, p: PyTree, stored: Array | None) -> ContactSlots:
+        """Places of the contacts of a step among those that a run stores, and of the laws that follow them.
+
+        Args:
+            p: parameters.
+            stored: identities of the stored contacts that have no names.
+        """
+        own = Slots.matching(stored, self.identity(p))  # type: ignore[arg-type]
+        return ContactSlots(contacts=own, laws=None, common=0)
+
+    def overflow(self, p: PyTree) -> Array:
+        """() bool, whether more contacts were near than there are slots."""
+        raise NotImplementedError
+
+    def near_counts(self, q: Array, p: PyTree) -> dict[str, Array]:
+        """Capacity () that would hold all contacts near at a position, by the name of what has it."""
+        raise NotImplementedError
+
+    # Of contacts without names, whose rows are stored by bodies.
+
+    def identity(self, p: PyTree) -> Array:
+        """(nc,) int, one number for each pair of bodies, ascending; empty slots come last."""
+        raise NotImplementedError
+
+    def bodies(self, p: PyTree) -> Array:
+        """(nc, 2) int, the two bodies of every slot; the number of bodies is the index of the ground."""
+        raise NotImplementedError
+
+    def directions(self, t: Array, q: Array, p: PyTree) -> Array:
+        """(nc, 2, 1 + nt, block) of gap rate and slips over the velocities of both bodies."""
+        raise NotImplementedError

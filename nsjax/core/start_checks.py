@@ -72,7 +72,7 @@ def overshoot(system: System, params: PyTree, state: State, dt: Array) -> dict[s
     p = refreshed(system, t, q, prepared(system, params))
     found: dict[str, Array] = {}
     if system.nc:
-        if is_local(system) or system.islands or system.pairs is not None:
+        if is_local(system) or system.islands or system.changing_contacts:
             rows, groups = contact_rows(system, t, q, p), row_groups(system)
             normal = Rows(wt=groups.normals_of(rows.wt), offset=groups.normals(rows.offset))
         else:
@@ -196,7 +196,7 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
 
 def _apart(system: System, state: State, p: PyTree, x: Array) -> dict[str, Array]:
     """Amount by which rates of contacts depend on velocities outside of their islands or bodies."""
-    if not system.islands and system.pairs is None:
+    if not system.islands and not system.changing_contacts:
         return {}
     t = jnp.asarray(state.t)
     rows, rest = contact_rows(system, t, state.q, p), jnp.zeros(system.nv)

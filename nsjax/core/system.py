@@ -14,13 +14,14 @@ import jax.numpy as jnp
 from nsjax.core.errors import InputError, check_choice, check_whole
 from nsjax.core.keys import replaced
 from nsjax.core.row_groups import RowGroup, RowGroups
+from nsjax.core.slots import ContactSet
 from nsjax.core.system_parts import (
     Labels,
+    check_contact_set,
     check_followed,
     check_functions,
     check_islands,
     check_labels,
-    check_pairs,
     problem_html,
 )
 from nsjax.jaxtools.owned import kept
@@ -137,14 +138,10 @@ class System:
             constraints nor bounded rows; fill up parts of fewer contacts with some that ``allowed`` never
             lets act. Checked before a run. Schemes without islands (those that correct positions, the
             half-explicit one, nsga) treat all contacts together. 0: contacts may depend on everything.
-        pairs: contacts between two bodies each, where the bodies change from step to step: an
-            `nsjax.contact.active_set.Pairs`, a frozen record of functions. Rows, responses and contact
-            problems are then those of the contacts, each with two blocks, at a cost in proportion to their
-            number. Needs ``refresh``, which finds them, a ``BlockDiagonal`` structure, and neither
-            constraints, bounded rows nor islands. Checked before a run. Schemes without them are refused,
-            and there are no derivatives.
-        chosen: the few contacts that ``refresh`` chooses, a `nsjax.contact.few_contacts.ContactChoice`;
-            None: all contacts.
+        contact_set: the few contacts that a step evaluates, an `nsjax.core.slots.ContactSet`; None: all. If
+            it is ``changing``, contacts are between two bodies each, and their rows, responses and problems
+            have two blocks each, at a cost in proportion to their number: this needs ``refresh``, which
+            finds them, ``BlockDiagonal``, no constraints, bounded rows nor islands, and has no derivatives.
         bounded: bounded forces among the contacts, the last ones: made of ``dry_friction`` by
             `nsjax.contact.bounded`, not given by users.
         stiff: whether it has springs or dampers with periods or decay times that may be below the step.
@@ -206,8 +203,7 @@ class System:
     parts: Any = None
     structure: Structure = Dense()
     islands: int = 0
-    pairs: Any = None
-    chosen: Any = None
+    contact_set: ContactSet | None = None
     bounded: RowGroup | None = None
     tangent_hint: str = "full"
     stiff: bool = False
@@ -246,6 +242,11 @@ class System:
         if not isinstance(other, System):
             return NotImplemented
         return bool(self._values == other._values)
+
+    @property
+    def changing_contacts(self) -> bool:
+        """Whether contacts are between bodies that change from step to step, see `contact_set`."""
+        return self.contact_set is not None and self.contact_set.changing
 
     @property
     def inside(self) -> int:
@@ -288,7 +289,7 @@ class System:
                 "constraints; give constraint that many rows, node by node, or grounded=False"
             )
         check_islands(self)
-        check_pairs(self)
+        check_contact_set(self)
         if self.refresh is not None and self.structure.constant:
             raise InputError(
                 "System: refresh with a structure that promises to be constant; drop one of them"
@@ -334,6 +335,11 @@ def joined(system: System) -> System:
     return dataclasses.replace(system, islands=0) if system.islands else system
 
 
+def step_system(system: System) -> System:
+    """The system that a step sees, of the contacts in its slots."""
+    return system if system.contact_set is None else system.contact_set.of_step(system)
+
+
 @kept
 def bordered(system: System) -> System:
     """The system with all constraints in the border of its structure, and all contacts in one problem:
@@ -367,7 +373,7 @@ def row_groups(system: System, contacts: bool = True) -> RowGroups:
     """The rows of a system by their laws; without ``contacts`` those of the constraints alone."""
     if not contacts or not system.nc:
         return RowGroups(system.nt, nb=system.nb)
-    alike = not system.nt or system.islands or system.pairs is not None or is_local(system)
+    alike = not system.nt or system.islands or system.changing_contacts or is_local(system)
     forces = system.nc - system.bounded.count if system.bounded else system.nc
     return RowGroups.of(forces, system.nt, system.nb, 0 if alike else system.frictionless, system.bounded)
 

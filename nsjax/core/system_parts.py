@@ -17,6 +17,7 @@ import numpy as np
 
 from nsjax.core.errors import InputError, check_whole
 from nsjax.core.keys import child, dotted
+from nsjax.core.slots import ContactSet
 from nsjax.linalg import BlockDiagonal
 from nsjax.renamed import renamed_fields
 from nsjax.types import Array, Fn, PyTree, as_html, short
@@ -230,27 +231,34 @@ def check_damping(system: Any, scheme: Any) -> None:
         )
 
 
-def check_pairs(system: Any) -> None:
-    """Refuses properties of a system that contacts between changing bodies exclude.
+def check_contact_set(system: Any) -> None:
+    """Refuses what is no set of contacts, and properties that contacts between changing bodies exclude.
 
     Raises:
         InputError: names the property.
     """
-    if system.pairs is None:
+    if not isinstance(system.contact_set, ContactSet | None):
+        raise InputError(
+            f"System: contact_set = {system.contact_set!r}; give a frozen record that inherits from "
+            "nsjax.core.slots.ContactSet"
+        )
+    if not system.changing_contacts:
         return
     for size, what in (("nb", "constraints"), ("nd", "bounded rows"), ("islands", "islands")):
         if getattr(system, size):
             raise InputError(
-                f"System: {size} = {getattr(system, size)} with pairs, which do not work with {what}; "
-                "leave pairs out"
+                f"System: {size} = {getattr(system, size)} with contacts between changing "
+                f"bodies, which do not work with {what}; leave contact_set out"
             )
     if not system.nc or system.refresh is None:
         lack = "nc = 0" if not system.nc else "no refresh"
-        raise InputError(f"System: {lack} with pairs; give both, or leave pairs out")
+        raise InputError(
+            f"System: {lack} with contacts between changing bodies; give both, or leave contact_set out"
+        )
     if not isinstance(system.structure, BlockDiagonal):
         raise InputError(
-            f"System: structure = {system.structure} with pairs; give structure = BlockDiagonal(k) with "
-            "the number k of velocities of a body"
+            f"System: structure = {system.structure} with contacts between changing bodies; give "
+            "structure = BlockDiagonal(k) with the number k of velocities of a body"
         )
 
 

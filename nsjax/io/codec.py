@@ -80,8 +80,8 @@ PLACES = {
     "multibody.thruster": "nsjax.multibody.numbers:Thruster",
     "multibody.ellipsoid_drag": "nsjax.multibody.loads.ellipsoid_drag:Ellipsoid",
     "multibody.spheres": "nsjax.multibody.contacts.spheres:SphereNumbers",
-    "memory.pairs": "nsjax.contact.active_set:PairMemory",
-    "memory.whole": "nsjax.contact.few_contacts:WholeMemory",
+    "memory.whole": "nsjax.contact.contact_set:ContactMemory",
+    "memory.pairs": "nsjax.contact.contact_set:ContactMemory",
     "memory.remembered": "nsjax.schemes.impulses.impulse_step:ImpulseMemory",
     "memory.carried": "nsjax.contact.equations:CarriedTangent",
     "memory.tangent": "nsjax.contact.equations:StageTangent",
@@ -289,6 +289,8 @@ def rebuild(
     fields = {key: rebuild(part, arrays, known) for key, part in description["fields"].items()}
     own = content.startswith("nsjax.") or ":" not in content
     cls = find_record(content) if own else known.get(content.partition(":")[2]) or _find(content)
+    renamed = OLD_FIELDS.get(cls.__name__, {}) if own else {}
+    fields = {renamed.get(key, key): part for key, part in fields.items()}
     _check_fields(content, cls, fields)
     return cls(**fields)
 

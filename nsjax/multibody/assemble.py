@@ -168,7 +168,7 @@ def _problem(
     if dropped:
         made = dataclasses.replace(made, presence=dataclasses.replace(made.presence, dropped=dropped))
     problem = Problem(system=made.system(), params=params, state=State(t=0.0, q=q, v=v))
-    if problem.system.pairs is None and not problem.system.islands:
+    if not problem.system.changing_contacts and not problem.system.islands:
         _tell_rows(made.named, made.topology.coordinates == "joint" and Bodies(made.topology).free)
     return problem
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import System
-from nsjax.core.slots import ContactSlots, Slots
+from nsjax.core.slots import ContactSet, ContactSlots, Slots
 from nsjax.math import taken
 from nsjax.multibody.contacts import gap_functions, turning_friction
 from nsjax.multibody.contacts.batches import Batch, batched, turning_keys
@@ -222,11 +222,11 @@ class ConstraintRows:
         return taken(jnp.concatenate([x, jnp.zeros(1)]), np.array(places))
 
 
-# The near contacts of a mechanism, which a step evaluates: a `nsjax.contact.few_contacts.ContactChoice`.
+# The near contacts of a mechanism, which a step evaluates.
 
 
 @dataclasses.dataclass(frozen=True)
-class Selection:
+class Selection(ContactSet):
     """Maps between the few contacts that a step evaluates and all contacts of a mechanism.
 
     Args:
@@ -236,15 +236,18 @@ class Selection:
     mechanism: Mechanism
 
     @functools.cached_property
-    def system(self) -> System:
-        """The system of the chosen contacts."""
+    def _few(self) -> System:
         return dataclasses.replace(self.mechanism, few=True).system()
+
+    def of_step(self, system: System) -> System:
+        """The system of the chosen contacts."""
+        return self._few
 
     def promises(self) -> dict[str, Any]:
         """Arguments of the system, for all contacts or for the few."""
         if self.mechanism.few:
             return {"allowed": self.allowed}
-        return {"chosen": self} if self.mechanism.chooses else {}
+        return {"contact_set": self} if self.mechanism.chooses else {}
 
     def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
         """Mask (nc,) of the slots of the few that hold a contact; true for joint limits."""
@@ -261,7 +264,7 @@ class Selection:
         for piece, own_numbers in zip(named.pieces, named.numbers, strict=True):
             yield piece, own_numbers, few.choice(piece, p)
 
-    def slots(self, p: PyTree) -> ContactSlots:
+    def slots(self, p: PyTree, stored: Array | None) -> ContactSlots:
         """Places of the contacts, and of the laws of friction against turning, among those of a step."""
         named = self.mechanism.presence.named
         pieces, each = list(self._pieces(p)), [len(keys) for keys in named.turning]
@@ -283,7 +286,7 @@ class Selection:
         chosen = self.mechanism.presence.named.chosen
         return jnp.any(jnp.stack([held_features(p).chosen[x.names[0]].near > x.places for x in chosen]))
 
-    def near_counts(self, p: PyTree) -> dict[str, Array]:
+    def near_counts(self, q: Array, p: PyTree) -> dict[str, Array]:
         """Largest number () of near pairs of a batch, by the name of the group."""
         found: dict[str, Array] = {}
         for piece in self.mechanism.presence.named.chosen:

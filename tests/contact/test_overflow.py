@@ -8,8 +8,8 @@ import pytest
 
 import nsjax
 from nsjax import schemes
-from nsjax.contact import few_contacts
-from nsjax.contact.few_contacts import without_overflow
+from nsjax.contact import active_set
+from nsjax.contact.active_set import without_overflow
 from nsjax.jaxtools.owned import owned
 from nsjax.multibody import assemble, body, contact, plane, points
 
@@ -94,7 +94,7 @@ def test_who_begins_so(monkeypatch) -> None:
     assert without_overflow(system, schemes.moreau(), *given, ~none) is None
     assert without_overflow(system, found, *given, none) is None
     assert without_overflow(system, schemes.bathe(), *given, none) is None
-    monkeypatch.setattr(few_contacts, "LARGEST_GAPS", 5)  # a step that is long to compile
+    monkeypatch.setattr(active_set, "LARGEST_GAPS", 5)  # a step that is long to compile
     assert without_overflow(system, schemes.moreau(), *given, none) is None
     small = assemble(body("b", mass=1.0, inertia=0.1), contact("road", points("b", [[0.0, 0.0]]), plane()))
     few = np.zeros(1, bool)

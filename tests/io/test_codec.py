@@ -130,7 +130,8 @@ def test_all_numbers_of_parts_and_kept_tangents_have_public_names() -> None:
 
 def test_every_name_is_found_and_the_history_is_complete() -> None:
     for name in codec.PLACES:
-        assert codec.public_name(codec.find_record(name)) == name
+        found = codec.find_record(name)  # two names may mean one record; the first is written
+        assert codec.find_record(codec.public_name(found)) is found
     for path, name in codec.VERSION_0_1.items():
         assert codec.find_record(path) is codec.find_record(name)
     for path in FILES.glob("version_0_1_*.npz"):

@@ -39,10 +39,6 @@ def endless(q, p):
     return jnp.full((2, 2), jnp.inf)
 
 
-def two_by_two(t, q, p):
-    return jnp.zeros((2, 2), int)
-
-
 def elastic(p):
     return ContactLaw(restitution=1.0)
 
@@ -64,5 +60,5 @@ def traced(call: Callable[[Any], Any]) -> None:
     jax.make_jaxpr(call)(1e-3)
 
 
-PAIRS: dict[str, Any] = {"pairs": two_by_two, "nc": 1, "gap": scalar, "law": elastic}
+PAIRS: dict[str, Any] = {"contact_set": PILE.system.contact_set, "nc": 1, "gap": scalar, "law": elastic}
 PARTS: dict[str, Any] = {"mass": None, "inertia": times, "structure": BlockDiagonal(1)}

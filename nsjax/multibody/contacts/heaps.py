@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact import ContactLaw
+from nsjax.core.slots import ContactSet
 from nsjax.linalg import BlockDiagonal
 from nsjax.multibody.contacts import gap_functions, hulls
 from nsjax.multibody.contacts.batches import Batch, BatchMeetings, Places, batched
@@ -44,9 +45,9 @@ class ContactNumbers:
 
 
 @dataclasses.dataclass(frozen=True)
-class Contacts:
+class Contacts(ContactSet):
     """All contacts of a mechanism of free bodies: contact functions of its system, and its
-    `nsjax.contact.active_set.Pairs`.
+    `System.contact_set`.
 
     Args:
         tree: the bodies.
@@ -59,6 +60,7 @@ class Contacts:
     batches: tuple[Batch, ...]
     order: tuple[int, ...] | None
     tangents: int
+    changing = True
 
     @functools.cached_property
     def named(self) -> tuple[Batch, ...]:
@@ -71,10 +73,10 @@ class Contacts:
         return self.batches[len(self.named) :]
 
     def promises(self) -> dict[str, Any]:
-        """Arguments of the system: structure of its mass matrix, islands, used slots, and pairs."""
+        """Arguments of the system: structure of its mass matrix, islands, and contacts."""
         block = FREE.sizes[self.tree.dimension][1]
         structure = BlockDiagonal(block)
-        return {"structure": structure, "islands": 0, "allowed": self.allowed, "pairs": self}
+        return {"structure": structure, "islands": 0, "allowed": self.allowed, "contact_set": self}
 
     def prepare(self, p: PyTree) -> ContactNumbers:
         """Numbers of the named contacts, stacked in arrays."""
@@ -182,16 +184,16 @@ class Contacts:
         return ContactLaw(**law)
 
     def bodies(self, p: PyTree) -> Array:
-        """Numbers (nc, 2) int of both bodies, see `nsjax.contact.active_set.Pairs`."""
+        """Numbers (nc, 2) int of both bodies, see `nsjax.core.slots.ContactSet`."""
         n, found = len(self.tree.names), []
         for batch, x in zip(self.batches, self._places(p), strict=True):
             both = jnp.stack([jnp.asarray(x.first), jnp.asarray(x.second)], axis=1)
-            own = jnp.where(both == 0, n, both - 1)  # `Pairs` counts the ground last
+            own = jnp.where(both == 0, n, both - 1)  # `ContactSet` counts the ground last
             found.append(jnp.broadcast_to(own[:, None], (batch.many, batch.rows, 2)))
         return self._used(p, found, n)
 
     def directions(self, t: Array, q: Array, p: PyTree) -> Array:
-        """Rows (nc, 2, 1 + nt, block) of gap rate and slips, see `nsjax.contact.active_set.Pairs`."""
+        """Rows (nc, 2, 1 + nt, block) of gap rate and slips, see `nsjax.core.slots.ContactSet`."""
         frames, found = self._meetings(q, p)
         d, n = self.tree.dimension, len(self.tree.names)
         poses = q.reshape(n, -1)[:, :d]

@@ -14,6 +14,7 @@ from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Labels, Problem, State, System
 from nsjax.core.arguments import numbers
+from nsjax.core.slots import ContactSet
 from nsjax.linalg import BlockDiagonal
 from nsjax.multibody.contacts.candidates import ROOM, CandidatePairs, listed, pairs_within
 from nsjax.multibody.contacts.closest_points import lengthened
@@ -57,14 +58,13 @@ class SphereNumbers:
 
 
 @dataclasses.dataclass(frozen=True)
-class Spheres:
-    """Functions of the system, and its `nsjax.contact.active_set.Pairs`; wall ``w`` is body ``count +
-    w``.
-    """
+class Spheres(ContactSet):
+    """Functions of the system, and its `System.contact_set`; wall ``w`` is body ``count + w``."""
 
     count: int
     walls: int
     capacity: int
+    changing = True
 
     def _apart(self, x: Array) -> Array:
         """Positions or velocities of bodies as rows (count, 6)."""
@@ -166,7 +166,7 @@ class Spheres:
         return jnp.stack([first, jnp.where(second < self.count, second, self.count)], axis=1)
 
     def directions(self, t: Array, q: Array, p: SphereNumbers) -> Array:
-        """Directions of gap rate and slips, see `nsjax.contact.active_set.Pairs`."""
+        """Directions of gap rate and slips, see `nsjax.core.slots.ContactSet`."""
         assert p.near is not None
         _, normal, radii = self._meeting(q, p)
         sides = []
@@ -222,7 +222,7 @@ class Spheres:
             name="spheres", nq=6 * self.count, nv=6 * self.count, nc=self.capacity, nt=2,
             inertia=self.inertia, force=self.force, potential=self.potential, gap=self.gap, slip=self.slip,
             law=self.law, refresh=self.refresh, allowed=self.allowed, structure=BlockDiagonal(6),
-            pairs=self, shapes=self.picture, labels=Labels(q=places, v=rates),
+            contact_set=self, shapes=self.picture, labels=Labels(q=places, v=rates),
         )  # fmt: skip
 
 

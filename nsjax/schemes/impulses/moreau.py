@@ -24,7 +24,7 @@ from nsjax.core.step import (
     added_momentum,
     constant_inertia,
 )
-from nsjax.core.system import State, System, row_groups
+from nsjax.core.system import State, System, row_groups, step_system
 from nsjax.core.system_parts import check_damping
 from nsjax.jaxtools import only_tangent, with_tangent
 from nsjax.renamed import renamed_fields, renamed_options
@@ -57,7 +57,7 @@ class MoreauCoefficients:
 @dataclasses.dataclass(frozen=True)
 class MoreauOptions:
     """Choices of the family; see `moreau`, `nsjax.schemes.ggl_decoupled` and
-    `nsjax.contact.few_contacts`.
+    `nsjax.contact.active_set`.
     """
 
     force_velocity: str
@@ -222,10 +222,10 @@ def _remembers(system: System) -> bool:
     """Whether the contact solver begins with the impulses of the last step: for contacts between changing
     bodies, and for steps with many contact rows.
     """
-    step = system if system.chosen is None else system.chosen.system
+    step = step_system(system)
     rows = row_groups(step).ends[2]
     # islands are solved one by one from zero
-    return system.pairs is not None or (rows >= MANY_ROWS and not step.islands)
+    return system.changing_contacts or (rows >= MANY_ROWS and not step.islands)
 
 
 def _impulses_before(run: ImpulseRun) -> Array | None:

@@ -59,7 +59,9 @@ def locates_changes(scheme: Scheme, system: System, params: PyTree) -> bool:
     """Whether changes of closed contacts are located, see ``changes`` and Limits of `localized`."""
     inner = scheme.options.inner
     wanted = scheme.options.changes and inner.holds_velocities
-    plain = system.structure.dense and not system.islands and system.pairs is None and not system.inside
+    plain = (
+        system.structure.dense and not system.islands and not system.changing_contacts and not system.inside
+    )
     local = at_nodes_alone(system) is not system
     return wanted and plain and not local and system.nt < 2 and not system.bounded
 

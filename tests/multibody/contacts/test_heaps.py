@@ -85,7 +85,7 @@ def test_directions_are_derivatives() -> None:
     @jax.jit
     def both(q: Any) -> Any:
         now = refreshed(system, t, q, p)
-        whole = contact_rows(dataclasses.replace(system, pairs=None), t, q, now).wt
+        whole = contact_rows(dataclasses.replace(system, contact_set=None), t, q, now).wt
         return contact_rows(system, t, q, now).wt.dense(), whole
 
     rng = np.random.default_rng(0)
@@ -144,7 +144,7 @@ CASES: dict[str, tuple[Any, str]] = {
     ),
     "scheme": (
         lambda: nsjax.simulate(*absolute(), schemes.moreau_theta(), dt=1e-3, steps=1),
-        "scheme 'moreau_theta' does not work with pairs",
+        "scheme 'moreau_theta' does not work with contacts between changing bodies",
     ),
     "body": (lambda: absolute(first=sphere("c", 0.1)), "contact_group 'x': unknown body 'c'"),
 }

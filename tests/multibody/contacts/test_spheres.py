@@ -15,8 +15,8 @@ import pytest
 
 import nsjax
 from nsjax import Problem, schemes, status
-from nsjax.contact.active_set import handed_on
 from nsjax.core.operators import contact_rows, refreshed
+from nsjax.core.slots import Slots
 from nsjax.multibody import pairs_of, spheres
 
 RADIUS, FRICTION = 0.1, 0.3
@@ -127,9 +127,11 @@ def test_no_contact_at_all() -> None:
     assert np.sum(np.asarray(traj.impacts)) == 0
 
 
-def test_handed_on() -> None:
-    old, new, none = jnp.array([3, 7, 9, 99]), jnp.array([2, 7, 9, 10]), jnp.full(4, -1.0)
-    assert handed_on(old, new, jnp.arange(4.0), none).tolist() == [-1.0, 1.0, 2.0, -1.0]
+def test_contacts_keep_what_is_known_of_their_bodies() -> None:
+    old, new = jnp.array([3, 7, 9, 99]), jnp.array([2, 7, 9, 10])
+    slots = Slots.matching(old, new)
+    assert slots.take(jnp.arange(4.0), -1.0).tolist() == [-1.0, 1.0, 2.0, -1.0]
+    assert slots.put(jnp.arange(4.0), -1.0).tolist() == [-1.0, 1.0, 2.0, -1.0]
 
 
 def test_more_candidates_than_slots() -> None:
@@ -157,7 +159,8 @@ def test_derivatives_are_refused_with_a_sentence(what: str) -> None:
 
     for derivative in (jax.grad(end), jax.jacfwd(end)):
         with pytest.raises(
-            NotImplementedError, match=r"runs with pairs .*have no derivatives; take differences"
+            NotImplementedError,
+            match=r"between changing bodies have no derivatives; take differences",
         ):
             derivative(1.0)
     if what == "dt":  # without a derivative it is a program like any other
