@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact.active_set import fits, gather, gathers, places
+from nsjax.contact.active_set import capacities, fits, gather, gathers
 from nsjax.contact.branches import (
     REGULARISATION,
     Branches,
@@ -89,8 +89,8 @@ def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], 
     def whole(f: Array) -> Array:
         return branch_answer(frozen, tangent(frozen.dense(), x, r, at, 0.0), at, f)
 
-    def small(f: Array) -> Array:
-        few = gather(frozen, *places(frozen))
+    def small(capacity: tuple[int, int], f: Array) -> Array:
+        few = gather(frozen, *capacity)
         own = few.branches(at)
         a = tangent(few.problem.dense(), few.rows(x), few.rows(r), own, 0.0)
         return few.spread(branch_answer(few.problem, a, own, few.rows(f)))
@@ -101,11 +101,22 @@ def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], 
         slope = jnp.where(at.slip[:, None], problem.friction[:, None] * direction(z[:, 1:]), 0.0)
         b = dataclasses.replace(at, slope=slope)
         f = branch_residual(problem, x, u, r, b)
-        if not gathers(frozen):
-            return x - whole(f)
-        return x - branch(fits(frozen), small, whole, f)
+        return x - smallest(frozen, small, whole)(f)
 
     return step
+
+
+def smallest(
+    problem: ContactProblem, small: Callable[..., Any], whole: Callable[..., Any]
+) -> Callable[..., Any]:
+    """``small(capacity, ...)`` with the smallest capacity that holds the active contacts of a problem, or
+    ``whole(...)`` where none does; one of them runs.
+    """
+    found = whole
+    for capacity in reversed(capacities(problem) if gathers(problem) else []):
+        few = functools.partial(small, capacity)
+        found = functools.partial(branch, fits(problem, capacity), few, found)
+    return found
 
 
 def in_islands(f: Callable[..., Any], problem: ContactProblem, *more: Any) -> Any:
@@ -208,9 +219,9 @@ def _newton_only(data: Data) -> ContactSolution:
 def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolution:
     """Plain Newton; where it fails, by way of compliant contacts.
 
-    Where many contacts are possible but few active, both run on the active contacts alone, gathered to
-    fixed places. If more contacts are active, both run on the whole problem, in a separate branch; with
-    ``few`` the problem is left unsolved instead. If at most two of a few planar contacts are active, these
+    Where many contacts are possible but few active, both run on the active contacts alone, gathered to the
+    smallest capacity that holds them, else on the whole problem, each in a branch of its own; with ``few``
+    a problem beyond the first capacity is left unsolved instead. If at most two of a few planar contacts are active, these
     two get Newton steps of their own, unless ``rare``.
     """
     problem, (tolerance, cap, begin) = data
@@ -234,25 +245,33 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
         end = newton_by_compliance(one, start, tolerance=least, max_iterations=cap, unseen=unseen)
         return _solution_of(*end)
 
-    def taken(problem: ContactProblem, small: bool) -> Array | None:
-        # lanes that run side by side pass both branches; the one that is not taken makes no steps
-        return None if jax.default_backend() == "cpu" else fits(problem) == small
+    def taken(problem: ContactProblem, capacity: tuple[int, int] | None) -> Array | None:
+        # lanes that run side by side pass all branches; those that are not taken make no steps
+        if jax.default_backend() == "cpu" or not gathers(problem):
+            return None
+        every = capacities(problem)
+        k = len(every) if capacity is None else every.index(capacity)
+        enough = jnp.asarray(True) if capacity is None else fits(problem, capacity)
+        return enough if k == 0 else enough & ~fits(problem, every[k - 1])
 
-    def small(problem: ContactProblem, begin: Array | None) -> ContactSolution:
-        few = gather(problem, *places(problem))
-        end = solved(formed(few.problem), None if begin is None else few.rows(begin), taken(problem, True))
+    def small(capacity: tuple[int, int], problem: ContactProblem, begin: Array | None) -> ContactSolution:
+        few = gather(problem, *capacity)
+        own = None if begin is None else few.rows(begin)
+        end = solved(formed(few.problem), own, taken(problem, capacity))
         return dataclasses.replace(end, x=few.spread(end.x))
 
     def formed(problem: ContactProblem) -> ContactProblem:
         return problem if has_rows(problem) else problem.dense()
 
     def whole(problem: ContactProblem, begin: Array | None) -> ContactSolution:
-        return _unsolved(problem) if few else solved(formed(problem), begin, taken(problem, False))
+        return solved(formed(problem), begin, taken(problem, None))
 
     def search(problem: ContactProblem, begin: Array | None) -> ContactSolution:
-        if not gathers(problem):
-            return solved(formed(problem), begin)
-        return branch(fits(problem), small, whole, problem, begin)
+        if few and gathers(problem):
+            first = capacities(problem)[0]
+            rest = lambda problem, begin: _unsolved(problem)  # noqa: E731
+            return branch(fits(problem, first), functools.partial(small, first), rest, problem, begin)
+        return smallest(problem, small, whole)(problem, begin)
 
     if begin is None or problem.free.shape[0] < LARGE_ROWS:
         return search(problem, begin)
