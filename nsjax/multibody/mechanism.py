@@ -212,13 +212,10 @@ class Mechanism:
     def contact_rows(self, t: Array, q: Array, p: PyTree) -> tuple[Array, Array]:
         """Rows of the contacts (nc, 1 + nt, nv), and their rates at zero velocity (nc, 1 + nt)."""
         frames, spins, velocities = self.tree.frames_and_screws(q, None, p)
-        meetings = self.named.meetings(self.scene_of(t, q, None, p, frames), p)
+        scene = self.scene_of(t, q, None, p, frames)
         wt = named_contacts.rows(
-            self.tree, self.named, meetings, self.presence.tangents, (spins, velocities), p
+            self.tree, self.named, scene, self.presence.tangents, (spins, velocities), p
         )
-
-        moved = lambda x: self.scene(t, self.tree.retract(q, x), None, p)  # noqa: E731
-        wt = named_contacts.with_held_gaps(wt, self.named, moved, p)
         offset = jnp.zeros(wt.shape[:2])
         if not self.presence.limits:
             return wt, offset
@@ -227,9 +224,9 @@ class Mechanism:
 
     @property
     def knows_rows(self) -> bool:
-        """Whether rows of contacts follow from the contact points, in a spatial tree."""
-        own = any(self.named.at_points) or (bool(self.presence.limits) and not self.named.pieces)
-        return own and self.named.rigid and isinstance(self.tree, SpatialTree)
+        """Whether rows of contacts follow from the screws of all velocities: of rigid bodies in space."""
+        some = self.named.pieces or self.presence.limits
+        return bool(some) and self.dimension == 3 and self.contacts is None and self.named.rigid
 
     @functools.cached_property
     def named(self) -> NamedContacts:
@@ -422,10 +419,10 @@ class Mechanism:
         nt, nh = self.presence.tangents if nc else 0, len(self.rows.kept_numbers[1])
         absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
         given: dict[str, Any] = {"mass": self.mass}
-        if self.knows_rows:
-            given["rows"] = self.contact_rows
         if absolute:
             given = self.tree.structure(self, self.presence.touching, bool(self.presence.turning))
+        if self.knows_rows:
+            given["rows"] = self.contact_rows
         given |= Selection(self).promises()
         if self.contacts is not None:
             given = {"inertia": self.inertia} | self.contacts.promises()

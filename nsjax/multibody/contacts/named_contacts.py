@@ -14,7 +14,6 @@ import numpy as np
 from jax import lax
 
 from nsjax.core import InputError
-from nsjax.core.operators import jacobian
 from nsjax.core.slots import Slots
 from nsjax.linalg import matmul
 from nsjax.math import taken
@@ -25,12 +24,13 @@ from nsjax.multibody.contacts.gap_functions import Meeting, around, flat, gap_bo
 from nsjax.multibody.contacts.shape import PairKind
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
-from nsjax.multibody.coordinates.frames import Scene, constants, held_features, several
+from nsjax.multibody.coordinates.frames import Frames, Scene, constants, held_features, several
 from nsjax.multibody.numbers import CONSTANT, LAW, SPEEDS, TURNING
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.types import Array, PyTree, record
 
 if TYPE_CHECKING:
+    from nsjax.multibody.coordinates.absolute import Bodies
     from nsjax.multibody.coordinates.spatial import SpatialTree
 
 
@@ -266,6 +266,27 @@ class NamedContacts:
         found = [x.T if isinstance(k, Batch) else x for k, x in zip(self.pieces, found, strict=True)]
         return found if self.order is None else [self.in_order([gap_functions.flat(found)])]
 
+    def gap_screws(self, scene: Scene, p: PyTree, side: str) -> list[Array]:
+        """Derivatives (6, k) of the gaps of each piece by the motion of the first or second body in space: by
+        its velocity at the origin of the ground, then by its spin.
+        """
+
+        def one(scene: Scene, part: Part, both: Any, near: Any) -> Any:
+            body = part.bodies[side == "second"]
+            if body == GROUND:
+                return jnp.zeros((6, gap_functions.count(part, both, self.dimension)))
+
+            def gap(screw: Array) -> Array:
+                moved = gap_functions.meetings(_moved_by(scene, body, screw), part, both, near).gap
+                return jnp.broadcast_to(moved, (gap_functions.count(part, both, self.dimension),))
+
+            return jax.jacfwd(gap)(jnp.zeros(6)).T
+
+        fit = lambda scene, piece, *x: one(scene, piece.part, *x)  # noqa: E731
+        found = self.each(scene, p, one, fit, held_features(p).features)
+        pairs = zip(self.pieces, found, strict=True)
+        return [jnp.swapaxes(x, 1, 2).reshape(6, -1) if isinstance(k, Batch) else x for k, x in pairs]
+
     def slips(self, scene: Scene, p: PyTree) -> Array | None:
         """Slip velocities along the tangents (nc, nt) [m/s]; None without contacts."""
         if not self.pieces:
@@ -352,6 +373,18 @@ def _as_meeting(piece: Batch, gap: Array, places: list[Array]) -> Meeting:
     return Meeting(gap.T.reshape(-1), first, second, here, there, normal, tuple(across))
 
 
+def _moved_by(scene: Scene, body: str, screw: Array) -> Scene:
+    """A scene with one body displaced by a small velocity and spin (6,) about the origin of the ground."""
+    frame, (push, spin) = scene.frame(body), (screw[:3], screw[3:])
+    turn = jnp.eye(3) if frame.turn is None else frame.turn
+    moved = dataclasses.replace(
+        frame, turn=turn + space.skew(spin) @ turn,
+        origin=space.add(frame.origin, space.add(push, space.cross(spin, frame.origin))),
+    )  # fmt: skip
+    make = lambda name: moved if name == body else scene.frame(name)  # noqa: E731
+    return dataclasses.replace(scene, frames=Frames(tuple(scene.frames), make, kept=False))
+
+
 def _first(piece: Batch) -> Choice:
     """The first pairs of a batch, as a choice before any step has chosen."""
     few, pairs = piece.places, np.arange(len(piece.names))
@@ -360,80 +393,60 @@ def _first(piece: Batch) -> Choice:
     return Choice(slots=slots, near=jnp.asarray(few))
 
 
-# Rows of contacts of a spatial tree, from the screws of its velocities.
+# Rows of contacts in space, from the screws of all velocities.
 #
 # A unit generalised velocity with the screw ``(w, u)`` gives the point ``x`` of a body that it moves the
 # velocity ``u + w x x``, whose component along ``n`` is ``n . u + (x x n) . w``. The rate of a gap
 # between closest points of rigid bodies is the relative velocity of these points along the normal, so
 # that no gap is differentiated through the chain of bodies. Gaps of features that a step holds fixed have
-# another rate; their rows are derivatives of these gaps.
+# another rate: their derivatives by the motions of both bodies stand in place of ``(n, x x n)``.
 
 
 def rows(
-    tree: SpatialTree, named: NamedContacts, meetings: list[Meeting], tangents: int,
+    tree: SpatialTree | Bodies, named: NamedContacts, scene: Scene, tangents: int,
     screws: tuple[Array, Array], p: PyTree,
 ) -> Array:  # fmt: skip
     """Rows (nc, 1 + tangents, nv) of gap rates and slip velocities by the generalised velocities.
 
     Args:
-        tree: tree of the bodies.
+        tree: the bodies.
         named: named contacts.
-        meetings: contact points and normals, piece by piece.
+        scene: the bodies at an instant.
         tangents: number of tangents of each contact.
         screws: spins (nv, 3) and velocities (nv, 3) of all screws.
         p: refreshed params.
     """
-    (spins, velocities), d = screws, 1 + tangents
+    (spins, velocities), d, made = screws, 1 + tangents, jnp.zeros(())
     columns = jnp.concatenate([velocities, spins], axis=1).T
-    if not meetings:
+    if not named.pieces:
         return jnp.zeros((0, d, spins.shape[0]))
-    return _of_meetings(tree, named, meetings, d, columns, p)
-
-
-def _of_meetings(
-    tree: SpatialTree, named: NamedContacts, meetings: list[Meeting], d: int, columns: Array, p: PyTree
-) -> Array:
-    """Rows (k, d, nv) from the columns (6, nv) of all screws."""
-    counts = [jnp.size(x.gap) for x in meetings]
-    both, total = list(zip(meetings, counts, strict=True)), sum(counts)
+    meetings = named.meetings(scene, p)
+    both = [(x, jnp.size(x.gap)) for x in meetings]
+    total = sum(n for _, n in both)
     ways = [jnp.stack([space.many(y, n) for y in (x.normal, *x.tangents)[:d]], axis=2) for x, n in both]
-    way = named.in_order(ways, 1)
-    made: Any = 0.0
+    way, held = named.in_order(ways, 1), [not x for x in named.at_points]
+    mask = [np.full(n, keep) for keep, (_, n) in zip(held, both, strict=True)]
     for side, point, sign in (("first", "here", 1.0), ("second", "there", -1.0)):
         moves = _moved(tree, named, meetings, side, p)
         if moves is None:
             continue
         places = named.in_order([space.many(getattr(x, point), n) for x, n in both], 1)
-        screws = jnp.concatenate([way, space.cross(places[:, :, None], way)]).reshape(6, total * d)
-        along = matmul(screws.T, columns).reshape(total, d, -1)
-        made = made + sign * moves[:, None, :] * along
-    return jnp.asarray(made)
+        along = sign * jnp.concatenate([way, space.cross(places[:, :, None], way)])
+        if any(held):
+            found = iter(named.some(held).gap_screws(scene, p, side))
+            own = [
+                next(found) if keep else jnp.zeros((6, n)) for keep, (_, n) in zip(held, both, strict=True)
+            ]
+            normal = jnp.where(named.in_order(mask), named.in_order(own, 1), along[:, :, 0])
+            along = jnp.concatenate([normal[:, :, None], along[:, :, 1:]], axis=2)
+        wide = matmul(along.reshape(6, total * d).T, columns).reshape(total, d, -1)
+        made = made + moves[:, None, :] * wide
+    return made
 
 
-def with_held_gaps(wt: Array, named: NamedContacts, moved: Callable[[Array], Scene], p: PyTree) -> Array:
-    """Rows (nc, d, nv) of `rows` with the derivatives of the gaps as normal rows where the rate of a gap is
-    not that of the contact points.
-
-    Args:
-        wt: rows of the named contacts.
-        named: named contacts.
-        moved: the bodies after an increment (nv,) of the coordinates.
-        p: refreshed params.
-    """
-    if all(named.at_points):
-        return wt
-    held = [not x for x in named.at_points]
-    some, count = named.some(held), sum(named.rows)
-    own = jacobian(lambda x: flat(some.gaps(moved(x), p)), jnp.zeros(wt.shape[2]), sum(some.rows))
-    places, parts = np.arange(count), named.numbers
-    places[np.concatenate([x for x, keep in zip(parts, held, strict=True) if keep])] = count + np.arange(
-        sum(some.rows)
-    )
-    normal = taken(jnp.concatenate([wt[:, 0], own]), places)
-    return jnp.concatenate([normal[:, None], wt[:, 1:]], axis=1)
-
-
-def _moved(tree: SpatialTree, named: NamedContacts, meetings: list[Meeting], side: str, p: PyTree) -> Any:
+def _moved(
+    tree: SpatialTree | Bodies, named: NamedContacts, meetings: list[Meeting], side: str, p: PyTree
+) -> Any:
     """Mask (k, nv): whether each generalised velocity moves the body on a side of each contact; None where
     all of these bodies are the ground.
     """

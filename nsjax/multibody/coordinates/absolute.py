@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -242,10 +242,27 @@ class Bodies:
         place, motion = (origin[k][0], origin[k][1]), (velocity[k][0], velocity[k][1])
         return Frame(place, (turn[0][k], turn[1][k]), angle[k], motion, spin[k])
 
-    def frames(self, q: Array, v: Array | None, p: PyTree) -> Mapping[str, Frame]:
+    def frames(self, q: Array, v: Array | None, p: PyTree) -> TakenFrames:
         """Frames of all bodies."""
         parts = self.all_frames(q, v, p)
         return TakenFrames(self.names, self.places, functools.partial(self._frame, parts), parts)
+
+    def frames_and_screws(
+        self, q: Array, v: Array | None, p: PyTree
+    ) -> tuple[Mapping[str, Frame], Array, Array]:
+        """Frames of all bodies in space, and the screws of all velocities: spins and velocities (nv, 3)."""
+        n, none = len(self.names), jnp.zeros((len(self.names), 3, 3))
+        frames, poses = self.frames(q, v, p), self.poses(q)
+        axes = jnp.swapaxes(frames.parts[1][1:], 1, 2)
+        spins = jnp.concatenate([none, axes], axis=1)
+        own = space.cross(poses[:, None, :3], axes, axis=2)
+        velocities = jnp.concatenate([none + jnp.eye(3), own], axis=1)
+        return frames, spins.reshape(6 * n, 3), velocities.reshape(6 * n, 3)
+
+    def moves_of(self, bodies: Sequence[str]) -> np.ndarray:
+        """Mask (bodies, nv): whether each velocity moves each body; nothing moves the ground."""
+        block, places = FREE.sizes[self.dimension][1], np.array([self.places[x] or 0 for x in bodies])
+        return np.repeat(places[:, None] == np.arange(1, len(self.names) + 1), block, axis=1) * 1.0
 
     def alone(self, entries: tuple[Any, ...]) -> Frame:
         """The frame of one body, from its entries of `all_frames`."""
