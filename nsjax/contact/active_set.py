@@ -44,7 +44,7 @@ def capacities(problem: ContactProblem) -> list[tuple[int, int]]:
     """
     rough, frictionless = problem.rows.rough, problem.rows.frictionless
     found = [(_room(rough), _room(frictionless))]
-    while 2 * WIDER * found[-1][0] <= rough:
+    while 0 < 2 * WIDER * found[-1][0] <= rough:
         found.append((WIDER * found[-1][0], min(WIDER * found[-1][1], frictionless)))
     return found
 
