@@ -425,7 +425,7 @@ def rows(
     total = sum(n for _, n in both)
     ways = [jnp.stack([space.many(y, n) for y in (x.normal, *x.tangents)[:d]], axis=2) for x, n in both]
     way, held = named.in_order(ways, 1), [not x for x in named.at_points]
-    mask = [np.full(n, keep) for keep, (_, n) in zip(held, both, strict=True)]
+    mask = [jnp.full(n, keep) for keep, (_, n) in zip(held, both, strict=True)]
     for side, point, sign in (("first", "here", 1.0), ("second", "there", -1.0)):
         moves = _moved(tree, named, meetings, side, p)
         if moves is None:

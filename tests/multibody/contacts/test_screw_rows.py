@@ -82,7 +82,10 @@ def test_rows_of_gaps_with_other_rates(pair) -> None:
 
 @pytest.mark.parametrize(
     "pair",
-    [("box", "box"), *(pytest.param(x, marks=pytest.mark.slow) for x in sorted(OURS) if x != ("box", "box"))],
+    [
+        ("box", "box"),
+        *(pytest.param(x, marks=pytest.mark.slow) for x in sorted(OURS) if x != ("box", "box")),
+    ],
     ids="-".join,
 )
 def test_rows_in_absolute_coordinates(pair) -> None:
