@@ -221,8 +221,8 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
 
     Where many contacts are possible but few active, both run on the active contacts alone, gathered to the
     smallest capacity that holds them, else on the whole problem, each in a branch of its own; with ``few``
-    a problem beyond the first capacity is left unsolved instead. If at most two of a few planar contacts are active, these
-    two get Newton steps of their own, unless ``rare``.
+    a problem beyond the first capacity is left unsolved instead. If at most two of a few planar contacts
+    are active, these two get Newton steps of their own, unless ``rare``.
     """
     problem, (tolerance, cap, begin) = data
     if not problem.nc:

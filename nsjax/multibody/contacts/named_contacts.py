@@ -20,7 +20,7 @@ from nsjax.math import taken
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import batches, gap_functions
 from nsjax.multibody.contacts.batches import Batch, scene_of, spread_out
-from nsjax.multibody.contacts.gap_functions import Meeting, around, flat, gap_bound
+from nsjax.multibody.contacts.gap_functions import Meeting, around, gap_bound
 from nsjax.multibody.contacts.shape import PairKind
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
@@ -267,8 +267,8 @@ class NamedContacts:
         return found if self.order is None else [self.in_order([gap_functions.flat(found)])]
 
     def gap_screws(self, scene: Scene, p: PyTree, side: str) -> list[Array]:
-        """Derivatives (6, k) of the gaps of each piece by the motion of the first or second body in space: by
-        its velocity at the origin of the ground, then by its spin.
+        """Derivatives (6, k) of the gaps of each piece by the motion of their first or second body: by its
+        velocity at the origin of the ground, then by its spin.
         """
 
         def one(scene: Scene, part: Part, both: Any, near: Any) -> Any:
