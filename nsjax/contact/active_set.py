@@ -31,12 +31,6 @@ CAPACITY, MANY = (8, 16), 32
 """Capacity of the smaller problem for each kind of contacts (with all rows; with a normal alone), if a
 problem has up to `MANY` of the kind, and if it has more. Bodies touch the ground at few of their points."""
 
-WIDER = 3
-"""Ratio of a capacity to the one before it, where more contacts act than the first holds: a tower of ten
-boxes stands on 40 of 440 contacts. Each capacity adds a solver to the program, and a matrix with twice as
-many rows takes eight times as long to factor; so a capacity beyond the first is at most half of all.
-"""
-
 
 def capacities(problem: ContactProblem) -> list[tuple[int, int]]:
     """Capacities of the smaller problems, from small to large: of each, for contacts with all rows, and for
@@ -44,8 +38,12 @@ def capacities(problem: ContactProblem) -> list[tuple[int, int]]:
     """
     rough, frictionless = problem.rows.rough, problem.rows.frictionless
     found = [(_room(rough), _room(frictionless))]
-    while 0 < 2 * WIDER * found[-1][0] <= rough:
-        found.append((WIDER * found[-1][0], min(WIDER * found[-1][1], frictionless)))
+    # Ratio of a capacity to the one before it: a tower of ten boxes stands on 40 of 440 contacts. Each adds
+    # a solver to the program, and twice as many rows take eight times as long to eliminate; so a capacity
+    # beyond the first is at most half of all.
+    wider = 3
+    while 0 < 2 * wider * found[-1][0] <= rough:
+        found.append((wider * found[-1][0], min(wider * found[-1][1], frictionless)))
     return found
 
 
