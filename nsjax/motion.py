@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -13,7 +16,7 @@ from nsjax.core.errors import InputError, call, check_whole
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.system import Problem, System
 from nsjax.jaxtools.owned import compiled_for
-from nsjax.shapes import KINDS, ROLES, Picture
+from nsjax.shapes import KINDS, ROLES, Picture, PlacedPicture, Shape
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree, is_traced
 
@@ -26,10 +29,11 @@ class MovedShape:
     """A shape at all rows that are drawn, in arrays of numpy.
 
     Args:
-        points: (rows, n, d) [m].
+        points: (rows, n, d) [m], or (1, n, d) in the axes of a body.
         name, kind, role, faces, quantity: see `nsjax.shapes.Shape`; levels have become lines and meshes.
         values: (rows, n) numbers that give its colour; None: the colour of its role.
-        marks: (rows, n, d) displacements in shares of the picture's diagonal; None: none.
+        marks: displacements of the points in shares of the picture's diagonal; None: none.
+        pose: (rows, d, d + 1) rotations and places of the axes of the points; None: those of the world.
     """
 
     points: np.ndarray
@@ -40,6 +44,12 @@ class MovedShape:
     values: np.ndarray | None = None
     quantity: str = ""
     marks: np.ndarray | None = None
+    pose: np.ndarray | None = None
+
+    @property
+    def world(self) -> np.ndarray:
+        """Points (rows, n, d) in the axes of the world [m]."""
+        return self.points if self.pose is None else placed(self.points, self.pose)
 
     def grown(self, size: float) -> MovedShape:
         """The shape with its marks, in a picture of a diagonal [m]."""
@@ -50,8 +60,14 @@ class MovedShape:
     @property
     def still(self) -> bool:
         """Whether the shape neither moves nor changes its colour."""
-        moving = [x for x in (self.points, self.values) if x is not None]
+        moving = [x for x in (self.points, self.values, self.pose) if x is not None]
         return all(np.array_equal(x, np.broadcast_to(x[:1], x.shape), True) for x in moving)
+
+
+def placed(points: np.ndarray, pose: np.ndarray) -> np.ndarray:
+    """Points (..., n, d) of axes with the poses (..., d, d + 1)."""
+    found: np.ndarray = points @ np.swapaxes(pose[..., :-1], -1, -2) + pose[..., None, :, -1]
+    return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +141,7 @@ def motion(problem: Problem, traj: Trajectory, *, frames: int = FRAMES, who: str
     _check(problem, traj, frames, who)
     rows = chosen_rows(traj, frames)
     t, q = np.asarray(traj.t)[rows], np.asarray(traj.q)[rows]
-    seen, found = _drawn(traj.system, traj.params, t, q, who)
+    seen, found = _drawn(traj.system, traj.params, t, q, who, contacts=True)
     forces = None if found.contacts is None else _forces(traj, rows, found)
     return dataclasses.replace(seen, forces=forces)
 
@@ -148,14 +164,21 @@ def moved(system: System, params: PyTree, t: np.ndarray, q: np.ndarray) -> Motio
         >>> moved(ball.system, ball.params, np.zeros(1), np.asarray(ball.state.q)[None]).dimension
         2
     """
-    return _drawn(system, params, t, q, "picture")[0]
+    return _drawn(system, params, t, q, "picture", contacts=False)[0]
 
 
 def _drawn(
-    system: System, params: PyTree, t: np.ndarray, q: np.ndarray, who: str
+    system: System, params: PyTree, t: np.ndarray, q: np.ndarray, who: str, contacts: bool
 ) -> tuple[Motion, Picture]:
-    """Shapes at some rows, and the picture from which they are."""
-    found = jax.tree.map(np.asarray, _pictures(system, params, t, q))
+    """Shapes at some rows, with places of ``contacts`` or without, and the picture from which they are."""
+    once, every = _pictures(system, params, t, q, _places(system, params, t, q), contacts)
+    drawn = [
+        y
+        if y.pose is None
+        else dataclasses.replace(y, points=x.points[None], marks=None if x.marks is None else x.marks[None])
+        for x, y in zip(once, every.shapes, strict=True)
+    ]
+    found = jax.tree.map(np.asarray, dataclasses.replace(every, shapes=tuple(drawn)))
     shapes = _checked(found, who)
     low, high = _ends(shapes, who)
     size = float(np.linalg.norm(high - low))
@@ -186,26 +209,62 @@ def _check(problem: Problem, traj: Trajectory, frames: int, who: str) -> None:
 
 
 @compiled_for("system")
-def _pictures(system: System, params: PyTree, t: Array, q: Array) -> Picture:
-    """The pictures of all rows as one `Picture` with a leading axis."""
-    ready = prepared(system, params)
+def _places(system: System, params: PyTree, t: Array, q: Array) -> PyTree:
+    """Places of bodies at all rows, of a picture in two steps."""
+    if not isinstance(system.shapes, PlacedPicture):
+        return None
+    places, ready = system.shapes.places, prepared(system, params)
+    return lax.map(lambda row: places(*row, ready), (t, q))
 
-    def at(t: Array, q: Array) -> Picture:
-        found = call("shapes", system.shapes, t, q, refreshed(system, t, q, ready))  # type: ignore[arg-type]
+
+@compiled_for("system", "contacts")
+def _pictures(
+    system: System, params: PyTree, t: Array, q: Array, places: PyTree, contacts: bool
+) -> tuple[tuple[Shape, ...], Picture]:
+    """Shapes of the first row, and pictures of all rows as one `Picture` with a leading axis, in which
+    shapes with a pose have no points.
+    """
+    ready, own = prepared(system, params), system.shapes
+    assert own is not None
+
+    def at(t: Array, q: Array, place: PyTree) -> Picture:
+        if isinstance(own, PlacedPicture):
+            return own.drawn(place, t, q, ready)
+        found = call("shapes", own, t, q, refreshed(system, t, q, ready))
         if not isinstance(found, Picture):
             raise InputError(
                 f"shapes returns {type(found).__name__}; it must return an nsjax.shapes.Picture"
             )
         return found
 
+    def moving(row: tuple[Array, Array, PyTree]) -> Picture:
+        found = at(*row)
+        kept = [
+            x if x.pose is None else dataclasses.replace(x, points=jnp.zeros(0), marks=None)
+            for x in found.shapes
+        ]
+        places = found.contacts if contacts else None
+        return dataclasses.replace(found, shapes=tuple(kept), contacts=places)
+
+    rows = (t, q, places)
     # row by row: stresses inside a large mesh take a thousand times the memory of what is drawn
-    return lax.map(lambda row: at(*row), (t, q))
+    return at(*jax.tree.map(lambda x: x[0], rows)).shapes, lax.map(moving, rows)
+
+
+def _each(shapes: tuple[Shape, ...]) -> Iterator[Any]:
+    """Shapes at all rows, one by one."""
+    for x in shapes:
+        if isinstance(x.name, str):
+            yield x
+            continue
+        for k, name in enumerate(x.name):
+            yield dataclasses.replace(jax.tree.map(lambda y, k=k: y[:, k], x), name=name)
 
 
 def _checked(found: Picture, who: str) -> tuple[MovedShape, ...]:
     """The shapes of a picture, each once; refuses shapes that cannot be drawn."""
     shapes = []
-    for x in found.shapes:
+    for x in _each(found.shapes):
         if x.kind not in KINDS or x.role not in ROLES:
             raise InputError(
                 f"{who}: shape {x.name!r} has kind = {x.kind!r}, role = {x.role!r}; choose from "
@@ -215,14 +274,15 @@ def _checked(found: Picture, who: str) -> tuple[MovedShape, ...]:
             raise InputError(
                 f"{who}: shape {x.name!r} has points {x.points.shape[1:]}; give (n, 2) or (n, 3)"
             )
-        if x.values is not None and (x.kind != "mesh" or x.values.shape != x.points.shape[:2]):
+        if x.values is not None and (x.kind != "mesh" or x.values.shape[1:] != x.points.shape[1:2]):
             raise InputError(
                 f"{who}: shape {x.name!r} is a {x.kind} of {x.points.shape[1]} points with values "
                 f"{x.values.shape[1:]}; a mesh alone has colours, one value per point"
             )
         values = None if x.values is None else np.asarray(x.values)
         marks = None if x.marks is None else np.asarray(x.marks)
-        moved = np.asarray(x.points), x.name, x.kind, x.role, x.faces, values, x.quantity, marks
+        pose = None if x.pose is None else np.asarray(x.pose)
+        moved = np.asarray(x.points), x.name, x.kind, x.role, x.faces, values, x.quantity, marks, pose
         shapes.append(MovedShape(*moved))
     sizes = {x.points.shape[2] for x in shapes}
     if len(sizes) != 1:
@@ -236,17 +296,16 @@ def _checked(found: Picture, who: str) -> tuple[MovedShape, ...]:
 def _same(x: MovedShape, y: MovedShape) -> bool:
     """Whether two shapes are the same, as those of a body or floor that is in two contacts."""
     alike = x.kind == y.kind and (x.name == y.name or x.kind == "plane")
-    if not alike or not np.array_equal(x.points, y.points, True):
-        return False
-    if x.marks is None or y.marks is None:
-        return x.marks is y.marks
-    return np.array_equal(x.marks, y.marks, True)
+    pairs = ((x.points, y.points), (x.marks, y.marks), (x.pose, y.pose))
+    return alike and all(
+        a is b or (a is not None and b is not None and np.array_equal(a, b, True)) for a, b in pairs
+    )
 
 
 def _ends(shapes: tuple[MovedShape, ...], who: str) -> tuple[np.ndarray, np.ndarray]:
     """Smallest and largest coordinates (d,) of all shapes but levels, and of the feet of near levels."""
     d = shapes[0].points.shape[2]
-    points = [x.points.reshape(-1, d) for x in shapes if x.kind != "plane"]
+    points = [x.world.reshape(-1, d) for x in shapes if x.kind != "plane"]
     points = points or [x.points[:, :1].reshape(-1, d) for x in shapes]
     every = np.concatenate(points)
     every = every[np.all(np.isfinite(every), axis=1)]

@@ -6,7 +6,9 @@ rows of a run. Points of the plane are (x, y), of space (x, y, z), in metres; a 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -39,7 +41,7 @@ class Shape:
 
     Args:
         points: (n, 2) or (n, 3) at an instant [m].
-        name: name of the part.
+        name: name of the part; or names of shapes alike, along a first axis of all their arrays.
         kind: one of `KINDS`.
         role: one of `ROLES`.
         faces: triangles of a mesh, as triples of indices of points.
@@ -47,6 +49,8 @@ class Shape:
         quantity: label of the values, ``"name [unit]"``.
         marks: (n, 2) or (n, 3) displacements of the points in shares of the picture's diagonal: a symbol
             with the same size in every picture; None: none.
+        pose: (d, d + 1) rotation matrix and place of the axes of a rigid body, in which then the points are
+            given, the same in all states: pages hold them once; None: points in the axes of the world.
 
     Example:
         >>> import jax.numpy as jnp
@@ -56,13 +60,14 @@ class Shape:
     """
 
     points: Array
-    name: str
+    name: str | tuple[str, ...]
     kind: str = "line"
     role: str = "body"
     faces: tuple[tuple[int, int, int], ...] = ()
     values: Array | None = None
     quantity: str = ""
     marks: Array | None = None
+    pose: Array | None = None
 
 
 @record()
@@ -107,6 +112,33 @@ class Picture:
     magnified: Array | float | None = None
     note: str = ""
     axes: tuple[str, ...] = ("x", "y", "z")
+
+
+@dataclasses.dataclass(frozen=True)
+class PlacedPicture:
+    """Picture in two steps, for ``System(shapes=...)``, each of which is a program of its own: places of
+    bodies, and what is drawn at them. In one program the compiler repeats a chain of bodies in all shapes.
+
+    Args:
+        places: function ``(t, q, p)`` that returns a tree of arrays.
+        drawn: function ``(places, t, q, p)`` that returns a `Picture`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.shapes import Picture, PlacedPicture, Shape, disc
+        >>> def drawn(at, t, q, p):
+        ...     return Picture((Shape(points=disc(0.1) + at, name="ball", kind="area"),))
+        >>> ball = PlacedPicture(places=lambda t, q, p: q, drawn=drawn)
+        >>> ball(0.0, jnp.zeros(2), None).shapes[0].name
+        'ball'
+    """
+
+    places: Callable[..., Any]
+    drawn: Callable[..., Picture]
+
+    def __call__(self, t: Any, q: Any, p: Any) -> Picture:
+        """The picture, as one program."""
+        return self.drawn(self.places(t, q, p), t, q, p)
 
 
 def points(*given: Any) -> Array:

@@ -122,7 +122,7 @@ class _Grid:
         self.count += points.shape[1]
 
     def _add_shape(self, shape: MovedShape) -> None:
-        name, kind, points = shape.name, shape.kind, shape.points
+        name, kind, points = shape.name, shape.kind, shape.world
         there = np.isfinite(points[0]).all(axis=1)
         places = np.cumsum(there) - 1
         if kind == "mesh":

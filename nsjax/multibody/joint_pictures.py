@@ -158,8 +158,7 @@ def _stops(scene: Scene, part: Part, x: Any, point: Array, limits: list[Any]) ->
         rows += [0.03 * unit, 0.075 * unit, jnp.full_like(unit, jnp.nan)]
     marks = jnp.stack(rows)
     points = jnp.broadcast_to(point, marks.shape)
-    holder = GROUND if GROUND in part.bodies else part.bodies[0]
-    return Shape(points=points, name=f"{part.name} stops", role=_role(holder), marks=marks)
+    return Shape(points=points, name=f"{part.name} stops", role="joint", marks=marks)
 
 
 def _rolling(scene: Scene, part: Part, x: Any) -> list[Shape]:

@@ -348,9 +348,19 @@ class Mechanism:
         """Positions of the bodies by name."""
         return observed(self.scene(t, q, v, p), self.topology)
 
-    def picture(self, t: Array, q: Array, p: PyTree) -> shapes.Picture:
-        """The picture of all parts."""
-        scene, limits = self.scene(t, q, None, p), len(self.presence.limits)
+    def places(self, t: Array, q: Array, p: PyTree) -> Any:
+        """Frames of all bodies that hang on one another, as a tree of arrays; None: of free bodies."""
+        if self.topology.coordinates == "absolute":
+            return None
+        found = self.tree.frames(q, None, p)
+        return found if self.dimension == 2 else found.every()
+
+    def picture(self, places: Any, t: Array, q: Array, p: PyTree) -> shapes.Picture:
+        """The picture of all parts, with bodies at ``places``."""
+        frames = self.tree.frames(q, None, p) if places is None else places
+        if places is not None and self.dimension == 3:
+            frames = self.tree.named(places)
+        scene, limits = self.scene_of(t, q, None, p, frames), len(self.presence.limits)
         meetings = self.named.meetings(scene, p)
         return pictures.picture(
             scene, self.topology, p, self.named, meetings, limits, self.presence.tangents
@@ -453,6 +463,7 @@ class Mechanism:
             difference=subtract if flat else self.tree.difference,
             prepare=self.prepare if spatial or absolute or self.named.many else None,
             refresh=self.refresh if refreshed else None,
-            observe=self.observe if names.observables else None, shapes=self.picture,
+            observe=self.observe if names.observables else None,
+            shapes=shapes.PlacedPicture(self.places, self.picture),
             labels=names, parts=self, tangent_hint=hint, stiff=stiff, **given,
         )  # fmt: skip

@@ -7,7 +7,7 @@ contacts; a body that no joint holds beside its mass centre is the homogeneous d
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -25,7 +25,7 @@ from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.loads import kind_of as load_kind
-from nsjax.multibody.parts import GROUND, Part
+from nsjax.multibody.parts import FUNCTIONS, GROUND, Part
 from nsjax.multibody.symbols import on_body
 from nsjax.multibody.topology import Topology
 from nsjax.shapes import Shape
@@ -43,34 +43,92 @@ def _shapes_of(part: Part, x: Any) -> Iterator[tuple[str, str, Any]]:
         yield body, kind, jax.tree.map(lambda y, k=k: y[k], x.shapes[kind])
 
 
-def _contact_shapes(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
-    """Shapes of all contacts. Those of one kind are one call: a robot has a hundred pairs."""
-    alike: dict[Any, list[tuple[str, Any]]] = {}
-    for part in topology.all_of("contact", "contact_group"):
-        pairs = list(_shapes_of(part, p[part.name]))
-        if part.option("nodes") is not None:  # a contact of all nodes of a beam, which has its own picture
-            pairs = pairs[1:]
-        for body, kind, x in pairs:
-            name, both = part.name if body == GROUND else body, (scene.frame(body), x)
-            leaves, tree = jax.tree.flatten(both)
-            key = kind, body == GROUND, tree, tuple(map(jnp.shape, leaves))
-            alike.setdefault(key, []).append((name, leaves))
-    found: list[Shape] = []
-    for (kind, grounded, tree, _), members in alike.items():
-        body = GROUND if grounded else "body"
+@dataclasses.dataclass(frozen=True)
+class _Drawing:
+    """One call that draws something on bodies.
 
-        def drawn(leaves: list[Any], kind: str = kind, body: str = body, tree: Any = tree) -> Any:
-            frame, x = jax.tree.unflatten(tree, leaves)
-            return SHAPES[kind].drawn(dataclasses.replace(scene, frames={body: frame}), "", body, x)
+    Args:
+        draw: ``(scene, key, name, bodies, numbers) -> shapes``.
+        key: hashable, all on which the drawing depends besides numbers.
+        name, bodies: names of the part and of its bodies.
+        numbers: a tree of arrays.
+    """
+
+    draw: Callable[..., Any]
+    key: Any
+    name: str
+    bodies: tuple[str, ...]
+    numbers: Any
+
+
+PLACEHOLDERS = ("\0", "\1", "\2")
+"""Stand for the name and the two bodies of drawings that are alike."""
+
+
+def _drawn(scene: Scene, drawings: list[_Drawing]) -> list[Shape]:
+    """Shapes of all drawings. Those that are alike are one call, so that a hundred pairs of contacts, or
+    sixty links, compile as one.
+    """
+    groups: dict[Any, list[tuple[_Drawing, Any]]] = {}
+    for x in drawings:
+        frames = [scene.frame(body) for body in x.bodies]
+        leaves, tree = jax.tree.flatten((frames, x.numbers))
+        fixed = x.draw, x.key, _stand_ins(x.bodies)
+        groups.setdefault((fixed, tree, tuple(map(jnp.shape, leaves))), []).append((x, leaves))
+    found: list[Shape] = []
+    for ((draw, key, bodies), tree, _), members in groups.items():
+
+        def drawn(
+            leaves: list[Any], draw: Any = draw, key: Any = key, bodies: Any = bodies, tree: Any = tree
+        ) -> Any:
+            frames, numbers = jax.tree.unflatten(tree, leaves)
+            own = dataclasses.replace(scene, frames=dict(zip(bodies, frames, strict=True)))
+            return tuple(draw(own, key, PLACEHOLDERS[0], bodies, numbers))
 
         columns = zip(*(leaves for _, leaves in members), strict=True)
         several = jax.vmap(drawn, axis_size=len(members))(
             [jnp.stack([jnp.asarray(y, float) for y in x]) for x in columns]
         )
-        for k, (name, _) in enumerate(members):
-            for shape in jax.tree.map(lambda y, k=k: y[k], several):
-                found.append(dataclasses.replace(shape, name=f"{name}{shape.name}"))
+        for shape in several:
+            names = tuple(_named(shape.name, x) for x, _ in members)
+            found.append(dataclasses.replace(shape, name=names))
     return found
+
+
+def _named(name: str, x: _Drawing) -> str:
+    """A name with the names of a drawing in place of `PLACEHOLDERS`."""
+    for mark, own in zip(PLACEHOLDERS, (x.name, *x.bodies), strict=False):
+        name = name.replace(mark, own)
+    return name
+
+
+def _stand_ins(bodies: tuple[str, ...]) -> tuple[str, ...]:
+    """Placeholders for the names of bodies other than the ground."""
+    return tuple(x if x == GROUND else PLACEHOLDERS[1 + k] for k, x in enumerate(bodies))
+
+
+def _alike(part: Part) -> Part:
+    """A part on two bodies without its names and numbers, and without the functions of a user."""
+    given = ((k, True if k in FUNCTIONS and x is not None else x) for k, x in part.options)
+    kept = tuple((k, x) for k, x in given if k != "joint")
+    return Part(part.kind, PLACEHOLDERS[0], _stand_ins(part.bodies), None, kept)
+
+
+def _shape(scene: Scene, kind: str, name: str, bodies: tuple[str, ...], x: Any) -> tuple[Shape, ...]:
+    """A shape of a contact, or one that a body has for pictures."""
+    found: tuple[Shape, ...] = SHAPES[kind].drawn(scene, name, bodies[0], x)
+    return found
+
+
+def _contact_shapes(topology: Topology, p: PyTree) -> Iterator[_Drawing]:
+    """Shapes of all contacts."""
+    for part in topology.all_of("contact", "contact_group"):
+        pairs = list(_shapes_of(part, p[part.name]))
+        if part.option("nodes") is not None:  # a contact of all nodes of a beam, which has its own picture
+            pairs = pairs[1:]
+        for body, kind, x in pairs:
+            name = part.name if body == GROUND else body
+            yield _Drawing(_shape, kind, name, (body,), x)
 
 
 def _points_of_action(topology: Topology, p: PyTree) -> dict[str, list[Any]]:
@@ -129,10 +187,11 @@ def _link(
     """A body through all its points of action and contact; unless other shapes show it (``whole``), with
     the end of a homogeneous rod from a single point through the mass centre.
     """
-    points = [scene.position(name, at) for at in held] + [scene.position(name, at) for at, _ in touched]
+    a = scene.algebra
+    points = [a.array(a.vector(at)) for at in [*held, *(at for at, _ in touched)]]
     radii = [jnp.zeros(())] * len(held) + [jnp.asarray(r, float) for _, r in touched]
     if not whole:
-        centre = scene.position(name, x.com)
+        centre = a.array(a.vector(x.com))
         arm, spread = centre - points[0], jnp.stack(points) - points[0]
         reach = jnp.sqrt(jnp.sum(arm * arm))
         lonely = jnp.max(jnp.sum(spread * spread, axis=1)) < (0.5 * reach) ** 2
@@ -141,16 +200,15 @@ def _link(
         beyond = jnp.where(half < reach, half, reach) / jnp.where(reach > 0.0, reach, 1.0)
         points += [jnp.where(lonely, y, points[0]) for y in (centre, centre + beyond * arm)]
         radii += [jnp.zeros(())] * 2
-    return symbols.hull(jnp.stack(points), jnp.stack(radii), name)
+    return symbols.hull(jnp.stack(points), jnp.stack(radii), name, pose=symbols.pose_of(scene, name))
 
 
-def _body(
-    scene: Scene, name: str, x: Any, held: list[Any], touched: list[tuple[Any, Any]], whole: bool
-) -> list[Shape]:
+def _body(scene: Scene, whole: bool, name: str, bodies: tuple[str, ...], numbers: Any) -> list[Shape]:
     """A body as a link through its points; unless other shapes show it (``whole``), also a dot at its mass
     centre, or a box or disc for its inertia where no link shows it.
     """
-    found, centre = [], scene.position(name, x.com)
+    (x, held, touched), found = numbers, []
+    name = bodies[0]
     centred = all(at is None for at in (x.com, *held, *(at for at, _ in touched)))
     if held and not (whole and centred):
         found.append(_link(scene, name, x, held, touched, whole))
@@ -158,14 +216,14 @@ def _body(
         return found
     if scene.dimension == 3 and x.inertia is not None and (centred or not held):
         half, turn = _inertia_box(x)
-        points = on_body(scene, name, x.com, shapes.box(half), turn)
-        found.append(Shape(points=points, name=name, kind="mesh", faces=shapes.BOX_FACES))
+        drawn = {"kind": "mesh", "faces": shapes.BOX_FACES}
+        found.append(on_body(scene, name, name, x.com, shapes.box(half), turn, **drawn))
     elif scene.dimension == 2 and x.inertia is not None and (centred or not held):
         mass = jnp.where(jnp.asarray(x.mass) > 0.0, x.mass, 1.0)
         radius = jnp.sqrt(jnp.asarray(x.inertia) / mass)
-        found.append(Shape(points=on_body(scene, name, x.com, shapes.disc(radius)), name=name, kind="area"))
+        found.append(on_body(scene, name, name, x.com, shapes.disc(radius), kind="area"))
     else:
-        found.append(Shape(points=centre[None], name=name, kind="dots"))
+        found.append(on_body(scene, name, name, x.com, np.zeros((1, scene.dimension)), kind="dots"))
     return found
 
 
@@ -182,36 +240,73 @@ def _beam(scene: Scene, part: Part, x: Any) -> list[Shape]:
     for k, name in enumerate(nodes):
         d = axes[min(k, len(nodes) - 2)]
         ring = radii[1] * np.cos(angles)[:, None] * d[:, 0] + radii[0] * np.sin(angles)[:, None] * d[:, 1]
-        rings.append(on_body(scene, name, None, ring))
+        rings.append(shapes.placed(ring, scene.position(name), scene.rotation(name)))
     faces = shapes.lathe_faces(len(nodes), around)
     tube = Shape(points=jnp.concatenate(rings), name=part.name, kind="mesh", faces=faces)
     return [tube, Shape(points=axis, name=part.name)]
 
 
+def _joint(
+    scene: Scene, key: tuple[Part, set[str], set[str]], name: str, bodies: tuple[str, ...], numbers: Any
+) -> list[Shape]:
+    """A joint; its coordinate is among its numbers where it has stops."""
+    part, framed, solid = key
+    x, now = numbers
+    own = dataclasses.replace(scene, measure=lambda *_: (now, None))
+    return joint_pictures.joint(own, part, x, framed, solid)
+
+
+def _joints(scene: Scene, topology: Topology, p: PyTree, framed: set[str], solid: set[str]) -> list[Shape]:
+    """Supports, guides, stops and wheels of all joints."""
+    found = []
+    for part in topology.joints:
+        x, stand = p[part.name], dict(zip(part.bodies, _stand_ins(part.bodies), strict=True))
+        limited = kind_of(part).winds and not (x.lower is None and x.upper is None)
+        now = scene.coordinate(part.name) if limited else None
+        sets = (frozenset(stand[y] for y in part.bodies if y in z) for z in (framed, solid))
+        found.append(_Drawing(_joint, (_alike(part), *sets), part.name, part.bodies, (x, now)))
+    return _drawn(scene, found)
+
+
+def _load(scene: Scene, key: Any, name: str, bodies: tuple[str, ...], numbers: Any) -> Any:
+    """A spring, damper or motor on two bodies, or in a joint."""
+    part, joint = key
+    if joint is None:
+        return load_kind(part).shapes(scene, part, numbers)  # type: ignore[misc]
+    x, y = numbers
+    if load_kind(part).energy is not None:
+        return joint_pictures.spring_in(scene, part, x, joint, y)
+    return [joint_pictures.drive(scene, joint, y, name)]
+
+
 def _loads(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
     """Springs, dampers, tendons and motors."""
-    found: list[Shape] = []
+    found, drawings = list[Shape](), []
     for part in topology.loads:
-        joint = topology.of.get(part.option("joint") or "")
-        if (drawn := load_kind(part).shapes) is not None:
-            found += drawn(scene, part, p[part.name])
-        elif joint is not None and joint.kind in JOINTS and load_kind(part).effort is not None:
-            x, y = p[part.name], p[joint.name]
-            if load_kind(part).energy is not None:
-                found += joint_pictures.spring_in(scene, part, x, joint, y)
-            else:
-                found.append(joint_pictures.drive(scene, joint, y, part.name))
-    return found
+        joint, name, kind = topology.of.get(part.option("joint") or ""), part.name, load_kind(part)
+        if kind.shapes is not None and len(part.bodies) > 2:
+            found += kind.shapes(scene, part, p[name])
+        elif kind.shapes is not None:
+            drawings.append(_Drawing(_load, (_alike(part), None), name, part.bodies, p[name]))
+        elif joint is not None and joint.kind in JOINTS and kind.effort is not None:
+            both = _alike(part), _alike(joint)
+            drawings.append(_Drawing(_load, both, name, joint.bodies, (p[name], p[joint.name])))
+    return [*found, *_drawn(scene, drawings)]
 
 
-def _joints(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
-    """Points of all joints, and points where tendons are led, as one shape."""
+def _dot(scene: Scene, key: None, name: str, bodies: tuple[str, ...], at: Any) -> list[Shape]:
+    """The point of a joint."""
+    return [Shape(points=scene.position(bodies[0], at)[None], name=name, kind="dots", role="joint")]
+
+
+def _dots(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
+    """Points of all joints, and points where tendons are led."""
     parts = [x for x in topology.joints if kind_of(x).drawn == "dot"]
-    rows = [scene.position(part.bodies[0], p[part.name].at) for part in parts]
+    found = [_Drawing(_dot, None, x.name, x.bodies[:1], p[x.name].at) for x in parts]
     for part in topology.lines:
         ends = list(zip(part.bodies, p[part.name].at, strict=True))  # none over drums
-        rows += [scene.position(*x) for x in ends[1:-1]]
-    return [Shape(points=jnp.stack(rows), name="joints", kind="dots", role="joint")] if rows else []
+        found += [_Drawing(_dot, None, part.name, (body,), at) for body, at in ends[1:-1]]
+    return _drawn(scene, found)
 
 
 def _supports(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
@@ -284,20 +379,20 @@ def picture(
     # a robot's limb in many pairs, which its own shapes show
     few = 6  # most points of contact through which a body is drawn that has shapes besides
     touched = {name: x for name, x in touched.items() if name not in solid or len(x) <= few}
-    found = _contact_shapes(scene, topology, p) + _supports(scene, topology, p)
-    for part in topology.all_of("beam"):
-        found += _beam(scene, part, p[part.name])
+    drawings = list(_contact_shapes(topology, p))
     for part in topology.all_of("body"):
         name = part.name
         for kind, x in zip(part.option("shapes") or (), p[name].shape or (), strict=True):
-            found += SHAPES[kind].drawn(scene, name, name, x)
+            drawings.append(_Drawing(_shape, kind, name, (name,), x))
         if not part.option("shapes"):
-            own = held.get(name, []), touched.get(name, []), name in solid | blocks
-            found += _body(scene, name, p[name], *own)
-    for part in topology.joints:
-        found += joint_pictures.joint(scene, part, p[part.name], framed, solid)
+            own = p[name], held.get(name, []), touched.get(name, [])
+            drawings.append(_Drawing(_body, name in solid | blocks, name, (name,), own))
+    found = [*_drawn(scene, drawings), *_supports(scene, topology, p)]
+    for part in topology.all_of("beam"):
+        found += _beam(scene, part, p[part.name])
+    found += _joints(scene, topology, p, framed, solid)
     found += joint_pictures.wheels(scene, topology, p) + _loads(scene, topology, p)
-    found += _joints(scene, topology, p)
+    found += _dots(scene, topology, p)
     contacts = topology.all_of("contact")
     places = _places(scene, named, meetings, limits, tangents) if contacts or limits else None
     if topology.all_of("contact_group"):  # candidate pairs change, so that contacts have no fixed places

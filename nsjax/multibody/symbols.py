@@ -172,7 +172,7 @@ def walls_at(ends: list[tuple[str, Any, Any]], name: str) -> list[Shape]:
     return [wall(point, _unit(gone), name) for body, point, gone in ends if body == GROUND]
 
 
-def hull(points: Any, radii: Any, name: str, thickness: float = LINK) -> Shape:
+def hull(points: Any, radii: Any, name: str, thickness: float = LINK, pose: Any = None) -> Shape:
     """What a thread around all points would enclose, with round corners: a bar between two points.
 
     Args:
@@ -180,6 +180,7 @@ def hull(points: Any, radii: Any, name: str, thickness: float = LINK) -> Shape:
         radii: (n,) added to the thickness around each point [m].
         name: of the body.
         thickness: of the round corners.
+        pose: of the axes of the points; None: those of the world.
     """
     d = points.shape[1]
     out = _arc(1.0, 0.0, 2.0 * np.pi, shapes.ROUND + 1) if d == 2 else BALL
@@ -187,9 +188,8 @@ def hull(points: Any, radii: Any, name: str, thickness: float = LINK) -> Shape:
     reach = jnp.sum(out[:, None] * points[None], axis=2) + radii
     far = jnp.argmax(reach, axis=1)
     marks = jnp.asarray(thickness * out)
-    return Shape(
-        points=points[far] + radii[far][:, None] * out, name=name, kind=kind, faces=faces, marks=marks
-    )
+    reached = points[far] + radii[far][:, None] * out
+    return Shape(points=reached, name=name, kind=kind, faces=faces, marks=marks, pose=pose)
 
 
 def disc(centre: Any, axis: Any, radius: Any, name: str, toward: Any, thickness: float = LINK) -> Shape:
@@ -220,19 +220,34 @@ KNOT = 4
 """Points drawn for each control point of a profile."""
 
 
-def _turn(scene: Scene, body: str) -> Any:
-    """Rotation of a body as `nsjax.shapes.placed` takes it: a matrix, or an angle in the plane."""
-    frame = scene.frame(body)
-    if scene.dimension == 3 or frame.turn is None:
-        return frame.turn
-    return jnp.arctan2(plane.value(frame.turn[0]), plane.value(frame.turn[1]))
+def pose_of(scene: Scene, body: str) -> Array:
+    """Rotation matrix and place (d, d + 1) of the axes of a body."""
+    turn = scene.frame(body).turn
+    if turn is None:
+        turn = jnp.eye(scene.dimension)
+    elif scene.dimension == 2:
+        s, c = map(plane.value, turn)
+        turn = jnp.stack([c, -s, s, c]).reshape(2, 2)
+    return jnp.concatenate([turn, scene.position(body)[:, None]], axis=1)
 
 
-def on_body(scene: Scene, body: str, place: Any, local: Any, own: Any = None) -> Array:
-    """Points of a shape around the point ``place`` of a body, rotated by ``own`` relative to the body."""
-    if own is not None:
-        local = shapes.placed(local, jnp.zeros(scene.dimension), own)
-    return shapes.placed(local, scene.position(body, place), _turn(scene, body))
+def on_body(
+    scene: Scene, name: str, body: str, place: Any, local: Any, own: Any = None, **drawn: Any
+) -> Shape:
+    """A rigid shape around the point ``place`` of a body.
+
+    Args:
+        scene: the bodies.
+        name: of the shape.
+        body, place: the body, and a point of it.
+        local: points (n, d) around that point.
+        own: their rotation relative to the body; None: none.
+        drawn: fields of the shape; else it is a body, or ground.
+    """
+    a = scene.algebra
+    points = shapes.placed(local, a.array(a.vector(place)), own)
+    fields: dict[str, Any] = {"role": role_of(body)} | drawn
+    return Shape(points=points, name=name, pose=pose_of(scene, body), **fields)
 
 
 def _angle(axis: Any) -> Any:
@@ -240,22 +255,26 @@ def _angle(axis: Any) -> Any:
     return None if axis is None else jnp.arctan2(jnp.asarray(axis[1]), jnp.asarray(axis[0]))
 
 
-def _round(scene: Scene, body: str, kind: str, x: Any) -> Array:
-    """Points of a sphere, capsule, cylinder or hole: of an outline in the plane, of a mesh in space."""
+def _turned(scene: Scene, name: str, body: str, x: Any, kind: str) -> tuple[Shape, ...]:
+    """A sphere, capsule, cylinder or hole: an outline in the plane, a mesh in space."""
     axis = getattr(x, "axis", None)
     half = getattr(x, "half_length", None)
     long = axis is not None if kind == "hole" else kind in ("capsule", "cylinder")
     if scene.dimension == 2:
-        if not long or half is None:
-            return on_body(scene, body, x.at, shapes.disc(x.radius, kind == "sphere"))
-        return on_body(scene, body, x.at, shapes.stadium(half, x.radius), _angle(axis))
+        flat = not long or half is None
+        local = shapes.disc(x.radius, kind == "sphere") if flat else shapes.stadium(half, x.radius)
+        shown = "line" if kind == "hole" else "area"
+        return (on_body(scene, name, body, x.at, local, None if flat else _angle(axis), kind=shown),)
     if not long or half is None:
         heights, radii = shapes.ball_rings(x.radius)
     elif kind == "capsule":
         heights, radii = shapes.capsule_rings(x.radius, half)
     else:
         heights, radii = shapes.cylinder_rings(x.radius, half)
-    return on_body(scene, body, x.at, shapes.lathe(heights, radii, axis))
+    local = shapes.lathe(heights, radii, axis)
+    faces = shapes.lathe_faces(local.shape[0] // shapes.AROUND)
+    role = "ground" if kind == "hole" else role_of(body)
+    return (on_body(scene, name, body, x.at, local, kind="mesh", role=role, faces=faces),)
 
 
 def role_of(body: str) -> str:
@@ -265,15 +284,13 @@ def role_of(body: str) -> str:
 
 def of_points(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
     """Points as dots."""
-    points = on_body(scene, body, None, jnp.asarray(x.at, float))
-    return (Shape(points=points, name=name, kind="dots", role=role_of(body)),)
+    return (on_body(scene, name, body, None, jnp.asarray(x.at, float), kind="dots"),)
 
 
 def of_sphere(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
     """A ball or disc; without a radius a dot."""
     if x.radius is None:
-        points = scene.position(body, x.at)[None]
-        return (Shape(points=points, name=name, kind="dots", role=role_of(body)),)
+        return (on_body(scene, name, body, x.at, np.zeros((1, scene.dimension)), kind="dots"),)
     return _turned(scene, name, body, x, "sphere")
 
 
@@ -292,32 +309,19 @@ def of_hole(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
     return _turned(scene, name, body, x, "hole")
 
 
-def _turned(scene: Scene, name: str, body: str, x: Any, kind: str) -> tuple[Shape, ...]:
-    """A body of revolution, or its section in the plane."""
-    points, role = _round(scene, body, kind, x), role_of(body)
-    if scene.dimension == 2:
-        shown = "line" if kind == "hole" else "area"
-        return (Shape(points=points, name=name, kind=shown, role=role),)
-    faces = shapes.lathe_faces(points.shape[0] // shapes.AROUND)
-    role = "ground" if kind == "hole" else role
-    return (Shape(points=points, name=name, kind="mesh", role=role, faces=faces),)
-
-
 def of_box(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
     """A box or rectangle."""
     if scene.dimension == 2:
         local = shapes.rectangle(x.half_length, x.half_height)
-        points = on_body(scene, body, x.at, local, x.turned)
-        return (Shape(points=points, name=name, kind="area", role=role_of(body)),)
+        return (on_body(scene, name, body, x.at, local, x.turned, kind="area"),)
     half = jnp.stack([jnp.asarray(k, float) for k in (x.half_length, x.half_height, x.half_depth)])
-    points = on_body(scene, body, x.at, shapes.box(half), rotation_of(x.turned))
-    return (Shape(points=points, name=name, kind="mesh", role=role_of(body), faces=shapes.BOX_FACES),)
+    drawn = {"kind": "mesh", "faces": shapes.BOX_FACES}
+    return (on_body(scene, name, body, x.at, shapes.box(half), rotation_of(x.turned), **drawn),)
 
 
 def of_hull(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
     """The triangles of a hull."""
-    points = on_body(scene, body, None, jnp.asarray(x.vertices, float))
-    return (Shape(points=points, name=name, kind="mesh", role=role_of(body), faces=x.faces),)
+    return (on_body(scene, name, body, None, jnp.asarray(x.vertices, float), kind="mesh", faces=x.faces),)
 
 
 def of_profile(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
@@ -325,7 +329,7 @@ def of_profile(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
     control = jnp.asarray(x.control, float)
     knots = np.arange(KNOT * control.shape[0] + 1) / KNOT
     points = jax.vmap(lambda s: curves.evaluated(control, s)[0])(knots)
-    return (Shape(points=on_body(scene, body, None, points), name=name, kind="area", role=role_of(body)),)
+    return (on_body(scene, name, body, None, points, kind="area"),)
 
 
 def of_plane(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:

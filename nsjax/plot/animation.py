@@ -169,7 +169,8 @@ def _name(problem: Problem) -> str:
 def _affordable(seen: Motion) -> int:
     """Number of frames within `NUMBERS`."""
     moving = [x for x in seen.shapes if not x.still]
-    each = sum(x.points[0].size + (0 if x.values is None else x.values[0].size) for x in moving)
+    each = sum((x.points if x.pose is None else x.pose)[0].size for x in moving)
+    each += sum(0 if x.values is None else x.values[0].size for x in moving)
     each += 0 if seen.forces is None else ARROW * seen.forces[0].size
     least = 24  # least number of frames, however large they are
     return max(least, NUMBERS // max(1, each))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nsjax.motion import Motion, MovedShape
+from nsjax.motion import Motion, MovedShape, placed
 from nsjax.types import scale
 
 # Okabe and Ito's colours without vermilion, which is the colour of forces only.
@@ -34,6 +34,30 @@ BREAK = -32768
 """What is not a number, among coordinates of 16 bits."""
 
 
+class _Packed(list[bytes]):
+    """Arrays of a page, as numbers of 16 bits one after the other."""
+
+    def _added(self, array: np.ndarray) -> int:
+        """Place of the first number."""
+        self.append(array.tobytes())
+        return sum(map(len, self[:-1])) // 2
+
+    def shares(self, values: np.ndarray) -> list[Any]:
+        """Place, size and ends of values (rows, n, k), each of the k between its own ends."""
+        flat = values.reshape(-1, values.shape[-1])
+        known = np.where(np.isfinite(flat), flat, np.nan)
+        some = np.isfinite(flat).any(axis=0)
+        low, high = (f(np.where(some, known, 0.0), axis=0) for f in (np.nanmin, np.nanmax))
+        span = np.where(high > low, high - low, 1.0)
+        shares = np.round(65534.0 * (known - low) / span) - 32767.0
+        place = self._added(np.where(np.isfinite(shares), shares, BREAK).astype("<i2"))
+        return [place, *values.shape, low.tolist(), high.tolist()]
+
+    def whole(self, numbers: np.ndarray) -> list[int]:
+        """Place and shape of whole numbers, of 32 bits."""
+        return [self._added(numbers.astype("<i4")), *numbers.shape]
+
+
 @dataclasses.dataclass(frozen=True)
 class DrawnShape:
     """One thing that is drawn.
@@ -42,10 +66,11 @@ class DrawnShape:
         name, kind, role: of its shape; the forces are of kind ``"force"``.
         colour: ``"#rrggbb"``.
         width: of its lines [pixels].
-        points: (rows, n, d) in the unit of the axes; one row for what stands still.
+        points: (rows, n, d) in the unit of the axes; one row for what stands still, or has poses.
         faces: (m, 3) triangles of a mesh.
         values: (rows, n) that give its colours; None: its own colour.
         title: of the values, with their unit.
+        pose: (rows, d, d + 1) rotations and places of the axes of the points; None: those of the picture.
     """
 
     name: str
@@ -57,11 +82,28 @@ class DrawnShape:
     faces: np.ndarray
     values: np.ndarray | None = None
     title: str = ""
+    pose: np.ndarray | None = None
 
     def at(self, row: int) -> np.ndarray:
         """Points (n, d) of a frame."""
         shown: np.ndarray = self.points[row % len(self.points)]
-        return shown
+        return shown if self.pose is None else placed(shown, self.pose[row % len(self.pose)])
+
+    def told(self, packed: _Packed) -> dict[str, Any]:
+        """Words for the page, whose numbers are packed."""
+        words = {"name": self.name, "kind": self.kind, "role": self.role, "colour": self.colour}
+        told: dict[str, Any] = words | {"width": self.width, "points": packed.shares(self.points)}
+        if len(self.faces):
+            told["faces"] = packed.whole(self.faces)
+        if self.pose is not None:
+            told["pose"] = packed.shares(self.pose.reshape(*self.pose.shape[:1], 1, -1))
+        if self.values is not None:
+            told |= {
+                "values": packed.shares(self.values[..., None]),
+                "ends": self.ends,
+                "title": self.title,
+            }
+        return told
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -94,21 +136,8 @@ class DrawnRun:
 
     def page(self) -> str:
         """A page in HTML that draws the scene and needs nothing else."""
-        points = np.concatenate([x.points.reshape(-1, len(self.low)) for x in self.traces])
-        low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
-        packed, traces, count = [], [], 0
-        for x in self.traces:
-            told: dict[str, Any] = {"name": x.name, "kind": x.kind, "role": x.role, "colour": x.colour}
-            told |= {"width": x.width, "n": x.points.shape[1], "still": len(x.points) == 1, "offset": count}
-            packed.append(_shares(x.points, low, high))
-            if len(x.faces):
-                told["faces"] = x.faces.tolist()
-            count += packed[-1].size
-            if x.values is not None:
-                told |= {"values": count, "low": x.ends[0], "high": x.ends[1], "title": x.title}
-                packed.append(_shares(x.values, *x.ends))
-                count += packed[-1].size
-            traces.append(told)
+        packed = _Packed()
+        traces = [x.told(packed) for x in self.traces]
         head = {
             "title": self.title,
             "words": self.words,
@@ -117,20 +146,13 @@ class DrawnRun:
             "pace": PACE,
         }
         head |= {"side": SIDE, "up": UP, "low": self.low.tolist(), "high": self.high.tolist()}
-        head |= {"from": low.tolist(), "to": high.tolist(), "traces": traces}
+        head |= {"traces": traces}
         words = json.dumps(head, allow_nan=False).encode()
         words += b" " * (len(words) % 2)  # numbers of 16 bits begin at an even place
-        raw = len(words).to_bytes(4, "little") + words + b"".join(x.tobytes() for x in packed)
+        raw = len(words).to_bytes(4, "little") + words + b"".join(packed)
         data = base64.b64encode(zlib.compress(raw)).decode()
         page = pathlib.Path(__file__).with_name("viewer.html").read_text(encoding="utf-8")
         return page.replace("$title", html.escape(self.title)).replace("$data", data)
-
-
-def _shares(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
-    """Values between their ends as numbers of 16 bits."""
-    span = np.where(np.subtract(high, low) > 0.0, np.subtract(high, low), 1.0)
-    shares = np.round(65534.0 * (values - low) / span) - 32767.0
-    return np.where(np.isfinite(values), shares, BREAK).astype("<i2")
 
 
 def scene(seen: Motion, title: str, words: str) -> DrawnRun:
@@ -173,7 +195,10 @@ def _trace(x: MovedShape, colour: str, factor: float, dimension: int) -> DrawnSh
     wide = 1.5 if x.kind == "area" else wide
     grey = "#B0B0B0" if x.role == "ground" and x.kind == "mesh" else colour
     faces = np.array(x.faces, int).reshape(-1, 3)
-    return DrawnShape(x.name, x.kind, x.role, grey, wide, factor * x.points[rows], faces, values, title)
+    points, pose = x.points[:1] if x.still or x.pose is not None else x.points, x.pose
+    if pose is not None:
+        pose = np.concatenate([pose[rows, :, :-1], factor * pose[rows, :, -1:]], axis=2)
+    return DrawnShape(x.name, x.kind, x.role, grey, wide, factor * points, faces, values, title, pose)
 
 
 def reference_force(seen: Motion) -> float:

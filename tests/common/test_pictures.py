@@ -32,7 +32,7 @@ def test_every_model_moves(name: str) -> None:
     bodies = [x for x in seen.shapes if x.role == "body"]
     assert bodies
     assert not all(x.still for x in bodies)
-    assert all(np.isfinite(x.points[:, 0]).all() for x in seen.shapes)
+    assert all(np.isfinite(x.world[:, 0]).all() for x in seen.shapes)
     assert (seen.places is None) == (problem.system.nc == 0)
     if seen.forces is not None:
         sizes = np.linalg.norm(seen.forces, axis=-1)

@@ -71,7 +71,7 @@ def test_shapes_lie_on_their_surfaces(zoo, seen) -> None:
     at = jax.tree.map(np.asarray, jax.jit(frames)(q, zoo.params))
 
     def local(name):
-        return (shape(seen, name).points[-1] - at[name][0]) @ at[name][1]
+        return (shape(seen, name).world[-1] - at[name][0]) @ at[name][1]
 
     globe = np.linalg.norm(local("globe") - OFF, axis=1)
     np.testing.assert_allclose(globe, 0.1, rtol=1e-12)
@@ -92,7 +92,7 @@ def test_shapes_lie_on_their_surfaces(zoo, seen) -> None:
 @pytest.mark.slow
 def test_an_inertia_is_drawn_as_the_box_that_has_it(seen) -> None:
     """2 kg with moments 0.01, 0.06, 0.06 kg m^2: edges from J1 = m (b^2 + c^2) / 12 and so on."""
-    points = shape(seen, "upper").points[0]
+    points = shape(seen, "upper").world[0]
     a, b, c = (np.linalg.norm(points[0] - points[k]) for k in (4, 2, 1))
     moments = 2.0 / 12.0 * np.array([b * b + c * c, a * a + c * c, a * a + b * b])
     np.testing.assert_allclose(moments, [0.01, 0.06, 0.06], rtol=1e-9)
@@ -132,16 +132,16 @@ def test_the_plane_knows_outlines_walls_and_lines() -> None:
     )  # fmt: skip
     seen = motion(problem, coasting(problem, push=1e-3))
     pin = 0.153 * np.array([np.cos(0.5), np.sin(0.5)])
-    crank, along = shape(seen, "crank", "area").points[0], pin / 0.153
+    crank, along = shape(seen, "crank", "area").world[0], pin / 0.153
     ends, wide = crank @ along, crank @ [-along[1], along[0]]
     thick = 0.5 * np.ptp(wide)
     assert 0.0 < thick < 0.02  # a bar, round at both ends
     np.testing.assert_allclose([ends.min(), ends.max()], [-thick, 0.153 + thick], atol=1e-3 * thick)
-    middle = shape(seen, "slider", "area").points[0][:4].mean(axis=0)
+    middle = shape(seen, "slider", "area").world[0][:4].mean(axis=0)
     np.testing.assert_allclose(middle, pin, atol=1e-12)
     for name, height in (("guide lower", -0.3), ("guide upper", 0.3)):
-        np.testing.assert_allclose(shape(seen, name, "line").points[0][:, 1], height, atol=1e-12)
-    rim = shape(seen, "wheel", "area").points[0] - [0.0, 0.5]
+        np.testing.assert_allclose(shape(seen, name, "line").world[0][:, 1], height, atol=1e-12)
+    rim = shape(seen, "wheel", "area").world[0] - [0.0, 0.5]
     assert np.linalg.norm(rim[0]) == pytest.approx(np.sqrt(0.02))  # radius of gyration
     sizes = np.linalg.norm(seen.forces[1:], axis=-1)
     np.testing.assert_allclose(sizes, 1.0, rtol=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import pathlib
 import re
@@ -51,11 +52,21 @@ def on_page(page: str, frame: int, name: str) -> np.ndarray:
     """Coordinates of a trace in a frame, as the page computes them."""
     head, store = told(page)
     found = next(x for x in head["traces"] if x["name"] == name)
-    size = found["n"] * len(head["low"])
-    start = found["offset"] + (0 if found["still"] else frame * size)
-    shares = store[start : start + size].reshape(found["n"], -1)
-    low, high = np.array(head["from"]), np.array(head["to"])
-    return np.where(shares == -32768, np.nan, low + (shares + 32767.0) / 65534.0 * (high - low))
+    own = unpacked(store, found["points"])
+    points = own[frame % len(own)]
+    if "pose" not in found:
+        return points
+    poses = unpacked(store, found["pose"])[:, 0].reshape(-1, len(head["low"]), len(head["low"]) + 1)
+    pose = poses[frame % len(poses)]
+    return points @ pose[:, :-1].T + pose[:, -1]
+
+
+def unpacked(store: np.ndarray, told: list) -> np.ndarray:
+    """Numbers (rows, n, k) from their shares."""
+    place, *size, low, high = told
+    shares = store[place : place + int(np.prod(size))].reshape(size)
+    span = np.where(np.greater(high, low), np.subtract(high, low), 1.0)
+    return np.where(shares == -32768, np.nan, low + (shares + 32767.0) / 65534.0 * span)
 
 
 def test_frames_show_the_rows(animation, crank) -> None:
@@ -71,10 +82,13 @@ def test_frames_show_the_rows(animation, crank) -> None:
 
 def test_what_stands_still_is_written_once(animation) -> None:
     head, store = told(animation.to_html())
-    moving = {x["name"] for x in head["traces"] if not x["still"]}
+    rows = {x["name"]: x["points"][1] for x in head["traces"]}
+    moving = {name for name, many in rows.items() if many > 1}
     assert moving == {"crank", "rod", "slider", "joints", "contact forces"}
-    assert {x["name"] for x in head["traces"]} - moving == {"lower wall", "upper wall"}
-    assert len(store) == sum(2 * x["n"] * (1 if x["still"] else 21) for x in head["traces"])
+    assert rows.keys() - moving == {"lower wall", "upper wall"}
+    assert len(store) == sum(
+        2 * x["points"][2] * (21 if x["name"] in moving else 1) for x in head["traces"]
+    )
 
 
 def test_arrows_end_at_corners_and_are_as_long_as_forces(animation, crank) -> None:
@@ -136,9 +150,9 @@ def test_solids_are_coloured_by_their_stress() -> None:
     assert brick.ends == (pytest.approx(0.0, abs=1e-9), pytest.approx(expected[-1]))
     assert brick.title == "equivalent stress (kN/m^2)"
     head, store = told(scene.page())
-    places = next(x["values"] for x in head["traces"] if x["name"] == "brick")
-    shares = (store[places : places + 104].reshape(4, 26) + 32767.0) / 65534.0
-    np.testing.assert_allclose(shares, np.repeat(expected[:, None], 26, axis=1) / expected[-1], atol=1e-4)
+    values = next(x["values"] for x in head["traces"] if x["name"] == "brick")
+    shown = unpacked(store, values)[..., 0]
+    np.testing.assert_allclose(shown, np.repeat(expected[:, None], 26, axis=1), atol=1e-4 * expected[-1])
 
 
 def test_colours_of_anything_but_a_mesh_are_refused() -> None:
@@ -249,3 +263,22 @@ def test_the_mechanism_moves_in_a_browser(spatial: bool, animation, tmp_path: pa
     assert then != at
     assert before.startswith(b"\x89PNG")
     assert before != after
+
+
+def test_a_rigid_body_is_on_the_page_once_with_its_poses() -> None:
+    """A box that turns: the points of the page are its corners turned by the angle of the run."""
+    problem = mb.assemble(
+        mb.body("arm", mass=1.0, inertia=(0.1, 0.1, 0.1), shape=mb.box("arm", 0.3, 0.1, 0.05, at=0.2)),
+        mb.hinge("pin", "ground", "arm", axis=(0.0, 0.0, 1.0)), start={"pin": (0.3, 2.0)},
+    )  # fmt: skip
+    traj = nsjax.simulate(*problem, nsjax.schemes.moreau(), dt=0.01, steps=40)
+    page = nsjax.animate(problem, traj, frames=41).to_html()
+    head, _ = told(page)
+    arm = next(x for x in head["traces"] if x["name"] == "arm")
+    assert arm["points"][1] == 1
+    local = np.array(list(itertools.product((-0.1, 0.5), (-0.1, 0.1), (-0.05, 0.05))))
+    for frame in (0, 17, 40):
+        c, s = np.cos(traj.q[frame, 0]), np.sin(traj.q[frame, 0])
+        turned = local @ np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]).T
+        scale = 1e3 if "mm" in head["axes"][0] else 1.0
+        np.testing.assert_allclose(on_page(page, frame, "arm"), scale * turned, atol=2e-4 * scale)

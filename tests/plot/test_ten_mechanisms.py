@@ -50,7 +50,7 @@ def drawn(request, tmp_path_factory) -> tuple[Problem, Motion, dict]:
 
 def distance(x: MovedShape, point: np.ndarray) -> float:
     """Distance of a point from a convex area or solid (zero within it), from a line, or from points."""
-    points = x.points[0]
+    points = x.world[0]
     if x.kind in ("area", "mesh"):
         faces = ConvexHull(points).equations
         if np.max(faces[:, :-1] @ point + faces[:, -1]) <= 0.0:
@@ -89,7 +89,7 @@ def test_every_spring_ends_at_its_bodies_and_every_stop_is_drawn(drawn) -> None:
         if part.kind == "spring":
             coil = next(x for x in seen.shapes if (x.name, x.role) == (part.name, "spring"))
             for body in part.bodies:
-                gone = np.linalg.norm(coil.points[0] - places[part.name, body], axis=1)
+                gone = np.linalg.norm(coil.world[0] - places[part.name, body], axis=1)
                 assert np.nanmin(gone) < 1e-9 * seen.size, (part.name, body)
     for joint in topology.joints:
         x = params[joint.name]
@@ -100,10 +100,10 @@ def test_every_spring_ends_at_its_bodies_and_every_stop_is_drawn(drawn) -> None:
 def test_a_bearing_with_clearance_is_where_the_coupler_ends() -> None:
     problem = mechanism("four-bar", None)
     seen = motion(problem, coasting(problem, rows=2))
-    ring = next(x for x in seen.shapes if (x.name, x.kind) == ("coupler", "line")).points[0]
+    ring = next(x for x in seen.shapes if (x.name, x.kind) == ("coupler", "line")).world[0]
     link = next(x for x in seen.shapes if (x.name, x.kind) == ("coupler", "area"))
     assert max(distance(link, point) for point in ring) == 0.0
-    journal = next(x for x in seen.shapes if x.name == "rocker" and len(x.points[0]) > 49).points[0]
+    journal = next(x for x in seen.shapes if x.name == "rocker" and len(x.world[0]) > 49).world[0]
     gap = 0.01 - 0.0099
     assert np.linalg.norm(ring[:-1].mean(axis=0) - journal[-2]) < gap + 2e-4
 
@@ -116,7 +116,7 @@ def test_the_block_of_an_impact_damper_meets_its_stops_at_the_limits() -> None:
         traj = dataclasses.replace(coasting(problem, rows=2), q=np.stack([q, q]))
         seen = motion(problem, traj)
         frame, block = (
-            next(x for x in seen.shapes if (x.name, x.kind) == (name, "area")).points[0]
+            next(x for x in seen.shapes if (x.name, x.kind) == (name, "area")).world[0]
             for name in ("table", "ball")
         )
         side = np.max if limit > 0 else np.min
@@ -131,7 +131,7 @@ def test_a_body_has_the_shape_that_it_is_given() -> None:
         mb.body("arm", mass=1.0, inertia=0.1, com=0.2, shape=plates), mb.hinge("pin", "ground", "arm")
     )
     seen = motion(problem, coasting(problem, rows=2))
-    areas = [x.points[0] for x in seen.shapes if x.name == "arm"]
+    areas = [x.world[0] for x in seen.shapes if x.name == "arm"]
     np.testing.assert_allclose([np.ptp(x, axis=0) for x in areas], [[0.4, 0.04], [0.04, 0.2]], rtol=1e-12)
     found = [jax.jit(x.system.mass)(x.state.q, x.params) for x in (bare, problem)]
     np.testing.assert_array_equal(*found)

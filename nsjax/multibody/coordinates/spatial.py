@@ -322,6 +322,16 @@ class SpatialTree:
 
         return Frames((GROUND, *self.places), frame, every=every)
 
+    def named(self, every: Frame) -> Frames:
+        """Frames by name, of those of all bodies along a last axis."""
+        names = [x.body for g in self.steps.generations for x in g.links]
+
+        def frame(name: str) -> Frame:
+            k = None if name == GROUND else names.index(name)
+            return ground(3) if k is None else jax.tree.map(lambda x: x[..., k], every)
+
+        return Frames((GROUND, *self.places), frame, every=lambda: every)
+
     def _all(self, moving: tuple[FrameMotion, ...], name: str) -> Any:
         """Values (3, n) or (3, 3, n) of all bodies; None: zero, or no turn."""
         found = [getattr(x, name) for x in moving]
