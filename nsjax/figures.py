@@ -8,9 +8,6 @@ from typing import Any
 
 from nsjax.core.errors import optional
 
-SCREEN_DPI = 110
-"""Dots per inch of figures in notebooks."""
-
 
 def require_matplotlib() -> None:
     """Refuses to go on if matplotlib is missing."""
@@ -27,7 +24,8 @@ def _shown_figure() -> Any:
 
         def _repr_png_(self) -> bytes:
             drawn = io.BytesIO()
-            self.savefig(drawn, format="png", dpi=SCREEN_DPI)
+            # dots per inch of figures in notebooks
+            self.savefig(drawn, format="png", dpi=110)
             return drawn.getvalue()
 
     return ShownFigure

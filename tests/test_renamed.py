@@ -56,12 +56,17 @@ def test_options_by_their_old_names() -> None:
 
 
 def test_functions_that_take_them() -> None:
-    for function, new in ((nsjax.identify, "cost_tolerance"), (nsjax.check_gradient, "secant_tolerance")):
+    for function, old, new in (
+        (nsjax.identify, "tolerance", "cost_tolerance"),
+        (nsjax.check_gradient, "tolerance", "secant_tolerance"),
+        (nsjax.sweep, "rows", "samples"),
+        (nsjax.sweep_time_step, "rows", "samples"),
+    ):
         with (
-            pytest.warns(DeprecationWarning, match=f"tolerance is called {new} since"),
+            pytest.warns(DeprecationWarning, match=f"{old} is called {new} since"),
             pytest.raises(TypeError, match="required"),
         ):
-            function(**{"tolerance": 0.1})
+            function(**{old: 1})
 
 
 def _nothing(*_: Any) -> Any:

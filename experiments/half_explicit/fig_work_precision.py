@@ -95,7 +95,7 @@ def _given(m: Any, problem: nsjax.Problem, time: float, rows: int, parts: np.nda
     """
     q, v = (np.asarray(x, float) for x in (problem.state.q, problem.state.v))
     q, v, _ = one_contact.motion(m, q, v, np.linspace(0.0, time, rows + 1))
-    return {"dts": time / rows / parts, "time": time, "rows": rows, "reference": (q, v)}
+    return {"dts": time / rows / parts, "time": time, "samples": rows, "reference": (q, v)}
 
 
 def crank() -> Setting:
@@ -107,7 +107,7 @@ def crank() -> Setting:
     reference = np.hstack([x[:, :2], zero]), np.hstack([x[:, 2:], zero])
     problem = models.slider_crank(friction=0.01, restitution=0.4)
     dts = time / rows / np.array([5, 11, 23, 47, 97, 197, 397])
-    return problem, {"dts": dts, "time": time, "rows": rows, "reference": reference}
+    return problem, {"dts": dts, "time": time, "samples": rows, "reference": reference}
 
 
 PROBLEMS = {"bar": bar, "rotor": rotor, "slider-crank": crank}

@@ -42,7 +42,7 @@ def bilateral() -> tuple[nsjax.Problem, dict[str, Any]]:
     x = np.vstack([start, table4_bilateral.reference(10).x])
     dts = 0.005 / np.array([10, 20, 40, 80, 160, 320])
     return problem, {
-        "dts": dts, "time": 0.05, "rows": 10, "reference": (x[:, :2], x[:, 2:]),
+        "dts": dts, "time": 0.05, "samples": 10, "reference": (x[:, :2], x[:, 2:]),
     }  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def unilateral() -> tuple[nsjax.Problem, dict[str, Any]]:
         at += 2 * speed / g
     # primes, so that grids do not nest and no impact lies on one
     dts = duration / rows / np.array([7, 13, 29, 59, 113, 229, 457, 919])
-    return ball, {"dts": dts, "time": duration, "rows": rows, "reference": (q[:, None], v[:, None])}
+    return ball, {"dts": dts, "time": duration, "samples": rows, "reference": (q[:, None], v[:, None])}
 
 
 def stiff() -> tuple[nsjax.Problem, dict[str, Any]]:
@@ -75,7 +75,7 @@ def stiff() -> tuple[nsjax.Problem, dict[str, Any]]:
     v = (-weights * omega * np.sin(np.outer(t, omega))) @ modes.T
     dts = 0.2 / np.array([2, 4, 8, 16, 32, 64, 128, 256, 512, 1024])
     start = models.mass_spring_chain(support="spring", gravity=0.0, initial_q=q[0])
-    return start, {"dts": dts, "time": 2.0, "rows": 10, "reference": (q, v)}
+    return start, {"dts": dts, "time": 2.0, "samples": 10, "reference": (q, v)}
 
 
 PROBLEMS = {"bilateral": bilateral, "unilateral": unilateral, "stiff": stiff}

@@ -254,7 +254,7 @@ def _lengths(
             return {"steps": args.steps, "every": args.steps}
         if duration is None:
             raise InputError(f"{args.model} has no default duration; give --time")
-        return {"time": duration, "rows": 1}
+        return {"time": duration, "samples": 1}
     step, steps = read_steps(args, step, duration)
     return {"dt": step, "steps": steps, "every": steps}
 

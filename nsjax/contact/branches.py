@@ -236,13 +236,6 @@ LEAST_PIVOT = 1e-8
 """Pivot below which a row of unit diagonal depends on the others: rounding leaves 1e-15, and the answer
 loses digits by one over the pivot."""
 
-FIRST_PIVOT = 1e-4
-"""Pivot above which a row is eliminated at once; rows below it wait for all others. A rod that leans by
-1e-4 and sticks at both ends has three rows along itself, of which the third has a pivot of 1e-8. Eliminated
-in its turn, it would leave rounding over 1e-8 as pivot of a fifth row, which would count as independent."""
-
-NOISE = 1e-14
-"""Rounding of pivots; divided by the least pivot so far it is that of the pivots that follow."""
 
 LEAST_TURN = AT_BOUND
 """Pivot below which the row of friction across the sliding in space depends on the others. A contact that
@@ -298,7 +291,11 @@ def _eliminated(a: Array, use: Array, turns: Array | None) -> tuple[Array, Array
     The derivative is that of an inverse: it does not go through the elimination.
     """
     m = a.shape[0]
-    first, last, bounded = jnp.asarray(FIRST_PIVOT), jnp.asarray(LEAST_PIVOT), use
+    # pivot above which a row is eliminated at once; rows below it wait for all others. A rod that leans by
+    # 1e-4 and sticks at both ends has three rows along itself, of which the third has a pivot of 1e-8.
+    # Eliminated in its turn, it would leave rounding over 1e-8 as pivot of a fifth row, which would count
+    # as independent
+    first, last, bounded = jnp.asarray(1e-4), jnp.asarray(LEAST_PIVOT), use
     place: Any = np.arange(m)[::-1]  # order of elimination; rows stay in place
     if turns is not None:
         first, last = jnp.where(turns, jnp.inf, first), jnp.where(turns, LEAST_TURN, last)
@@ -311,7 +308,8 @@ def _eliminated(a: Array, use: Array, turns: Array | None) -> tuple[Array, Array
         here = free & (place == lax.rem(n, m))
         row = jnp.sum(jnp.where(here[:, None], x, 0.0), axis=0)
         pivot = jnp.sum(jnp.where(here, row[:m], 0.0))
-        least = jnp.where(n < m, first, jnp.maximum(last, NOISE / smallest))
+        # rounding of pivots; divided by the least pivot so far it is that of the pivots that follow
+        least = jnp.where(n < m, first, jnp.maximum(last, 1e-14 / smallest))
         here = here & ((jnp.abs(pivot) > least) | ~bounded)
         found = jnp.any(here)
         row = jnp.where(found, row / jnp.where(found, pivot, 1.0), 0.0)

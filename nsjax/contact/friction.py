@@ -26,13 +26,10 @@ from nsjax.types import Array, record
 
 def sticking(contacts: Array, friction: Array) -> Array:
     """Loaded contacts (nc,) bool whose friction is inside its cone, by their impulses (nc, 1 + nt)."""
-    inside = norm(contacts[:, 1:]) < (1.0 - INSIDE) * friction * contacts[:, 0]
+    # relative distance to the bound from which friction is inside its cone: an answer on the cone may be
+    # wrong by the regularisation of the contact solver, 1e-9 of it
+    inside = norm(contacts[:, 1:]) < (1.0 - 1e-8) * friction * contacts[:, 0]
     return inside & (contacts[:, 0] > 0.0)
-
-
-INSIDE = 1e-8
-"""Relative distance to the bound from which friction is inside its cone: an answer on the cone may be wrong
-by the regularisation of the contact solver, 1e-9 of it."""
 
 
 def at_border(friction: Array, blow: Sequence[Array], change: Sequence[Array], dt: Array) -> Array:

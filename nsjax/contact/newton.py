@@ -190,20 +190,12 @@ pivots are still far above rounding. Eight boxes in a heap with restitution (28 
 mean of 259 steps, 322 with factors 0.1 and 30; with a smallest ``c`` of 1e-7 one in a hundred is not
 solved."""
 
-SOFT = 1e3
-"""First ``c`` of a path: contacts hardly move each other. Where bodies come to rest a path takes 70 to 130
-steps, and one in eight ends at a fold."""
-
-RATIOS = (0.01, 100.0)
-"""Range of the ratios of ``c`` between contacts."""
 
 STAGE_STEPS, FASTEST, SLOWEST = 20, 0.1, 0.98
 """Newton steps for one ``c``. The first reduction of ``c`` on a path is by the factor `FASTEST`. If the
 problem with the new ``c`` has no answer, the factor becomes its square root; if it has one, its square. A
 factor above `SLOWEST` means that the path has come to a fold."""
 
-RIGID = 0.03
-"""Compliance below which contacts count as rigid, relative to the tolerance."""
 
 WAYS, DRAWN, DRAWN_STEPS = 12, 10.0, 8
 """After `WAYS` ways random impulses are tried as starts; every `WAYS`-th way remains a path. They are
@@ -217,10 +209,6 @@ beyond `nsjax.contact.problem.LARGEST_RATIO`. After the first of these, random s
 the paths. Of 8,846 random planar problems that have an answer, one was judged wrongly. With six ways none
 was, but a problem without an answer then takes a third more steps.
 """
-
-GENTLE = 30.0
-"""A problem without an answer returns the impulses for the first compliance below this one, about ten:
-these are still about as large as the impulses of single rows."""
 
 
 @record()
@@ -341,25 +329,31 @@ def _onwards(s: _Search, rows: ProxRows, tolerance: Array, early: Array) -> _Way
     on = jnp.where(proximal, early & ~huge, path)
     factor = jnp.where(solved, jnp.maximum(way.factor * way.factor, FASTEST), jnp.sqrt(way.factor))
     nearer = last * factor
-    nearer = jnp.where((factor <= SLOWEST) & (nearer > RIGID * tolerance), nearer, 0.0)
+    # compliance below which contacts count as rigid, relative to the tolerance
+    nearer = jnp.where((factor <= SLOWEST) & (nearer > 0.03 * tolerance), nearer, 0.0)
     resisting = jnp.maximum(way.compliance * jnp.where(solved, SMALLER, LARGER), SMALLEST)
     k = way.k + ~on
     drawn = _drawn(rows.problem, jnp.maximum(k - 2, 0))
     rigid = ((way.k >= WAYS) | (way.jams > 0)) & (lax.rem(way.k, WAYS) != 1)
-    first = jnp.where(plain, FIRST, jnp.where(rigid, 0.0, SOFT))
+    # first ``c`` of a path: contacts hardly move each other. Where bodies come to rest a path takes 70 to
+    # 130 steps, and one in eight ends at a fold
+    first = jnp.where(plain, FIRST, jnp.where(rigid, 0.0, 1e3))
     compliance = jnp.where(on, jnp.where(proximal, resisting, nearer), first)
     known = jnp.where(rigid, _impulses(rows, drawn), jnp.where(plain & ~huge, x, 0.0))
+    # A problem without an answer returns the impulses for the first compliance below this one, about ten:
+    # these are still about as large as the impulses of single rows
     return _Way(
         compliance=compliance, each=compliance * _ratios(rows.problem, drawn),
         last=jnp.where(on, last, 0.0), x=jnp.where(on, x, known),
-        factor=jnp.where(on, factor, FASTEST), own=jnp.where(solved & (way.last > GENTLE), x, way.own),
+        factor=jnp.where(on, factor, FASTEST), own=jnp.where(solved & (way.last > 30.0), x, way.own),
         jams=way.jams + (huge & ~on & ~plain), k=k,
     )  # fmt: skip
 
 
 def _ratios(problem: ContactProblem, drawn: Array) -> Array:
     """Compliances of rows (m,) in parts of that of the way: equal, except on paths after the first one."""
-    low, high = np.log(RATIOS)
+    # range of the ratios of ``c`` between contacts
+    low, high = np.log((0.01, 100.0))
     each = jnp.exp(low + (high - low) * drawn[:, :1])
     each = jnp.broadcast_to(each, (problem.nc, 1 + problem.nt))
     return problem.stack(each, jnp.ones(problem.nb))

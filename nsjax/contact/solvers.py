@@ -145,15 +145,6 @@ def _island_step(frozen: ContactProblem, problem: ContactProblem, x: Array) -> A
 # fifths of the time that all eight rows take.
 PAIR = 2
 
-# Number of rows from which on Moreau's rule starts with the impulses of the last step. Measured on robots
-# that fall and stand, us a step without and with such a start: hopper (12 rows) 4.1 and 3.1, ant (28) 18.9
-# and 13.0, go1 (36) 107 and 31; slider-crank (8) 0.167 and 0.215.
-MANY_ROWS = 12
-
-# Number of rows from which on the certificate of a start is computed before the matrix is formed. With
-# fewer rows the matrix costs little, and two certificates make the step of a hopper 0.4 us longer.
-LARGE_ROWS = 100
-
 
 @record()
 class ContactSolution:
@@ -273,7 +264,9 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
             return branch(fits(problem, first), functools.partial(small, first), rest, problem, begin)
         return smallest(problem, small, whole)(problem, begin)
 
-    if begin is None or problem.free.shape[0] < LARGE_ROWS:
+    # number of rows from which on the certificate of a start is computed before the matrix is formed. With
+    # fewer rows the matrix costs little, and two certificates make the step of a hopper 0.4 us longer
+    if begin is None or problem.free.shape[0] < 100:
         return search(problem, begin)
     # for bodies at rest the certificate says, without a matrix, that the last impulses are still the answer
     here, none = natural_residual(problem, begin), jnp.asarray(0, int)

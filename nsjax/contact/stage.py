@@ -116,19 +116,6 @@ class StageAnswer:
     carried: CarriedTangent | None = None
 
 
-# Number of passes from which on the contact solver starts with the impulses of the last pass. Where
-# contacts depend on each other it finds one of many answers, with a rounding of 1e-8 that the weight of
-# dependent rows leaves: if each pass starts at zero, friction forces change by as much, and passes no
-# longer contract. The first passes start at zero: laws may have several answers, and from a far iterate
-# another one is found (a solid cube with `ggl_unified` bounced with six times the penetration). If passes
-# contract by ten, six of them leave a millionth of the first update: the iterate is near, or passes do not
-# contract.
-SETTLED = 6
-
-# Step of difference quotients relative to the scale of velocities. Rounding of a stiff force ``K q``
-# leaves a few parts in 1e6 in its quotient for ``q = 1 m`` and ``dt = 1e-4 s``.
-DIFFERENCE = 1e-6
-
 # A kept tangent is renewed when a pass contracts by less than this factor.
 CONTRACTION = 0.1
 
@@ -196,7 +183,9 @@ def _nearby(task: _Task, z: Array, impulses: Array, differ: Array) -> tuple[Valu
     alone, which end by the residual: passes contract to about a millionth with them, and only those above a
     tenth renew a tangent.
     """
-    n, step = z.shape[0], DIFFERENCE * jnp.asarray(task.settings.scale)
+    # step of difference quotients relative to the scale of velocities. Rounding of a stiff force ``K q``
+    # leaves a few parts in 1e6 in its quotient for ``q = 1 m`` and ``dt = 1e-4 s``
+    n, step = z.shape[0], 1e-6 * jnp.asarray(task.settings.scale)
     start = jnp.zeros((n + 1, n)), jnp.zeros((n + 1, impulses.shape[0]))
 
     def look(k: Array, every: Values) -> Values:
@@ -324,7 +313,14 @@ def _iterate(
         here, near = tangents.look(z, impulses, renew & (k > 0))
         anew = lambda _: tangents.fresh(z, impulses, k == 0, near)  # noqa: E731
         tangent = branch(renew, anew, lambda _: tangent, None)
-        begin = jnp.where(k >= SETTLED, impulses, 0.0)
+        # number of passes from which on the contact solver starts with the impulses of the last pass.
+        # Where contacts depend on each other it finds one of many answers, with a rounding of 1e-8 that
+        # the weight of dependent rows leaves: if each pass starts at zero, friction forces change by as
+        # much, and passes no longer contract. The first passes start at zero: laws may have several
+        # answers, and from a far iterate another one is found (a solid cube with `ggl_unified` bounced
+        # with six times the penetration). If passes contract by ten, six of them leave a millionth of the
+        # first update: the iterate is near, or passes do not contract
+        begin = jnp.where(k >= 6, impulses, 0.0)
         step, impulses, more, residual = _pass(task, here, impulses, tangent, begin)
         size = jnp.max(jnp.abs(step[:measured]))
         return z + step, impulses, tangent, k + 1, now, size, iterations + more, residual, losses

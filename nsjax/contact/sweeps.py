@@ -38,11 +38,6 @@ REFUSED_GRADIENT = (
 )
 """Error sentence for runs that are solved by sweeps and differentiated."""
 
-DEPENDENT = 1e-12
-"""Regularisation of the weights of mixing, relative to the squares of the changes: above rounding of their
-products.
-"""
-
 
 def added(a: Array, x: Array) -> Array:
     """Sum of ``a_i x_i`` over the first axis, written out term by term: XLA's program for a reduction here
@@ -68,7 +63,9 @@ def weights(square: Array, along: Array) -> Array:
     diagonal = jnp.sum(square * np.eye(size), axis=1)
     on = diagonal > 0.0
     scale = jnp.where(on, 1.0 / jnp.sqrt(jnp.where(on, diagonal, 1.0)), 0.0)
-    unit = scale[:, None] * square * scale + jnp.where(on, DEPENDENT, 1.0)[:, None] * np.eye(size)
+    # regularisation of the weights of mixing, relative to the squares of the changes: above rounding of
+    # their products
+    unit = scale[:, None] * square * scale + jnp.where(on, 1e-12, 1.0)[:, None] * np.eye(size)
     return scale * solve(unit, (scale * along)[:, None])[:, 0]
 
 
@@ -104,8 +101,6 @@ step; half of the mixing is tried then, since across a kink only the way up to i
 SPAN, GAIN = 50, 0.5
 """``SPAN`` mixed steps must shorten the plain step to the part ``GAIN``, or plain steps follow."""
 
-REST = 20
-"""Number of plain steps that follow the first time; it doubles each time."""
 
 GROUPS = 8
 """Number of groups of contacts, stepped one after the other."""
@@ -125,9 +120,6 @@ takes over: of 100, 300 and 1,000 spheres one of its steps takes as long as 30, 
 it takes 1 to 20 of them to a tolerance of 1e-3, up to 200 to 1e-11. Fifty steps of 1,000 settling spheres:
 41 are solved by sweeps (100 to 320), 37 with a patience of 400.
 """
-
-LOOK = 5
-"""Steps from one certificate to the next: a certificate costs as much as a step."""
 
 
 @record()
@@ -351,10 +343,11 @@ def _first_mixing(rows: _Sweeps, x: Array) -> _Mixing:
     """The state at impulses ``x``."""
     zero = jnp.asarray(0, int)
     f, none = rows.plain(x), jnp.zeros((REMEMBERED, *x.shape))
+    # number of plain steps that follow the first time; it doubles each time
     return _Mixing(
         x=x, f=f, size=jnp.sum(f * f), residual=rows.certificate(x), moves=none, changes=none,
         products=jnp.zeros((REMEMBERED, REMEMBERED)), known=zero, place=zero, steps=zero,
-        share=jnp.ones(()), rest=zero, patience=jnp.asarray(REST, int), goal=jnp.asarray(jnp.inf),
+        share=jnp.ones(()), rest=zero, patience=jnp.asarray(20, int), goal=jnp.asarray(jnp.inf),
         since=zero, before=jnp.asarray(jnp.inf), falls=jnp.asarray(True),
     )  # fmt: skip
 
@@ -391,8 +384,9 @@ def _mixed_sweeps(
         stop = (share < LEAST) | (over & ~(size <= s.goal))
         rest = jnp.where(stop, s.patience, jnp.where(s.rest > 0, s.rest - 1, 0))
         anew = over | stop | (s.rest > 0)
+        # steps from one certificate to the next: a certificate costs as much as a step
         residual = lax.cond(
-            (steps % LOOK == 0) | (steps >= cap), rows.certificate, lambda x: jnp.asarray(jnp.inf), x
+            (steps % 5 == 0) | (steps >= cap), rows.certificate, lambda x: jnp.asarray(jnp.inf), x
         )
         return _Mixing(
             x=x, f=f, size=size, residual=residual, moves=moves, changes=changes,

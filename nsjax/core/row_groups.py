@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.core.slots import SUMMED
 from nsjax.linalg.blocks import every
 from nsjax.types import Array, PyTree, record
 
@@ -129,12 +130,6 @@ class GivenForces:
     normal: Array
     numbers: PyTree = None
     duration: Array | float = 0.0
-
-
-SUMMED = 64
-"""Number of contacts up to which entries of others are taken by masked sums, which keep a small loop one
-kernel and whose transposes are no scatters.
-"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -315,7 +310,7 @@ class RowGroups:
         if not self.leads:
             return normal
         own, leads = jnp.where(mask, found, 0.0), np.array(self.leads)
-        if len(leads) > SUMMED:
+        if len(leads) ** 2 > SUMMED:
             others = own[np.where(leads < 0, 0, leads)]
         else:
             others = jnp.sum(jnp.where(leads[:, None] == np.arange(len(leads)), own, 0.0), axis=1)

@@ -261,10 +261,6 @@ def assumed_fields(
 # Meshes of eight-node hexahedra of any form: reading, checks, and constants of the elements.
 
 
-VTK_CORNERS = (0, 4, 3, 7, 1, 5, 2, 6)
-"""For each corner of `nsjax.fem.hexahedron.CORNERS` its index in the order of files: around the lower face,
-then around the upper one."""
-
 FACES = ((0, 3, 2, 1), (4, 5, 6, 7), (0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6), (3, 0, 4, 7))
 """Corners around each face, seen from outside, by their indices in the order of files."""
 
@@ -316,7 +312,9 @@ class SolidMesh:
     @property
     def corners(self) -> np.ndarray:
         """Nodes of the elements (elements, 8) in the order of `nsjax.fem.hexahedron.CORNERS`."""
-        return np.asarray(self.elements[:, list(VTK_CORNERS)])
+        # for each corner of `nsjax.fem.hexahedron.CORNERS` its index in the order of files: around the
+        # lower face, then around the upper one
+        return np.asarray(self.elements[:, [0, 4, 3, 7, 1, 5, 2, 6]])
 
     @property
     def _jacobians(self) -> np.ndarray:

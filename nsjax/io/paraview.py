@@ -15,9 +15,6 @@ from nsjax.io.files import PathLike, check_writable, replacing
 from nsjax.motion import Motion, MovedShape, motion
 from nsjax.trajectory import Trajectory
 
-VERSION = (2, 0)
-"""Version of VTKHDF; later versions can read it."""
-
 VERTEX, POLY_LINE, TRIANGLE, POLYGON = 1, 4, 5, 7
 """VTK's numbers of cell types."""
 
@@ -151,7 +148,8 @@ def _write(root: Any, grid: _Grid, t: np.ndarray) -> None:
     rows, n = len(t), grid.count
     connectivity = np.concatenate([np.array(corners, np.int64) for _, corners in grid.cells])
     ends = np.cumsum([len(corners) for _, corners in grid.cells])
-    root.attrs["Version"] = np.array(VERSION, np.int64)
+    # version of VTKHDF; later versions can read it
+    root.attrs["Version"] = np.array((2, 0), np.int64)
     root.attrs.create("Type", np.bytes_("UnstructuredGrid"))
     root["NumberOfPoints"] = np.array([n], np.int64)
     root["NumberOfCells"] = np.array([len(grid.cells)], np.int64)

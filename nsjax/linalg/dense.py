@@ -48,11 +48,6 @@ OUTER_TERMS = 32
 sums of outer products. In a loop, (28, 14) by (14, 28) then takes 2 us; as sums over the middle axis 6, and
 as a product of the library 40, since the compiler writes it out entry by entry there.
 """
-_SUMMED = 8, 24
-"""Numbers of terms between which sums add one half onto the other: in a loop each addition waits for the
-one before, which took a quarter of a step with ten modes. With fewer terms this makes no difference, with
-more it takes long to compile.
-"""
 
 
 def unit_matrix(n: int) -> Any:
@@ -74,7 +69,11 @@ def matvec(a: Array | Blocks | Local | Paired, x: Array) -> Array:
     inline_matvec = 2500  # numbers of products up to which the loop keeps one kernel
     if a.size > inline_matvec:
         return a @ x
-    if _SUMMED[0] < x.shape[0] <= _SUMMED[1]:
+    # numbers of terms between which sums add one half onto the other: in a loop each addition waits for
+    # the one before, which took a quarter of a step with ten modes. With fewer terms this makes no
+    # difference, with more it takes long to compile
+    halved = 8, 24
+    if halved[0] < x.shape[0] <= halved[1]:
         return summed(a * x[None, :])
     return jnp.sum(a * x[None, :], axis=1)
 

@@ -20,9 +20,6 @@ from nsjax.models.common import constructor, vector
 from nsjax.models.solid import DRAWN, Solid, check_solid
 from nsjax.types import Array, is_traced, record
 
-UPRIGHT = (0.0, 0.0, 1.0)
-"""Normal of a floor."""
-
 
 @record()
 class FlexibleSolid:
@@ -361,7 +358,8 @@ def flexible_solid(
             "nsjax.fem.read_mesh(path)"
         )
     check_solid("flexible_solid", params, element, material, rough, solver)
-    planes = dict(contact) if isinstance(contact, Mapping) else dict.fromkeys(_named(contact), UPRIGHT)
+    floor = (0.0, 0.0, 1.0)  # its normal
+    planes = dict(contact) if isinstance(contact, Mapping) else dict.fromkeys(_named(contact), floor)
     solid = MeshedSolid(
         mesh, _named(fixed), tuple((name, tuple(map(float, n))) for name, n in planes.items()), element,
         material, bool(rough), solver,

@@ -18,7 +18,7 @@ from nsjax.multibody.contacts import turning_friction
 from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
 from nsjax.multibody.contacts.groups import (
     LISTED,
-    MANY_ROWS,
+    MANY_CONTACTS,
     MILLISECONDS,
     UNASKED,
     stand_ins,
@@ -197,7 +197,7 @@ def _tell_rows(contacts: NamedContacts, alone: bool) -> None:
     them, which need no names in absolute coordinates.
     """
     many = contacts.between_bodies
-    if many <= MANY_ROWS:
+    if many <= MANY_CONTACTS:
         return
     own = [x for x in contacts.chosen if not x.part.option("asked")]
     if own:
@@ -222,7 +222,9 @@ def _tell_rows(contacts: NamedContacts, alone: bool) -> None:
             "the reader or in the model's file, or take contact_group, which solves for near pairs alone"
         )
     warnings.warn(
-        f"assemble: {many} contacts between bodies, beyond {MANY_ROWS}: {said}", RowsWarning, stacklevel=5
+        f"assemble: {many} contacts between bodies, beyond {MANY_CONTACTS}: {said}",
+        RowsWarning,
+        stacklevel=5,
     )
 
 

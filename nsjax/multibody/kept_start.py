@@ -291,11 +291,11 @@ def _closed_again(
     read, names = tree.topology != made.topology, (getattr(made.tree, "names", ()), made.topology.counted)
     fits = jnp.asarray(True)
     if read:
-        q, v, apart = Reading(tree, made).coordinates(before, q, v)
+        q, v, distance = Reading(tree, made).coordinates(before, q, v)
         # largest opening of joints at which joint coordinates are read from poses [m, rad]: runs may drift
         # by a tenth of it, and a search that fails is off by far more
         readable = 1e-3
-        fits = jnp.max(jnp.abs(apart)) <= readable
+        fits = jnp.max(jnp.abs(distance)) <= readable
         counts = poses(tree, before, q, v, *names)[0]
     if tree.rows.kept_numbers[0]:
         short = 0.1  # largest change of a coordinate in a Newton step from the old start [m, rad]
@@ -335,14 +335,14 @@ class Reading:
         """Position and velocity of the tree from those of the bodies, and the differences that are left."""
         nv, far = self.tree.topology.sizes[1], 1e3 * LARGEST
         none = given_coordinates(self.tree, {}, "start")[0]
-        found, apart = root(self, (p, q), jnp.asarray(none), np.ones(nv), far)
+        found, distance = root(self, (p, q), jnp.asarray(none), np.ones(nv), far)
         names = self.bodies.tree.names
 
         def rates(v: Array) -> Array:
             made: Array = poses(self.tree, p, found, v, names, ())[1]
             return made
 
-        return found, jnp.linalg.pinv(jax.jacfwd(rates)(jnp.zeros(nv))) @ v, apart
+        return found, jnp.linalg.pinv(jax.jacfwd(rates)(jnp.zeros(nv))) @ v, distance
 
 
 def _apart(link: Link, own: Scene, given: Scene, p: PyTree) -> list[Array]:

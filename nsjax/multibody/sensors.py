@@ -330,11 +330,11 @@ def _against(own: Sensor, scene: Scene) -> Array:
         return inside(_axes(scene, own)[0])
     if kind == "quaternion":
         return quaternion(jnp.stack([inside(x) for x in _turned(scene, name, own.axes)], axis=1))
-    apart = scene.position(name, at) - scene.position(body, on)
+    between = scene.position(name, at) - scene.position(body, on)
     if kind == "position":
-        return inside(apart)
+        return inside(between)
     spin = scene.spin(body)
-    carried = jnp.cross(spin, apart) if spin.ndim else spin * jnp.stack([-apart[1], apart[0]])
+    carried = jnp.cross(spin, between) if spin.ndim else spin * jnp.stack([-between[1], between[0]])
     return inside(scene.velocity(name, at) - scene.velocity(body, on) - carried)
 
 
@@ -354,8 +354,8 @@ def _value(mechanism: Any, own: Sensor, scene: Scene, row: tuple[Any, ...]) -> A
     if kind == "axis":
         return _axes(scene, own)[0]
     if kind == "distance":
-        apart = scene.position(own.of[1], _point(own.on)) - scene.position(name, at)
-        square = jnp.sum(apart * apart)
+        between = scene.position(own.of[1], _point(own.on)) - scene.position(name, at)
+        square = jnp.sum(between * between)
         return jnp.sqrt(jnp.where(square > 0.0, square, 1.0)) * (square > 0.0)
     if kind == "mass_centre":
         whole = sum(p[x].mass for x in own.of)

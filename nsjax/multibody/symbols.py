@@ -216,10 +216,6 @@ def disc(centre: Any, axis: Any, radius: Any, name: str, toward: Any, thickness:
 # Pictures of the shapes of contacts: functions ``(scene, name, body, numbers)``.
 
 
-KNOT = 4
-"""Points drawn for each control point of a profile."""
-
-
 def pose_of(scene: Scene, body: str) -> Array:
     """Rotation matrix and place (d, d + 1) of the axes of a body."""
     turn = scene.frame(body).turn
@@ -327,7 +323,9 @@ def of_hull(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
 def of_profile(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
     """A cam."""
     control = jnp.asarray(x.control, float)
-    knots = np.arange(KNOT * control.shape[0] + 1) / KNOT
+    # points drawn for each control point of a profile
+    knot = 4
+    knots = np.arange(knot * control.shape[0] + 1) / knot
     points = jax.vmap(lambda s: curves.evaluated(control, s)[0])(knots)
     return (on_body(scene, name, body, None, points, kind="area"),)
 

@@ -30,9 +30,6 @@ PACE = 40
 SIDE, UP = -0.9, 0.35
 """Direction from which a spatial scene is seen first: angles about z and above the floor [rad]."""
 
-BREAK = -32768
-"""What is not a number, among coordinates of 16 bits."""
-
 
 class _Packed(list[bytes]):
     """Arrays of a page, as numbers of 16 bits one after the other."""
@@ -50,7 +47,8 @@ class _Packed(list[bytes]):
         low, high = (f(np.where(some, known, 0.0), axis=0) for f in (np.nanmin, np.nanmax))
         span = np.where(high > low, high - low, 1.0)
         shares = np.round(65534.0 * (known - low) / span) - 32767.0
-        place = self._added(np.where(np.isfinite(shares), shares, BREAK).astype("<i2"))
+        # what is not a number, among coordinates of 16 bits
+        place = self._added(np.where(np.isfinite(shares), shares, -32768).astype("<i2"))
         return [place, *values.shape, low.tolist(), high.tolist()]
 
     def whole(self, numbers: np.ndarray) -> list[int]:

@@ -187,10 +187,6 @@ def _eigenvalues(scheme: Scheme, omega_dt: Any, damping: Any) -> np.ndarray:
     return np.linalg.eigvals(np.asarray(amplification_matrix(scheme, omega_dt, damping)))
 
 
-# Roots with a smaller angle to the real axis count as real: rounding of a double root.
-REAL = 1e-10
-
-
 def _principal(scheme: Scheme, omega_dt: Any, damping: Any) -> np.ndarray:
     """Principal eigenvalue, the one with the largest positive imaginary part; not-a-number where all
     eigenvalues are real.
@@ -198,7 +194,8 @@ def _principal(scheme: Scheme, omega_dt: Any, damping: Any) -> np.ndarray:
     roots = _eigenvalues(scheme, omega_dt, damping)
     at = np.argmax(roots.imag, axis=-1)
     root = np.take_along_axis(roots, at[..., None], axis=-1)[..., 0]
-    return np.where(root.imag > REAL * np.abs(root), root, np.nan + 0j)
+    # roots with a smaller angle to the real axis count as real: rounding of a double root
+    return np.where(root.imag > 1e-10 * np.abs(root), root, np.nan + 0j)
 
 
 def spectral_radius(scheme: Scheme, omega_dt: Any, damping: Any = 0.0) -> np.ndarray:

@@ -24,7 +24,7 @@ from nsjax.sweep.work_precision import RESTING
 from nsjax.trajectory import RunError, Trajectory, failure_sentence
 from nsjax.types import Array
 
-STEPS = (1.0, 1.3, 1.618, 2.0)
+RUNS = (1.0, 1.3, 1.618, 2.0)
 """Numbers of steps of the runs relative to the checked run. With dt and dt/2 alone an impact may lie at the
 same fraction of a step in both runs, whose difference then says nothing; ratios that are not simple
 fractions avoid that."""
@@ -171,7 +171,7 @@ def check_accuracy(
         raise InputError(f"check_accuracy: steps = {count}; give a run of at least 2 steps")
     keys = tuple(_key(problem, name) for name in parameters)
     names, read = reader(problem, outputs)
-    counts = tuple(round(count * x) for x in STEPS)
+    counts = tuple(round(count * x) for x in RUNS)
     # the runs as lanes of a sweep, with equal parameters and different step sizes
     sizes = np.asarray([dt * count / n for n in counts])
     base = {"params": problem.params, "state": problem.state}
@@ -239,7 +239,7 @@ class _RunOutputs:
 
 def _one(plan: Plan, k: int, parameters: int) -> tuple[Array, Array, Array]:
     """Outputs, their derivatives and the number of impacts of one run."""
-    lane = jax.tree.map(lambda x: jnp.asarray(x[k]), plan.lanes(np.arange(len(STEPS))))
+    lane = jax.tree.map(lambda x: jnp.asarray(x[k]), plan.lanes(np.arange(len(RUNS))))
     values, slopes, impacts, found = _differentiated(plan.one, plan.common, lane, parameters)
     if int(found.status):
         first = jax.tree.map(np.asarray, found.first_failure)

@@ -271,9 +271,9 @@ def _lengths(
     if bool(varied) == (dt is not None):
         raise InputError("sweep: give the step size either as dt or in over, under the key 'dt'")
     if every is not None and rows is not None:
-        raise InputError(f"sweep: every = {every} and rows = {rows}; give one of them")
+        raise InputError(f"sweep: every = {every} and samples = {rows}; give one of them")
     if rows is not None:
-        check_whole("sweep: rows", rows, 1)
+        check_whole("sweep: samples", rows, 1)
     if not varied:
         step = checks.canonical(dt, "dt")
         count = checks.check_lengths(step, steps, time, every or 1, events)
@@ -296,7 +296,7 @@ def _lengths(
             which = f"dt = {float(sizes[k]):g} needs" if varied else "there are"
             raise InputError(
                 f"sweep: {which} {number} steps, which do not make {rows} rows of whole steps; lanes save "
-                "equally many rows, so choose rows and step sizes that fit"
+                "equally many rows, so choose samples and step sizes that fit"
             )
     places = axes.places(np.arange(axes.count))[varied[0]] if varied else np.zeros(axes.count, int)
     every_lane = (counts // rows)[places] if len(counts) > 1 else np.full(axes.count, counts[0] // rows)

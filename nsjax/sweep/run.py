@@ -20,6 +20,7 @@ from nsjax.core.scheme import Scheme, row_numbers
 from nsjax.core.system import Problem
 from nsjax.io.files import PathLike
 from nsjax.jaxtools.control_flow import tree_bytes
+from nsjax.renamed import renamed_options
 from nsjax.simulate import simulate
 from nsjax.stability import warn_of_step
 from nsjax.status import REFUSED
@@ -37,6 +38,7 @@ seconds, after which progress is shown and the run can be interrupted. They hold
 the other."""
 
 
+@renamed_options(rows="samples")
 def sweep(
     problem: Problem,
     scheme: Scheme,
@@ -51,7 +53,7 @@ def sweep(
     steps: int | None = None,
     time: float | None = None,
     every: int | None = None,
-    rows: int | None = None,
+    samples: int | None = None,
     events: int = 0,
     gradient: str | None = None,
     executor: futures.Executor | None = None,
@@ -93,7 +95,7 @@ def sweep(
         steps: number of steps, a multiple of ``every``, in every lane. Give either steps or time.
         time: duration [s], a whole number of steps in every lane.
         every: save each ``every``-th step (default 1).
-        rows: number of saved rows after the start, instead of ``every``: with step sizes varied and
+        samples: number of saved rows after the start, instead of ``every``: with step sizes varied and
             ``time`` given, each lane saves at the same times (default then: 1).
         events: the trajectories keep a list of their first ``events`` impacts.
         gradient: derivative through impacts under transformations, see `simulate`.
@@ -140,7 +142,7 @@ def sweep(
             f"sweep: memory_bytes = {memory_bytes!r}; give a number of bytes, 2**30 for instance"
         )
     check_executor(executor)
-    plan = make_plan(problem, scheme, over, mode, reduce, dt, steps, time, every, rows, events)
+    plan = make_plan(problem, scheme, over, mode, reduce, dt, steps, time, every, samples, events)
     if is_traced((plan.common, plan.axes.arrays, plan.lengths.dt)):
         if checkpoint is not None:
             raise InputError(
@@ -180,7 +182,7 @@ def _chunk(plan: Plan, memory_bytes: int, devices: int) -> tuple[int, program.La
         need = devices * (2 * size + work)
         raise InputError(
             f"sweep: memory_bytes = {memory_bytes}, but one lane on each of {devices} devices needs {need}"
-            "; raise it, save fewer rows (every, rows), or reduce them by a fold (nsjax.reductions.Fold)"
+            "; raise it, save fewer rows (every, samples), or reduce them by a fold (nsjax.reductions.Fold)"
         )
     fit = 2 ** (lanes.bit_length() - 1)
     if not together:

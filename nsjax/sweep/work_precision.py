@@ -21,6 +21,7 @@ from nsjax.core.errors import InputError, nearest
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
 from nsjax.figures import new_figure, require_matplotlib
+from nsjax.renamed import renamed_options
 from nsjax.sweep import reductions
 from nsjax.sweep.program import Plan, make_plan, refusals
 from nsjax.sweep.run import deal
@@ -206,13 +207,14 @@ class WorkPrecision:
         return figure
 
 
+@renamed_options(rows="samples")
 def sweep_time_step(
     problem: Problem,
     schemes: Scheme | Sequence[Scheme] | Mapping[str, Scheme],
     dts: Sequence[float],
     *,
     time: float,
-    rows: int,
+    samples: int,
     reference: Any = None,
     repeats: int = 3,
 ) -> WorkPrecision:
@@ -225,10 +227,10 @@ def sweep_time_step(
     Args:
         problem: system, parameters and initial state.
         schemes: one scheme, several, or a mapping of names to schemes.
-        dts: step sizes [s]; ``time / rows`` must be a whole number of each step size.
+        dts: step sizes [s]; ``time / samples`` must be a whole number of each step size.
         time: duration [s].
-        rows: number of equidistant output times after the start.
-        reference: a `Trajectory` with these rows, a pair of arrays ``q (rows + 1, nq)``, ``v (rows + 1,
+        samples: number of equidistant output times after the start.
+        reference: a `Trajectory` with them, a pair of arrays ``q (samples + 1, nq)``, ``v (samples + 1,
             nv)`` or a function ``t -> (q, v)`` of one time; None: the scheme of highest order among the
             given ones at an eighth of the shortest step. Such a reference can show that schemes agree, not
             that they are right, and favours its scheme.
@@ -247,7 +249,7 @@ def sweep_time_step(
         >>> from nsjax import models, schemes
         >>> chain = models.mass_spring_chain(support="constraint")
         >>> table = nsjax.sweep_time_step(
-        ...     chain, schemes.newmark(), [0.05, 0.025, 0.0125], time=1.0, rows=4, repeats=1
+        ...     chain, schemes.newmark(), [0.05, 0.025, 0.0125], time=1.0, samples=4, repeats=1
         ... )
         >>> round(table.slope("newmark"), 1)
         2.0
@@ -269,8 +271,8 @@ def sweep_time_step(
     if sizes.size == 0 or len(set(sizes.tolist())) < sizes.size:
         raise InputError(f"sweep_time_step: dts = {sizes.tolist()}; give different step sizes")
     sizes = np.sort(sizes)[::-1]
-    plans = {name: _plan(problem, scheme, sizes, time, rows) for name, scheme in named.items()}
-    q, v = _reference(reference, problem, named, sizes, time, rows)
+    plans = {name: _plan(problem, scheme, sizes, time, samples) for name, scheme in named.items()}
+    q, v = _reference(reference, problem, named, sizes, time, samples)
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     failures: list[str] = []
     for name, plan in plans.items():
@@ -279,8 +281,8 @@ def sweep_time_step(
     return WorkPrecision(scheme=tuple(columns["scheme"]), failures=tuple(failures), **arrays)
 
 
-def _plan(problem: Problem, scheme: Scheme, sizes: np.ndarray, time: float, rows: int) -> Plan:
-    plan = make_plan(problem, scheme, {"dt": sizes}, "zip", KEPT, None, None, time, None, rows, 0)
+def _plan(problem: Problem, scheme: Scheme, sizes: np.ndarray, time: float, samples: int) -> Plan:
+    plan = make_plan(problem, scheme, {"dt": sizes}, "zip", KEPT, None, None, time, None, samples, 0)
     refusals(plan)  # raises: the start is common to all lanes
     return plan.undifferentiated
 
@@ -292,18 +294,18 @@ def _one(plan: Plan, lane: int) -> Any:
 
 
 def _reference(
-    given: Any, problem: Problem, named: Mapping[str, Scheme], sizes: np.ndarray, time: float, rows: int
+    given: Any, problem: Problem, named: Mapping[str, Scheme], sizes: np.ndarray, time: float, samples: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Positions and velocities at the output times."""
     system = problem.system
-    times = float(problem.state.t) + np.arange(rows + 1) * (time / rows)
+    times = float(problem.state.t) + np.arange(samples + 1) * (time / samples)
     if given is None:
         orders = {
             name: getattr(families.REGISTRY.get(x.name), "order", (0,))[0] for name, x in named.items()
         }
         best = max(orders, key=lambda name: orders[name])
         finer = 8  # ratio of the shortest step size of the table to that of a computed reference
-        plan = _plan(problem, named[best], sizes[-1:] / finer, time, rows)
+        plan = _plan(problem, named[best], sizes[-1:] / finer, time, samples)
         found = _one(plan, 0)
         if int(found.status):
             raise RunError(
@@ -315,17 +317,17 @@ def _reference(
         if at.shape != times.shape or np.max(np.abs(at - times)) > 1e-9 * time:
             raise InputError(
                 f"sweep_time_step: the reference has {at.size} rows until t = {at[-1]:g}; give one with "
-                f"{rows + 1} at equal distances until t = {times[-1]:g}"
+                f"{samples + 1} at equal distances until t = {times[-1]:g}"
             )
         given = given.q, given.v
     elif callable(given):
         both = [given(float(t)) for t in times]
         given = [x[0] for x in both], [x[1] for x in both]
     q, v = (np.asarray(x, float) for x in given)
-    if q.shape != (rows + 1, system.nq) or v.shape != (rows + 1, system.nv):
+    if q.shape != (samples + 1, system.nq) or v.shape != (samples + 1, system.nv):
         raise InputError(
             f"sweep_time_step: the reference has shapes {q.shape} and {v.shape}; it needs "
-            f"{(rows + 1, system.nq)} and {(rows + 1, system.nv)}"
+            f"{(samples + 1, system.nq)} and {(samples + 1, system.nv)}"
         )
     return q, v
 

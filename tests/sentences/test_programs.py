@@ -45,7 +45,7 @@ def lost(t: Any, q: Any, v: Any, p: Any) -> Any:
 def steps_of_a_lost_force() -> Any:
     system = System(nq=1, nv=1, mass=unit_mass, force=lost)
     problem = Problem(system=system, params={}, state=State(t=0.0, q=np.ones(1), v=np.ones(1)))
-    return nsjax.sweep_time_step(problem, MOREAU, [0.1, 0.05], time=1.0, rows=10)
+    return nsjax.sweep_time_step(problem, MOREAU, [0.1, 0.05], time=1.0, samples=10)
 
 
 class Unhashable:

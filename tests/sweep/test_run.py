@@ -121,7 +121,7 @@ def test_numbers_of_the_scheme_and_entries_of_the_start_are_varied() -> None:
 
 def test_step_sizes_are_lanes_of_one_program_with_the_bits_of_their_own_runs() -> None:
     dts = [1e-3, 5e-4, 2e-3, 2.5e-4, 1e-4]
-    lengths = {"steps": None, "every": None, "time": 0.4, "rows": 4}
+    lengths = {"steps": None, "every": None, "time": 0.4, "samples": 4}
     found = ball({"dt": dts}, **lengths)
     programs = program.call._cache_size()
     again = ball({"dt": np.asarray(dts)[::-1] * 0.5}, **lengths)
@@ -288,11 +288,11 @@ def plan(over, scheme=None, **options):
         ({"state.v": np.zeros((1, 2)), "state.v[0]": [1.0]}, {}, "are the same number; vary it once"),
         ({"dt": [1e-3]}, {}, "give the step size either as dt or in over"),
         ({FRICTION: [0.1]}, {"dt": None}, "give the step size either as dt or in over"),
-        ({FRICTION: [0.1]}, {"rows": 2}, "every = 10 and rows = 2; give one of them"),
+        ({FRICTION: [0.1]}, {"samples": 2}, "every = 10 and samples = 2; give one of them"),
         ({"dt": [1e-3, 3e-4]}, {"dt": None, "steps": None, "time": 0.01, "every": None}, "value 1 of dt"),
         (
             {"dt": [1e-3, 2e-3]},
-            {"dt": None, "steps": None, "time": 0.01, "every": None, "rows": 10},
+            {"dt": None, "steps": None, "time": 0.01, "every": None, "samples": 10},
             "dt = 0.002 needs 5 steps, which do not make 10 rows",
         ),
         ({FRICTION: [0.1]}, {"reduce": 3}, "reduce = 3; give a fold"),

@@ -13,7 +13,7 @@ from nsjax import models, schemes, status
 from nsjax.sweep.work_precision import COLUMNS, WorkPrecision
 from tests.plot.faults import faults
 
-TIME, ROWS = 20.0, 10
+TIME, SAMPLES = 20.0, 10
 DTS = [0.1, 0.002, 0.01, 0.005]
 STIFF = 1e4
 """Frequency of the last mass 100 rad/s: explicit up to dt = 0.02."""
@@ -37,7 +37,7 @@ CHAIN = models.mass_spring_chain(
 @pytest.fixture(scope="module")
 def table() -> nsjax.WorkPrecision:
     return nsjax.sweep_time_step(
-        CHAIN, {"explicit": schemes.moreau()}, DTS, time=TIME, rows=ROWS, reference=motion, repeats=1
+        CHAIN, {"explicit": schemes.moreau()}, DTS, time=TIME, samples=SAMPLES, reference=motion, repeats=1
     )
 
 
@@ -45,7 +45,7 @@ def test_rows_are_runs(table) -> None:
     np.testing.assert_array_equal(table.dt, [0.1, 0.01, 0.005, 0.002])  # sorted
     np.testing.assert_array_equal(table.steps, [200, 2000, 4000, 10000])
     traj = nsjax.simulate(*CHAIN, schemes.moreau(), dt=0.005, steps=4000, every=400)
-    exact = np.array([motion(t) for t in 2.0 * np.arange(ROWS + 1)])
+    exact = np.array([motion(t) for t in 2.0 * np.arange(SAMPLES + 1)])
     for error, found, wanted in (
         (table.error_q, traj.q, exact[:, 0]), (table.error_v, traj.v, exact[:, 1]),
     ):  # fmt: skip
@@ -77,7 +77,7 @@ def test_a_failed_step_size_is_told(table) -> None:
 def test_a_run_that_diverged_without_overflow_is_told() -> None:
     """The stiff mode, not excited but by rounding, grows over 40 steps of 1.25 times the stable size."""
     found = nsjax.sweep_time_step(
-        CHAIN, {"explicit": schemes.moreau()}, [0.025, 0.01, 0.005], time=1.0, rows=1, reference=motion,
+        CHAIN, {"explicit": schemes.moreau()}, [0.025, 0.01, 0.005], time=1.0, samples=1, reference=motion,
         repeats=1,
     )  # fmt: skip
     assert np.isfinite(found.error_q[0])
@@ -115,20 +115,20 @@ def test_files(table, tmp_path) -> None:
 def test_references(table) -> None:
     def errors(reference, **options):
         found = nsjax.sweep_time_step(
-            CHAIN, schemes.moreau(), [0.01, 0.005], **{"time": TIME, "rows": ROWS, **options},
+            CHAIN, schemes.moreau(), [0.01, 0.005], **{"time": TIME, "samples": SAMPLES, **options},
             reference=reference, repeats=1,
         )  # fmt: skip
         assert set(found.scheme) == {"moreau"}
         return found.error_q
 
-    exact = [np.array(x) for x in zip(*(motion(t) for t in 2.0 * np.arange(ROWS + 1)), strict=True)]
+    exact = [np.array(x) for x in zip(*(motion(t) for t in 2.0 * np.arange(SAMPLES + 1)), strict=True)]
     np.testing.assert_array_equal(errors(exact), table.error_q[1:3])
     fine = nsjax.simulate(*CHAIN, schemes.moreau(), dt=0.00125, steps=16000, every=1600)
     # the errors of the reference are (1/4)^2 of the finest
     np.testing.assert_allclose(errors(fine), table.error_q[1:3], rtol=0.07)
     np.testing.assert_allclose(errors(None), table.error_q[1:3], rtol=0.02)  # (1/8)^2
     with pytest.raises(nsjax.InputError, match="the reference has 11 rows until t = 20"):
-        errors(fine, rows=5)
+        errors(fine, samples=5)
     with pytest.raises(nsjax.InputError, match=r"the reference has shapes \(3, 3\)"):
         errors((exact[0][:3], exact[1]))
 

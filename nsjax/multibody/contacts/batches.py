@@ -31,13 +31,6 @@ if TYPE_CHECKING:
 # Numbers of the shapes of a batch, stacked pair by pair, and searches among its pairs.
 
 
-LARGE = 512
-"""Numbers of an array from which it is stacked pair after pair, not along a last axis. Terrain is read at a
-few places by an index: a read along a last axis first copies the heights of all pairs. In a profile of a
-quadruped above 201 by 201 heights its searches took 6.5 ms of a step with these copies, 3.7 ms without.
-"""
-
-
 def stacked(pairs: Sequence[tuple[Any, Any]]) -> Any:
     """The numbers of both shapes of all pairs, in arrays: pairs along the last axis, of large arrays along
     the first one.
@@ -90,7 +83,11 @@ def searched(
 
 
 def _axis(size: int) -> int:
-    return 0 if size > LARGE else -1
+    # numbers of an array from which it is stacked pair after pair, not along a last axis. Terrain is read
+    # at a few places by an index: a read along a last axis first copies the heights of all pairs. In a
+    # profile of a quadruped above 201 by 201 heights its searches took 6.5 ms of a step with these copies,
+    # 3.7 ms without
+    return 0 if size > 512 else -1
 
 
 # Batches of pairs of two kinds of shapes, evaluated together: named contacts of equal options, and

@@ -45,17 +45,9 @@ PULL = 1e-4
 rounding the point stays at the node.
 """
 
-STEPS = 12
+SEARCH_STEPS = 12
 """Newton steps of the search, each replaced by a halving where it leaves the bracket: they reduce the error
 from an element to rounding.
-"""
-
-FOOT_STEPS = 3
-"""Newton steps of the foot on the second curve for each evaluation on the first one."""
-
-BESIDE = 0.05
-"""Distance between two neighbouring places, in elements. Below it the place that lies at a bound of its
-interval makes no contact, because its neighbour makes the same one.
 """
 
 
@@ -133,7 +125,7 @@ def lowest(
         return low, high, jnp.where(inside, new, 0.5 * (low + high)), foot, sound
 
     start = low, high, node, foot, jnp.zeros((), bool)
-    _, _, u, found, sound = lax.fori_loop(0, STEPS, step, start)
+    _, _, u, found, sound = lax.fori_loop(0, SEARCH_STEPS, step, start)
     ends = jnp.stack([low, high])
     rates, _, _, feet = jax.vmap(pulled, (0, None))(ends, foot)
     side = jnp.where(rates[0] >= 0.0, -1.0, jnp.where(rates[1] <= 0.0, 1.0, 0.0))
@@ -150,9 +142,12 @@ def searched(axis: Axis, slope: Slope, feet: Any) -> Places:
     u, lively, foot, side = jax.vmap(lambda *x: lowest(slope, *x))(feet, node, low, high)
     n = node.shape[0]
     # beyond a bound the distance still decreases, and the neighbour's place makes the contact there
-    near = jnp.abs(jnp.roll(u, -1) - u) < BESIDE
+    # distance between two neighbouring places, in elements. Below it the place that lies at a bound of its
+    # interval makes no contact, because its neighbour makes the same one
+    beside = 0.05
+    near = jnp.abs(jnp.roll(u, -1) - u) < beside
     if axis.closed:
-        near = jnp.abs(jnp.roll(u, -1) + n * (np.arange(n) == n - 1) - u) < BESIDE
+        near = jnp.abs(jnp.roll(u, -1) + n * (np.arange(n) == n - 1) - u) < beside
     else:
         near = near & (np.arange(n) < n - 1)
     back = (near & (side > 0.0)) | jnp.roll(near & (jnp.roll(side, -1) < 0.0) & (side <= 0.0), 1)
@@ -245,7 +240,8 @@ def slope_between(one: Axis, other: Axis) -> Slope:
         def step(_: Any, foot: Array) -> Array:
             return _dropped(one, other, u, foot)
 
-        foot = lax.fori_loop(0, FOOT_STEPS, step, foot)
+        # Newton steps of the foot on the second curve for each evaluation on the first one
+        foot = lax.fori_loop(0, 3, step, foot)
         found = pair(one, other, u, foot)
         bend = found.first - found.mixed**2 / found.second
         return found.slopes[0] / found.length, bend / found.length, found.speed, foot
@@ -270,7 +266,7 @@ def between(one: Axis, other: Axis) -> Places:
     found = searched(one, slope_between(one, other), feet(one, other))
 
     def down(u: Array, foot: Array) -> Array:
-        made: Array = lax.fori_loop(0, STEPS, lambda _, w: _dropped(one, other, u, w), foot)
+        made: Array = lax.fori_loop(0, SEARCH_STEPS, lambda _, w: _dropped(one, other, u, w), foot)
         return made
 
     return found._replace(foot=jax.vmap(down)(found.at, found.foot))

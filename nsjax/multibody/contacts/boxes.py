@@ -20,17 +20,6 @@ from nsjax.multibody.contacts.closest_points import COINCIDE, ShapeContacts, dot
 from nsjax.multibody.coordinates.spatial_vectors import cross
 from nsjax.types import Array
 
-PREFER = 1e-6
-"""Gain in separation for which a face of the first box is preferred to one of the second, relative to the
-smallest half edge: above rounding, which would exchange the roles of faces that lie on each other.
-"""
-
-EDGES_FIRST = 1e-3
-"""Gain in separation for which the axis across two edges is preferred to that of a face, relative to the
-smallest half edge: where faces lie on each other, all axes across their edges are nearly the normal of the
-faces.
-"""
-
 ASKEW = 1e-2
 """Squared sine of the angle of two edges below which their contact takes the normal of the face: their own
 normal is then badly determined.
@@ -113,7 +102,10 @@ def hold(one: Box, other: Box) -> BoxFeatures:
     """Features of two boxes that meet, without derivatives."""
     one, other = lax.stop_gradient((one, other))
     own, others, c, f = _faces(one, other)
-    least = PREFER * jnp.min(jnp.minimum(one.half, other.half))
+    # gain in separation for which a face of the first box is preferred to one of the second, relative to
+    # the smallest half edge: above rounding, which would exchange the roles of faces that lie on each
+    # other
+    least = 1e-6 * jnp.min(jnp.minimum(one.half, other.half))
     second = ~(jnp.max(own) > jnp.max(others) + least)
     mine, theirs = -c * first_of(own >= jnp.max(own)), f * first_of(others >= jnp.max(others))
     face = jnp.where(second, theirs, mine)
@@ -211,10 +203,10 @@ def _flat(found: BoxFeatures, reference: Box, incident: Box) -> tuple[Array, Arr
     )
 
 
-ROWS = 8
+CORNERS = 8
 """Largest number of corners of the intersection of two rectangles."""
 
-CONTACTS = {2: 2, 3: ROWS}
+CONTACTS = {2: 2, 3: CORNERS}
 """Number of contacts of two boxes by dimension."""
 
 ROUND = np.array([[1.0, -1.0, -1.0, 1.0], [1.0, 1.0, -1.0, -1.0]])
@@ -263,7 +255,7 @@ def _clipped(found: BoxFeatures, reference: Box, incident: Box) -> BoxFeatures:
         [within | (shared & (start > 0.0)), shared & (end < 1.0), jnp.all(inner, axis=0)]
     )
     before = jnp.sum(np.tril(np.ones((12, 12)), -1) * kept[None, :], axis=1)
-    row = kept[None, :] & (before[None, :] == np.arange(ROWS)[:, None])
+    row = kept[None, :] & (before[None, :] == np.arange(CORNERS)[:, None])
     used = jnp.any(row, axis=1)
     share = jnp.concatenate([start, end])
     return found._replace(
@@ -348,7 +340,10 @@ def _crossed(found: BoxFeatures, one: Box, other: Box, most: Array) -> BoxFeatur
         jnp.sum(jnp.abs(components(box.axes, normal)) * box.half[:, None], axis=0) for box in (one, other)
     )
     room = jnp.where(skew, jnp.abs(apart) - reach, -jnp.inf)
-    least = EDGES_FIRST * jnp.min(jnp.minimum(one.half, other.half))
+    # gain in separation for which the axis across two edges is preferred to that of a face, relative to
+    # the smallest half edge: where faces lie on each other, all axes across their edges are nearly the
+    # normal of the faces
+    least = 1e-3 * jnp.min(jnp.minimum(one.half, other.half))
     chosen = first_of(room >= jnp.max(room))
     along = [
         jnp.sum(jnp.where(row[:, None] == np.arange(3), chosen[:, None], 0.0), axis=0) for row in PAIRED

@@ -102,9 +102,9 @@ def _rims_on_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeCo
 def _spheres(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     a, (point, radius), other = scene.algebra, _points(scene, part, numbers), numbers.second
     there = scene.point(part.bodies[1], other.at)
-    apart = a.subtract(point, there)
-    length = a.size(apart)
-    normal = a.scale(1.0 / jnp.where(length > 0.0, length, 1.0), apart)
+    between = a.subtract(point, there)
+    length = a.size(between)
+    normal = a.scale(1.0 / jnp.where(length > 0.0, length, 1.0), between)
     gap = plane.plus(length, plane.minus(plane.plus(radius, other.radius)))
     there = a.add(there, a.scale(other.radius, normal))
     return ShapeContacts(gap, a.subtract(point, a.scale(radius, normal)), there, normal)
@@ -223,9 +223,9 @@ def _pin_rims(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any, Array, 
     radii = [pin.radius * a.turned(turn, x) for x in a.tangents(own)]
     start, along = scene.position(second, other.at), along_of(scene, second, other.axis)
     centres = ends(scene, first, pin)
-    apart = centres - start[:, None]
+    between = centres - start[:, None]
     square = [
-        x - closest.dot(along[:, None], x) * along[:, None] for x in (apart, *(r[:, None] for r in radii))
+        x - closest.dot(along[:, None], x) * along[:, None] for x in (between, *(r[:, None] for r in radii))
     ]
     wide = [jnp.broadcast_to(x, (3, 2)) for x in square[1:]]
     return (centres, *radii), (square[0], wide[0], wide[1]), start, along
@@ -258,8 +258,8 @@ def _on_surface(centre: Array, radius: Any, distance: Array, normal: Array) -> S
 def _seen(scene: Scene, part: Part, numbers: Any) -> Array:
     """The centre of a roller in the axes of a cam."""
     (first, second), a = part.bodies, scene.algebra
-    apart = scene.position(first, numbers.first.at) - scene.position(second, None)
-    made: Array = a.array(a.turned_back(scene.frame(second).turn, a.vector(apart)))
+    between = scene.position(first, numbers.first.at) - scene.position(second, None)
+    made: Array = a.array(a.turned_back(scene.frame(second).turn, a.vector(between)))
     return made
 
 

@@ -26,7 +26,6 @@ PARALLEL = 1e-12
 axes.
 """
 
-
 COINCIDE = 1e-6
 """Distance, relative to the size of the shapes, below which two contact points coincide, as points with six
 printed digits do. The second one would repeat the first, so its gap is opened.
@@ -60,13 +59,13 @@ def dot(a: Array, b: Array) -> Array:
     return jnp.sum(a * b, axis=0)
 
 
-def lengthened(apart: Array, instead: Array) -> tuple[Array, Array]:
+def lengthened(separation: Array, instead: Array) -> tuple[Array, Array]:
     """Length and direction of a vector; the direction is ``instead`` where the vector vanishes."""
-    square = jnp.sum(apart * apart, axis=0)
+    square = jnp.sum(separation * separation, axis=0)
     away = square > MEET * MEET
     size = jnp.sqrt(jnp.where(away, square, 1.0))
-    unit = jnp.where(away, apart / size, instead)
-    return jnp.where(away, size, dot(instead, apart)), unit
+    unit = jnp.where(away, separation / size, instead)
+    return jnp.where(away, size, dot(instead, separation)), unit
 
 
 def within(x: Array, half: Any) -> Array:
@@ -84,8 +83,8 @@ def on_segment(point: Array, middle: Array, along: Array, half: Any) -> Array:
 def of_segments(one: tuple[Array, Array, Any], other: tuple[Array, Array, Any]) -> tuple[Array, Array]:
     """Nearest points of two segments ``(middle, unit axis, half length)``; for parallel ones any pair."""
     (m, d, h), (n, e, k) = one, other
-    apart, lean = m - n, dot(d, e)
-    c, f = dot(d, apart), dot(e, apart)
+    separation, lean = m - n, dot(d, e)
+    c, f = dot(d, separation), dot(e, separation)
     crossing = 1.0 - lean * lean
     across = crossing > PARALLEL
     s = within(jnp.where(across, (lean * f - c) / jnp.where(across, crossing, 1.0), 0.0), h)
@@ -170,8 +169,8 @@ def first_of(mask: Array) -> Array:
 def set_back(places: Array, size: Any) -> Array:
     """Mask (k,) of the points (d, k) that coincide with an earlier point."""
     k = places.shape[1]
-    apart = jnp.sum((places[:, :, None] - places[:, None, :]) ** 2, axis=0)
-    same = (apart <= (COINCIDE * size) ** 2) & np.tril(np.ones((k, k), bool), -1)
+    separation = jnp.sum((places[:, :, None] - places[:, None, :]) ** 2, axis=0)
+    same = (separation <= (COINCIDE * size) ** 2) & np.tril(np.ones((k, k), bool), -1)
     return jnp.any(same, axis=1)
 
 
@@ -229,7 +228,7 @@ RIM_SAMPLES, RIM_STEPS = 8, 6
 of Newton steps: each squares the initial error, at most a sixteenth of a turn.
 """
 
-ROUND = 1e-9
+FLAT = 1e-9
 """Second derivative of half the squared distance along a rim, relative to the squared radius, below which
 all points of the rim are equally far.
 """
@@ -244,7 +243,7 @@ def _across_rim(across: tuple[Array, Array, Array], angle: Array) -> tuple[Array
     place, rate = c + cos * u + sin * w, cos * w - sin * u
     size = dot(u, u) + dot(w, w)
     bend = dot(rate, rate) + dot(place, c - place)
-    return dot(place, rate), jnp.where(bend < -ROUND * size, bend, -size)
+    return dot(place, rate), jnp.where(bend < -FLAT * size, bend, -size)
 
 
 def _outward(across: tuple[Array, Array, Array], angle: Array) -> Array:

@@ -28,17 +28,12 @@ from nsjax.multibody.contacts.closest_points import (
     set_back,
     sign,
 )
-from nsjax.multibody.contacts.hulls import ROUND, ROWS, TILT, Faces, index_of, vertices_of
+from nsjax.multibody.contacts.hulls import HULL_ROWS, ROUND, TILT, Faces, index_of, vertices_of
 from nsjax.multibody.contacts.shape import PairKind
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.parts import Part
 from nsjax.types import Array
-
-STEPS = 40
-"""Largest number of vertices of the difference of both solids that the search visits; it ends earlier where
-no vertex is nearer.
-"""
 
 APART = 1e-2
 """Distance to which solids are moved apart for the search, relative to the size of the smaller one: a fifth
@@ -57,11 +52,6 @@ normal: their rounding turns it by ``eps / DIRECTED = 2e-11`` at most. Nearer so
 search; that of points 6e-10 m apart was off by 3e-8.
 """
 
-ROUNDS = 4
-"""Directions tried one after the other for the least depth, each between the nearest points of the solids
-moved apart along the last one: of sixty random overlapping pairs of hulls, two missed the least depth with
-two directions, one with four.
-"""
 
 NUDGE = COINCIDE
 """Tilt that decides between parallel features [rad]. It changes distances of points by `COINCIDE` relative
@@ -75,11 +65,6 @@ bound those of all faces: for two hulls of 3,800 vertices this takes 2 ms in pla
 230 MB.
 """
 
-ALIKE = 0.9
-"""Cosine of the largest angle, 26 degrees, between the normals of further contacts and of the first: nine
-times the tilt of the search. Features with a larger angle are another contact of the same solids and do not
-support this face.
-"""
 
 FACES_OF_TETRAHEDRON = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]).T
 
@@ -228,7 +213,9 @@ def _nearest(one: Array, other: Array, normal: Array) -> Simplex:
         return jnp.argmin(dot(way[:, None], one)), jnp.argmax(dot(way[:, None], other))
 
     def far(x: tuple[Array, Simplex, Array]) -> Array:
-        return (x[0] < STEPS) & x[2]
+        # largest number of vertices of the difference of both solids that the search visits; it ends
+        # earlier where no vertex is nearer
+        return (x[0] < 40) & x[2]
 
     def step(x: tuple[Array, Simplex, Array]) -> tuple[Array, Simplex, Array]:
         k, now, _ = x
@@ -296,7 +283,10 @@ def _held(scene: Scene, part: Part, numbers: Any) -> SolidFeatures:
         better = deep > room
         return jnp.where(better, deep, room), jnp.where(better, way, normal), found.first[0]
 
-    room, normal, vertex = lax.fori_loop(0, ROUNDS, nearer, (room, normal, jnp.zeros((), int)))
+    # directions tried one after the other for the least depth, each between the nearest points of the
+    # solids moved apart along the last one: of sixty random overlapping pairs of hulls, two missed the
+    # least depth with two directions, one with four
+    room, normal, vertex = lax.fori_loop(0, 4, nearer, (room, normal, jnp.zeros((), int)))
     middle = _column(a, vertex)
 
     def tilted(turn: Array) -> Simplex:
@@ -313,7 +303,10 @@ def _held(scene: Scene, part: Part, numbers: Any) -> SolidFeatures:
         jnp.full(many, room > DIRECTED * (size + jnp.max(jnp.abs(middle)))), jnp.zeros(many),
     )  # fmt: skip
     contact = _between(one._replace(points=a), other._replace(points=b), near)
-    lean = (dot(contact.normal, normal[:, None]) < ALIKE) & (np.arange(many) > 0)
+    # cosine of the largest angle, 26 degrees, between the normals of further contacts and of the first:
+    # nine times the tilt of the search. Features with a larger angle are another contact of the same
+    # solids and do not support this face
+    lean = (dot(contact.normal, normal[:, None]) < 0.9) & (np.arange(many) > 0)
     back = set_back(jnp.concatenate([contact.here, contact.there]), size) | lean
     wide = sizes[0] + sizes[1] + one.radius
     return near._replace(back=lax.stop_gradient(jnp.where(back, wide - contact.gap, 0.0)))
@@ -368,6 +361,6 @@ def _meet(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
 
 
 KINDS = (
-    *(PairKind(x, "hull", _meet, ROWS, _held, follows=True) for x in ("hull", "box")),
+    *(PairKind(x, "hull", _meet, HULL_ROWS, _held, follows=True) for x in ("hull", "box")),
     PairKind("capsule", "hull", _meet, 3, _held, follows=True),
 )

@@ -17,8 +17,6 @@ from nsjax.types import Array, is_traced, record
 SAMPLES = 128
 """Number of points at which a curve given as a function is evaluated."""
 
-OPEN = 4.0
-"""Ratio of the last chord to the longest other one above which the curve counts as open."""
 
 STEPS = 8
 """Newton steps from the nearest knot of the spline: twice as many as quadratic convergence needs."""
@@ -66,7 +64,8 @@ def _check(name: str, points: np.ndarray) -> None:
     if not np.all(lengths > 0.0):
         k = int(np.argmin(lengths))
         raise InputError(f"profile of {name!r}: points {k} and {k + 1} coincide; leave one out")
-    if lengths[-1] > OPEN * np.max(lengths[:-1]):
+    # ratio of the last chord to the longest other one above which the curve counts as open
+    if lengths[-1] > 4.0 * np.max(lengths[:-1]):
         raise InputError(
             f"profile of {name!r}: it is open: {lengths[-1]:.4g} m from its last point to its first, and "
             f"{np.max(lengths[:-1]):.4g} m at most between others; close it"
@@ -163,12 +162,6 @@ def closest(control: Array, point: Array, near: Array) -> tuple[Array, Array]:
     return jnp.sum(normal * (point - place)), normal
 
 
-LEVEL = 1e-6
-"""Second derivative of the height by the parameter, relative to the length of the tangent, below which the
-curve is level.
-"""
-
-
 def _descended(control: Array, up: Array, s: Array) -> tuple[Array, Array]:
     """First and second derivative of the height along ``up``; without a minimum, the second one is replaced
     by one that makes the Newton step descend.
@@ -176,7 +169,9 @@ def _descended(control: Array, up: Array, s: Array) -> tuple[Array, Array]:
     _, first, second = evaluated(control, s)
     size = jnp.sqrt(jnp.sum(first * first))
     rate = jnp.sum(second * up)
-    return jnp.sum(first * up), jnp.where(rate > LEVEL * size, rate, size)
+    # second derivative of the height by the parameter, relative to the length of the tangent, below which
+    # the curve is level
+    return jnp.sum(first * up), jnp.where(rate > 1e-6 * size, rate, size)
 
 
 def _lowered(control: Array, up: Array, s: Array) -> Array:

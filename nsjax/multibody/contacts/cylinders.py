@@ -28,17 +28,6 @@ from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.parts import Part
 from nsjax.types import Array
 
-SAMPLES = 32
-"""Points sampled on a rim; four of them carry a cylinder that stands."""
-
-HALVINGS = 45
-"""Halvings of a bracket, which reduce its length to rounding."""
-
-SOUND = 1e-3
-"""Second derivative of the distance along a rim, in radii, above which the deepest point is well determined
-and moves with the bodies.
-"""
-
 FACE = 1e-12
 """Change of a component of a direction, along the axes of a solid, below which the direction still belongs
 to the same face: a thousand times rounding.
@@ -48,9 +37,6 @@ LATERAL = 0.03
 """Cosine of the angle between the axis and the contact direction up to which a point of the axis, less a
 radius, represents the side of the cylinder: the error is half its square, 5e-4 of the radius.
 """
-
-OPPOSITE = -0.5
-"""Cosine of the angle from the deepest point of a rim beyond which a point is on the opposite half."""
 
 
 class Rims(NamedTuple):
@@ -111,7 +97,8 @@ def _halved(below: Any, low: Array, high: Array) -> Array:
         holds = below(middle)
         return jnp.where(holds, middle, ends[0]), jnp.where(holds, ends[1], middle)
 
-    low, high = lax.fori_loop(0, HALVINGS, step, (low, high))
+    # halvings of a bracket, which reduce its length to rounding
+    low, high = lax.fori_loop(0, 45, step, (low, high))
     return 0.5 * (low + high)
 
 
@@ -123,7 +110,9 @@ def _picked(score: Array, mask: Array) -> Array:
 
 def held_rims(rims: Rims, other: Solid) -> RimPoints:
     """Seven points of the rims of a cylinder that may meet a solid."""
-    angles, step = 2.0 * np.pi * np.arange(SAMPLES) / SAMPLES, 2.0 * np.pi / SAMPLES
+    # points sampled on a rim; four of them carry a cylinder that stands
+    samples = 32
+    angles, step = 2.0 * np.pi * np.arange(samples) / samples, 2.0 * np.pi / samples
 
     def rate(end: Array, x: Array) -> Array:
         return dot(other.at(rims.at(end, x))[1], rims.along(x))
@@ -134,7 +123,8 @@ def held_rims(rims: Rims, other: Solid) -> RimPoints:
         """
         away, way = jax.vmap(lambda x: other.at(rims.at(end, x)))(angles)
         start = jnp.sum(_picked(-away, away == away) * angles)
-        opposite = jnp.sum(_picked(-away, jnp.cos(angles - start) < OPPOSITE) * angles)
+        # cosine of the angle from the deepest point of a rim beyond which a point is on the opposite half
+        opposite = jnp.sum(_picked(-away, jnp.cos(angles - start) < -0.5) * angles)
         both, rates_of = jnp.stack([start, opposite]), jax.vmap(lambda x: rate(end, x))
         pair = _halved(lambda x: rates_of(x) < 0.0, both - step, both + step)
         depth, direction = other.at(rims.at(end, pair[0]))
@@ -158,7 +148,9 @@ def held_rims(rims: Rims, other: Solid) -> RimPoints:
     places = jax.vmap(rims.at, out_axes=1)(end, angle)
     radius = jnp.sqrt(dot(rims.one, rims.one))
     back = closest.set_back(places, radius) | (jnp.arange(7) > 2) & pick(none)
-    return RimPoints(end, angle, jnp.where(bend > SOUND * radius, bend, 0.0), ~back)
+    # second derivative of the distance along a rim, in radii, above which the deepest point is well
+    # determined and moves with the bodies
+    return RimPoints(end, angle, jnp.where(bend > 1e-3 * radius, bend, 0.0), ~back)
 
 
 def pointed(points: Array, radius: Any, other: Solid, kept: Array, size: Any) -> ShapeContacts:

@@ -147,14 +147,14 @@ def _bodies(name: str, pair: Any) -> tuple[str, str]:
     return one, other
 
 
-def meeting(group: Group, apart: set[frozenset[str]]) -> Iterator[tuple[Shape, Shape]]:
-    """Pairs of shapes of a group on two bodies, without excluded bodies and without those in ``apart``."""
-    apart = apart | {frozenset(pair) for pair in group.exclude}
+def meeting(group: Group, excluded: set[frozenset[str]]) -> Iterator[tuple[Shape, Shape]]:
+    """Pairs of shapes of a group on two bodies, without those that are excluded."""
+    excluded = excluded | {frozenset(pair) for pair in group.exclude}
     pairs: Iterable[tuple[Shape, Shape]] = itertools.combinations(group.first, 2)
     if group.second is not None:
         pairs = itertools.product(group.first, group.second)
     for one, other in pairs:
-        if one.body != other.body and frozenset((one.body, other.body)) not in apart:
+        if one.body != other.body and frozenset((one.body, other.body)) not in excluded:
             yield one, other
 
 
@@ -245,18 +245,18 @@ def with_groups(parts: Sequence[Part], coordinates: str, dimension: int) -> tupl
     groups = [x for x in parts if isinstance(x, Part) and x.kind == "contact_group"]
     if not groups:
         return tuple(parts)
-    apart, found, heap = joined_pairs(parts), [], coordinates == "absolute" and contacts_alone(parts)
+    excluded, found, heap = joined_pairs(parts), [], coordinates == "absolute" and contacts_alone(parts)
     taken = {x.name for x in parts if isinstance(x, Part)} | {GROUND, "gravity"}
     for part in parts:
         if not isinstance(part, Part) or part.kind != "contact_group":
             found.append(part)
         elif heap and part.option("capacity") is None:
-            found += _contacts(part, apart, taken)
+            found += _contacts(part, excluded, taken)
         elif heap and without_names(part.numbers, dimension):
             found.append(part)
         else:
             capacity, reach = part.option("capacity"), part.numbers.reach
-            found += with_selection(part.name, capacity, reach, _contacts(part, apart, taken))
+            found += with_selection(part.name, capacity, reach, _contacts(part, excluded, taken))
     return tuple(found)
 
 
@@ -267,10 +267,10 @@ def with_selection(name: str, capacity: int | None, reach: Any, contacts: list[P
     return [*own, Part("selection", name, (), numbers.GroupReach(reach=reach), of)]
 
 
-def _contacts(part: Part, apart: set[frozenset[str]], taken: set[str]) -> list[Part]:
+def _contacts(part: Part, excluded: set[frozenset[str]], taken: set[str]) -> list[Part]:
     """The contacts of a group."""
     found = []
-    for pair in meeting(part.numbers, apart):
+    for pair in meeting(part.numbers, excluded):
         shapes = known_pair(part.name, pair)
         name = unused(f"{pair[0].body}_{pair[1].body}".replace(".", "_"), taken)
         found.append(shape_parts.contact(name, *shapes, **part.numbers.law))
@@ -298,7 +298,7 @@ def known_pair(name: str, pair: tuple[Shape, Shape]) -> tuple[Shape, Shape]:
 # shapes in the form that batches need.
 
 
-MANY_ROWS = 60
+MANY_CONTACTS = 60
 """Number of contacts of a group or file beyond which a step evaluates only those that are near, and
 `assemble` warns. For a humanoid with 371 contacts Moreau's step takes 1.07 ms with all of them, 0.6 ms with
 those that are near; MuJoCo's step takes 0.033 ms.
@@ -331,7 +331,7 @@ def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Pa
         more: tuple[tuple[str, Any], ...] = ()
         # pairs of other shapes are all evaluated
         chosen = any(all(y in BOUNDED for y in x.option("shapes")) for x in own)
-        if chosen and (capacity is not None or (count > MANY_ROWS and not all_known)):
+        if chosen and (capacity is not None or (count > MANY_CONTACTS and not all_known)):
             more = (
                 ("group", part.name),
                 ("capacity", capacity or UNASKED),

@@ -150,8 +150,8 @@ def _seen(scene: Scene, part: Part, numbers: Any) -> Array:
     points = a.array(POINTS[part.option("shapes")[0]](scene, part.bodies[0], numbers.first))
     points = points[:, None] if points.ndim == 1 else points
     body, own = _turn(scene, part, x)
-    apart = points - scene.position(part.bodies[1], x.at)[:, None]
-    made: Array = turned(_back(own), turned(_back(body), apart))
+    separation = points - scene.position(part.bodies[1], x.at)[:, None]
+    made: Array = turned(_back(own), turned(_back(body), separation))
     return made
 
 
@@ -334,10 +334,6 @@ KIND = ShapeKind(
 # Highest points of terrain in blocks of cells: a lower bound of the gap between terrain and a shape.
 
 
-BLOCKS = 16
-"""Largest number of blocks along an edge of terrain: a bound compares with 256 numbers at most."""
-
-
 @record()
 class BlockedHeightfield(Heightfield):
     """Terrain with the highest points ``tops`` (k, l) of its blocks [m], their edges ``width`` (2,) and the
@@ -355,7 +351,8 @@ def with_blocks(x: Any) -> Any:
         return x
     heights = lax.stop_gradient(jnp.asarray(x.heights, float))
     cells = np.array(heights.shape) - 1
-    size = -(-cells // BLOCKS)
+    # largest number of blocks along an edge of terrain: a bound compares with 256 numbers at most
+    size = -(-cells // 16)
     many = -(-cells // size)
     highest = jnp.maximum(heights[:-1], heights[1:])
     highest = jnp.maximum(highest[:, :-1], highest[:, 1:])

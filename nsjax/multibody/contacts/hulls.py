@@ -22,7 +22,7 @@ from nsjax.multibody.numbers import Hull
 from nsjax.multibody.parts import Part
 from nsjax.types import Array, record
 
-ROWS = 8
+HULL_ROWS = 8
 """Largest number of contacts of a hull with a plane."""
 
 TILT = 0.05
@@ -30,10 +30,10 @@ TILT = 0.05
 hull would come to rest.
 """
 
-ROUND = 2.0 * np.pi * np.arange(ROWS - 1) / (ROWS - 1)
+ROUND = 2.0 * np.pi * np.arange(HULL_ROWS - 1) / (HULL_ROWS - 1)
 """Directions in which the plane is tilted [rad]."""
 
-MANY_VERTICES = "hull of more than `ROWS` vertices"
+MANY_VERTICES = "hull of more than `HULL_ROWS` vertices"
 """`form` of the hulls that may share a batch."""
 
 Faces = tuple[tuple[int, int, int], ...]
@@ -70,8 +70,8 @@ def _alike(given: Sequence[Any]) -> Sequence[Any]:
 
 
 def form(shape: Any) -> Any:
-    """What the hulls of a batch have in common: more than `ROWS` vertices; other shapes as they are."""
-    return MANY_VERTICES if isinstance(shape, Hull) and len(shape.vertices) > ROWS else shape
+    """What hulls of a batch have in common: more than `HULL_ROWS` vertices; other shapes as they are."""
+    return MANY_VERTICES if isinstance(shape, Hull) and len(shape.vertices) > HULL_ROWS else shape
 
 
 def index_of(faces: Any) -> Any:
@@ -133,7 +133,7 @@ def _on_plane_held(scene: Scene, part: Part, numbers: Any) -> tuple[Array, Array
     """One-hot rows (8, n) of the vertices of a large hull that meet a plane, and which are no repetition:
     the deepest vertex, and the deepest ones for slightly tilted planes. None: all vertices meet it.
     """
-    if np.shape(numbers.first.vertices)[0] <= ROWS:
+    if np.shape(numbers.first.vertices)[0] <= HULL_ROWS:
         return None
     a, up = scene.algebra, normal_of(scene, part.bodies[1], numbers.second)
     points, normal = lax.stop_gradient((vertices_of(scene, part.bodies[0], numbers.first), a.array(up)))
@@ -163,7 +163,7 @@ def _on_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContact
 
 
 def _of_vertices(part: Part, numbers: Any, dimension: int) -> int:
-    return min(int(np.shape(numbers.first.vertices)[0]), ROWS)
+    return min(int(np.shape(numbers.first.vertices)[0]), HULL_ROWS)
 
 
 def nearest(points: Array, faces: Any, centre: Array) -> HullFeature:

@@ -18,18 +18,13 @@ from nsjax.core.slots import ContactSet
 from nsjax.linalg import BlockDiagonal
 from nsjax.multibody.contacts.candidates import ROOM, CandidatePairs, listed, pairs_within
 from nsjax.multibody.contacts.closest_points import lengthened
+from nsjax.multibody.contacts.gap_functions import REACH
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.parts import number
 from nsjax.types import Array, record
 
-REACH = 0.2
-"""Default gap up to which a pair is a candidate, relative to the smallest radius."""
-
 DRAWN_RINGS, DRAWN_AROUND = 7, 10
 """Number of rings of a drawn sphere, and of points around each ring."""
-
-OVERLAP = 1e-9
-"""Largest overlap of spheres at the start [m], see `nsjax.core.start_checks.PENETRATION_TOLERANCE`."""
 
 
 @record()
@@ -349,12 +344,14 @@ def _check_overlap(x: np.ndarray, radius: np.ndarray, normal: np.ndarray, level:
     """Refuse a start with overlapping spheres or walls."""
     one, other = np.triu_indices(len(x), 1)
     gap = np.linalg.norm(x[one] - x[other], axis=1) - radius[one] - radius[other]
+    # largest overlap of spheres at the start [m], see `nsjax.core.start_checks.PENETRATION_TOLERANCE`
+    overlap = 1e-9
     names = [
-        f"spheres {i} and {j}" for i, j in zip(one[gap < -OVERLAP], other[gap < -OVERLAP], strict=True)
+        f"spheres {i} and {j}" for i, j in zip(one[gap < -overlap], other[gap < -overlap], strict=True)
     ]
     height = x @ normal.T - level - radius[:, None]
-    names += [f"sphere {i} and wall {w}" for i, w in np.argwhere(height < -OVERLAP)]
-    depth = np.concatenate([gap[gap < -OVERLAP], height[height < -OVERLAP]])
+    names += [f"sphere {i} and wall {w}" for i, w in np.argwhere(height < -overlap)]
+    depth = np.concatenate([gap[gap < -overlap], height[height < -overlap]])
     if len(depth):
         worst = int(np.argmin(depth))
         raise InputError(

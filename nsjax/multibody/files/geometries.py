@@ -12,7 +12,7 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.multibody.contacts import gap_functions, shape_parts
-from nsjax.multibody.contacts.groups import MANY_ROWS, ordered, unused, with_selection
+from nsjax.multibody.contacts.groups import MANY_CONTACTS, ordered, unused, with_selection
 from nsjax.multibody.contacts.heightfields import heightfield
 from nsjax.multibody.files.source import Source, listed
 from nsjax.multibody.parts import Part
@@ -116,7 +116,7 @@ def contacts(source: Source) -> tuple[list[Part], list[str]]:
             f"{largest}; exclude pairs by contype, conaffinity, <exclude> or self_contact=False, or give "
             "bodies fewer geometries"
         )
-    if many > MANY_ROWS or (parts and source.capacity is not None):
+    if many > MANY_CONTACTS or (parts and source.capacity is not None):
         parts = with_selection(unused("contacts", taken), source.capacity, None, parts)
     return parts, said
 

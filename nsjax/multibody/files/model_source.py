@@ -90,13 +90,13 @@ def compiled_as_given(
         thin: function that corrects a mesh without volume, from a message: sentences, or None for another
             error.
     """
-    own, told, balanced = dict[str, OwnMoments](), list[str](), False
+    own, notices, balanced = dict[str, OwnMoments](), list[str](), False
     while True:
         said = str(error)
         named = re.search(NAMED, said)
         flat = thin(said)
         if flat is not None:
-            told += flat
+            notices += flat
         elif not links:
             return error
         elif re.search(IMPOSSIBLE, said) and not balanced:
@@ -114,8 +114,10 @@ def compiled_as_given(
         corrected = [*_emptied(model, own), *(_nearest(spec, model, own) if balanced else [])]
         points = [repr(name) for name, x in own.items() if not np.any(x.moments)]
         if points:
-            told.append(f"links without moments of inertia are read as point masses: {', '.join(points)}")
-        return model, [*told, *([f"{CORRECTED}: {', '.join(corrected)}"] if corrected else [])]
+            notices.append(
+                f"links without moments of inertia are read as point masses: {', '.join(points)}"
+            )
+        return model, [*notices, *([f"{CORRECTED}: {', '.join(corrected)}"] if corrected else [])]
 
 
 def _filled(mujoco: ModuleType, body: Any, own: dict[str, OwnMoments]) -> bool:

@@ -114,7 +114,7 @@ def _coordinates(source: Source, q: Any, whose: str, said: list[tuple[str, str]]
     """
     found: list[Any] = []
     # largest violation of a limit that counts as rounding and is corrected without a warning [rad, m]
-    told = 1e-9
+    least = 1e-9
     for k in range(source.model.njnt):
         at, kind = int(source.model.jnt_qposadr[k]), int(source.model.jnt_type[k])
         if kind in (FREE, BALL):
@@ -124,7 +124,7 @@ def _coordinates(source: Source, q: Any, whose: str, said: list[tuple[str, str]]
         x = float(q[at])
         lower, upper = limits(source, k) or (x, x)
         near = min(max(x, lower), upper)
-        if abs(near - x) > told:
+        if abs(near - x) > least:
             what = (
                 f"coordinates of {'key frames' if whose else 'start'} outside the limits of joints are read"
             )

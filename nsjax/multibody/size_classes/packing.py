@@ -50,8 +50,8 @@ def _described(kind: JointKind, dimension: int) -> bool:
 def _on_bodies(part: Part) -> bool:
     """Whether a load acts on bodies of its own, and reads nothing else."""
     kind = load_kind(part)
-    apart = part.option("joint") is None and part.option("joints") is None
-    return apart and (kind.pushes or kind.line) is not None and not kind.sees_scene(part)
+    outside = part.option("joint") is None and part.option("joints") is None
+    return outside and (kind.pushes or kind.line) is not None and not kind.sees_scene(part)
 
 
 def _coordinate(part: Part) -> str | None:

@@ -23,20 +23,6 @@ from nsjax.math import norm
 from nsjax.schemes.locating.trial_steps import DEPTH, FirstEvent, Flight, first_event, inside
 from nsjax.types import Array, PyTree, record
 
-SLIP_SCALE = 1e-2
-"""Weight of a sliding velocity [m/s] among gaps [m]: with the tolerance of 1e-13 m of gaps, it counts as
-zero at 1e-11 m/s.
-"""
-
-FORCE_SCALE = 1e-4
-"""Weight of a force, relative to the largest contact force, among gaps [m]: it counts as zero at 1e-9."""
-
-LEFT = 1e-3
-"""Part of the accelerations without contact forces up to which rows are held. Of rows that depend on
-others 1e-4 may be left (the root of `nsjax.contact.branches.LEAST_PIVOT`). More is left where the modes
-contradict each other: no friction holds a slider in its dead centre while the crank turns.
-"""
-
 
 @record()
 class Modes:
@@ -131,13 +117,17 @@ def signals(at: SystemState, modes: Modes) -> tuple[Array, Array]:
     not happened by the end of a step is still positive at the start of the next.
     """
     force = forces_in(at, modes)
-    loaded = jnp.where(modes.held, FORCE_SCALE * force[:, 0] / modes.size, 1.0)
+    # weight of a force, relative to the largest contact force, among gaps [m]: it counts as zero at 1e-9
+    force_scale = 1e-4
+    loaded = jnp.where(modes.held, force_scale * force[:, 0] / modes.size, 1.0)
     if not at.system.nt:
         return loaded[None], force
     slides = modes.slide != 0.0
-    slip = jnp.where(slides, SLIP_SCALE * modes.slide * at.slip()[:, 0] + DEPTH, 1.0)
+    # weight of a sliding velocity [m/s] among gaps [m]: with the tolerance of 1e-13 m of gaps, it counts
+    # as zero at 1e-11 m/s
+    slip = jnp.where(slides, 1e-2 * modes.slide * at.slip()[:, 0] + DEPTH, 1.0)
     spare = at.friction() * force[:, 0] - norm(force[:, 1:])
-    grip = jnp.where(modes.stuck, FORCE_SCALE * spare / modes.size, 1.0)
+    grip = jnp.where(modes.stuck, force_scale * spare / modes.size, 1.0)
     return jnp.stack([loaded, slip, grip]), force
 
 
@@ -159,7 +149,11 @@ def modes_at(scheme: Scheme, at: SystemState, held: Array, slid: Array, begun: A
         grip = at.friction() * force[:, 0] >= norm(force[:, 1:])
         fixed = jnp.stack([held, first.stuck][: 1 + at.system.nt], axis=1)
         most, left = (jnp.max(jnp.abs(jnp.where(fixed, x, 0.0))) for x in (before, after))
-        stays = (force[:, 0] >= 0.0) & (~first.stuck | grip) & (left <= LEFT * most)
+        # part of the accelerations without contact forces up to which rows are held. Of rows that depend
+        # on others 1e-4 may be left (the root of `nsjax.contact.branches.LEAST_PIVOT`). More is left where
+        # the modes contradict each other: no friction holds a slider in its dead centre while the crank
+        # turns
+        stays = (force[:, 0] >= 0.0) & (~first.stuck | grip) & (left <= 1e-3 * most)
         lasting = jnp.all(stays | ~held)
         size = 1.0 + jnp.max(jnp.abs(jnp.where(held[:, None], force, 0.0)))
         chosen = branch(lasting, lambda _: first, lambda _: _solved(at, first, held), None)

@@ -15,11 +15,6 @@ from nsjax.schemes.mixed.framework import BaseEnd, Memory, Tolerances, mixed_sch
 from nsjax.schemes.mixed.stages import Maps
 from nsjax.types import Array, record
 
-LEAST_AR = 1e-6
-"""Least ``alpha_ar``. Accelerations are velocity increments over ``dt alpha_ar``, whose relative rounding
-error is ``2e-16 / alpha_ar``: the slider-crank follows the trapezoidal rule to 7e-12 rad; 1e-8 gives 2e-8.
-"""
-
 
 @record()
 class EdAlphaCoefficients:
@@ -120,7 +115,10 @@ def ed_alpha(
         )
     rho_inf = within("ed_alpha", "rho_inf", rho_inf, 0.0, 1.0)
     remedy = "at 0 no force moves the stage at the start, and the rule is the trapezoidal one: newmark()"
-    alpha_ar = within("ed_alpha", "alpha_ar", alpha_ar, LEAST_AR, remedy=remedy)
+    # least ``alpha_ar``. Accelerations are velocity increments over ``dt alpha_ar``, whose relative
+    # rounding error is ``2e-16 / alpha_ar``: the slider-crank follows the trapezoidal rule to 7e-12 rad;
+    # 1e-8 gives 2e-8
+    alpha_ar = within("ed_alpha", "alpha_ar", alpha_ar, 1e-6, remedy=remedy)
     coef = EdAlphaCoefficients(rho_inf=rho_inf, alpha_ar=alpha_ar, tolerances=tolerances)
     return mixed_scheme(
         "ed_alpha", base, coef, laws_at_start=True, carries="true", **known_options("ed_alpha", options)

@@ -148,11 +148,6 @@ def total_state(system: System, s: Prediction, q: Array, active: Array) -> Total
 # what they have in common with the smooth motion (`nsjax.schemes.nsga.solve`).
 
 
-STILL = 1e-13
-"""Velocity up to which a bounded row does not move, relative to ``1 + |v|``: above the rounding of the sums
-of which the velocity is made."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Level:
     """A subproblem, whose unknowns are an increment ``w`` (nv,) and multipliers ``x`` (rows,).
@@ -462,7 +457,9 @@ class VelocityLevel(Level):
         if d[0].given is None:
             return way
         masses = self.by_contact(d[2].masses)[:, 1]
-        moves = norm(block[:, 1:]) > STILL * masses * (1.0 + jnp.max(jnp.abs(d[1].v)))
+        # velocity up to which a bounded row does not move, relative to ``1 + |v|``: above the rounding of
+        # the sums of which the velocity is made
+        moves = norm(block[:, 1:]) > 1e-13 * masses * (1.0 + jnp.max(jnp.abs(d[1].v)))
         return jnp.where(decided(moves)[:, None], way, 0.0)
 
     def directions(self, d: Any, w: Array) -> tuple[Array, Array]:

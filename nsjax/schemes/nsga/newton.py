@@ -47,15 +47,6 @@ from nsjax.schemes.nsga.correction import (
 from nsjax.schemes.nsga.levels import Level
 from nsjax.types import Array, PyTree, record
 
-# Updates below this part of the velocities are rounding: the residual cannot fall any further.
-ROUNDING = 1e-14
-
-# Part of the velocities below which an update is rounding if it is larger than half of the one before.
-# Newton's updates shrink quadratically once half of the digits are right; those that do not are rounding of
-# stiff forces, which is larger than that of velocities: with waves of the speed c through elements of the
-# length l, about c^2 h / l^2 times the rounding of positions.
-STAGNATION = 1.5e-8
-
 
 def tangent(
     level: Level, d: PyTree, w: Array, s: Array, held: Array, kept: StageTangent | None = None
@@ -263,6 +254,9 @@ def _iterate(c: Subproblems, arguments: Any) -> tuple[Any, tuple[Array, Array, A
     falls_back = len(c.levels) > 1 and c.monolithic and is_contact_problem(c.levels[-1])
     most = 2 * max_iterations if falls_back else max_iterations
 
+    # updates below this part of the velocities are rounding: the residual cannot fall any further
+    rounding = 1e-14
+
     def body(carry: Any) -> Any:
         z, count, small, _, before, passes = carry
         data, r = _evaluate(c, s, z, tolerances)
@@ -279,7 +273,7 @@ def _iterate(c: Subproblems, arguments: Any) -> tuple[Any, tuple[Array, Array, A
         def more(_: None) -> tuple[Any, Array, Array, Any]:
             if not c.monolithic:
                 z1, size = _in_turn(c, s, z, tolerances)
-                return z1, size <= ROUNDING * scale, size, passes
+                return z1, size <= rounding * scale, size, passes
             linear = kept
             if passes is not None:
                 linear = branch(
@@ -287,11 +281,16 @@ def _iterate(c: Subproblems, arguments: Any) -> tuple[Any, tuple[Array, Array, A
                     lambda _: _linear(c, s, z, data, [y.held for y in r]), lambda _: passes.tangent, None,
                 )  # fmt: skip
             z1, size = _corrected(c, s, z, data, r, linear)
-            stagnates, after = (size <= STAGNATION * scale) & (size > 0.5 * before), passes
+            # part of the velocities below which an update is rounding if it is larger than half of the one
+            # before. Newton's updates shrink quadratically once half of the digits are right; those that
+            # do not are rounding of stiff forces, which is larger than that of velocities: with waves of
+            # the speed c through elements of the length l, about c^2 h / l^2 times the rounding of
+            # positions
+            stagnates, after = (size <= 1.5e-8 * scale) & (size > 0.5 * before), passes
             if passes is not None:
                 z1, proven, after = _judged(passes, linear, size, before, z1, start)
                 stagnates = stagnates & proven
-            return z1, stagnates | (size <= ROUNDING * scale), size, after
+            return z1, stagnates | (size <= rounding * scale), size, after
 
         same = z, small, before, passes
         choices = [lambda _: same, more] + [fall_back] * falls_back
