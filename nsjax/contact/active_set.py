@@ -213,6 +213,7 @@ def gather(problem: ContactProblem, rough: int, frictionless: int) -> Compact:
     bounded: Any = np.arange(groups.bounded)
     if order.table.size:
         bounded = _bounded(order, own[0], jnp.arange(groups.bounded))
+    # law by law, as in the whole problem: rows of rough contacts, normals, bounded and bilateral rows
     rows = (own[0].which[:, None] * d + np.arange(d)).reshape(-1)
     last_rows = second + (bounded[:, None] * n + np.arange(n)).reshape(-1)
     rows = jnp.concatenate([rows, first + own[1].which, last_rows, np.arange(third, problem.free.shape[0])])

@@ -118,6 +118,8 @@ def correction_at_nodes(x: NodeProblem, dynamic: Array, rows: Array) -> tuple[Ar
         dynamic: residual ``r`` (nv,) of the dynamics.
         rows: residual (nc, m) of the laws.
     """
+    # rows whose law holds their rate fix a part of the increment, whatever the dynamics: the iteration runs
+    # in what they leave free, where the matrix is that of the free body
     held = jnp.diagonal(x.law, axis1=1, axis2=2) >= 1.0
     s = x.done.structure
 
@@ -136,6 +138,7 @@ def correction_at_nodes(x: NodeProblem, dynamic: Array, rows: Array) -> tuple[Ar
 
     start = x.to_velocities(x.least_increments(jnp.where(held, -rows / x.p, 0.0)))
     known = -apply_law(dynamic + x.done.product(start), start, rows)
+    # friction depends on the normal force, which does not depend on friction: no symmetric matrix
     symmetric = x.law.shape[1] == 1
     iterate = conjugate_gradients if symmetric else stabilised
 

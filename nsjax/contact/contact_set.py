@@ -159,6 +159,7 @@ def widen(
         now = dataclasses.replace(stored, memory=carry.memory, identity=of.identity(step.params))
         return dataclasses.replace(carry, memory=now), output
     criteria = criteria_of(step.scheme)
+    # contacts without a slot have flown on, and their flights are a step longer
     flown = iter([fly(criteria, x) for x in _leaves(stored.memory)[0] if isinstance(x, Touch)])
 
     def touch(x: Touch) -> Touch:

@@ -136,6 +136,7 @@ def motion_around(x: EventMotion, independent: Array, dt: Array) -> MotionAround
             jnp.where(k == 1, turning, found[2]),
         )  # fmt: skip
 
+    # number 0: after all impacts; 1: before them, where that is not known; then after each impact alone
     none = jnp.zeros((1 + own + nc, system.nv)), jnp.zeros((1 + own, *x.impulses.shape))
     still = jnp.zeros((nc, system.nt))
     a, force, turning = repeat_for(jnp.where(independent, 1 + own + nc, 1 + own), one, (*none, still))

@@ -409,17 +409,13 @@ def _pair_notes(
 ) -> Array:
     """Notes (nc,) on impacts of which one moves another."""
     pair = pairs(links, impacts)
-    apart = _apart(criteria, gap, rates, dt)
-    bits = jnp.where(jnp.any(pair & apart, axis=1), gradient_notes.COUPLED, 0)
-    return bits | jnp.where(jnp.any(pair & ~apart, axis=1), gradient_notes.TOGETHER, 0)
-
-
-def _apart(criteria: Criteria, gap: Array, rates: Array, dt: Array) -> Array:
-    """Pairs of impacts (nc, nc) that differ in their instants or rates, see `Criteria.together`."""
+    # pairs of impacts (nc, nc) that differ in their instants or rates, see `Criteria.together`
     instant = gap / rates
     later = jnp.abs(instant[:, None] - instant[None, :]) > criteria.together * dt
     size = criteria.together * jnp.abs(rates[:, None] + rates[None, :])
-    return later | (jnp.abs(rates[:, None] - rates[None, :]) > size)
+    apart = later | (jnp.abs(rates[:, None] - rates[None, :]) > size)
+    bits = jnp.where(jnp.any(pair & apart, axis=1), gradient_notes.COUPLED, 0)
+    return bits | jnp.where(jnp.any(pair & ~apart, axis=1), gradient_notes.TOGETHER, 0)
 
 
 def no_approach(system: System) -> Approach:

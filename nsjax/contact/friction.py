@@ -273,6 +273,7 @@ def lasting_forces(
     else:
         (free, hold), response = inertia.constrained(force, -turning), rows.response(inertia)
     law = at.law() if system.nc else ContactLaw()
+    # laws on acceleration level: accelerations of the rows stand for velocities, forces for impulses
     rates = matvec(rows.wt, free) + drift
     problem = ContactProblem(
         rows=rows.groups, delassus=rows.delassus(response), free=rates,
@@ -286,6 +287,7 @@ def lasting_forces(
     x = settings.solve(problem).x
     if slide is not None and dt is not None:
         blows, jams = frozen(_blows(problem, rates, x, slide, dt, (rule or SlidingRule()).criteria))
+        # an impact ends the step of a contact that no force holds: what the others carry is then not known
         x = jnp.where(jnp.any(blows), 0.0, x)
     a = free + matvec(response, x)
     along = (matvec(rows.wt, a) + drift)[: rows.groups.ends[2]]

@@ -272,6 +272,7 @@ def velocity_jump(
     before = rows.rate(v)
     free, lift, hold = drift, None, None
     if rows.joints is not None:
+        # the joints answer first: responses of contacts are those of a mechanism whose joints hold
         lift, hold = _joints_answer(rows.joints, f.inertia, v + drift, forces.push)
         free = drift + lift
     problem = jump_problem(f, before, free, active, forces)
@@ -285,6 +286,7 @@ def velocity_jump(
     none = no_jump(f.at.system)
     worst = none.worst
     if problem.free.shape[0]:
+        # who is to blame is asked only where there is blame: it costs the residual of all rows
         solved, tell = answer.residual <= settings.tolerance, lambda x: worst_contact(problem, x)
         worst = branch(solved, lambda x: none.worst, tell, answer.x)
     contacts = none.contacts

@@ -422,6 +422,8 @@ def _moving(respond: ContactStep, family: Family) -> Any:
                 state = shift_apart(system, state, shift, b.aside, jnp.zeros_like(b.aside))
             return at.picked(live.shifted(state)), shift.tau
 
+        # the start is moved by the shift of the instants along the motion before the event, the linear step
+        # follows, and its end is moved back along the motion after the event
         (_, tau), (shifted, dtau) = jax.jvp(before, (at.values,), (at.tangents,))
 
         def after(y: list[Array], tau: Array, x: list[Array]) -> tuple[Stepped, ContactReport]:

@@ -187,11 +187,19 @@ def _group(problem: ContactProblem) -> _Group:
     g: DelassusFactors = problem.delassus
     of, blocks = g.wt.of, g.wt.blocks
     held = jnp.where((of < blocks)[:, :, None, None], g.response.values, 0.0)
+    # step lengths (n, 1 + nt) of the contacts of a group: one over the row sums of their local operators,
+    # which bound coupled rows; one length for all tangents; zero where no impulse moves anything
+    on = jnp.broadcast_to(problem.mask[:, None], of.shape).reshape(-1).astype(float)
+    count = jax.ops.segment_sum(on, of.reshape(-1), num_segments=blocks + 1)
+    d = jnp.sum(g.wt.values[:, :, :, None] * (held * count[of][:, :, None, None])[:, :, None], axis=(1, 4))
+    sums = jnp.sum(jnp.abs(d), axis=2)
+    normal, tangent = sums[:, :1], jnp.max(sums[:, 1:], axis=1, keepdims=True, initial=0.0)
+    size = jnp.concatenate([normal] + [tangent] * (g.wt.values.shape[2] - 1), axis=1)
     return _Group(
         of=of.T.reshape(-1), wt=jnp.transpose(g.wt.values, (1, 2, 3, 0)),
         response=jnp.transpose(held, (1, 2, 3, 0)), free=problem.contacts(problem.free).T,
         mask=problem.mask, friction=problem.friction,
-        length=_lengths(g.wt.values, held, of, problem.mask, blocks).T, blocks=blocks,
+        length=jnp.where(size > 0.0, 1.0 / jnp.where(size > 0.0, size, 1.0), 0.0).T, blocks=blocks,
     )  # fmt: skip
 
 
@@ -221,19 +229,6 @@ class _Sweeps:
         """Relative natural-map residual."""
         flat = jnp.swapaxes(x, 1, 2).reshape(-1)
         return relative_residual(self.problem, flat, self.problem.velocity(flat), self.r, self.scale)
-
-
-def _lengths(values: Array, held: Array, of: Array, mask: Array, blocks: int) -> Array:
-    """Step lengths (n, 1 + nt) of the contacts of a group: one over the row sums of their local operators,
-    which bound coupled rows; one length for all tangents; zero where no impulse moves anything.
-    """
-    on = jnp.broadcast_to(mask[:, None], of.shape).reshape(-1).astype(float)
-    count = jax.ops.segment_sum(on, of.reshape(-1), num_segments=blocks + 1)
-    d = jnp.sum(values[:, :, :, None] * (held * count[of][:, :, None, None])[:, :, None], axis=(1, 4))
-    sums = jnp.sum(jnp.abs(d), axis=2)
-    normal, tangent = sums[:, :1], jnp.max(sums[:, 1:], axis=1, keepdims=True, initial=0.0)
-    size = jnp.concatenate([normal] + [tangent] * (values.shape[2] - 1), axis=1)
-    return jnp.where(size > 0.0, 1.0 / jnp.where(size > 0.0, size, 1.0), 0.0)
 
 
 def _parts(problem: ContactProblem) -> ContactProblem:
@@ -310,7 +305,9 @@ def split_steps(
     """
     first = jnp.zeros_like(problem.free) if start is None else start
     count, most = jnp.sum(problem.mask), SWEEPS * cap
-    widths = _widths(problem.nc)
+    # widths of a group, for each share of all contacts, at least `FEW`; the last holds all of them
+    every = [-(-problem.nc // (share * GROUPS)) for share in SHARES]
+    widths = [k for k in every[:-1] if k >= FEW] + every[-1:]
     which = jnp.sum(count > GROUPS * np.array(widths[:-1], int))
 
     def among(width: int) -> tuple[Array, Array, Array]:
@@ -331,12 +328,6 @@ def _by_newton(
     newton = functools.partial(pair_newton, problem, order, tolerance=tolerance)
     x, more, residual = lax.cond(order.narrow, newton, lambda x: (x, jnp.asarray(0, int), end[2]), end[0])
     return x, end[1] + more, residual
-
-
-def _widths(contacts: int) -> list[int]:
-    """Widths of a group, for each share of all contacts, at least `FEW`; the last holds all of them."""
-    every = [-(-contacts // (share * GROUPS)) for share in SHARES]
-    return [k for k in every[:-1] if k >= FEW] + every[-1:]
 
 
 def _first_mixing(rows: _Sweeps, x: Array) -> _Mixing:

@@ -268,6 +268,7 @@ def crossings(path: Path) -> Crossings:
         force=jnp.zeros((ns, rows)), bits=jnp.asarray(0, int),
     )  # fmt: skip
 
+    # one instant after the other, each from the sides behind the last: a surface may be crossed twice
     def one(both: tuple[Array, Array, Crossings]) -> tuple[Array, Array, Crossings]:
         count, sides, found = both
         past, new = _instant(path, sides)
@@ -358,6 +359,8 @@ def through_switches(step: Step, carry: Carry, output: Output) -> tuple[Carry, O
 
     none = jnp.zeros(found.rate.shape)
     tau = branch(jnp.any(moved), times, lambda *_: none, step, carry.state, again=True)
+    # the force of the other side acts for ``tau`` longer: velocities change by the jump of acceleration
+    # times it, positions by the velocity so gained over the rest of the step
     later = frozen(step.dt) * (1.0 - found.part) * tau
     state = carry.state
     state = dataclasses.replace(

@@ -239,6 +239,8 @@ def solve_some_rows(a: Array, b: Array, rows: Array) -> Array:
         _, a, b = lax.while_loop(lambda carry: carry[0] < n, reduce, (after[0], a, b))
         return _entry(after, k + 1), a, b
 
+    # rows that do not matter have ``x = b``, which goes to the right-hand side; the elimination then steps
+    # from one row that matters to the next
     known = jnp.where(rows, 0.0, b)
     _, a, b = lax.while_loop(lambda carry: carry[0] < n, eliminate, (after[0], a, b - a @ known))
     return jnp.where(rows, b / a.reshape(-1)[:: n + 1], known)

@@ -342,6 +342,8 @@ def solve_pairs(wt: Paired, response: Paired, inner: Array, on: Array, b: Array,
     interior = _Entries(values=entries, counts=inside, row=place[row], column=place[column])
     ways = [functools.partial(_eliminated, interior, order.place, width) for width in order.widths]
     ends = (order.hubs[:, None] * c + np.arange(c)).reshape(-1)
+    # the interior is solved for the right-hand side and for the columns of the border at once; what is left
+    # are the hubs, by their Schur complement
     known = jnp.concatenate([b.at[ends].set(0.0)[:, None], beside], axis=1)
     made = lax.switch(jnp.minimum(order.which, len(ways) - 1), ways, known.reshape(n, c, -1))
     alone, moved = made[:, 0], made[:, 1:]
@@ -364,6 +366,7 @@ class _Entries:
 def _eliminated(entries: _Entries, place: Array, width: int, b: Array) -> Array:
     """Solutions (blocks c, k) for right-hand sides (blocks, c, k), with ``width`` blocks in a part."""
     blocks, c, k = b.shape
+    # parts are so wide that a part couples with its two neighbours alone: block Gauss, down and up
     parts, size = -(-blocks // width), width * c
     known = jnp.zeros((parts * width, c, k)).at[place].set(b).reshape(parts, size, k)
 

@@ -89,14 +89,6 @@ def _to_carry(scheme: Scheme, params: PyTree, x: Array, memory: str) -> Carry:
     return Carry(state=carry.state, memory=new)
 
 
-def _from_carry(scheme: Scheme, carry: Carry, memory: str) -> Array:
-    """``carry -> X`` for ``dt = 1``."""
-    parts = [carry.state.q, carry.state.v]
-    if memory != "none":
-        parts.append(getattr(carry.memory, _fields(scheme)[memory == "algorithmic"]))
-    return jnp.concatenate(parts)
-
-
 @jax.custom_jvp
 def _final(x: Array) -> Array:
     """Identity that refuses differentiation: the derivative of a derivative of an implicit stage would be
@@ -123,7 +115,10 @@ def _matrices(scheme: Scheme, omega: Array, damping: Array, memory: str) -> Arra
         def step(x: Array) -> Array:
             carry = _to_carry(scheme, params, x, memory)
             end, _ = scheme.step(scheme, oscillator, params, constants, carry, dt)
-            return _from_carry(scheme, end, memory)
+            parts = [end.state.q, end.state.v]
+            if memory != "none":
+                parts.append(getattr(end.memory, _fields(scheme)[memory == "algorithmic"]))
+            return jnp.concatenate(parts)
 
         # the map is linear: any point will do
         return jax.jacfwd(step)(jnp.zeros(2 if memory == "none" else 3))

@@ -277,7 +277,14 @@ def _respond(run: ImpulseRun) -> Stepped:
     if system.nb and form in ("index_1", "baumgarte"):
         forces = dataclasses.replace(forces, constraint_rate=_constraint_rates(run, balance.at))
     rows = run.formed or balance.at.rows(run.contacts)
-    dv, jump = forced_jump(balance, rows, run.acting, _settings(run), forces, _impulses_before(run))
+    # small contact problems have a program of their own where the step has formed its rows before, in runs
+    # without derivatives
+    scheme, method = run.scheme, "auto_rare"
+    if run.formed is not None:
+        method = "auto_few" if scheme.options.few else "auto" if scheme.gradient == "discrete" else method
+    tolerance, most = scheme.coef.contact_tolerance, scheme.options.max_iterations
+    settings = SolverSettings(tolerance=tolerance, max_iterations=most, method=method)
+    dv, jump = forced_jump(balance, rows, run.acting, settings, forces, _impulses_before(run))
     return _end(run, dv, jump)
 
 
@@ -295,17 +302,6 @@ def _constraint_rates(run: ImpulseRun, at: SystemState) -> Array:
             off = jnp.pad(system.constraint(at.t, at.q, run.params), (0, system.nh))
         rates = rates - 2.0 * decay * before - decay * decay / run.dt * off
     return rates
-
-
-def _settings(run: ImpulseRun) -> SolverSettings:
-    """Settings of the contact solver. Small contact problems have a program of their own where the step has
-    formed its rows before, in runs without derivatives.
-    """
-    scheme, method = run.scheme, "auto_rare"
-    if run.formed is not None:
-        method = "auto_few" if scheme.options.few else "auto" if scheme.gradient == "discrete" else method
-    tolerance, most = scheme.coef.contact_tolerance, scheme.options.max_iterations
-    return SolverSettings(tolerance=tolerance, max_iterations=most, method=method)
 
 
 @record()

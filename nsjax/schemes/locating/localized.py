@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax import gradient_notes
-from nsjax.contact import Jump
 from nsjax.core.arguments import check_is
 from nsjax.core.guards import ARMED, GuardMemory, Guards
 from nsjax.core.operators import refreshed
@@ -430,23 +429,19 @@ def _after_impact(stepper: Stepper, d: Start, x: FirstEvent, part: _PartialStep)
         rate_before=jump.before, rate_after=jump.after,
         shift=jnp.where(now, at.t - (d.carry.state.t + d.dt), 0.0), timed=now,
     )  # fmt: skip
-    own = _with_jump(first, jump, impact.notes)
+    # output of the part before the impact, with the impulses, iterations and notes of the impact
+    own = dataclasses.replace(
+        first,
+        impulse_normal=first.impulse_normal + jump.contacts[:, 0],
+        impulse_tangential=first.impulse_tangential + jump.contacts[:, 1:],
+        constraint_impulse=first.constraint_impulse + jump.constraints,
+        iterations=first.iterations + jump.iterations,
+        residual=jnp.maximum(first.residual, jump.residual),
+        notes=first.notes | impact.notes,
+    )
     bad = ~x.found | impact.failed | jnp.any(first.event.impact)
     return dataclasses.replace(
         part, carry=after, left=d.dt - x.time, output=_sum(part.output, own, event), failed=bad
-    )
-
-
-def _with_jump(output: Output, jump: Jump, bits: Array) -> Output:
-    """``output`` of the part before an impact, with the impulses, iterations and notes of the impact."""
-    return dataclasses.replace(
-        output,
-        impulse_normal=output.impulse_normal + jump.contacts[:, 0],
-        impulse_tangential=output.impulse_tangential + jump.contacts[:, 1:],
-        constraint_impulse=output.constraint_impulse + jump.constraints,
-        iterations=output.iterations + jump.iterations,
-        residual=jnp.maximum(output.residual, jump.residual),
-        notes=output.notes | bits,
     )
 
 

@@ -99,6 +99,8 @@ def located_impact(scheme: Scheme, there: SystemState, struck: ImpactContacts) -
             second_order = inner.traits.in_modes is not None
             near = struck.now & near_border(around, events.frozen(struck.dt), second_order)
         if system.nc > 1:
+            # impacts that do not move each other happen one after the other as soon as their gaps differ:
+            # each has an instant of its own, and the derivative knows it
             independent = (jnp.sum(struck.now) > 1) & ~jnp.any(pairs)
             own = lambda s: _each_in_time(around, s, jump, struck, there.gap())  # noqa: E731
             state = branch(independent, own, lambda s: s, state)

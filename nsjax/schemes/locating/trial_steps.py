@@ -149,6 +149,7 @@ def _search(
         up = f > 0.0
         low = jnp.where(first, 0.0, jnp.where(up, s.x, s.low))
         high = jnp.where(up & ~first, s.high, s.x)
+        # the value of an end that stays is halved: of a convex function only one end would move otherwise
         half_low = jnp.where(s.side < 0, 0.5 * s.f_low, s.f_low)
         half_high = jnp.where(s.side > 0, 0.5 * s.f_high, s.f_high)
         f_low = jnp.where(first, _least(start, hit), jnp.where(up, f, half_low))
@@ -158,6 +159,7 @@ def _search(
         secant = jnp.where((secant > low) & (secant < high), secant, middle)
         if halves:
             secant = jnp.where(s.count % 2 == 1, middle, secant)
+        # an event at an end of the step is put inside it, so that both of its parts have a length
         zero, inner = ~(jnp.abs(f) > SAME_INSTANT), jnp.clip(s.x, EDGE * length, (1.0 - EDGE) * length)
         more = jnp.any(hit) & ~s.moved & jnp.where(zero, inner != s.x, s.count < most)
         return _Bracket(

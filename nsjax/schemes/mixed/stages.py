@@ -242,6 +242,8 @@ class StageEquations:
                     at=dataclasses.replace(at, system=self.system), contacts=False, kinetic=kinetic
                 )
                 parts.append((n + k, along.matrix().T))
+            # rows stand over the velocities of their stage, and again over its increment of position, where
+            # that is corrected
             total = self.unknowns // self.system.nv
             each = [
                 jnp.concatenate([b if j == at else jnp.zeros_like(b) for j in range(total)], axis=1)

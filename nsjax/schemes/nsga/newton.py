@@ -107,6 +107,7 @@ def _linear(c: Subproblems, s: PyTree, z: Any, data: Any, held: Any) -> StageTan
         data = c.data(c, s, now)
         return jnp.concatenate([f(c.levels[i], data[i], now[i].w, *(m[i] for m in more)) for i in range(3)])
 
+    # one tangent over three copies of the velocities: each problem sees the others through its data
     w = jnp.concatenate([y.w for y in z])
 
     def dynamic(level: Level, d: PyTree, w: Array, pi: Array) -> Array:

@@ -92,6 +92,7 @@ def jump_of(step: Step, s: Prediction, x: Answer) -> Jump:
     def fly(_: None) -> Jump:
         return dataclasses.replace(none, dv=x.w, iterations=iterations)
 
+    # in flight nothing is to be certified, and a step pays no residual
     if system.nb:
         return look(None)
     return branch(jnp.any(x.active), look, fly, None) if system.nc else fly(None)
@@ -259,6 +260,7 @@ def _predicted(step: Step) -> Prediction:
     """The `Prediction` of a step."""
     scheme, system, params, dt = step.scheme, step.system, step.params, step.dt
     state, memory = step.state, step.carry.memory
+    # Newmark's formulas with the accelerations that are known; the new one enters by ``c1`` and ``c2``
     alpha_m, alpha_f, beta, gamma = scheme.coef.parameters()
     t, v, old = jnp.asarray(state.t), state.v, memory.a
     a = _filtered(scheme, memory.acceleration, old, 0.0)
@@ -352,13 +354,6 @@ def _ahead(step: Step) -> State:
     return State(t=state.t + dt, q=system.retract(state.q, dt * state.v), v=state.v)
 
 
-def _closing(step: Step, at: SystemState) -> Array:
-    """Contacts (nc,) bool that may be closed at the end of the step, see `Criteria.early`."""
-    rates, gap = gap_rates(at), at.gap()
-    limit = criteria_of(step.scheme).early * step.dt * jnp.abs(rates)
-    return touching(step.system, at.t, at.q, step.params, gap, limit)
-
-
 def _listed(step: Step, r: Stepped, report: ContactReport, pushed: Array) -> ContactReport:
     """The report with impacts and memory by the contacts that have acted. Closed contacts do not chatter in
     this family: every contact that comes back from a flight is an impact, however slow. Contacts in
@@ -378,20 +373,6 @@ def _listed(step: Step, r: Stepped, report: ContactReport, pushed: Array) -> Con
         report, impact=impact, touch=dataclasses.replace(report.touch, off=off, stuck=stuck),
         notes=report.notes | jnp.where(pushed, gradient_notes.COUPLED, 0),
     )  # fmt: skip
-
-
-def _pushed(step: Step, r: Stepped, report: ContactReport, closing: Array, at: SystemState) -> Array:
-    """Loaded contacts (nc,) bool that the motion without impulses leaves open: the impact of another
-    contact has closed them. Their law refers to velocities from before that impact, and the step shares one
-    impulse where the motion has two impacts. ``closing`` (nc,) bool: contacts seen ahead, at the state
-    ``at``.
-    """
-    load = events.frozen(r.more.active & (r.jump.contacts[:, 0] > 0.0))
-    unseen = load & ~closing & ~step.carry.memory.touch.held
-    q = at.q if step.scheme.options.smooth == "zero" else r.more.free
-    there = events.frozen(at.moved(t=r.end.t, q=q))
-    open_ = lambda unseen: unseen & (there.gap() > 0.0)  # noqa: E731
-    return branch(jnp.any(unseen) & jnp.any(report.impact), open_, jnp.zeros_like, unseen)
 
 
 def _stopped(step: Step, stuck: Array) -> Array:
@@ -444,7 +425,19 @@ def _through_events(step: Step, at: SystemState) -> tuple[Stepped, ContactReport
     def respond(step: Step, _: Contacts) -> tuple[Stepped, None]:
         return _respond(step), None
 
-    closing = _closing(step, at)
+    # contacts (nc,) that may be closed at the end of the step, see `Criteria.early`
+    rates, gap = gap_rates(at), at.gap()
+    limit = criteria_of(step.scheme).early * step.dt * jnp.abs(rates)
+    closing = touching(step.system, at.t, at.q, step.params, gap, limit)
     contacts = Contacts(touch=step.carry.memory.touch, active=closing)
     r, report = through_events(respond, family, step, contacts)
-    return r, _listed(step, r, report, _pushed(step, r, report, closing, at))
+    # loaded contacts (nc,) that the motion without impulses leaves open: the impact of another contact has
+    # closed them. Their law refers to velocities from before that impact, and the step shares one impulse
+    # where the motion has two impacts
+    load = events.frozen(r.more.active & (r.jump.contacts[:, 0] > 0.0))
+    unseen = load & ~closing & ~step.carry.memory.touch.held
+    q = at.q if step.scheme.options.smooth == "zero" else r.more.free
+    there = events.frozen(at.moved(t=r.end.t, q=q))
+    open_ = lambda unseen: unseen & (there.gap() > 0.0)  # noqa: E731
+    pushed = branch(jnp.any(unseen) & jnp.any(report.impact), open_, jnp.zeros_like, unseen)
+    return r, _listed(step, r, report, pushed)
