@@ -28,7 +28,7 @@ from nsjax.contact.switches import (
     force_notes,
     through_switches,
 )
-from nsjax.core.guards import GuardMemory, Guards, begin_guards
+from nsjax.core.guards import GuardMemory, Guards, begin_guards, numbers_at_start
 from nsjax.core.operators import on_constraints, prepared, refreshed
 from nsjax.core.scheme import QUANTITIES, ROWS, Carry, Output, Scheme, accumulated
 from nsjax.core.slots import ContactSlots
@@ -152,10 +152,13 @@ def begin_run(
     if program.guards is None:
         follow = dataclasses.replace(follow, guards=None)
     else:
-        ready = refreshed(system, follow.carry.state.t, state.q, prepared(system, params))
+        ready = prepared(system, params)
+        numbers = numbers_at_start(program.guards, ready, known)
+        ready = refreshed(system, follow.carry.state.t, state.q, program.guards.given(ready, numbers))
         first = SystemState(system=system, params=ready, state=follow.carry.state)
-        guards = begin_guards(program.guards, first, known)
-        guards = dataclasses.replace(guards, elapsed=make_live(guards.elapsed, by))
+        guards = begin_guards(program.guards, first, known, numbers)
+        both = make_live((guards.elapsed, guards.numbers), by)
+        guards = dataclasses.replace(guards, elapsed=both[0], numbers=both[1])
         follow = dataclasses.replace(follow, guards=guards, origin=make_live(follow.origin, by))
     none = jnp.asarray(-1, int)
     failure = FirstFailure(step=none, time=jnp.zeros(()), status=jnp.asarray(0, int), contact=none)
@@ -252,12 +255,14 @@ class RunSetup:
     constants: PyTree
     dt: Array
 
-    def step(self, carry: Carry) -> Step:
-        """The `Step` of the scheme from a carry."""
-        state = carry.state
+    def step(self, carry: Carry, guards: GuardMemory | None = None) -> Step:
+        """The `Step` of the scheme from a carry, with the numbers that have changed so far."""
+        state, given = carry.state, self.params
+        if self.program.guards is not None and guards is not None:
+            given = self.program.guards.given(given, guards.numbers)
         return Step(
             scheme=self.scheme, system=system_of_steps(self.scheme, self.program.system),
-            params=refreshed(self.program.system, state.t, state.q, self.params),
+            params=refreshed(self.program.system, state.t, state.q, given),
             constants=self.constants, carry=carry, dt=self.dt,
         )  # fmt: skip
 
@@ -286,7 +291,7 @@ def _taken_step(
 ) -> tuple[RunState, dict[str, Array]]:  # fmt: skip
     follow, dt, program = run.next, setup.dt, setup.program
     state = dataclasses.replace(follow.carry.state, t=follow.origin + follow.index * dt)
-    step = setup.step(dataclasses.replace(follow.carry, state=state))
+    step = setup.step(dataclasses.replace(follow.carry, state=state), follow.guards)
     params, slots = step.params, contacts_of_step(program.system, step.params, step.carry)
     tally = tally_of_step(program.system, slots, tally)
     carry, output, (closing, guards), moves = _step_in_slots(

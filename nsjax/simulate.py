@@ -17,8 +17,8 @@ from nsjax.contact.contact_set import check_run
 from nsjax.core import checks
 from nsjax.core.arguments import check_call, check_switches
 from nsjax.core.errors import InputError
-from nsjax.core.guards import Guards, guards_of, warn_of_guards
-from nsjax.core.inputs import Inputs, check_constants, with_inputs
+from nsjax.core.guards import Guards, guards_of, warn_of_guards, with_changing
+from nsjax.core.inputs import Inputs, check_constants
 from nsjax.core.memory import Progress, check_events, check_rows, meter
 from nsjax.core.scheme import NOTES, ROWS, Scheme, row_numbers
 from nsjax.core.system import Problem, State, System, row_groups
@@ -133,8 +133,11 @@ def simulate(
             ``traj.stopped`` says whether it came. ``carry`` goes on from it.
         resets: pairs of such a function and a map ``(t, q, v, p) -> (q, v)``. Where the function falls
             through zero, located as well, the map gives the state with which the run goes on: a latch, a
-            kick, an impact law of one's own. Derivatives are those of the motion with these resets
-            (saltation).
+            kick, an impact law of one's own. Numbers by name in place of the map are those of the problem
+            from there on: ``(function, {"grip.active": True, "motor": 0.0})``; a number may be a function
+            ``(t, q, v, p)``. Joints and couplings that come (``active``, ``locked``) close with the
+            impulses of a plastic impact, together with the contacts that touch. Derivatives are those of
+            the motion with these resets (saltation).
 
     Returns:
         A `Trajectory`; ``traj.raise_for_status()`` raises an error unless all steps went well.
@@ -147,7 +150,8 @@ def simulate(
     far as the motion has one; ``traj.notes`` (``notes=True``) shows where it is one-sided or a
     selection. Only first derivatives exist: a second differentiation through contacts is refused. Of
     ``stop`` and ``resets`` a zero is seen where the function was positive before and is not at the end of a
-    step, or at an impact in it; with them a run is a larger program. The first run
+    step, or at an impact in it; with them a run is a larger program. What is read from a run later (efforts
+    of motors) knows the numbers of its start, not those that resets have changed. The first run
     compiles, for seconds; a robot with contacts, by schemes that iterate over forces, for half a minute.
 
     Example:
@@ -161,8 +165,9 @@ def simulate(
         >>> int(traj.impacts.sum())
         1
     """
-    if inputs:
-        system, params, state = with_inputs(Problem(system=system, params=params, state=state), inputs)
+    if inputs or resets:
+        problem = Problem(system=system, params=params, state=state)
+        system, params, state = with_changing(problem, inputs, resets)
     with package_held():
         call = checked(
             system, params, state, scheme, dt=dt, steps=steps, time=time, every=every, save=save,
@@ -302,6 +307,14 @@ def _check_carry(
             f"carry: it belongs to a run of {carry.scheme}, not of {scheme.name}; continue with the scheme "
             "that made it, or start anew from its state, traj.carry.carry.state, which nsjax.consistent "
             "moves out of walls"
+        )
+    changed = [] if carry.guards is None else [*carry.guards.numbers]
+    names = () if program.guards is None else program.guards.names
+    lost = next((x for x in changed if x not in names), None)
+    if lost is not None:
+        raise InputError(
+            f"carry: resets of its run change {lost!r}, and this run has none that do; give the same "
+            "resets, or start anew from its state, traj.carry.carry.state"
         )
     wanted = _memory(program, *tree_shapes((scheme, params, carry.carry.state, step)))
     if wanted != tree_shapes(carry.carry.memory):

@@ -1,20 +1,25 @@
-"""Guards: functions of the state at whose zeros a run stops, or its state is reset."""
+"""Guards: functions of the state at whose zeros a run stops, or its state or its numbers change."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from nsjax.core.arguments import check_is
 from nsjax.core.errors import InputError, call, check_whole
-from nsjax.core.inputs import DrivenParams, Inputs
-from nsjax.core.system import State, System
-from nsjax.types import Array, Fn, PyTree, record
+from nsjax.core.inputs import DrivenParams, Inputs, input_places, value_of, with_inputs
+from nsjax.core.keys import above, child
+from nsjax.core.signals import Segment, first_value
+from nsjax.core.system import Problem, State, System
+from nsjax.types import Array, Fn, PyTree, is_traced, record
 
 if TYPE_CHECKING:
     from nsjax.core.step import SystemState
@@ -24,6 +29,33 @@ ARMED = 1e-9
 a stop it is zero up to rounding, and the run goes on from there."""
 
 
+SWITCHES = ("active", "locked")
+"""Names of the numbers of parts that say whether their rows are there: one that becomes 1 makes impulses.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class NewNumbers:
+    """Numbers of a problem that change where a guard is met.
+
+    Args:
+        names: of the numbers.
+        values: what they become: numbers, rows of numbers, or functions ``(t, q, v, p)`` that return them.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[Any, ...]
+
+    def read(self, at: SystemState) -> dict[str, Array]:
+        """Their values at a state."""
+        found = {}
+        for name, x in zip(self.names, self.values, strict=True):
+            if callable(x):
+                x = call(f"{name} of resets", x, at.t, at.q, at.v, read(at), takes="t, q, v, p")
+            found[name] = jnp.asarray(x, float)
+        return found
+
+
 @dataclasses.dataclass(frozen=True)
 class Guards:
     """The guards of a run, functions ``(t, q, v, p) -> scalar`` that fall through zero.
@@ -31,15 +63,33 @@ class Guards:
     Args:
         stop: ends the run; None: nothing does.
         count: number of times it falls through zero until the run ends.
-        resets: pairs of a guard and its reset map ``(t, q, v, p) -> (q, v)``.
+        resets: pairs of a guard and its reset map ``(t, q, v, p) -> (q, v)``, or its `NewNumbers`.
         through: ``(step, guards, memory, end) -> (carry, output, memory)``, a step that ends where a guard
             does: a function of the schemes that locate events, which other runs do not load.
     """
 
     stop: Fn | None
     count: int
-    resets: tuple[tuple[Fn, Fn], ...]
+    resets: tuple[tuple[Fn, Any], ...]
     through: Fn
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """Numbers that change in a run."""
+        every = [x.names for _, x in self.resets if isinstance(x, NewNumbers)]
+        return tuple(dict.fromkeys(name for own in every for name in own))
+
+    @property
+    def closes(self) -> bool:
+        """Whether rows come and go, which makes impulses."""
+        return any(name.split(".")[-1] in SWITCHES for name in self.names)
+
+    def given(self, params: PyTree, numbers: dict[str, Array]) -> PyTree:
+        """The params with the numbers that have changed so far."""
+        if not self.names:
+            return params
+        now = {name: Segment(start=jnp.zeros(()), value=x) for name, x in numbers.items()}
+        return dataclasses.replace(params, signals={**params.signals, **now})
 
     def values(self, at: SystemState) -> Array:
         """Values (k,) of the guards at a state: of the stop, if there is one, then of the resets."""
@@ -51,6 +101,8 @@ class Guards:
         """The state after the resets of the guards that have ``fired`` (k,) bool, in their order."""
         first = 0 if self.stop is None else 1
         for k, (_, reset) in enumerate(self.resets):
+            if isinstance(reset, NewNumbers):
+                continue
             name = f"map {k} of resets"
             found = call(name, reset, at.t, at.q, at.v, read(at), takes="t, q, v, p")
             q: Any
@@ -64,6 +116,19 @@ class Guards:
             now = fired[first + k]
             at = at.moved(q=jnp.where(now, q, at.q), v=jnp.where(now, v, at.v))
         return at.state
+
+    def numbers_after(self, at: SystemState, fired: Array, now: dict[str, Array]) -> dict[str, Array]:
+        """The numbers after the guards that have ``fired``, from those before."""
+        first = 0 if self.stop is None else 1
+        for k, (_, reset) in enumerate(self.resets):
+            for name, x in reset.read(at).items() if isinstance(reset, NewNumbers) else ():
+                if x.shape != now[name].shape:
+                    raise InputError(
+                        f"simulate: resets[{k}] changes the shape of {name!r} from {now[name].shape} to "
+                        f"{x.shape}; it must stay"
+                    )
+                now = {**now, name: jnp.where(fired[first + k], x, now[name])}
+        return now
 
 
 def _number(name: str, function: Fn, at: SystemState) -> Array:
@@ -100,14 +165,6 @@ def guards_of(system: System, stop: Any, resets: Any) -> Guards | None:
             f"simulate: stop = {stop!r}; give a function (t, q, v, p) -> number that falls through zero "
             "where the run ends, or a pair (function, 3) for the third time"
         )
-    if isinstance(resets, dict) or not isinstance(resets, tuple | list):
-        raise InputError(f"simulate: resets = {resets!r}; give a list of pairs (guard, map)")
-    for k, pair in enumerate(resets):
-        if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(map(callable, pair)):
-            raise InputError(
-                f"simulate: resets[{k}] = {pair!r}; give a pair of functions (t, q, v, p) -> number and "
-                "(t, q, v, p) -> (q, v)"
-            )
     check_is("simulate", "system", system, System)
     if system.changing_contacts:
         raise InputError(
@@ -115,7 +172,70 @@ def guards_of(system: System, stop: Any, resets: Any) -> Guards | None:
             "capacity out"
         )
     locating = importlib.import_module("nsjax.schemes.locating.localized")
-    return Guards(stop, count, tuple((guard, reset) for guard, reset in resets), locating.through_guards)
+    made = tuple((guard, _then(k, reset)) for k, (guard, reset) in enumerate(resets))
+    return Guards(stop, count, made, locating.through_guards)
+
+
+def _then(k: int, reset: Any) -> Any:
+    """What happens at a guard: the map of the state, or the `NewNumbers` of a mapping."""
+    if not isinstance(reset, Mapping):
+        return reset
+    values = []
+    for name, x in reset.items():
+        if is_traced(x):
+            raise InputError(
+                f"simulate: resets[{k}] makes {name!r} a traced number; give a function (t, q, v, p) that "
+                "reads it from a number of the problem"
+            )
+        values.append(x if callable(x) else _kept(np.asarray(x, float)))
+    return NewNumbers(tuple(reset), tuple(values))
+
+
+def _kept(x: np.ndarray) -> Any:
+    """A number, or rows of numbers as tuples, which are compared by their values."""
+    return float(x) if not x.ndim else tuple(map(_kept, x))
+
+
+def check_resets(resets: Any) -> None:
+    """Refuses resets that are no pairs of a function and a function or mapping.
+
+    Raises:
+        InputError: names the first.
+    """
+    if isinstance(resets, dict) or not isinstance(resets, tuple | list):
+        raise InputError(f"simulate: resets = {resets!r}; give a list of pairs (guard, map)")
+    for k, pair in enumerate(resets):
+        whole = isinstance(pair, tuple | list) and len(pair) == 2
+        if not whole or not callable(pair[0]) or not (callable(pair[1]) or isinstance(pair[1], Mapping)):
+            raise InputError(
+                f"simulate: resets[{k}] = {pair!r}; give a pair of a function (t, q, v, p) -> number and a "
+                "function (t, q, v, p) -> (q, v), or the numbers that change, {'pin.locked': True}"
+            )
+
+
+def with_changing(problem: Problem, inputs: Mapping[str, Any] | None, resets: Any) -> Problem:
+    """The problem with its ``inputs``, and with the numbers that ``resets`` change as inputs of their own.
+
+    Raises:
+        InputError: see `check_resets` and `with_inputs`; for a number that is an input and changes, and for
+            rows of a part that are always there.
+    """
+    check_resets(resets)
+    names = tuple(dict.fromkeys(name for _, x in resets if isinstance(x, Mapping) for name in x))
+    if not names:
+        return with_inputs(problem, inputs) if inputs else problem
+    given = dict(inputs or {})
+    for name, key in input_places(problem, names, "simulate: resets").keys:
+        value = value_of(problem, key)
+        if name in given:
+            raise InputError(f"simulate: {name!r} is an input, and resets change it; leave one of them out")
+        if key.path[-1] in SWITCHES and child(above({"params": problem.params}, key), key.path[-1]) is None:
+            raise InputError(
+                f"simulate: resets change {name!r}, which is not set; give {key.path[-1]}=False where the "
+                "part is made"
+            )
+        given[name] = Segment(start=0.0, value=jnp.asarray(value, float))
+    return with_inputs(problem, given)
 
 
 def warn_of_guards(memory: GuardMemory | None, guards: Guards | None) -> None:
@@ -144,6 +264,7 @@ class GuardMemory:
         count: () int, number of times the stop was met.
         stopped: () bool.
         elapsed: () part of the last step that was taken [s].
+        numbers: numbers of the problem that change in a run, by name.
     """
 
     armed: Array
@@ -151,6 +272,7 @@ class GuardMemory:
     count: Array
     stopped: Array
     elapsed: Array
+    numbers: dict[str, Array] = dataclasses.field(default_factory=dict)
 
     def seen(self, values: Array) -> GuardMemory:
         """The memory after a state at which the guards have these values."""
@@ -159,7 +281,18 @@ class GuardMemory:
         return dataclasses.replace(self, armed=self.armed | (values > 0.0), size=size)
 
 
-def begin_guards(guards: Guards, at: SystemState, known: GuardMemory | None) -> GuardMemory:
+def numbers_at_start(guards: Guards, params: PyTree, known: GuardMemory | None) -> dict[str, Array]:
+    """Numbers that change in a run, at its start; ``known``: memory of the run which it continues."""
+    before = {} if known is None else known.numbers
+    return {
+        name: jnp.asarray(before.get(name, first_value(params.signals[name])), float)
+        for name in guards.names
+    }
+
+
+def begin_guards(
+    guards: Guards, at: SystemState, known: GuardMemory | None, numbers: dict[str, Array]
+) -> GuardMemory:
     """Memory at the start of a run; ``known``: that of the run which it continues."""
     values = lax.stop_gradient(guards.values(at))
     size = jnp.abs(values)
@@ -167,5 +300,5 @@ def begin_guards(guards: Guards, at: SystemState, known: GuardMemory | None) -> 
         size = jnp.where(known.size > size, known.size, size)
     return GuardMemory(
         armed=values > ARMED * size, size=size, count=jnp.asarray(0, int), stopped=jnp.asarray(False),
-        elapsed=jnp.zeros(()),
+        elapsed=jnp.zeros(()), numbers=numbers,
     )  # fmt: skip

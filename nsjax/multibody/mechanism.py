@@ -35,14 +35,14 @@ from nsjax.multibody.coordinates.spatial import SpatialTree
 from nsjax.multibody.couplings import kind_of as coupling_kind
 from nsjax.multibody.joint_forces import JointDamping, JointNumbers, OwnJoints
 from nsjax.multibody.joints import kind_of
-from nsjax.multibody.joints.friction_laws import JointLaws
+from nsjax.multibody.joints.friction_laws import Held, JointLaws
 from nsjax.multibody.joints.joint_kind import axis_of
 from nsjax.multibody.loads import has_line, length_of, potential, pushes, surfaces, wrenches
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.numbers import CONSTANT, LAW
 from nsjax.multibody.parts import Part, prescribed, user_laws
 from nsjax.multibody.presence import ConstraintRows, Presence, Selection
-from nsjax.multibody.reactions import Instant, joint_row, row_loads
+from nsjax.multibody.reactions import Instant, joint_row, row_loads, switched_rates
 from nsjax.multibody.sensors import (
     Sensor,
     body_row,
@@ -311,25 +311,32 @@ class Mechanism:
         return ConstraintRows(self.topology, self.presence)
 
     def dry_friction(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
-        """Rates (nd,) of joints with dry friction, then of contacts with friction against turning."""
-        turning = self.presence.turning
-        if self.own.hold_dry_frictions and not turning:
+        """Rates (nd,) of joints with dry friction, then of joints and couplings that come and go, then of
+        contacts with friction against turning.
+        """
+        turning, switched = self.presence.turning, self.presence.switched
+        if self.own.hold_dry_frictions and not turning and not switched:
             return self.own.rates(v)
         scene = self.scene(t, q, v, p)
         found: list[Any] = [scene.coordinates(name)[1] for name in self.presence.dry_frictions]
+        found += [x for name, _ in switched for x in switched_rates(scene, self.topology.of[name], p[name])]
         if turning:
             found.append(turning_friction.rates(scene, self.named, p))
         return gap_functions.flat(found)
 
     @functools.cached_property
     def dry_friction_law(self) -> JointLaws | None:
-        """Laws of the friction in joints, if any is not that of a bound."""
+        """Laws of the friction in joints and of rows that come and go, if any is not that of a bound."""
         names = self.presence.dry_frictions
         laws = tuple(self.topology.of[name].option("friction_law") for name in names)
         own = [name for name, law in zip(names, laws, strict=True) if law is not None]
+        own += [name for name, _ in self.presence.switched]
+        laws += tuple(Held("active") for _, rows in self.presence.switched for _ in rows)
         if own and self.presence.turning:
+            what = "active" if own[0] not in names else "friction_law"
+            what = "locked" if isinstance(laws[0], Held) and own[0] in names else what
             raise InputError(
-                f"joint {own[0]!r}: friction_law does not work beside torsional and rolling friction "
+                f"joint {own[0]!r}: {what} does not work beside torsional and rolling friction "
                 f"({self.presence.turning[0]!r}); leave one of them out"
             )
         return JointLaws(laws) if own else None
@@ -337,7 +344,8 @@ class Mechanism:
     def dry_friction_bound(self, p: PyTree) -> Any:
         """Bounds (nd,) of dry friction, then of friction against turning; or numbers of the law."""
         if self.dry_friction_law is not None:
-            return tuple(p[name] for name in self.presence.dry_frictions)
+            rows = [name for name, own in self.presence.switched for _ in own]
+            return tuple(p[name] for name in (*self.presence.dry_frictions, *rows))
         own = [jnp.asarray(p[name].friction, float) for name in self.presence.dry_frictions]
         if not self.presence.turning:
             return jnp.stack(own)
@@ -419,7 +427,7 @@ class Mechanism:
         """The system of this mechanism."""
         (nq, nv), names, frictionless = self.topology.sizes, self.labels(), self.presence.frictionless
         nc, nb, nd = (len(x) for x in (names.contacts, names.constraints, names.dry_frictions))
-        followed, discs = turning_friction.followed(self.named, len(self.presence.dry_frictions))
+        followed, discs = turning_friction.followed(self.named, nd - len(self.presence.turning))
         if self.few:
             nc, frictionless = (
                 x + len(self.presence.limits) for x in (sum(self.named.rows), self.named.frictionless)

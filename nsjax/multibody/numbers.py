@@ -50,6 +50,7 @@ class Joint:
         restitution: of the limits.
         friction: bound of dry friction [N m] or [N].
         armature: inertia that the coordinate drives [kg m^2] or [kg].
+        active, locked: whether the joint is there, and whether it keeps its coordinate, 1 or 0.
         own: numbers of this kind of joint, of its friction and of its motion alone, a record.
         motion: prescribed motion that is a spline (`nsjax.signal`).
     """
@@ -65,6 +66,8 @@ class Joint:
     restitution: Number | None = quantity(default=None, shape="one", least=0.0, most=1.0)
     friction: Number | None = quantity(default=None, shape="one", least=0.0)
     armature: Number | None = quantity(default=None, shape="one", least=0.0)
+    active: Number | None = quantity(default=None, shape="one", least=0.0, most=1.0)
+    locked: Number | None = quantity(default=None, shape="one", least=0.0, most=1.0)
     own: Any = None
     motion: Any = None
 
@@ -116,12 +119,13 @@ class Thruster:
 @record()
 class Coupling:
     """Coefficients of a coordinate that follows another one: ``offset + ratio x``, or a polynomial (n,),
-    constant term first.
+    constant term first; whether the coupling is there, 1 or 0.
     """
 
     ratio: Number | None = quantity(default=None, shape="one", needed=True)
     offset: Number | None = quantity(default=None, shape="one")
     polynomial: Array | None = None
+    active: Number | None = quantity(default=None, shape="one", least=0.0, most=1.0)
 
 
 @record()

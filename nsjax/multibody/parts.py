@@ -112,6 +112,11 @@ def record_of(kind: type[T], part: str, name: str, **given: Any) -> T:
     return kind(**{**given, **kept})
 
 
+def on_or_off(given: dict[str, Any]) -> dict[str, Any]:
+    """Numbers with True and False as 1 and 0."""
+    return {k: float(x) if isinstance(x, bool | np.bool_) else x for k, x in given.items()}
+
+
 def limits_of(kind: str, name: str, limits: Any) -> tuple[Any, Any]:
     """Lower and upper limit, checked; None: no limit on that side.
 

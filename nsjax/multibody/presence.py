@@ -113,8 +113,10 @@ class Presence:
         batches, order: contacts of free bodies, see `nsjax.multibody.contacts.heaps.Contacts`.
         frictionless: number of contacts without friction, limits included, after the last one with it.
         couplings: names of the couplings of joints.
+        switched: names of the joints and couplings that come and go (``active``), and of their rows, which
+            come after the rows of ``dry_frictions``.
         turning: names of the bounded rows of contacts with friction against turning, which come after the
-            rows of ``dry_frictions``.
+            rows of ``switched``.
     """
 
     contacts: tuple[str, ...]
@@ -130,11 +132,12 @@ class Presence:
     frictionless: int = 0
     couplings: tuple[str, ...] = ()
     turning: tuple[str, ...] = ()
+    switched: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def bounded(self) -> tuple[str, ...]:
         """Names of all bounded rows."""
-        return (*self.dry_frictions, *self.turning)
+        return (*self.dry_frictions, *(x for _, rows in self.switched for x in rows), *self.turning)
 
 
 def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
@@ -148,7 +151,7 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
             contacts += names
             touching += [part.bodies[0] if part.bodies[1] == GROUND else ""] * len(names)
             frictionless = frictionless + len(names) if part.numbers.friction is None else 0
-        elif is_measured(part):
+        elif is_measured(part) and not part.option("switched"):
             limits += [(part.name, x) for x in ("lower", "upper") if getattr(part.numbers, x) is not None]
             rubs = part.numbers.friction is not None or part.option("friction_law") is not None
             dry_frictions += [part.name] if rubs else []
@@ -166,9 +169,19 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
     return Presence(
         tuple(contacts), tuple(touching), tuple(limits), tuple(dry_frictions), motions, tangents,
         alike, batches=batches, order=order, frictionless=0 if batches else frictionless + len(limits),
-        couplings=tuple(x.name for x in parts if x.kind in COUPLINGS),
+        couplings=tuple(x.name for x in parts if x.kind in COUPLINGS and not x.option("switched")),
+        switched=tuple(
+            (x.name, _switched_rows(x, topology.dimension)) for x in parts if x.option("switched")
+        ),
         turning=turning_friction.row_names(parts, topology.dimension),
     )  # fmt: skip
+
+
+def _switched_rows(part: Part, dimension: int) -> tuple[str, ...]:
+    """Names of the rows of a joint or coupling that comes and goes."""
+    if part.kind in COUPLINGS:
+        return (part.name,)
+    return tuple(kind_of(part).row_names(part, dimension))
 
 
 # Rows of the constraints of a mechanism: their names, and the redundant rows that are left out.

@@ -29,6 +29,7 @@ from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Frame, Scene
 from nsjax.multibody.couplings import kind_of as coupling_kind
 from nsjax.multibody.joints import kind_of
+from nsjax.multibody.joints.joint_kind import across, axis_of, components
 from nsjax.multibody.parts import GROUND, Part, lacks_acceleration, prescribed
 from nsjax.multibody.topology import BODIES
 from nsjax.types import Array, PyTree
@@ -52,9 +53,33 @@ def joint_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[l
     yield from _by_work(scene, part, numbers, x, rows)
 
 
+def switched_rates(scene: Scene, part: Part, numbers: Any) -> list[Any]:
+    """Rates that a joint or coupling holds while it is active. Those of a joint are relative velocities,
+    the same wherever the bodies stand to each other: it holds them as they are when it closes.
+    """
+    if part.option("joints") is not None:
+        places, rates = zip(*(scene.coordinates(name) for name in part.option("joints")), strict=True)
+        values = [[plane.value(x) for x in y] for y in (places, rates)]
+        return [jax.jvp(lambda x: coupling_kind(part).residual(numbers, x), values[:1], values[1:])[1]]
+    a, kind, (one, other) = scene.algebra, kind_of(part), part.bodies
+    first = scene.frame(one)
+    arm = a.subtract(scene.point(other, numbers.on), first.origin)
+    rate = a.subtract(scene.motion(other, scene.arm(other, numbers.on)), scene.motion(one, arm))
+    found = components(scene, rate)
+    if scene.dimension == 2:
+        turning = plane.plus(scene.frame(other).spin, plane.minus(first.spin))
+        return [*found, turning] if kind.rigid else found
+    if kind.swivels:
+        return found
+    turning = space.subtract(scene.frame(other).spin, first.spin)
+    if kind.rigid:
+        return [*found, *components(scene, turning)]
+    return [*found, *(space.dot(space.turned(first.turn, x), turning) for x in across(axis_of(numbers, 3)))]
+
+
 def rate_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[loads.Push]:
     """Forces and moments of the multipliers ``x`` of rows on velocities alone, by virtual power."""
-    a, rates = scene.algebra, kind_of(part).rates
+    a, rates = scene.algebra, switched_rates if part.option("switched") else kind_of(part).rates
     assert rates is not None
     still = {k: dataclasses.replace(y, velocity=a.ZERO, spin=None) for k, y in _both(scene, part).items()}
 
@@ -225,6 +250,9 @@ class Instant:
             yield from turning_friction.pushes(scene, mechanism.named, meetings, moments)
         for name in topology.closures:
             yield from self.row_pushes(name, given)
+        for name, _ in self.mechanism.presence.switched:
+            if topology.of[name].bodies:
+                yield from self.row_pushes(name, given)
         for name, effort in self.efforts(given):
             if name in topology.closures:
                 yield from loads.joint_effort(scene, topology.of[name], self.p[name], effort)
@@ -234,6 +262,9 @@ class Instant:
     def row_pushes(self, joint: str, given: Loads) -> Iterator[loads.Push]:
         """Forces and moments on bodies of the rows of a joint that is a constraint."""
         of, closures = self.mechanism.topology.of, self.mechanism.topology.closures
+        if of[joint].option("switched"):
+            yield from rate_pushes(self.scene, of[joint], self.p[joint], self.switched(given)[joint])
+            return
         ends = np.cumsum([0, *(len(kind_of(of[name]).rows[self.scene.dimension]) for name in closures)])
         first, last = ends[(k := closures.index(joint)) : k + 2]
         if last > first:
@@ -243,24 +274,34 @@ class Instant:
 
     def efforts(self, given: Loads) -> Iterator[tuple[str, Array]]:
         """Moments and forces on the coordinates of joints and tendons: drives, limits, dry friction."""
-        presence = self.mechanism.presence
+        presence, of = self.mechanism.presence, self.mechanism.topology.of
         rows = given.constraint.shape[0] - len(self.mechanism.rows.rates)
         drives = given.constraint[rows - len(presence.motions) - len(presence.couplings) : rows]
         for k, name in enumerate(presence.motions):
             yield name, drives[k]
-        for k, name in enumerate(presence.couplings, len(presence.motions)):
-            part = self.mechanism.topology.of[name]
+        drive = dict(zip(presence.couplings, drives[len(presence.motions) :], strict=True))
+        drive |= {name: x[0] for name, x in self.switched(given).items() if not of[name].bodies}
+        for name, multiplier in drive.items():
+            part = of[name]
             places = [plane.value(self.scene.coordinates(x)[0]) for x in part.option("joints")]
             slopes = jax.grad(lambda x, part=part: coupling_kind(part).residual(self.p[part.name], x))(
                 places
             )
             for joint, slope in zip(part.option("joints"), slopes, strict=True):
-                yield joint, slope * drives[k]
+                yield joint, slope * multiplier
         stops = given.normal[self.system.nc - len(presence.limits) :]
         for k, (name, which) in enumerate(presence.limits):
             yield name, stops[k] if which == "lower" else -stops[k]
         for k, name in enumerate(presence.dry_frictions):
             yield name, given.dry_friction[k]
+
+    def switched(self, given: Loads) -> dict[str, Array]:
+        """Multipliers of the rows of joints and couplings that come and go."""
+        found, first = {}, len(self.mechanism.presence.dry_frictions)
+        for name, rows in self.mechanism.presence.switched:
+            found[name] = given.dry_friction[first : first + len(rows)]
+            first += len(rows)
+        return found
 
     def slips(self, joint: str, given: Loads) -> Array:
         """Multipliers of the rows of a joint on velocities alone."""

@@ -434,7 +434,7 @@ def _loop(made: Topology, ends: tuple[str, ...]) -> set[str]:
 def _tree(parts: Sequence[Part], dimension: int, aside: frozenset[str]) -> Topology:
     """The tree, in which the joints ``aside`` close loops."""
     bare = tuple(dataclasses.replace(part, numbers=None) for part in parts)
-    joints = [x for x in bare if x.kind in JOINTS]
+    joints = [x for x in bare if x.kind in JOINTS and not x.option("switched")]
     hanging = [
         x for x in joints
         if x.name not in aside and not x.option("loop") and dimension in kind_of(x).sizes
@@ -482,6 +482,6 @@ def absolute_topology(parts: Sequence[Part], dimension: int) -> Topology:
     bare = tuple(dataclasses.replace(part, numbers=None) for part in parts)
     bodies = [x.name for x in bare if x.kind in BODIES]
     links = tuple(free_link(x, dimension, k) for k, x in enumerate(bodies))
-    closures = tuple(x.name for x in bare if x.kind in JOINTS)
+    closures = tuple(x.name for x in bare if x.kind in JOINTS and not x.option("switched"))
     counted = read_angles(parts) if dimension == 3 else ()
     return Topology(dimension, "absolute", bare, links, closures, counted, _kinds(bare))

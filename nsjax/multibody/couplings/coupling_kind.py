@@ -13,7 +13,7 @@ from nsjax.core import InputError
 from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.loads import has_line
 from nsjax.multibody.numbers import Coupling
-from nsjax.multibody.parts import Part, made, number, record_of
+from nsjax.multibody.parts import Part, made, number, on_or_off, record_of
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,14 +70,15 @@ def coupled(kind: str, name: str, joint: str, of: str | None, **given: Any) -> P
     """A coupling as a part, after checks of its numbers."""
     if joint == of:
         raise InputError(f"{kind} {name!r}: couples {joint!r} to itself; name two joints")
-    kept = record_of(Coupling, kind, name, **given)
-    return made(kind, name, (), kept, joints=(joint,) if of is None else (joint, of))
+    kept = record_of(Coupling, kind, name, **on_or_off(given))
+    joints = (joint,) if of is None else (joint, of)
+    return made(kind, name, (), kept, joints=joints, switched=kept.active is not None)
 
 
 # Gears, which keep two coordinates in a constant ratio.
 
 
-def gear(name: str, joint: str, of: str, *, ratio: Any, offset: Any = 0.0) -> Part:
+def gear(name: str, joint: str, of: str, *, ratio: Any, offset: Any = 0.0, active: Any = None) -> Part:
     """A pair of gears or a belt: the coordinate of ``joint`` is ``offset + ratio * (coordinate of of)``.
 
     The row ``x - offset - ratio y = 0`` is a constraint. Its multiplier ``L`` (in `Trajectory`, under the
@@ -90,6 +91,8 @@ def gear(name: str, joint: str, of: str, *, ratio: Any, offset: Any = 0.0) -> Pa
         ratio: of the coordinates, which is the radius of ``of`` divided by that of ``joint``, negative for
             wheels that turn in opposite directions.
         offset: coordinate of ``joint`` at coordinate zero of ``of``.
+        active: whether the wheels mesh, True or False: a gear that is engaged within a run, which then
+            keeps the ratio of the rates, see `hinge`; None: they always do.
 
     Raises:
         InputError: for a joint that is coupled to itself; by `assemble`, for joints that are unknown or
@@ -111,7 +114,7 @@ def gear(name: str, joint: str, of: str, *, ratio: Any, offset: Any = 0.0) -> Pa
         >>> round(float(traj["a.omega"][-1]), 6), round(float(traj["b.omega"][-1]), 6)
         (0.5, -0.25)
     """
-    return coupled("gear", name, joint, of, ratio=ratio, offset=offset)
+    return coupled("gear", name, joint, of, ratio=ratio, offset=offset, active=active)
 
 
 def _in_ratio(numbers: Coupling, x: Any) -> Any:
@@ -124,7 +127,9 @@ GEAR = CouplingKind(name="gear", value=_in_ratio, drawn="gears")
 # Couplings of two coordinates, or of lengths of tendons, by a polynomial.
 
 
-def coupling(name: str, joint: str, of: str | None = None, *, polynomial: Any) -> Part:
+def coupling(
+    name: str, joint: str, of: str | None = None, *, polynomial: Any, active: Any = None
+) -> Part:  # fmt: skip
     """The coordinate of ``joint`` is a polynomial ``c0 + c1 y + c2 y^2 + ...`` of the coordinate of ``of``.
 
     Examples are a finger that follows another, a cam with a given law, and a joint fixed at ``c0``. A
@@ -135,6 +140,7 @@ def coupling(name: str, joint: str, of: str | None = None, *, polynomial: Any) -
         name: of the coupling; its numbers are ``params[name].polynomial``.
         joint, of: names of two hinges, slides or tendons; ``of`` None: ``joint`` is fixed at ``c0``.
         polynomial: (n,) coefficients, at least one, constant term first.
+        active: see `gear`.
 
     Raises:
         InputError: for coefficients that are no row of numbers, and as for `gear`.
@@ -153,7 +159,7 @@ def coupling(name: str, joint: str, of: str | None = None, *, polynomial: Any) -
             f"coupling {name!r}: polynomial has shape {np.shape(polynomial)}; give coefficients (n,), "
             "constant first"
         )
-    return coupled("coupling", name, joint, of, polynomial=polynomial)
+    return coupled("coupling", name, joint, of, polynomial=polynomial, active=active)
 
 
 def _polynomial(numbers: Coupling, x: Any) -> Any:

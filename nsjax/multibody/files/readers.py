@@ -242,7 +242,8 @@ def read_mjcf(
     * bodies with their inertias; hinges, slides, balls and free bodies with limits, damping, armature, dry
       friction and springs; several joints of one body with bodies without mass, ``body_joint``, between;
     * equality constraints: connect and weld as a `ball` and a `fixed` joint that close loops; those of
-      joints (``<mimic>`` of a URDF) and of tendons as a `coupling`;
+      joints (``<mimic>`` of a URDF) and of tendons as a `coupling`; those that are not active at the start
+      with ``active=False``, to be switched on by ``resets`` of `nsjax.simulate`, see `hinge`;
     * tendons: fixed ones as a `joint_tendon`, those through sites and pulleys as a `tendon`;
     * motors, position and velocity servos in hinges, slides and tendons, whose control is
       ``params["name"].own.control``;

@@ -277,10 +277,7 @@ def equalities(source: Source, lines: set[str]) -> tuple[list[Part], list[str]]:
 
 def _equality(source: Source, k: int, lines: set[str], said: list[tuple[str, str]]) -> Iterator[Part]:
     model, mujoco, who = source.model, source.mujoco, source.called("equality", k)
-    kind = int(model.eq_type[k])
-    if not model.eq_active0[k]:
-        said.append(("equality constraints that are not active at the start are left out", who))
-        return
+    kind, active = int(model.eq_type[k]), None if model.eq_active0[k] else False
     if kind == mujoco.mjtEq.mjEQ_JOINT:
         yield from _of_joints(source, k, said)
         return
@@ -300,10 +297,10 @@ def _equality(source: Source, k: int, lines: set[str], said: list[tuple[str, str
     name, points = source.names["equality", k], {"at": one.point(at), "on": other.point(on)}
     loose = kind == mujoco.mjtEq.mjEQ_WELD and not float(model.eq_data[k][10])  # torquescale
     if kind == mujoco.mjtEq.mjEQ_CONNECT or loose:
-        yield ball(name, one.body, other.body, loop=True, **points)
+        yield ball(name, one.body, other.body, loop=True, active=active, **points)
         return
     turned = source.rotation_vector(one.turn @ turn @ other.turn.T)
-    yield fixed(name, one.body, other.body, at=points["at"], on=points["on"], turned=turned, loop=True)
+    yield fixed(name, one.body, other.body, turned=turned, loop=True, active=active, **points)
 
 
 def _of_joints(source: Source, k: int, said: list[tuple[str, str]]) -> Iterator[Part]:
@@ -340,7 +337,8 @@ def _coupling(source: Source, k: int, names: list[str], at: list[float]) -> Part
     """A coupling from the polynomial of the file."""
     factors = _law(source, k, at).coef if len(names) > 1 else np.array([_law(source, k, at)(0.0)])
     most = int(np.max(np.flatnonzero(factors), initial=0))
-    return coupling(source.names["equality", k], *names, polynomial=factors[: most + 1])
+    active = None if source.model.eq_active0[k] else False
+    return coupling(source.names["equality", k], *names, polynomial=factors[: most + 1], active=active)
 
 
 def _law(source: Source, k: int, at: list[float]) -> np.polynomial.Polynomial:

@@ -22,12 +22,12 @@ from nsjax.multibody.parts import Part
 
 def ball(
     name: str, first: str, second: str, *, at: Any = None, on: Any = None, armature: Any = None,
-    loop: bool = False,
+    loop: bool = False, active: Any = None,
 ) -> Part:  # fmt: skip
     """A ball joint: the second body turns freely about a point of the first. In space.
 
     Args:
-        name, first, second, at, on, loop: see `hinge`.
+        name, first, second, at, on, loop, active: see `hinge`.
         armature: inertia that the rotation about each body axis drives [kg m^2].
 
     Raises:
@@ -38,7 +38,7 @@ def ball(
         >>> ball("shoulder", "ground", "upper", at=(0.0, 0.0, 0.8)).bodies
         ('ground', 'upper')
     """
-    return joint("ball", name, first, second, None, loop, at=at, on=on, armature=armature)
+    return joint("ball", name, first, second, None, loop, at=at, on=on, armature=armature, active=active)
 
 
 def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:

@@ -26,7 +26,7 @@ from nsjax.multibody.parts import Part, prescribed
 
 def fixed(
     name: str, first: str, second: str, *, at: Any = None, on: Any = None, turned: Any = None,
-    path: Any = None, loop: bool = False, own: Any = None,
+    path: Any = None, loop: bool = False, own: Any = None, active: Any = None,
 ) -> Part:  # fmt: skip
     """A fixed joint: the second body does not move relative to the first, or only as prescribed.
 
@@ -38,6 +38,8 @@ def fixed(
             numbers ``own``. A spline (`nsjax.signal`, ``kind="cubic"``) has displacement and turn as
             columns, (n, 6), in the plane (n, 3).
         own: numbers of the path, ``params[name].own``.
+        active: whether the joint is there, True or False: a weld that closes or opens within a run, see
+            `hinge`. It holds the bodies as they are to each other when it closes.
 
     Example:
         >>> from nsjax.multibody import fixed
@@ -45,7 +47,8 @@ def fixed(
     """
     loop = loop or path is not None  # a prescribed motion is a constraint in all coordinates
     return joint(
-        "fixed", name, first, second, None, loop, at=at, on=on, turned=turned, own=own, path=path
+        "fixed", name, first, second, None, loop, at=at, on=on, turned=turned, own=own, path=path,
+        active=active,
     )  # fmt: skip
 
 

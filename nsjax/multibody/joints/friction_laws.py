@@ -1,4 +1,6 @@
-"""Laws of the friction in a joint: one-way clutches, friction that depends on the rate, dry friction."""
+"""Laws of the friction in a joint: one-way clutches, friction that depends on the rate, dry friction; and
+rows that are there or not.
+"""
 
 from __future__ import annotations
 
@@ -70,6 +72,36 @@ class Stribeck:
 
 
 @dataclasses.dataclass(frozen=True)
+class Held:
+    """A row that holds its rate while a number of its part is one, ``u = 0``, and else has another law.
+
+    Args:
+        by: name of the number, ``"locked"`` or ``"active"``.
+        otherwise: law while it is zero; None: dry friction with the bound of the joint, or no force.
+    """
+
+    by: str
+    otherwise: Any = None
+
+    def residual(self, x: Array, u: Array, r: Array, numbers: Any, duration: Array | float) -> Array:
+        """``r u`` where it holds."""
+        free = x
+        if self.otherwise is not None or getattr(numbers, "friction", None) is not None:
+            free = by_law(self.otherwise, (x, u, r), numbers, duration)
+        return jnp.where(jnp.asarray(getattr(numbers, self.by)) > 0.5, r * u, free)
+
+
+def by_law(law: Any, row: tuple[Array, Array, Array], numbers: Any, duration: Array | float) -> Array:
+    """Residual of a law of one row ``(x, u, r)``; None: dry friction with a bound."""
+    x, u, r = row
+    if law is None:
+        bound = duration * numbers.friction
+        return x - jnp.clip(x - r * u, -bound, bound)
+    found: Array = law.residual(x, u, r, numbers, duration)
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
 class JointLaws:
     """Laws of all joints with friction, as one law of their rows; None: dry friction with a bound.
 
@@ -80,12 +112,8 @@ class JointLaws:
 
     def residual(self, x: Array, u: Array, r: Array, numbers: Any, duration: Array | float) -> Array:
         """The residuals of the joints."""
-        found = []
-        for k, law in enumerate(self.laws):
-            one, rate, scale = (y[k : k + 1] for y in (x, u, r))
-            if law is None:
-                bound = duration * numbers[k].friction
-                found.append(one - jnp.clip(one - scale * rate, -bound, bound))
-            else:
-                found.append(law.residual(one, rate, scale, numbers[k], duration))
+        found = [
+            by_law(law, (x[k : k + 1], u[k : k + 1], r[k : k + 1]), numbers[k], duration)
+            for k, law in enumerate(self.laws)
+        ]
         return jnp.concatenate(found)

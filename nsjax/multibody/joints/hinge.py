@@ -22,7 +22,7 @@ def hinge(
     name: str, first: str, second: str, *, at: Any = None, on: Any = None, axis: Any = None,
     turned: Any = None, limits: Any = None, restitution: Any = 0.0, friction: Any = None,
     armature: Any = None, motion: Any = None, loop: bool = False, turns: bool = False,
-    friction_law: Any = None, own: Any = None,
+    friction_law: Any = None, own: Any = None, locked: Any = None, active: Any = None,
 ) -> Part:  # fmt: skip
     """A hinge: one rotation of the second body relative to the first.
 
@@ -46,6 +46,12 @@ def hinge(
             ``kind="cubic"``, ``params[name].motion``. The joint exerts the moment of this motion.
         loop: whether this joint closes a loop; if no joint of a loop says so, one of them is chosen.
         turns: whether to count full turns, see Limits.
+        locked: whether the angle is kept, True or False; None: never. ``resets`` of `nsjax.simulate` lock
+            and release it within a run, ``(function, {"pin.locked": True})``.
+        active: whether the joint is there, True or False: a pin that closes or opens within a run,
+            ``(function, {"pin.active": False})``. Such a joint holds velocities, and the bodies as they are
+            to each other when it closes, with the impulses of a plastic impact; it is no part of the tree,
+            and has no limits, friction or motion. None: it is always there.
 
     Raises:
         InputError: for limits in the wrong order, an axis that is no unit vector, a body joined to itself.
@@ -62,7 +68,7 @@ def hinge(
     return joint(
         "hinge", name, first, second, motion, loop, at=at, on=on, axis=axis, turned=turned, limits=limits,
         restitution=restitution, friction=friction, armature=armature, turns=turns,
-        friction_law=friction_law, own=own,
+        friction_law=friction_law, own=own, locked=locked, active=active,
     )  # fmt: skip
 
 

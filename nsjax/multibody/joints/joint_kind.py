@@ -17,7 +17,8 @@ from nsjax.math import picked, rotations, taken
 from nsjax.multibody import numbers
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
-from nsjax.multibody.parts import Part, follow, limits_of, made, number, unit
+from nsjax.multibody.joints.friction_laws import Held
+from nsjax.multibody.parts import Part, follow, limits_of, made, number, on_or_off, unit
 from nsjax.renamed import old_names
 from nsjax.types import Array, Fn, record
 
@@ -327,7 +328,8 @@ def joint(
         given: numbers of `nsjax.multibody.numbers.Joint`, ``limits`` in place of ``lower`` and ``upper``;
             ``own``, a dictionary or record of the numbers that only this kind or its friction has;
             ``turns``, whether to count full turns; ``friction_law``, a `nsjax.contact.RateLaw`; ``path``,
-            see `fixed`; ``forms``, forms that differ from those of the record.
+            see `fixed`; ``forms``, forms that differ from those of the record; ``active`` and ``locked``,
+            see `hinge`.
     """
     limits, turns, own, forms, law, path = (
         given.pop(k, None) for k in ("limits", "turns", "own", "forms", "friction_law", "path")
@@ -346,6 +348,13 @@ def joint(
             f"own={{{what!r}: ...}}; {nearest(what, [*known, 'limits'])}"
         )
     given["lower"], given["upper"] = limits_of(kind, name, limits)
+    given = on_or_off(given)
+    active, locked = given.get("active"), given.get("locked")
+    if active is not None:
+        others = {**given, "limits": limits, "motion": motion, "path": path, "friction_law": law}
+        _check_switched(kind, name, others)
+    if locked is not None:
+        law = Held("locked", law)
     if limits is not None:
         given["restitution"] = 0.0 if given.get("restitution") is None else given["restitution"]
     else:
@@ -368,7 +377,21 @@ def joint(
             )
     follows |= {k: follow(x) for k, x in tables.items()}
     record = numbers.Joint(**kept, own=own, motion=next(iter(tables.values()), None))
-    return made(kind, name, (first, second), record, **follows, loop=loop, turns=turns, friction_law=law)
+    switched = active is not None
+    return made(
+        kind, name, (first, second), record, **follows, loop=loop, turns=turns, friction_law=law,
+        switched=switched,
+    )  # fmt: skip
+
+
+def _check_switched(kind: str, name: str, given: Mapping[str, Any]) -> None:
+    """Refuses what needs a coordinate in joints that come and go."""
+    for what in ("limits", "friction", "friction_law", "locked", "motion", "path", "armature"):
+        if given.get(what) is not None:
+            raise InputError(
+                f"{kind} {name!r}: active = {given['active']:g} and {what}; a joint that comes and goes "
+                f"has no coordinate of its own: leave {what} out, or give it to another joint"
+            )
 
 
 def across(axis: Array) -> tuple[Array, Array]:

@@ -25,7 +25,7 @@ def slide(
     name: str, first: str, second: str, *, at: Any = None, on: Any = None, axis: Any = None,
     turned: Any = None, limits: Any = None, restitution: Any = 0.0, friction: Any = None,
     armature: Any = None, motion: Any = None, loop: bool = False, friction_law: Any = None,
-    own: Any = None,
+    own: Any = None, locked: Any = None,
 ) -> Part:  # fmt: skip
     """A slide: the second body moves along an axis of the first without turning.
 
@@ -37,7 +37,7 @@ def slide(
         limits: lower and upper limit of the displacement [m], None for no limit.
         restitution: coefficient of restitution at the limits.
         friction: bound of the dry friction [N].
-        friction_law, own: see `hinge`.
+        friction_law, own, locked: see `hinge`.
         armature: mass that the displacement drives [kg].
         motion: prescribed displacement ``(t) -> [m]``, see `hinge`; the joint exerts the force of this
             motion.
@@ -53,6 +53,7 @@ def slide(
     return joint(
         "slide", name, first, second, motion, loop, at=at, on=on, axis=axis, turned=turned, limits=limits,
         restitution=restitution, friction=friction, armature=armature, friction_law=friction_law, own=own,
+        locked=locked,
     )  # fmt: skip
 
 

@@ -95,6 +95,7 @@ def missing(tree: TreePacking) -> str:
         "dry friction of joints that close loops, or of tendons through points": [
             x for x in presence.dry_frictions if not tree.linear(x)
         ],
+        "joints and couplings that come and go": [name for name, _ in presence.switched],
         "laws of friction": [x for x in presence.dry_frictions if of[x].option("friction_law") is not None],
         "motions of joints that close loops": [x for x in presence.motions if not tree.linear(x)],
         "couplings of joints that close loops, or of tendons through points": [

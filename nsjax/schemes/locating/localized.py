@@ -20,7 +20,13 @@ from nsjax.core.system import State, System
 from nsjax.jaxtools.control_flow import branch
 from nsjax.renamed import renamed_fields, renamed_options
 from nsjax.schemes.common import within
-from nsjax.schemes.locating.mode_step import ImpactContacts, located_impact, merged, step_in_modes
+from nsjax.schemes.locating.mode_step import (
+    ImpactContacts,
+    LocatedImpact,
+    located_impact,
+    merged,
+    step_in_modes,
+)
 from nsjax.schemes.locating.modes import locates_changes
 from nsjax.schemes.locating.trial_steps import (
     CUTS,
@@ -290,25 +296,29 @@ def _advance_part(
     next impact or guard.
     """
     state = part.carry.state
-    fresh = refreshed(stepper.system, state.t, state.q, whole.params)
+    given = whole.params
+    if stepper.guards is not None:
+        assert part.guards is not None
+        given = stepper.guards.given(given, part.guards.numbers)
+    fresh = refreshed(stepper.system, state.t, state.q, given)
     d = dataclasses.replace(whole, carry=part.carry, dt=part.left, params=fresh, search=part.search)
     if part.guards is not None:
         d = dataclasses.replace(d, armed=part.guards.armed, size=part.guards.size)
     d = stepper.begin(in_one_step(d))
     if stepper.guards is None:
-        return _flown_part(stepper, d, part, like)
+        return _flown_part(stepper, d, part, like)[0]
     # an impact may have thrown the state over a zero, at its instant
     over = d.armed & (lax.stop_gradient(stepper.values(d, d.carry.state)[1][stepper.system.nc :]) <= 0.0)
-    return branch(
-        jnp.any(over), lambda: _after_guard(stepper, d, part, over),
-        lambda: _flown_part(stepper, d, part, like),
+    part, met = branch(
+        jnp.any(over), lambda: (part, over), lambda: _flown_part(stepper, d, part, like)
     )  # fmt: skip
+    return branch(jnp.any(met), lambda: _after_guard(stepper, d, part, met), lambda: part)
 
 
 def _flown_part(
     stepper: Stepper, d: Start, part: _PartialStep, like: tuple[Carry, Output]
-) -> _PartialStep:  # fmt: skip
-    """The step after its part from ``d`` on."""
+) -> tuple[_PartialStep, Array]:
+    """The step after its part from ``d`` on, and the guards that are met at its end."""
     x = stepper.to_impact(d, like)
 
     def rest() -> _PartialStep:
@@ -327,21 +337,24 @@ def _flown_part(
 
     nc = stepper.system.nc
     struck = lambda: branch(jnp.any(x.flight.hit[:nc]), lambda: _after_impact(stepper, d, x, part), rest)  # noqa: E731
-    struck = struck if nc else rest
+    strikes = nc - (stepper.system.bounded.count if stepper.system.bounded else 0)  # bounded forces do not
+    struck = struck if strikes else rest
     if stepper.guards is None:
-        return struck()
+        return struck(), jnp.zeros(0, bool)
     values, hit = x.flight.values, x.flight.hit
     met = hit[nc:] & (values[nc:] <= jnp.min(jnp.where(hit, values, FAR)) + SAME_INSTANT)
 
     def met_at_end() -> _PartialStep:
         carry, output = x.flight.end
-        flown = dataclasses.replace(
-            part, carry=carry, left=d.dt - x.time, output=_sum(part.output, output, output.event),
+        return dataclasses.replace(
+            part,
+            carry=carry,
+            left=d.dt - x.time,
+            output=_sum(part.output, output, output.event),
             failed=part.search & jnp.any(output.event.impact),
-        )  # fmt: skip
-        return _after_guard(stepper, d, flown, met)
+        )
 
-    return branch(jnp.any(met), met_at_end, struck)
+    return branch(jnp.any(met), met_at_end, struck), met
 
 
 def _after_guard(stepper: Stepper, d: Start, part: _PartialStep, met: Array) -> _PartialStep:
@@ -357,16 +370,29 @@ def _after_guard(stepper: Stepper, d: Start, part: _PartialStep, met: Array) -> 
     first = 0 if guards.stop is None else 1
     if guards.resets:
         inner, at = inside(d.scheme), there.state
-        state = guards.after(
-            dataclasses.replace(there, params=refreshed(system, at.t, at.q, d.params)), met
-        )
-        fresh = inner.init(inner, stepper.masked, stepper.params(d.params, d.may), d.constants, state)
+        there = dataclasses.replace(there, params=refreshed(system, at.t, at.q, d.params))
+        memory = dataclasses.replace(memory, numbers=guards.numbers_after(there, met, memory.numbers))
+        state = guards.after(there, met)
+        given = refreshed(system, state.t, state.q, guards.given(d.params, memory.numbers))
+        there = SystemState(system=system, params=given, state=state)
+        if guards.closes:
+            state, part = _closed(stepper, d, part, there)
+        fresh = inner.init(inner, stepper.masked, stepper.params(given, d.may), d.constants, state)
         turned = jnp.any(met[first:])
         carry = jax.tree.map(lambda a, b: jnp.where(turned, a, b), fresh, carry)
     values = lax.stop_gradient(guards.values(dataclasses.replace(there, state=carry.state)))
     armed = jnp.where(met, values > ARMED * memory.size, memory.armed | (values > 0.0))
     memory = dataclasses.replace(memory, armed=armed, stopped=stopped)
     return dataclasses.replace(part, carry=carry, done=stopped, guards=memory, fired=jnp.asarray(True))
+
+
+def _closed(
+    stepper: Stepper, d: Start, part: _PartialStep, there: SystemState
+) -> tuple[State, _PartialStep]:
+    """State and step after the plastic impact of rows that have just come, with the contacts that touch."""
+    none, touch = jnp.zeros_like(d.may), d.may & ~(there.gap() > DEPTH)
+    impact = located_impact(d.scheme, there, ImpactContacts(now=none, resting=touch, active=touch, dt=d.dt))
+    return impact.state, dataclasses.replace(part, output=_with_impact(part.output, impact))
 
 
 def through_guards(
@@ -429,19 +455,24 @@ def _after_impact(stepper: Stepper, d: Start, x: FirstEvent, part: _PartialStep)
         rate_before=jump.before, rate_after=jump.after,
         shift=jnp.where(now, at.t - (d.carry.state.t + d.dt), 0.0), timed=now,
     )  # fmt: skip
-    # output of the part before the impact, with the impulses, iterations and notes of the impact
-    own = dataclasses.replace(
-        first,
-        impulse_normal=first.impulse_normal + jump.contacts[:, 0],
-        impulse_tangential=first.impulse_tangential + jump.contacts[:, 1:],
-        constraint_impulse=first.constraint_impulse + jump.constraints,
-        iterations=first.iterations + jump.iterations,
-        residual=jnp.maximum(first.residual, jump.residual),
-        notes=first.notes | impact.notes,
-    )
+    own = _with_impact(first, impact)
     bad = ~x.found | impact.failed | jnp.any(first.event.impact)
     return dataclasses.replace(
         part, carry=after, left=d.dt - x.time, output=_sum(part.output, own, event), failed=bad
+    )
+
+
+def _with_impact(output: Output, impact: LocatedImpact) -> Output:
+    """``output`` of the part before an impact, with the impulses, iterations and notes of the impact."""
+    jump = impact.jump
+    return dataclasses.replace(
+        output,
+        impulse_normal=output.impulse_normal + jump.contacts[:, 0],
+        impulse_tangential=output.impulse_tangential + jump.contacts[:, 1:],
+        constraint_impulse=output.constraint_impulse + jump.constraints,
+        iterations=output.iterations + jump.iterations,
+        residual=jnp.maximum(output.residual, jump.residual),
+        notes=output.notes | impact.notes,
     )
 
 

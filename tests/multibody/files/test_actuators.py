@@ -134,9 +134,11 @@ ARM = (
 )  # fmt: skip
 
 
-def test_what_does_not_couple_is_told() -> None:
+def test_what_does_not_couple_yet_is_there_to_be_switched() -> None:
     text = ARM.format("<joint joint1='j1' joint2='j2' active='false'/>")
-    assert any("not active at the start" in x for x in quiet(read_mjcf, text).left_out)
+    file = quiet(read_mjcf, text)
+    assert not file.left_out
+    assert next(x for x in file if x.kind == "coupling").numbers.active == 0.0
 
 
 def test_a_weld_that_leaves_turns_free() -> None:
