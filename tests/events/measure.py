@@ -181,7 +181,7 @@ def compare(m: draws.Motion, t: Truth, scheme: str, steps=STEPS) -> Record:
             r.error.append(float(np.linalg.norm(found - exact)) / whole)
             r.state.append(float(np.linalg.norm(d.x - t.x)) / (1.0 + float(np.linalg.norm(t.x))))
         inner = np.sum(found * exact, axis=0)
-        wrong = (inner <= 0.0) & (sizes > 0.02 * np.max(sizes, initial=0.0))
+        wrong = (inner <= 0.0) & (sizes > 0.02 * np.max(sizes, initial=SMALL))
         r.sign.append([c for c, w in zip(t.columns, wrong, strict=True) if w])
         for k, c in enumerate(t.columns):
             r.column[c].append(float(np.linalg.norm(found[:, k] - exact[:, k])) / whole)
