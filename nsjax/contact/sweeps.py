@@ -105,7 +105,7 @@ SPAN, GAIN = 50, 0.5
 GROUPS = 8
 """Number of groups of contacts, stepped one after the other."""
 
-SHARES, FEW = (2, 1), 16
+SHARES, FEW = (16, 4, 2, 1), 32
 """Sweeps run on one over ``SHARES`` of all contact slots: on the smallest part that holds the contacts that
 take part and gives a group at least ``FEW`` slots.
 """
@@ -265,8 +265,8 @@ class _GroupedProblem:
         return jnp.swapaxes(block.reshape(GROUPS, -1, 1 + few.nt), 1, 2)
 
     def spread(self, x: Array, mask: Array) -> Array:
-        """Impulses of all rows (m,) from those of the groups; ``mask`` (nc,) is that of all contacts."""
-        block = jnp.swapaxes(x, 1, 2).reshape(self.problem.nc, -1)[self.place]
+        """Impulses of all rows (m,) from those of the slots; ``mask`` (nc,) is that of all contacts."""
+        block = x.reshape(self.problem.nc, -1)[self.place]
         return jnp.where(mask[:, None], block, 0.0).reshape(-1)
 
 
@@ -312,22 +312,30 @@ def split_steps(
 
     def among(width: int) -> tuple[Array, Array, Array]:
         dealt = _dealt(problem, width)
-        x, steps, residual = _mixed_sweeps(dealt.problem, tolerance, most, dealt.rows(first))
+        end = _mixed_sweeps(dealt.problem, tolerance, most, dealt.rows(first))
+        # Newton's program is a large one: it is there for the smallest part, and for all contacts
+        x, steps, residual = _to_end(dealt.problem, tolerance, end) if width == widths[0] else end
         return dealt.spread(x, problem.mask), steps, residual
 
     end = lax.switch(which, [functools.partial(among, width) for width in widths])
-    more = functools.partial(_by_newton, problem, tolerance)
-    return lax.cond(end[2] <= tolerance, lambda end: end, more, end)
+    return end if len(widths) == 1 else _to_end(problem, tolerance, end, which > 0)
 
 
-def _by_newton(
-    problem: ContactProblem, tolerance: Array, end: tuple[Array, Array, Array]
+def _to_end(
+    problem: ContactProblem, tolerance: Array, end: tuple[Array, Array, Array], asked: Array | bool = True
 ) -> tuple[Array, Array, Array]:
-    """Impulses, steps and certificate by Newton's method from the ``end`` of the sweeps."""
-    order = pair_order(problem.delassus.wt, problem.mask)
-    newton = functools.partial(pair_newton, problem, order, tolerance=tolerance)
-    x, more, residual = lax.cond(order.narrow, newton, lambda x: (x, jnp.asarray(0, int), end[2]), end[0])
-    return x, end[1] + more, residual
+    """Impulses (m,), steps and certificate: of the ``end`` of sweeps, or by Newton's method from there, if
+    it is ``asked`` and they have no answer.
+    """
+
+    def more(end: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        order = pair_order(problem.delassus.wt, problem.mask)
+        newton = functools.partial(pair_newton, problem, order, tolerance=tolerance)
+        none = jnp.asarray(0, int)
+        x, steps, residual = lax.cond(order.narrow, newton, lambda x: (x, none, end[2]), end[0])
+        return x, end[1] + steps, residual
+
+    return lax.cond((end[2] <= tolerance) | ~jnp.asarray(asked), lambda end: end, more, end)
 
 
 def _first_mixing(rows: _Sweeps, x: Array) -> _Mixing:
@@ -352,7 +360,7 @@ def _creeps(steps: Array, before: Array, residual: Array, tolerance: Array) -> A
 def _mixed_sweeps(
     problem: ContactProblem, tolerance: Array, cap: Array, x: Array
 ) -> tuple[Array, Array, Array]:
-    """Impulses (groups, 1 + nt, n), sweeps and certificate of a problem that is dealt out, from ``x``."""
+    """Impulses (m,), sweeps and certificate of a problem that is dealt out, from ``x``, group by group."""
     rows = _Sweeps(problem)
 
     def step(s: _Mixing) -> _Mixing:
@@ -394,7 +402,7 @@ def _mixed_sweeps(
         return ~(s.residual <= tolerance) & (s.steps < cap) & s.falls
 
     end = lax.while_loop(unsolved, step, _first_mixing(rows, x))
-    return end.x, end.steps, end.residual
+    return jnp.swapaxes(end.x, 1, 2).reshape(-1), end.steps, end.residual
 
 
 def _weights(s: _Mixing) -> Array:
