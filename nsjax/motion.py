@@ -15,6 +15,7 @@ from nsjax.core.arguments import check_is, check_one_run
 from nsjax.core.errors import InputError, call, check_whole
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.system import Problem, System
+from nsjax.jaxtools.compilation import compiled_once
 from nsjax.jaxtools.owned import compiled_for
 from nsjax.shapes import KINDS, ROLES, Picture, PlacedPicture, Shape
 from nsjax.trajectory import Trajectory
@@ -171,7 +172,8 @@ def _drawn(
     system: System, params: PyTree, t: np.ndarray, q: np.ndarray, who: str, contacts: bool
 ) -> tuple[Motion, Picture]:
     """Shapes at some rows, with places of ``contacts`` or without, and the picture from which they are."""
-    once, every = _pictures(system, params, t, q, _places(system, params, t, q), contacts)
+    make = _mechanisms if isinstance(system.shapes, PlacedPicture) else _others
+    once, every = make(system, params, t, q, _places(system, params, t, q), contacts)
     drawn = [
         y
         if y.pose is None
@@ -208,7 +210,7 @@ def _check(problem: Problem, traj: Trajectory, frames: int, who: str) -> None:
     check_whole(f"{who}: frames", frames, 1)
 
 
-@compiled_for("system")
+@compiled_for("system", make=compiled_once)
 def _places(system: System, params: PyTree, t: Array, q: Array) -> PyTree:
     """Places of bodies at all rows, of a picture in two steps."""
     if not isinstance(system.shapes, PlacedPicture):
@@ -217,7 +219,6 @@ def _places(system: System, params: PyTree, t: Array, q: Array) -> PyTree:
     return lax.map(lambda row: places(*row, ready), (t, q))
 
 
-@compiled_for("system", "contacts")
 def _pictures(
     system: System, params: PyTree, t: Array, q: Array, places: PyTree, contacts: bool
 ) -> tuple[tuple[Shape, ...], Picture]:
@@ -249,6 +250,11 @@ def _pictures(
     rows = (t, q, places)
     # row by row: stresses inside a large mesh take a thousand times the memory of what is drawn
     return at(*jax.tree.map(lambda x: x[0], rows)).shapes, lax.map(moving, rows)
+
+
+# pictures of mechanisms have many operations, each for a few points; those of solids have much to compute
+_mechanisms = compiled_for("system", "contacts", make=compiled_once)(_pictures)
+_others = compiled_for("system", "contacts")(_pictures)
 
 
 def _each(shapes: tuple[Shape, ...]) -> Iterator[Any]:

@@ -53,16 +53,18 @@ if TYPE_CHECKING:
     from nsjax.multibody.loads.tendon import tendon
     from nsjax.multibody.loads.thruster import thruster
     from nsjax.multibody.loads.torque import torque
+    from nsjax.multibody.meshes import Mesh, mesh
     from nsjax.multibody.parts import Part, body
     from nsjax.multibody.sensors import Sensor, sensor
 
 __all__ = [
-    "Change", "LeftOutWarning", "ModelFile", "OneWay", "Part", "Sensor", "Shape", "Stribeck",
+    "Change", "LeftOutWarning", "Mesh", "ModelFile", "OneWay", "Part", "Sensor", "Shape", "Stribeck",
     "actuator", "assemble", "ball", "beam",
     "body", "box", "capsule", "change", "circular", "contact", "contact_group", "corners", "coupling",
     "cylinder",
     "cylindrical", "distance", "ellipsoid_drag", "fixed", "fluid_drag", "force", "gear", "heightfield",
-    "hinge", "hole", "hull", "joint_spring", "joint_tendon", "line_load", "pairs_of", "pin", "plane",
+    "hinge", "hole", "hull", "joint_spring", "joint_tendon", "line_load", "mesh", "pairs_of", "pin",
+    "plane",
     "point", "points", "profile", "rack_pinion", "reaction", "read_mjcf", "read_urdf", "rectangular",
     "revolute_spherical", "rolling", "screw", "section", "sensor", "servo", "slide", "sphere",
     "spheres", "spring", "tendon", "thruster", "torque", "tube", "universal", "walls",

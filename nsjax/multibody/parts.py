@@ -278,8 +278,8 @@ def body(
             acceleration of its origin [kg], and against its angular acceleration [kg m^2]; in joint
             coordinates alone.
         shape: what pictures show in place of a link through its joints: a shape of this body as contacts
-            take it (`box`, `capsule`, `cylinder`, `sphere`, `hull`), or a list of several. It has no mass
-            and meets nothing.
+            take it (`box`, `capsule`, `cylinder`, `sphere`, `hull`), a `mesh`, or a list of several. It
+            has no mass and meets nothing. With a mesh, shapes of the body's contacts are not drawn.
 
     Raises:
         InputError: for an invalid name, a negative mass or armature, moments of inertia that no body has,
@@ -301,8 +301,10 @@ def body(
             raise InputError(
                 f"body {name!r}: shape = {x!r}; give shapes of {name!r}, box({name!r}, 0.1, 0.05)"
             )
-    kept = dataclasses.replace(kept, shape=tuple(x.numbers for x in shown))
-    return made("body", name, (), kept, shapes=tuple(x.kind for x in shown))
+    found = tuple(x for x in shown if x.kind == "mesh")
+    others = tuple(x for x in shown if x.kind != "mesh")
+    kept = dataclasses.replace(kept, shape=tuple(x.numbers for x in others))
+    return made("body", name, (), kept, shapes=tuple(x.kind for x in others), meshes=found or None)
 
 
 def _check_inertia(name: str, inertia: np.ndarray) -> None:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax import shapes
+from nsjax.core import InputError
 from nsjax.fem import section_axes
 from nsjax.multibody import joint_pictures, symbols
 from nsjax.multibody.beams import nodes_of
@@ -100,6 +101,15 @@ def _named(name: str, x: _Drawing) -> str:
     for mark, own in zip(PLACEHOLDERS, (x.name, *x.bodies), strict=False):
         name = name.replace(mark, own)
     return name
+
+
+def _mesh(scene: Scene, faces: Any, name: str, bodies: tuple[str, ...], points: Array) -> list[Shape]:
+    """Triangles of a body."""
+    if scene.dimension == 2:
+        raise InputError(
+            "shape = mesh(...) of a body of the plane; a mesh is spatial: give a box, capsule or sphere"
+        )
+    return [on_body(scene, name, bodies[0], None, points, kind="mesh", faces=faces)]
 
 
 def _stand_ins(bodies: tuple[str, ...]) -> tuple[str, ...]:
@@ -372,19 +382,22 @@ def picture(
         if SHAPES[kind].filled(x)
     }
     solid |= {x.bodies[1] for x in topology.joints if joint_pictures.rolls(x)}
-    solid |= {x.name for x in topology.all_of("body") if x.option("shapes")}
+    meshed = {x.name for x in topology.all_of("body") if x.option("meshes")}
+    solid |= meshed | {x.name for x in topology.all_of("body") if x.option("shapes")}
     framed = joint_pictures.frames(topology)
     blocks = framed | {x.bodies[1] for x in topology.joints if joint_pictures.slides(x)}
     held, touched = _points_of_action(topology, p), _points_of_contact(topology, p)
     # a robot's limb in many pairs, which its own shapes show
     few = 6  # most points of contact through which a body is drawn that has shapes besides
     touched = {name: x for name, x in touched.items() if name not in solid or len(x) <= few}
-    drawings = list(_contact_shapes(topology, p))
+    drawings = [x for x in _contact_shapes(topology, p) if x.bodies[0] not in meshed]
     for part in topology.all_of("body"):
         name = part.name
         for kind, x in zip(part.option("shapes") or (), p[name].shape or (), strict=True):
             drawings.append(_Drawing(_shape, kind, name, (name,), x))
-        if not part.option("shapes"):
+        for x in part.option("meshes") or ():
+            drawings.append(_Drawing(_mesh, tuple(map(tuple, x.faces.tolist())), name, (name,), x.points))
+        if not part.option("shapes") and name not in meshed:
             own = p[name], held.get(name, []), touched.get(name, [])
             drawings.append(_Drawing(_body, name in solid | blocks, name, (name,), own))
     found = [*_drawn(scene, drawings), *_supports(scene, topology, p)]

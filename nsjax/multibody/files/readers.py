@@ -27,8 +27,9 @@ from nsjax.multibody.files.model_source import (
 )
 from nsjax.multibody.files.source import SWITCHES, Source, gathered, listed, listening
 from nsjax.multibody.files.starts import key_names, moved_far, sensors, start, starts
-from nsjax.multibody.files.texts import sentence
+from nsjax.multibody.files.texts import robot, sentence
 from nsjax.multibody.files.tree import BALL, FREE, bodies, equalities
+from nsjax.multibody.files.visuals import meshes, of_urdf
 from nsjax.multibody.parts import Part
 from nsjax.multibody.sensors import Sensor
 from nsjax.multibody.start import StartArguments, at_rest
@@ -295,7 +296,8 @@ def read_mjcf(
     Limits: with ``coordinates="absolute"``, `assemble` refuses bodies without mass. Every pair of
     geometries that may meet is a contact; of more than 60 a step evaluates those that are near, see
     ``capacity``. Files of textures, and of shapes that give no inertia, may be missing. Pictures show
-    shapes of contacts, lines between joints, and boxes of inertia, not the visual geometries of the file.
+    the geometries that MuJoCo's viewer shows (groups 0 to 2), with at most some 12,000 triangles, and no
+    colours of the file.
 
     Example:
         >>> from nsjax.multibody import assemble, read_mjcf
@@ -352,6 +354,7 @@ def read_urdf(
 
     Limits: a URDF has no ground: give a ``floor``, or add ``contact(...)`` between shapes of your own and a
     `plane` of the ground. Meshes as collision geometry are read as their convex hulls.
+    Pictures show visual geometries, of meshes in STL, OBJ and MSH; else those for collisions.
 
     Example:
         >>> from nsjax.multibody import read_urdf
@@ -383,7 +386,7 @@ def read_urdf(
     said += strange_elements(bare, followers)
     source = Source(
         library(), model, title, restitution, friction, own_friction=False, capacity=capacity,
-        self_contact=self_contact, held_roots=True,
+        self_contact=self_contact, held_roots=True, visuals=of_urdf(library(), robot(bare), title),
     )  # fmt: skip
     whole = float(np.sum(model.body_mass))
     dummy = 1e-6  # part of the mass of a file below which a free root is told: a root that stands for none
@@ -421,7 +424,7 @@ def _made(source: Source, contact: bool, said: list[str]) -> ModelFile:
         (kind, own): word for (kind, k), word in source.names.items() if (own := source.own_name(kind, k))
     }
     return ModelFile(
-        [*bodies(source), *closed, *pulled, *driven, *met], gravity=gravity,
+        [*bodies(source, meshes(source)), *closed, *pulled, *driven, *met], gravity=gravity,
         start=at, starts=keys, controls=controls, names=names, left_out=tuple(said), title=source.title,
         sensors=measured, activations=delayed,
     )  # fmt: skip

@@ -8,7 +8,7 @@ import functools
 import os
 import pathlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -59,6 +59,7 @@ class Source:
             not, and a sentence says so.
         held_roots: whether a root that is fixed to the ground counts as parent of the bodies that hang on
             it, which then do not touch it; it does not in MJCF.
+        visuals: triangles that pictures show in place of the geometries of a body, by its name in the file.
     """
 
     mujoco: ModuleType
@@ -70,6 +71,7 @@ class Source:
     capacity: int | None = None
     self_contact: bool | None = True
     held_roots: bool = False
+    visuals: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def off(self, what: str) -> bool:
         """Whether the file switches off the mechanics ``what``, a key of `SWITCHES`."""
@@ -217,7 +219,7 @@ def without_absent_shapes(mujoco: ModuleType, spec: Any, title: str) -> list[str
     lost: dict[str, list[str]] = {}
     for kind, assets in (("meshname", list(spec.meshes)), ("hfieldname", list(spec.hfields))):
         for asset in assets:
-            path = _path(spec, title, asset.file)
+            path = path_of(spec, title, asset.file)
             users = [g for g in spec.geoms if getattr(g, kind) == asset.name]
             if path is not None and kind == "meshname":
                 read_as_text(asset, path)
@@ -256,7 +258,7 @@ def find_packages(spec: Any, title: str) -> None:
             asset.file = os.fspath(there)
 
 
-def _path(spec: Any, title: str, file: str) -> pathlib.Path | None:
+def path_of(spec: Any, title: str, file: str) -> pathlib.Path | None:
     """Path of a file that a model names; None where there is none."""
     folder, beside = pathlib.Path(spec.compiler.meshdir), pathlib.Path(title).parent
     roots = (folder, beside, beside / folder, pathlib.Path(spec.modelfiledir) / folder)

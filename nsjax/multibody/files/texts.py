@@ -304,13 +304,20 @@ def _pose(joint: Element, above: JointsByChild) -> tuple[Rotation, np.ndarray]:
     return turn, place
 
 
+def origin_of(element: Element) -> tuple[Rotation, np.ndarray]:
+    """Rotation and place of the <origin> of an element."""
+    from scipy.spatial.transform import Rotation
+
+    origin = element.find("origin")
+    turn = Rotation.from_euler("xyz", _vector(origin, "rpy", "0 0 0"))
+    return turn, _vector(origin, "xyz", "0 0 0")
+
+
 def _own_pose(joint: Element) -> tuple[Rotation, np.ndarray]:
     """Rotation and place of the child of a joint on its parent, at zero or the nearest limit."""
     from scipy.spatial.transform import Rotation
 
-    origin, limit = joint.find("origin"), joint.find("limit")
-    turn = Rotation.from_euler("xyz", _vector(origin, "rpy", "0 0 0"))
-    place = _vector(origin, "xyz", "0 0 0")
+    limit, (turn, place) = joint.find("limit"), origin_of(joint)
     kind, bounds = joint.get("type"), dict[str, str]() if limit is None else limit.attrib
     lower, upper = (float(bounds.get(x, "0")) for x in ("lower", "upper"))
     if kind in ("revolute", "prismatic") and lower < upper:

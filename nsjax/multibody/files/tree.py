@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from nsjax.multibody.couplings import coupling
 from nsjax.multibody.files.source import Place, Source, gathered
 from nsjax.multibody.joints import ball, fixed, hinge, slide
 from nsjax.multibody.loads import ellipsoid_drag, fluid_drag, force, joint_spring, torque
+from nsjax.multibody.meshes import Mesh
 from nsjax.multibody.parts import Part, body
 from nsjax.types import Array
 
@@ -103,14 +104,14 @@ class Drag:
         return -own * (scene.spin(self.body) if self.turning else scene.velocity(self.body))
 
 
-def bodies(source: Source) -> Iterator[Part]:
-    """Bodies with the joints on which they hang, in the order of the file."""
+def bodies(source: Source, shown: Mapping[str, Mesh]) -> Iterator[Part]:
+    """Bodies with the joints on which they hang, in the order of the file, with meshes for pictures."""
     for b in range(1, source.model.nbody):
         if not source.merged(b):
-            yield from _body(source, b)
+            yield from _body(source, b, shown)
 
 
-def _body(source: Source, b: int) -> Iterator[Part]:
+def _body(source: Source, b: int, shown: Mapping[str, Mesh]) -> Iterator[Part]:
     model, name = source.model, source.names["body", b]
     above = source.place(int(model.body_parentid[b]))
     first = int(model.body_jntadr[b])
@@ -120,11 +121,11 @@ def _body(source: Source, b: int) -> Iterator[Part]:
     for k in joints:
         last = k == joints[-1]
         child = name if last else unused(f"{name}_{source.names['joint', k]}", set(source.names.values()))
-        yield _massive(source, b, child) if last else body(child, mass=0.0)
+        yield _massive(source, b, child, shown) if last else body(child, mass=0.0)
         yield from _joint(source, k, parents, child)
         parents = Place(child, np.eye(3), np.zeros(3))
     if not joints:
-        yield _massive(source, b, name)
+        yield _massive(source, b, name, shown)
         turned = source.rotation_vector(frame.turn)
         yield fixed(f"{name}_held", frame.body, name, at=nonzero(frame.origin), turned=turned)
     carried = (
@@ -136,7 +137,7 @@ def _body(source: Source, b: int) -> Iterator[Part]:
     yield from resistance(source, b, name)
 
 
-def _massive(source: Source, b: int, name: str) -> Part:
+def _massive(source: Source, b: int, name: str, shown: Mapping[str, Mesh]) -> Part:
     """A body with its mass and inertia. Moments of inertia of merged bodies without mass are added, which
     are the same about every point.
     """
@@ -149,7 +150,10 @@ def _massive(source: Source, b: int, name: str) -> Part:
     if model.body_jntnum[b] and int(model.jnt_type[model.body_jntadr[b]]) == FREE:
         armature = float(model.dof_armature[model.body_dofadr[b]]) or None
     centre = np.array(model.body_ipos[b])
-    return body(name, mass=float(model.body_mass[b]), inertia=inertia, com=centre, armature=armature)
+    return body(
+        name, mass=float(model.body_mass[b]), inertia=inertia, com=centre, armature=armature,
+        shape=shown.get(name),
+    )  # fmt: skip
 
 
 def _moments(source: Source, b: int, placed: np.ndarray) -> np.ndarray:
