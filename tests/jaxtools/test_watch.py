@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pathlib
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -133,3 +135,31 @@ def test_nobody_watches_a_test(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not compilation.interactive()
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
     assert compilation.interactive()
+
+
+@pytest.mark.parametrize("given", [(700, 10, 10), (60_000, 10, 10), (0, 10, 10)])
+def test_garbage_is_looked_for_less_often_while_programs_are_made(given: tuple[int, int, int]) -> None:
+    """Not less often than the user wants it, and as before once the last program of all threads is made."""
+    listener, before, found = CompileListener(None), gc.get_threshold(), []
+    most = given[0] if given[0] in (0, 60_000) else 50_000
+
+    def inner() -> None:
+        listener.begin(TRACE, 0.0, fun_name="inner")
+        listener.end(TRACE, 0.0, fun_name="inner")
+        found.append(gc.get_threshold())
+
+    try:
+        gc.set_threshold(*given)
+        listener.begin(TRACE, 0.0, fun_name="outer")
+        inner()  # of the same thread, then of another
+        thread = threading.Thread(target=inner)
+        thread.start()
+        thread.join()
+        listener.end(TRACE, 0.0, fun_name="outer")
+        assert [*found, gc.get_threshold()] == [(most, 10, 10), (most, 10, 10), given]
+        listener.begin(TRACE, 0.0, fun_name="one in which the user sets it")
+        gc.set_threshold(900, 5, 5)
+        listener.end(TRACE, 0.0, fun_name="one in which the user sets it")
+        assert gc.get_threshold() == (900, 5, 5)
+    finally:
+        gc.set_threshold(*before)
