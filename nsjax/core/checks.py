@@ -19,6 +19,7 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.start_checks import (
     SKEW_TOLERANCE,
     check_promises,
+    definite,
     examined,
     held,
     overshoot,
@@ -314,8 +315,7 @@ def _check_mass(mass: np.ndarray, rows: np.ndarray | None, scheme: Scheme | None
         raise InputError(
             f"mass is not symmetric at the start: |M - M'| = {skew:.3g}; return a symmetric matrix"
         )
-    smallest = np.linalg.eigvalsh(mass)[0]
-    if smallest > 0:
+    if definite(mass):
         return
     by_rows = rows is not None and bool(held(mass, rows))
     if by_rows and scheme is not None and scheme.traits.singular_mass:
@@ -326,6 +326,7 @@ def _check_mass(mass: np.ndarray, rows: np.ndarray | None, scheme: Scheme | None
             f"the scheme {scheme.name!r} needs inertia for every velocity; the nsga schemes take "
             "velocities without inertia that constraints hold, as here"
         )
+    smallest = np.linalg.eigvalsh(mass)[0]
     raise InputError(
         f"mass is not positive definite at the start: smallest eigenvalue {smallest:.6g}; {remedy}"
     )
