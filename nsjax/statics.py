@@ -318,6 +318,7 @@ def equilibrium(
         wanted = 1.0 if s + 1.001 * step >= 1.0 else s + step
         found = settle(ramp, q, x, wanted)
         if found is None:
+            # what Newton does not reach in one step of the load it may reach in two
             step *= 0.5
             if step < base * 0.5**LOAD_HALVINGS:
                 raise InputError(

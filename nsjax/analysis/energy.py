@@ -441,6 +441,7 @@ def _enter(
     row without work. Contacts beyond those of the system ``own`` are its bounded rows, without impacts.
     """
     system, nc = traj.system, own.nc
+    # work is done between samples: none has been done at the first
     force, smooth, struck, lost = (np.concatenate([0.0 * x[:1], x]) for x in work)
     kinetic, potential = by_rows(_energies, traj, traj.t, traj.q, traj.v)
     groups = row_groups(system)

@@ -349,6 +349,7 @@ class OperatingPoint:
             p = self.params(params, t, q, u)
             v = free @ x[r:]
             G = jax.jacfwd(lambda v: self.rates(t, q, v, p))(v)
+            # velocities that open constraints are no states: each is moved to the nearest that is one
             if G.shape[0]:
                 v = v - G.T @ jnp.linalg.solve(G @ G.T, self.rates(t, q, v, p))
             a, f = self.balance(t, q, v, p)

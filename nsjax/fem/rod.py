@@ -333,6 +333,7 @@ class RodBasis:
         def project(matrix: Array | np.ndarray) -> Array:
             return matmul(x.T, matmul(jnp.asarray(matrix), x))
 
+        # integrals over a unit rod, projected once: a step multiplies them with the motion of the frame
         bare = m * project(unit.mass)
         outer = tip[:, :, None] * tip[:, None, :]
         turn = tip[0][:, None] * tip[1][None, :]

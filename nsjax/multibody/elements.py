@@ -417,6 +417,7 @@ def _incremental_piece(x: Beam, part: Part) -> Piece:
         coupled = 1.0 / 6.0 if nodes == 2 else QUADRATIC[0, 1]
         each_pair = jnp.broadcast_to((coupled * line * lengths)[:, None], (len(lengths), nodes - 1))
         coupling = each_pair.reshape(-1)
+    # the elements of the chain have all stiffness: the pairs of nodes carry lengths and coupled mass alone
     pairs = dataclasses.replace(
         pairs, length=jnp.sqrt(jnp.sum(gone * gone, axis=1)), coupling=coupling, stiffness=None
     )

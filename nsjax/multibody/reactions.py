@@ -442,6 +442,7 @@ def joint_row(instant: Instant, joint: str, impulses: Loads | None) -> dict[str,
     if impulses is None:
         return found
     impulses = dataclasses.replace(impulses, constraint=instant.mechanism.rows.all_of(impulses.constraint))
+    # a joint of the tree has no multiplier: its load is what the momentum of all behind it lacks
     link = topology.link_of_joint.get(joint)
     if link is None:
         own, _ = instant.of_constraint(joint, impulses)

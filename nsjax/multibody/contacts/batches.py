@@ -258,6 +258,7 @@ def _moves(dimension: int, frame: Any, centre: Array) -> Any:
         jax.tree.map(lambda x: jnp.zeros((d, *x.shape)), x) for x in (turn, angle, velocity, spin)
     )
     pushed = jnp.eye(d), *still
+    # a spin moves the origin about the mass centre, and turns the axes
     if d == 2:
         (s, c), zero = turn, jnp.zeros((1, 2))
         swung = (

@@ -112,6 +112,8 @@ def lowest(
 
     def pulled(u: Array, foot: Any) -> tuple[Array, Array, Array, Any]:
         rate, bend, size, foot = slope(u, foot)
+        # where many places are about equally near, a weak spring to the node decides: the place does not
+        # jump along the element from step to step
         sound = bend > SOUND * size
         pull = jnp.where(sound, 0.0, PULL * size)
         return rate + pull * (u - node), jnp.where(sound | (bend > 0.0), bend, 0.0) + pull, sound, foot

@@ -188,6 +188,8 @@ def along_box(middle: Array, along: Array, half: Any, edges: Array) -> tuple[Arr
     stops = jnp.concatenate([stops, jnp.stack([-half, half])])
     places = middle[:, None] + stops * along[:, None]
     slope = dot(along[:, None], places - within(places, edges[:, None]))
+    # between the last place where the distance falls and the first where it grows the derivative is linear:
+    # its zero, or the middle where it is flat all along, as for an edge on a face
     flat = COINCIDE * COINCIDE * half
     below = jnp.max(jnp.where(slope <= flat, stops, -half))
     above = jnp.min(jnp.where(slope >= -flat, stops, half))
@@ -199,6 +201,7 @@ def along_box(middle: Array, along: Array, half: Any, edges: Array) -> tuple[Arr
     near = jnp.where(steep, below - f / jnp.where(steep, bend, 1.0), 0.5 * (below + above))
     out = jnp.abs(middle + near * along) - edges
     face = first_of(out >= jnp.max(out)) > 0.0
+    # the part over the nearest face is what the planes of the other faces leave of the segment
     beside = jnp.abs(middle) > edges
     enters = jnp.where(moving, jnp.minimum(low, high), jnp.where(beside, jnp.inf, -jnp.inf))
     leaves = jnp.where(moving, jnp.maximum(low, high), jnp.where(beside, -jnp.inf, jnp.inf))

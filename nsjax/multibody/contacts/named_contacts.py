@@ -431,6 +431,8 @@ def rows(
         if moves is None:
             continue
         places = named.in_order([space.many(getattr(x, point), n) for x, n in both], 1)
+        # the rate of a point along a way is a product of screws: of the way, with its moment about the
+        # origin of the ground, and of the velocity
         along = sign * jnp.concatenate([way, space.cross(places[:, :, None], way)])
         if any(held):
             found = iter(named.some(held).gap_screws(scene, p, side))

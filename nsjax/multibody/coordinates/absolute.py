@@ -217,6 +217,7 @@ class Bodies:
             turn = jax.vmap(rotations.matrix)(poses[:, 3:])
             arm = -jnp.sum(turn * x.com[:, None, :], axis=2)
             turn, angle = jnp.concatenate([jnp.eye(3)[None], turn]), None
+        # poses are those of mass centres, frames those of the origins in which users give their points
         origin = _padded(poses[:, :d] + arm)
         if v is None:
             zero = jnp.zeros((n + 1, 3)) if d == 3 else jnp.zeros(n + 1)

@@ -305,6 +305,7 @@ class Dynamics:
         tree, n = self.tree, self.tree.topology.sizes[1]
         entries: dict[tuple[int, int], Any] = {}
         for group, k in tree.turns.items():
+            # a turn moves all bodies that its group carries: two turns share what the inner one carries
             entries[k, k] = self._inertia(group)
             for inner, j in tree.turns.items():
                 if inner != group and group in tree.path(inner):
@@ -381,6 +382,7 @@ class Dynamics:
         total: dict[str, Vector] = {}
         moments: dict[str, Any] = dict.fromkeys(tree.turns)
         entries: list[Any] = [None] * n
+        # from the tips to the ground: forces on a body, inertia among them, act on all that carries it
         for link in reversed(tree.links):
             body, group, place = link.body, tree.group[link.body], self.places[link.body]
             push = plane.negative(plane.scale(self.p[body].mass, acceleration[body][1]))

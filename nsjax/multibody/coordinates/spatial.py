@@ -120,6 +120,7 @@ class Walk:
     ) -> tuple[tuple[FrameMotion, ...], Array, Array]:
         """Motion of all generations, and the screws of all velocities: spins and velocities (nv, 3)."""
         x = picked(q, self.entries)
+        # all sines at once: one pass over the coordinates, and not one for each joint
         turned = self._turned(x)
         rates = None if v is None else picked(v, self.rates)
         ground = FrameMotion(acceleration=gravity)
@@ -209,6 +210,7 @@ def _geometry(generation: Generation, p: PyTree) -> Geometry:
     frame, unit = _rotations([x.turned for x in joints]), np.array([1.0, 0.0, 0.0])
     axes = [kind.first_axis if x.axis is None else x.axis for x in joints]
     axis, second = _beside(axes, unit), _beside([x.second_axis for x in joints], unit)
+    # seen from the other body a joint has the inverse frame, and turns about the opposite axis
     if np.any(back):
         frame = None if frame is None else jnp.where(back, jnp.swapaxes(frame, 0, 1), frame)
         if kind.back is not None:
