@@ -56,8 +56,8 @@ class Animation:
     def save(self, path: str | os.PathLike[str], *, progress: Progress = False) -> None:
         """Writes the page to ``*.html``, or a film to ``*.gif`` or ``*.mp4``, whole or not at all.
 
-        Films have the same frames, drawn by matplotlib; MP4 needs ffmpeg. Limits: in space faces are sorted
-        by the depth of their centres, so that large faces may hide nearer parts.
+        Films have the same frames, drawn by matplotlib; MP4 needs ffmpeg, or the extra ``film``. Limits: in
+        space faces are sorted by the depth of their centres, so that large faces may hide nearer parts.
 
         Args:
             path: of the file.

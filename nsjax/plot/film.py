@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import io as stream
 import itertools
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -43,13 +46,26 @@ def require_writer(path: str | os.PathLike[str]) -> None:
     from matplotlib.animation import writers
 
     name = WRITERS[pathlib.Path(path).suffix.lower()]
-    if not writers.is_available(name):
+    if _ffmpeg() is None if name == "ffmpeg" else not writers.is_available(name):
         remedy = (
-            "end the name in .gif or .html, which need nothing more, or install ffmpeg"
+            "end the name in .gif or .html, which need nothing more, or pip install imageio-ffmpeg"
             if (name == "ffmpeg")
             else "end the name in .html, or install it with: pip install pillow"
         )
         raise InputError(f"{path}: such a film needs {name}, which is not found; {remedy}")
+
+
+def _ffmpeg() -> str | None:
+    """Program that writes MP4: that of the machine, or of the package imageio-ffmpeg; None without both."""
+    import matplotlib
+
+    found = shutil.which(matplotlib.rcParams["animation.ffmpeg_path"])
+    if found is None and importlib.util.find_spec("imageio_ffmpeg") is not None:
+        import imageio_ffmpeg
+
+        with contextlib.suppress(RuntimeError):  # on a machine for which the package holds none
+            found = imageio_ffmpeg.get_ffmpeg_exe()
+    return found
 
 
 def write(scene: DrawnRun, path: str | os.PathLike[str], progress: Progress = False) -> None:
@@ -98,15 +114,14 @@ def _gif(frames: Iterator[np.ndarray], path: pathlib.Path, sample: np.ndarray) -
 
 
 def _mp4(frames: Iterator[np.ndarray], path: pathlib.Path) -> None:
-    import matplotlib
-
     first = next(frames)
     size = f"{first.shape[1]}x{first.shape[0]}"
     words = (
         f"-loglevel error -f rawvideo -pix_fmt rgb24 -s {size} -r {1e3 / PACE:g} -i - -an -vcodec h264 "
         "-pix_fmt yuv420p"
     )
-    program = matplotlib.rcParams["animation.ffmpeg_path"]
+    program = _ffmpeg()
+    assert program is not None  # see `require_writer`
     with subprocess.Popen([program, *words.split(), str(path)], stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         for x in itertools.chain([first], frames):

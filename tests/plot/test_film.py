@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pathlib
-import shutil
 
 import numpy as np
 import pytest
 
 import nsjax
 from nsjax import InputError, models, plot
+from nsjax.plot import film
 from nsjax.plot.scene import FORCE, PACE
 from tests.plot.coasting import coasting, stretched
 
@@ -68,11 +68,11 @@ def test_frames_over_a_copy_of_the_axes_are_those_drawn_at_once(spatial: bool) -
 
     problem = models.flexible_cube(elements=1) if spatial else models.slider_crank()
     scene = nsjax.animate(problem, coasting(problem, rows=3, step=2e-3, push=2e-3)).scene
-    film, whole = FilmAxes(scene), FilmAxes(scene)
-    film.pixels(0)
+    one, whole = FilmAxes(scene), FilmAxes(scene)
+    one.pixels(0)
     whole.show(2)
     whole.canvas.draw()
-    np.testing.assert_array_equal(film.pixels(2), np.asarray(whole.canvas.buffer_rgba())[..., :3])
+    np.testing.assert_array_equal(one.pixels(2), np.asarray(whole.canvas.buffer_rgba())[..., :3])
 
 
 def test_films_tell_their_progress(tmp_path: pathlib.Path) -> None:
@@ -86,13 +86,16 @@ def test_where_nothing_writes_films_a_sentence_says_so(monkeypatch: pytest.Monke
     from matplotlib.animation import writers
 
     monkeypatch.setattr(type(writers), "is_available", lambda self, name: False)
-    with pytest.raises(InputError, match=r"run.mp4: such a film needs ffmpeg, which is not found; "):
+    monkeypatch.setattr(film, "_ffmpeg", lambda: None)
+    with pytest.raises(
+        InputError, match=r"run.mp4: such a film needs ffmpeg, .*pip install imageio-ffmpeg"
+    ):
         plot.check_animation("run.mp4")
     with pytest.raises(InputError, match=r"run.GIF: such a film needs pillow, which is not found; "):
         plot.check_animation("run.GIF")
 
 
-@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="ffmpeg not found (Debian package ffmpeg)")
+@pytest.mark.skipif(film._ffmpeg() is None, reason="ffmpeg not found (extra film, or Debian's ffmpeg)")
 def test_an_mp4_is_one(tmp_path: pathlib.Path) -> None:
     ball = models.bouncing_ball()
     nsjax.animate(ball, coasting(ball, rows=3)).save(tmp_path / "run.mp4")
