@@ -172,7 +172,7 @@ def simulate(
         call = checked(
             system, params, state, scheme, dt=dt, steps=steps, time=time, every=every, save=save,
             gradient=gradient, events=events, notes=notes, carry=carry, progress=progress,
-            guards=guards_of(system, _named(system, stop), resets),
+            guards=guards_for(system, stop, resets),
         )  # fmt: skip
         if call.traced:
             run, rows = _run_traced(call)
@@ -194,6 +194,11 @@ class StopQuantity:
     def __call__(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Its value."""
         return read(self.system, self.name, t, q, v, None, p)
+
+
+def guards_for(system: System, stop: Any, resets: Any = ()) -> Guards | None:
+    """The guards of a run, whose ``stop`` may be the name of a quantity; None without any."""
+    return guards_of(system, _named(system, stop), resets)
 
 
 def _named(system: System, stop: Any) -> Any:
@@ -406,11 +411,22 @@ def _run_eager(call: Call, progress: Progress) -> tuple[RunState, dict[str, Any]
             parts.append(part)
             done += fresh
             tell(done * call.every)
-            if run.stopped is not None and bool(run.stopped):
-                rows = joined_rows(parts)
-                last = int(np.searchsorted(rows["t"], rows["t"][-1])) + 1
-                return run, {name: x if x is None else x[:last] for name, x in rows.items()}
-    return run, joined_rows(parts)
+            if has_stopped(run):
+                break
+    return run, up_to_stop(run, joined_rows(parts))
+
+
+def has_stopped(run: RunState) -> bool:
+    """Whether a run outside transformations has met its stop."""
+    return run.stopped is not None and bool(run.stopped)
+
+
+def up_to_stop(run: RunState, rows: dict[str, Any]) -> dict[str, Any]:
+    """The rows without those that repeat the stop."""
+    if not has_stopped(run):
+        return rows
+    last = int(np.searchsorted(rows["t"], rows["t"][-1])) + 1
+    return {name: x if x is None else x[:last] for name, x in rows.items()}
 
 
 @tracing(INSIDE)

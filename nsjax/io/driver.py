@@ -22,7 +22,17 @@ from nsjax.core.scheme import ROWS
 from nsjax.io.archive import load, read_unfinished, write_run
 from nsjax.io.files import PathLike, check_writable
 from nsjax.loop import RunState, trajectory
-from nsjax.simulate import Call, checked, joined_rows, most_rows, row_bytes, some_rows
+from nsjax.simulate import (
+    Call,
+    checked,
+    guards_for,
+    has_stopped,
+    joined_rows,
+    most_rows,
+    row_bytes,
+    some_rows,
+    up_to_stop,
+)
 from nsjax.stability import warn_of_step, with_findings
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array
@@ -38,7 +48,8 @@ class Stopped(KeyboardInterrupt):
 def simulate_to_file(
     problem: Problem, scheme: Scheme, path: PathLike, *, dt: Array | float, steps: int | None = None,
     time: float | None = None, every: int = 1, save: Sequence[str] | None = None, events: int = 0,
-    period: float = PERIOD, progress: Callable[[int, int], None] | None = None, **metadata: Any,
+    period: float = PERIOD, progress: Callable[[int, int], None] | None = None, stop: Any = None,
+    **metadata: Any,
 ) -> Trajectory:  # fmt: skip
     """Runs `nsjax.simulate` into a file, for runs that take long.
 
@@ -54,6 +65,7 @@ def simulate_to_file(
         period: time [s] between two checkpoints; longer where writing one takes more than a twentieth of
             it.
         progress: function called as ``progress(steps_done, steps)``.
+        stop: as for `nsjax.simulate`; `resume` needs it again.
         metadata: notes for the file, as for `nsjax.save`.
 
     Returns:
@@ -90,7 +102,7 @@ def simulate_to_file(
             f"{path} holds an unfinished run: nsjax.resume({os.fspath(path)!r}) goes on with it; or remove "
             "it"
         )
-    call = _looked_at(problem, scheme, dt, steps, time, every, save, events, progress)
+    call = _looked_at(problem, scheme, dt, steps, time, every, save, events, progress, stop)
     _check_room(path, call)
     warned = warn_of_step(problem.system, call.params, call.state, call.scheme, call.dt)
     file = _File(path, problem, scheme, call, period, warned, metadata)
@@ -99,7 +111,7 @@ def simulate_to_file(
 
 def resume(
     path: PathLike, problem: Problem | None = None, *, scheme: Scheme | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None, stop: Any = None,
 ) -> Trajectory:  # fmt: skip
     """Continues a run begun by `run` to its end; the trajectory of a finished run is returned unchanged.
 
@@ -108,6 +120,7 @@ def resume(
         problem: needed for a system that is not a registered model, as for `nsjax.load`.
         scheme: needed for a scheme that is not one of the package.
         progress: function called as ``progress(steps_done, steps)``.
+        stop: that of the run, if it has one: files do not hold functions.
 
     Returns:
         The whole `Trajectory`, bit for bit that of an uninterrupted run.
@@ -131,11 +144,19 @@ def resume(
     if scheme is None:
         raise InputError(f"{path}: {saved.scheme_note}; pass the scheme, resume(path, scheme=...)")
     check_writable(path)
+    stops = bool(unfinished.get("stops", False))
+    if stops and stop is None:
+        raise InputError(
+            f"{path}: the run stops at a function, which files do not hold; give it again, "
+            "resume(path, stop=...)"
+        )
+    if stop is not None and not stops:
+        raise InputError(f"{path}: the run has no stop, but stop = {stop!r} is given; leave it out")
     with _named_if_damaged(path):
         every, length = unfinished["every"], unfinished["rows"] * unfinished["every"]
         call = _looked_at(
             saved.problem, scheme, unfinished["dt"], length, None, every, tuple(unfinished["keep"]),
-            unfinished["events"], progress,
+            unfinished["events"], progress, stop,
         )  # fmt: skip
         # carry of the time loop at the checkpoint
         leaves = unfinished["run"]
@@ -165,12 +186,13 @@ def _named_if_damaged(path: PathLike) -> Iterator[None]:
 
 def _looked_at(
     problem: Problem, scheme: Scheme, dt: Any, steps: int | None, time: float | None, every: int,
-    save: Sequence[str] | None, events: int, progress: Any,
+    save: Sequence[str] | None, events: int, progress: Any, stop: Any,
 ) -> Call:  # fmt: skip
     check_is("simulate_to_file", "problem", problem, Problem)
     call = checked(
         problem.system, problem.params, problem.state, scheme, dt=dt, steps=steps, time=time, every=every,
         save=save, gradient=None, events=events, notes=False, carry=None, progress=progress,
+        guards=guards_for(problem.system, stop),
     )  # fmt: skip
     if call.traced:
         raise InputError(
@@ -210,7 +232,7 @@ class _File:
         unfinished = {
             "run": [np.asarray(x) for x in jax.tree.leaves(run)], "rows": call.rows, "every": call.every,
             "keep": list(call.program.keep), "events": call.program.events, "dt": np.asarray(call.dt),
-            "period": self.period, "warned": self.warned,
+            "period": self.period, "warned": self.warned, "stops": call.program.guards is not None,
         }  # fmt: skip
         traj = trajectory(self.problem.system, call.params, run, rows)
         write_run(self.path, self.problem, traj, self.scheme, self.metadata, unfinished)
@@ -236,7 +258,7 @@ def _drive(
         share = 0.05
         piece = 1.0  # intended duration [s] of a piece of a run; interruptions are noticed between pieces
         growth = 4  # largest ratio of the lengths of successive pieces
-        while done < call.rows:
+        while done < call.rows and not has_stopped(run):
             begin = time.perf_counter()
             fresh = min(count, most_rows(call), call.rows - done)
             run, part = some_rows(call, run, done, fresh)
@@ -253,7 +275,7 @@ def _drive(
                 if asked:
                     raise Stopped(_farewell(file, done))
     try:
-        return file.finish(run, joined_rows(parts))
+        return file.finish(run, up_to_stop(run, joined_rows(parts)))
     except OSError as error:
         raise OSError(_lost(file, "the finished run", error)) from error
 

@@ -20,6 +20,7 @@ from jax.sharding import Mesh, PartitionSpec
 from nsjax.core import checks
 from nsjax.core.arguments import check_is, refused_values
 from nsjax.core.errors import InputError, check_whole
+from nsjax.core.guards import Guards
 from nsjax.core.keys import Key, put, restarted
 from nsjax.core.memory import check_events
 from nsjax.core.scheme import ROWS, Scheme
@@ -47,6 +48,7 @@ class LaneProgram:
         reduce: reduction of a lane to its results.
         rows: number of saved rows after the start; None if the reduction takes the rows one by one.
         events: length of the impact list.
+        guards: the function at whose zero a lane stops; None: none.
     """
 
     system: System
@@ -54,6 +56,7 @@ class LaneProgram:
     reduce: Reduction
     rows: int | None
     events: int
+    guards: Guards | None = None
 
 
 @record()
@@ -110,7 +113,9 @@ def traced_row(setup: Any) -> Callable[..., Any]:
 def run_lane(program: LaneProgram, common: SharedData, lane: Lane) -> LaneResults:
     """Reduced results of one lane, run from its start."""
     params, state, scheme = numbers(program, common, lane.values)
-    loop = LoopProgram(system=program.system, keep=ROWS, events=program.events)
+    loop = LoopProgram(
+        system=program.system, keep=ROWS, events=program.events, guards=program.guards
+    )  # fmt: skip
     run = begin_run(loop, scheme, params, state, lane.dt, None)
     row = traced_row(prepare_run(loop, scheme, params, lane.dt))
 
@@ -220,7 +225,7 @@ class Plan:
 
 def make_plan(
     problem: Problem, scheme: Scheme, over: Any, mode: str, reduce: Any, dt: Any, steps: int | None,
-    time: float | None, every: int | None, rows: int | None, events: int,
+    time: float | None, every: int | None, rows: int | None, events: int, guards: Guards | None = None,
 ) -> Plan:  # fmt: skip
     """The plan of a sweep after the checks common to all lanes; arguments as in `nsjax.sweep`.
 
@@ -245,7 +250,7 @@ def make_plan(
     lengths = _lengths(axes, dt, steps, time, every, rows, events)
     common = dataclasses.replace(common, rows=lengths.rows)
     one = LaneProgram(
-        system=problem.system, keys=axes.keys, reduce=kept, events=events,
+        system=problem.system, keys=axes.keys, reduce=kept, events=events, guards=guards,
         rows=None if isinstance(kept, reductions.Fold) else lengths.rows,
     )  # fmt: skip
     first = tuple(x[0] for x in axes.take(np.asarray([0])))

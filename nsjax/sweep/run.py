@@ -21,7 +21,7 @@ from nsjax.core.system import Problem
 from nsjax.io.files import PathLike
 from nsjax.jaxtools.control_flow import tree_bytes
 from nsjax.renamed import renamed_options
-from nsjax.simulate import simulate
+from nsjax.simulate import guards_for, simulate
 from nsjax.stability import warn_of_step
 from nsjax.status import REFUSED
 from nsjax.sweep import lanes as lanes_file
@@ -57,6 +57,7 @@ def sweep(
     events: int = 0,
     gradient: str | None = None,
     executor: futures.Executor | None = None,
+    stop: Any = None,
 ) -> SweepResult:
     """Runs a problem once for every combination of values, in one compiled program.
 
@@ -103,6 +104,8 @@ def sweep(
             ``concurrent.futures.ProcessPoolExecutor`` (started with ``spawn``), ``client.get_executor()``
             of a Dask client (extra ``dask``), or any object with the same ``submit``. Workers need nsjax,
             not the model's code. Dask gives the lanes of a worker that dies to another worker.
+        stop: see `simulate`: every lane ends at its own instant, and rows after it repeat it. Define the
+            function once, at module level.
 
     Returns:
         A `SweepResult`: ``result.values`` with the lanes' axes first, ``result.status``, ``result.ok``.
@@ -142,7 +145,9 @@ def sweep(
             f"sweep: memory_bytes = {memory_bytes!r}; give a number of bytes, 2**30 for instance"
         )
     check_executor(executor)
-    plan = make_plan(problem, scheme, over, mode, reduce, dt, steps, time, every, samples, events)
+    system: Any = getattr(problem, "system", None)  # another problem is refused by the plan
+    guards = None if stop is None else guards_for(system, stop)
+    plan = make_plan(problem, scheme, over, mode, reduce, dt, steps, time, every, samples, events, guards)
     if is_traced((plan.common, plan.axes.arrays, plan.lengths.dt)):
         if checkpoint is not None:
             raise InputError(
@@ -153,7 +158,7 @@ def sweep(
             raise InputError(
                 f"sweep: executor = {executor!r} inside jit or grad, where no worker is asked; leave it out"
             )
-        return _result(plan, _traced(plan, gradient))
+        return _result(plan, _traced(plan, gradient, stop))
     plan = plan.undifferentiated
     refused = refusals(plan)
     lanes = np.setdiff1d(np.arange(plan.axes.count), list(refused))
@@ -259,7 +264,7 @@ def _result(plan: Plan, found: program.LaneResults, refused: dict[int, str] | No
     )  # fmt: skip
 
 
-def _traced(plan: Plan, gradient: str | None) -> program.LaneResults:
+def _traced(plan: Plan, gradient: str | None, stop: Any) -> program.LaneResults:
     """The sweep inside a transformation: lengths static, every lane recomputed in its backward pass."""
     one, lengths, count = plan.one, plan.lengths, plan.axes.count
     every = int(lengths.every[0])
@@ -276,7 +281,7 @@ def _traced(plan: Plan, gradient: str | None) -> program.LaneResults:
         params, state, scheme = program.numbers(one, common, own.values)
         traj = simulate(
             one.system, params, state, scheme, dt=own.dt, steps=every * lengths.rows, every=every,
-            events=one.events, gradient=gradient,
+            events=one.events, gradient=gradient, stop=stop,
         )  # fmt: skip
         return program.LaneResults(
             values=one.reduce(traj), status=traj.status, first_failure=traj.first_failure

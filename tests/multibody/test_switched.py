@@ -213,6 +213,60 @@ def test_a_motor_is_switched_by_a_reset() -> None:
     np.testing.assert_allclose(more.v[-1, 0], reached - reached / 2.0 * (left + 1.0), atol=1e-9)
 
 
+GRIPPER = """<mujoco><option gravity="0 0 -9.81"/><worldbody>
+<geom name="floor" type="plane" size="1 1 1"/>
+<body name="hand" pos="0 0 0.3"><joint name="lift" type="slide" axis="0 0 1"/>
+  <geom name="palm" type="box" size="0.06 0.02 0.01" mass="0.4" contype="0" conaffinity="0"/>
+  <body name="left" pos="-0.06 0 -0.05"><joint name="lf" type="slide" axis="1 0 0"/>
+    <geom name="lpad" type="box" size="0.005 0.01 0.03" mass="0.05" contype="0" conaffinity="0"/></body>
+  <body name="right" pos="0.06 0 -0.05"><joint name="rf" type="slide" axis="-1 0 0"/>
+    <geom name="rpad" type="box" size="0.005 0.01 0.03" mass="0.05" contype="0" conaffinity="0"/></body>
+</body>
+<body name="box" pos="0 0 0.025"><freejoint/>
+  <geom name="crate" type="box" size="0.025 0.025 0.025" mass="0.2"/></body>
+</worldbody><equality><weld name="grip" body1="hand" body2="box" active="false"/></equality>
+<actuator><position name="raise" joint="lift" kp="400" kv="40"/>
+  <motor name="close_l" joint="lf"/><motor name="close_r" joint="rf"/></actuator></mujoco>"""
+"""A hand whose weld to a box is not active at the start."""
+
+GRIPS = (
+    (lambda t, q, v, p: 0.03 - q[1], {"grip.active": True, "close_l": 0.0, "close_r": 0.0}),
+    (lambda t, q, v, p: 0.15 - q[0], {"grip.active": False}),
+)
+"""It grips where the fingers have moved far enough, and lets go at a height."""
+
+
+@SLOW
+def test_a_gripper_from_a_file_lifts_a_box_and_lets_go() -> None:
+    """In one run. Derivatives of the height at which the box is held, by the instant of the command and the
+    force of the fingers, beside wide secants, whose error falls with the square of their width.
+    """
+    pytest.importorskip("mujoco", reason="reads a model file")
+    file = mb.read_mjcf(GRIPPER, restitution=0.0, friction=0.6)
+    assert not file.left_out
+    scheme = schemes.moreau(joint_damping="implicit")
+
+    def height(x: Array) -> Array:
+        problem = file.problem().replace({"close_l.own.control": x[1], "close_r.own.control": x[1]})
+        times = jnp.stack([jnp.zeros(()), x[0], x[0] + 0.4])
+        command = nsjax.signal(times, jnp.array([0.0, 0.0, 0.2]), "linear")
+        traj = nsjax.simulate(
+            *problem, scheme, dt=2e-3, steps=600, every=50, inputs={"raise": command}, resets=GRIPS
+        )
+        return traj.q[:, 5]
+
+    x, run = jnp.array([0.5037, 0.0203]), jax.jit(height)
+    z = np.asarray(run(x))
+    assert abs(z[3] - 0.025) < 1e-6  # it stands on the floor
+    assert z[9] > 0.15
+    assert z[11] < z[10]
+    slopes = np.asarray(jax.jit(jax.jacfwd(height))(x))[9]
+    for k, width in ((0, 4e-3), (1, 4e-4)):
+        step = jnp.zeros(2).at[k].set(width)
+        secant = (np.asarray(run(x + step)) - np.asarray(run(x - step)))[9] / (2.0 * width)
+        np.testing.assert_allclose(slopes[k], secant, rtol=5e-3)
+
+
 PROBLEM = clutch(0.1, 1.0)
 
 

@@ -126,6 +126,57 @@ def test_a_stopped_run_is_saved(tmp_path) -> None:
     np.testing.assert_array_equal(runs[0].q, runs[1].q)
 
 
+def test_a_run_into_a_file_stops(tmp_path) -> None:
+    """As `simulate` does, bit for bit; also after a crash."""
+    problem, path = ball(), tmp_path / "run.npz"
+    run = {"dt": 0.01, "steps": 300}
+    traj = nsjax.simulate(*problem, schemes.moreau(), **run, stop=(gap, 2))
+    found = nsjax.simulate_to_file(problem, schemes.moreau(), path, **run, stop=(gap, 2))
+    assert len(found.t) == len(traj.t) < 300
+    np.testing.assert_array_equal(found.q, traj.q)
+    np.testing.assert_array_equal(nsjax.load(path, problem).traj.q, traj.q)
+
+    def crash(done: int, total: int) -> None:
+        if done > 30:
+            raise RuntimeError("crash")
+
+    path.unlink()
+    with pytest.raises(RuntimeError, match="crash"):
+        nsjax.simulate_to_file(
+            problem, schemes.moreau(), path, **run, stop=(gap, 2), period=0.0, progress=crash
+        )
+    with pytest.raises(
+        nsjax.InputError, match="the run stops at a function, which files do not hold; give it"
+    ):
+        nsjax.resume(path, problem)
+    np.testing.assert_array_equal(nsjax.resume(path, problem, stop=(gap, 2)).q, traj.q)
+    path.unlink()
+    with pytest.raises(RuntimeError, match="crash"):
+        nsjax.simulate_to_file(problem, schemes.moreau(), path, **run, period=0.0, progress=crash)
+    with pytest.raises(
+        nsjax.InputError, match=r"the run has no stop, but stop = .* is given; leave it out"
+    ):
+        nsjax.resume(path, problem, stop=gap)
+
+
+@SLOW
+def test_lanes_of_a_sweep_stop_at_their_own_time() -> None:
+    """Values and derivatives beside the closed form."""
+    (system, params, state), ups = thrown(), jnp.array([1.0, 2.5, 4.0])
+    problem = nsjax.Problem(system=system, params=params, state=state)
+    run = {"dt": 0.01, "steps": 100, "every": 50, "stop": above, "reduce": end}
+
+    def ends(ups):
+        start = {"state.v": jnp.stack([1.5 * jnp.ones(3), ups], axis=1)}
+        found = nsjax.sweep(problem, schemes.moreau(), start, **run)
+        return found.values
+
+    exact = jax.vmap(lambda up: flight(up, G))
+    np.testing.assert_allclose(ends(ups), exact(ups), atol=1e-11)
+    slopes = jax.jit(jax.jacfwd(ends))(ups)
+    np.testing.assert_allclose(slopes, jax.jacfwd(exact)(ups), atol=1e-8)
+
+
 def pendulum(angle=0.0, rate=2.0) -> tuple[nsjax.System, dict, State]:
     return (
         nsjax.System(nq=1, nv=1, mass=one, force=swing), {"square": 9.0},
