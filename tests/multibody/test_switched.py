@@ -244,10 +244,10 @@ def test_a_gripper_from_a_file_lifts_a_box_and_lets_go() -> None:
     pytest.importorskip("mujoco", reason="reads a model file")
     file = mb.read_mjcf(GRIPPER, restitution=0.0, friction=0.6)
     assert not file.left_out
-    scheme = schemes.moreau(joint_damping="implicit")
+    start, scheme = file.problem(), schemes.moreau(joint_damping="implicit")
 
     def height(x: Array) -> Array:
-        problem = file.problem().replace({"close_l.own.control": x[1], "close_r.own.control": x[1]})
+        problem = start.replace({"close_l.own.control": x[1], "close_r.own.control": x[1]})
         times = jnp.stack([jnp.zeros(()), x[0], x[0] + 0.4])
         command = nsjax.signal(times, jnp.array([0.0, 0.0, 0.2]), "linear")
         traj = nsjax.simulate(
