@@ -27,6 +27,7 @@ ELSEWHERE = {
     "nsjax.GradientCheck": "nsjax.check_gradient",
     "nsjax.Stepper": "nsjax.stepper",
     "nsjax.analysis.Linearised": "nsjax.analysis.linearise",
+    "nsjax.multibody.Mesh": "nsjax.multibody.mesh",
     "nsjax.multibody.Sensor": "nsjax.multibody.sensor",
     "nsjax.multibody.Change": "nsjax.multibody.change",
     "nsjax.multibody.coordinates.frames.Scene": "nsjax.multibody.force",
