@@ -16,6 +16,7 @@ import pytest
 import nsjax
 from nsjax import Problem, schemes, status
 from nsjax.core.operators import contact_rows, prepared, refreshed
+from nsjax.core.system import step_system
 from nsjax.multibody import (
     assemble,
     body,
@@ -98,7 +99,7 @@ CASES = [
 def test_as_all_by_name(dimension: int, coordinates: str, scheme: str, dry: float | None) -> None:
     """Beside a joint with limits and dry friction and a contact by name, impacts listed."""
     few, every = (hit(dimension, coordinates, k, dry=dry) for k in (5, None))
-    assert few.system.chosen.system.nc < few.system.nc == every.system.nc
+    assert step_system(few.system).nc < few.system.nc == every.system.nc
     check_same(run(few, scheme), run(every, scheme))
 
 
@@ -157,15 +158,16 @@ def test_the_pairs_that_are_near(coordinates: str) -> None:
     """No pair nearer than the reach is missed, and what is evaluated of those chosen is that of all."""
     problem = scattered(10, 0.05, coordinates)
     system, t = problem.system, jnp.zeros(())
-    few, p = system.chosen.system, prepared(system, problem.params)
+    few, p = step_system(system), prepared(system, problem.params)
 
     @jax.jit
     def seen(q: Any, v: Any) -> Any:
         now = refreshed(system, t, q, p)
-        chosen = system.chosen
+        chosen: Any = system.contact_set
+        slots = chosen.slots(now, None).contacts
         own = few.gap(t, q, now), few.slip(t, q, v, now), contact_rows(few, t, q, now).wt
         every = system.gap(t, q, now), system.slip(t, q, v, now), contact_rows(system, t, q, now).wt
-        return own, every, chosen.which(now), chosen.used(now), chosen.places(now), chosen.overflow(now)
+        return own, every, slots.which, slots.used, slots.place, chosen.overflow(now)
 
     rng, met = np.random.default_rng(0), 0
     for _ in range(5):
@@ -229,11 +231,11 @@ def test_beyond_sixty_contacts_a_step_chooses() -> None:
     more = [sphere(x, 0.05, at=(0.02 * k, 0.0)) for k in range(3) for x in BALLS]
     with pytest.warns(RowsWarning, match=r"contacts between bodies, beyond 60: a step solves for the"):
         problem = hit(2, "joint", None, shapes=more)
-    assert problem.system.chosen is not None
+    assert problem.system.contact_set is not None
     with warnings.catch_warnings():
         warnings.simplefilter("error", RowsWarning)
-        assert hit(2, "joint", 500, shapes=more).system.chosen is None
-        assert hit(2, "joint", None).system.chosen is None
+        assert hit(2, "joint", 500, shapes=more).system.contact_set is None
+        assert hit(2, "joint", None).system.contact_set is None
 
 
 @pytest.mark.parametrize("coordinates", ["joint", "absolute"])
@@ -260,5 +262,5 @@ def test_thousands_of_contacts_have_no_names(coordinates: str) -> None:
         assert "a step solves for 960; free bodies step many times faster with coordinates=" in one
     else:
         assert not said
-        assert system.pairs is not None
+        assert system.changing_contacts
         assert system.nc == 2 * 60 * 8
