@@ -265,7 +265,7 @@ FACES = ((0, 3, 2, 1), (4, 5, 6, 7), (0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6), (
 """Corners around each face, seen from outside, by their indices in the order of files."""
 
 ENDS = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
-"""Sets that every mesh has: nodes within `FLAT` times its size of its ends along the axes."""
+"""Sets that every mesh has: nodes at its ends along the axes, within 1e-9 of its size."""
 
 OWN_OF_GMSH = "gmsh:"
 """Prefix of Gmsh's names of mesh data that are not sets of nodes."""
