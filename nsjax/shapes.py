@@ -14,7 +14,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.types import Array, record
+from nsjax.types import Array, identity, record
 
 ROUND = 48
 """Edges of the polygons that are drawn for circles: an error of half a pixel at a radius of 250 pixels."""
@@ -114,7 +114,7 @@ class Picture:
     axes: tuple[str, ...] = ("x", "y", "z")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class PlacedPicture:
     """Picture in two steps, for ``System(shapes=...)``, each of which is a program of its own: places of
     bodies, and what is drawn at them. In one program the compiler repeats a chain of bodies in all shapes.
@@ -127,7 +127,7 @@ class PlacedPicture:
         >>> import jax.numpy as jnp
         >>> from nsjax.shapes import Picture, PlacedPicture, Shape, disc
         >>> def drawn(at, t, q, p):
-        ...     return Picture((Shape(points=disc(0.1) + at, name="ball", kind="area"),))
+        ...     return Picture(shapes=(Shape(points=disc(0.1) + at, name="ball", kind="area"),))
         >>> ball = PlacedPicture(places=lambda t, q, p: q, drawn=drawn)
         >>> ball(0.0, jnp.zeros(2), None).shapes[0].name
         'ball'
@@ -135,6 +135,15 @@ class PlacedPicture:
 
     places: Callable[..., Any]
     drawn: Callable[..., Picture]
+
+    def __hash__(self) -> int:
+        return hash((identity(self.places), identity(self.drawn)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PlacedPicture):
+            return NotImplemented
+        mine, theirs = ((identity(x.places), identity(x.drawn)) for x in (self, other))
+        return mine == theirs
 
     def __call__(self, t: Any, q: Any, p: Any) -> Picture:
         """The picture, as one program."""

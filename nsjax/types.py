@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, dataclass_transform
 
@@ -125,6 +126,13 @@ def record(*, static: tuple[str, ...] = ()) -> Callable[[type[T]], type[T]]:
         return done
 
     return decorate
+
+
+def identity(value: Any) -> Any:
+    """Key by which a function that a record holds is compared: methods by function and value of their
+    owner.
+    """
+    return (value.__func__, value.__self__) if inspect.ismethod(value) else value
 
 
 def is_traced(tree: PyTree) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -27,7 +26,7 @@ from nsjax.core.system_parts import (
 from nsjax.jaxtools.owned import kept
 from nsjax.linalg import Dense, Structure, interleaving
 from nsjax.renamed import renamed_fields
-from nsjax.types import Array, Fn, Promised, PyTree, record
+from nsjax.types import Array, Fn, Promised, PyTree, identity, record
 
 TANGENTS = ("full", "mass", "kept")
 """Tangents with which implicit schemes iterate."""
@@ -41,13 +40,6 @@ def add(q: Array, xi: Array) -> Array:
 def subtract(q0: Array, q1: Array) -> Array:
     """Default `System.difference`: the increment that leads from ``q0`` to ``q1``."""
     return q1 - q0
-
-
-def _identity(value: Any) -> Any:
-    """Key by which a static field is compared: methods by function and value of their owner."""
-    if inspect.ismethod(value):
-        return value.__func__, value.__self__
-    return value
 
 
 @renamed_fields
@@ -222,7 +214,7 @@ class System:
 
     @functools.cached_property
     def _values(self) -> tuple[Any, ...]:
-        return tuple(_identity(getattr(self, f.name)) for f in dataclasses.fields(self))
+        return tuple(identity(getattr(self, f.name)) for f in dataclasses.fields(self))
 
     @functools.cached_property
     def _hash(self) -> int:
