@@ -343,7 +343,7 @@ def run(args: argparse.Namespace) -> int:
         # results of the lanes; Lyapunov exponents first, since their lengths may be refused
         chaos = {}
         if args.quantity == CHAOS:
-            lengths = {name: x for name, x in plan.lengths.items() if name not in ("every", "rows")}
+            lengths = {name: x for name, x in plan.lengths.items() if name not in ("every", "samples")}
             chaos[CHAOS] = nsjax.sweep_lyapunov(
                 plan.problem, plan.scheme, plan.over, progress=progress, **lengths
             )
