@@ -100,7 +100,7 @@ def test_its_derivatives_by_the_instant_and_the_torque(name: str, coordinates: s
 
 
 @SLOW
-@pytest.mark.xfail(strict=True, reason="the part of a step of almost no length spoils the next acceleration")
+@pytest.mark.xfail(strict=True, reason="a part of almost no length spoils the next acceleration")
 def test_an_instant_at_the_end_of_a_step_with_accelerations() -> None:
     """Known: angles are off by up to 3e-7, derivatives are wrong."""
     x = jnp.array([INSTANTS[1], 3.0])
