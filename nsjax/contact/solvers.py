@@ -107,13 +107,13 @@ def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], 
 
 
 def smallest(
-    problem: ContactProblem, small: Callable[..., Any], whole: Callable[..., Any]
+    problem: ContactProblem, small: Callable[..., Any], whole: Callable[..., Any], most: int | None = None
 ) -> Callable[..., Any]:
     """``small(capacity, ...)`` with the smallest capacity that holds the active contacts of a problem, or
-    ``whole(...)`` where none does; one of them runs.
+    ``whole(...)`` where none does, none of the first ``most`` ones; one of them runs.
     """
     found = whole
-    for capacity in reversed(capacities(problem) if gathers(problem) else []):
+    for capacity in reversed(capacities(problem)[:most] if gathers(problem) else []):
         few = functools.partial(small, capacity)
         found = functools.partial(branch, fits(problem, capacity), few, found)
     return found
@@ -255,14 +255,12 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
         return problem if has_rows(problem) else problem.dense()
 
     def whole(problem: ContactProblem, begin: Array | None) -> ContactSolution:
+        if few and gathers(problem):
+            return _unsolved(problem)
         return solved(formed(problem), begin, taken(problem, None))
 
     def search(problem: ContactProblem, begin: Array | None) -> ContactSolution:
-        if few and gathers(problem):
-            first = capacities(problem)[0]
-            rest = lambda problem, begin: _unsolved(problem)  # noqa: E731
-            return branch(fits(problem, first), functools.partial(small, first), rest, problem, begin)
-        return smallest(problem, small, whole)(problem, begin)
+        return smallest(problem, small, whole, most=1 if few else None)(problem, begin)
 
     # number of rows from which on the certificate of a start is computed before the matrix is formed. With
     # fewer rows the matrix costs little, and two certificates make the step of a hopper 0.4 us longer

@@ -106,8 +106,8 @@ GROUPS = 8
 """Number of groups of contacts, stepped one after the other."""
 
 SHARES, FEW = (16, 4, 2, 1), 32
-"""Sweeps run on one over ``SHARES`` of all contact slots: on the smallest part that holds the contacts that
-take part and gives a group at least ``FEW`` slots.
+"""A problem is solved on one over ``SHARES`` of all contact slots: on the smallest part that holds the
+contacts that take part and gives a group at least ``FEW`` slots. 200 boxes have 20,800, of which 650 act.
 """
 
 SWEEPS = 200

@@ -211,20 +211,27 @@ class Batch:
         """Derivatives (n, 2, k, block) of the gap rates by the velocities of both bodies. For held features
         they equal those of the contact points only where the gap is zero.
         """
+        d = tree.dimension
 
-        def one(ends: tuple[Any, Any], places: Places, centres: tuple[Array, Array]) -> Array:
-            def gap(*ends: Any) -> Array:
-                return jnp.broadcast_to(self._meeting(tree, ends, places).gap, (self.rows,))
+        def one(ends: tuple[Any, Any], places: Places) -> Array:
+            scene = self._scene(tree, *ends)
+            both = numbers.Contact(first=places.shapes[0], second=places.shapes[1])
+            given = scene, self.part, both, places.near
+            return jnp.stack(
+                [gap_functions.gap_screws(*given, body, self.rows) for body in ("first", "second")]
+            )
 
-            along = jax.linearize(gap, *ends)[1]
-            still = jax.tree.map(jnp.zeros_like, ends)
-            moves = [_moves(tree.dimension, x, c) for x, c in zip(ends, centres, strict=True)]
-            first = jax.vmap(lambda x: along(x, still[1]))(moves[0])
-            return jnp.stack([first.T, jax.vmap(lambda x: along(still[0], x))(moves[1]).T])
-
-        own = centres[places.first], centres[places.second]
-        made: Array = jax.vmap(one)(self._ends(frames, places), places, own)
-        return made
+        screws = jax.vmap(one)(self._ends(frames, places), places)
+        push, spin = screws[:, :, :d], screws[:, :, d:]
+        both = jnp.stack([jnp.asarray(places.first), jnp.asarray(places.second)], axis=1)
+        x = centres[both][..., None]
+        # about the mass centres; in space along the axes of the bodies
+        if d == 2:
+            spin = spin - (x[:, :, :1] * push[:, :, 1:] - x[:, :, 1:] * push[:, :, :1])
+        else:
+            spin = spin - space.cross(x, push, axis=2)
+            spin = jnp.sum(frames[1][both][..., None] * spin[:, :, :, None], axis=2)
+        return jnp.swapaxes(jnp.concatenate([push, spin], axis=2), 2, 3)
 
     def hold(self, tree: Bodies, frames: Any, places: Places) -> Any:
         """Features of all pairs that a step holds fixed; None: none."""
@@ -245,33 +252,6 @@ class Batch:
     def _ends(self, frames: Any, places: Places) -> tuple[Any, Any]:
         """Frames of the first and of the second bodies of all pairs."""
         return _taken(frames, places.first), _taken(frames, places.second)
-
-
-def _moves(dimension: int, frame: Any, centre: Array) -> Any:
-    """Rates (block, ...) of the entries of a frame by the velocities of its body: velocity of the mass
-    centre, then spin (in space about the axes of the body).
-    """
-    origin, turn, angle, velocity, spin = frame
-    arm, d = origin - centre, dimension
-    swung: Any
-    still = tuple(
-        jax.tree.map(lambda x: jnp.zeros((d, *x.shape)), x) for x in (turn, angle, velocity, spin)
-    )
-    pushed = jnp.eye(d), *still
-    # a spin moves the origin about the mass centre, and turns the axes
-    if d == 2:
-        (s, c), zero = turn, jnp.zeros((1, 2))
-        swung = (
-            jnp.stack([-arm[1], arm[0]]).reshape(1, 2),
-            (c[None], -s[None]),
-            jnp.ones(1),
-            zero,
-            jnp.zeros(1),
-        )
-    else:
-        swing = jax.vmap(lambda w: (space.cross(w, arm), space.skew(w) @ turn))(turn.T)
-        swung = (*swing, None, jnp.zeros((3, 3)), jnp.zeros((3, 3)))
-    return jax.tree.map(lambda x, y: jnp.concatenate([x, y]), pushed, swung)
 
 
 def _taken(frames: Any, places: Array) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -84,6 +85,15 @@ def names(part: Part, numbers: Any, dimension: int) -> list[str]:
     """Names of the contacts of a part."""
     n = count(part, numbers, dimension)
     return [part.name] if n == 1 else [f"{part.name}.{k}" for k in range(n)]
+
+
+def gap_screws(scene: Scene, part: Part, numbers: Any, near: Any, body: str, rows: int) -> Array:
+    """Derivatives (3 or 6, rows) of the gaps of a part by the motion of one body, see `Scene.moved`."""
+
+    def gap(screw: Array) -> Array:
+        return jnp.broadcast_to(meetings(scene.moved(body, screw), part, numbers, near).gap, (rows,))
+
+    return jax.jacfwd(gap)(jnp.zeros(3 * (scene.dimension - 1))).T
 
 
 def hold(scene: Scene, part: Part, numbers: Any) -> Any:

@@ -24,7 +24,7 @@ from nsjax.multibody.contacts.gap_functions import Meeting, around, gap_bound
 from nsjax.multibody.contacts.shape import PairKind
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
-from nsjax.multibody.coordinates.frames import Frames, Scene, constants, held_features, several
+from nsjax.multibody.coordinates.frames import Scene, constants, held_features, several
 from nsjax.multibody.numbers import CONSTANT, LAW, SPEEDS, TURNING
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.types import Array, PyTree, record
@@ -272,15 +272,10 @@ class NamedContacts:
         """
 
         def one(scene: Scene, part: Part, both: Any, near: Any) -> Any:
-            body = part.bodies[side == "second"]
+            body, rows = part.bodies[side == "second"], gap_functions.count(part, both, self.dimension)
             if body == GROUND:
-                return jnp.zeros((6, gap_functions.count(part, both, self.dimension)))
-
-            def gap(screw: Array) -> Array:
-                moved = gap_functions.meetings(_moved_by(scene, body, screw), part, both, near).gap
-                return jnp.broadcast_to(moved, (gap_functions.count(part, both, self.dimension),))
-
-            return jax.jacfwd(gap)(jnp.zeros(6)).T
+                return jnp.zeros((6, rows))
+            return gap_functions.gap_screws(scene, part, both, near, body, rows)
 
         fit = lambda scene, piece, *x: one(scene, piece.part, *x)  # noqa: E731
         found = self.each(scene, p, one, fit, held_features(p).features)
@@ -371,18 +366,6 @@ def _as_meeting(piece: Batch, gap: Array, places: list[Array]) -> Meeting:
     here, there, normal, *across = [tuple(x) if len(x) == 2 else x for x in flat]
     first, second = (tuple(x[k] for x in piece.bodies for _ in range(piece.rows)) for k in (0, 1))
     return Meeting(gap.T.reshape(-1), first, second, here, there, normal, tuple(across))
-
-
-def _moved_by(scene: Scene, body: str, screw: Array) -> Scene:
-    """A scene with one body displaced by a small velocity and spin (6,) about the origin of the ground."""
-    frame, (push, spin) = scene.frame(body), (screw[:3], screw[3:])
-    turn = jnp.eye(3) if frame.turn is None else frame.turn
-    moved = dataclasses.replace(
-        frame, turn=turn + space.skew(spin) @ turn,
-        origin=space.add(frame.origin, space.add(push, space.cross(spin, frame.origin))),
-    )  # fmt: skip
-    make = lambda name: moved if name == body else scene.frame(name)  # noqa: E731
-    return dataclasses.replace(scene, frames=Frames(tuple(scene.frames), make, kept=False))
 
 
 def _first(piece: Batch) -> Choice:

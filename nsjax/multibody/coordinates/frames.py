@@ -171,6 +171,26 @@ class Scene:
         a, frame = self.algebra, self.frame(body)
         return a.add(frame.velocity, a.swing(frame.spin, arm))
 
+    def moved(self, body: str, screw: Array) -> Scene:
+        """The scene with a body displaced by a small ``screw`` (3,) or (6,): a displacement of its point at
+        the origin of the ground, and a rotation.
+        """
+        a, d, frame = self.algebra, self.dimension, self.frame(body)
+        spin = screw[d] if d == 2 else screw[d:]
+        push = a.add(a.vector(screw[:d]), a.swing(spin, frame.origin))
+        if d == 2:
+            s, c = (0.0, 1.0) if frame.turn is None else frame.turn
+            turn: Any = (s + c * spin, c - s * spin)
+        else:
+            turn = jnp.eye(3) if frame.turn is None else frame.turn
+            turn = turn + space.skew(spin) @ turn
+        new = dataclasses.replace(
+            frame, origin=a.add(frame.origin, push), turn=turn,
+            angle=None if frame.angle is None else frame.angle + spin,
+        )  # fmt: skip
+        make = lambda name: new if name == body else self.frame(name)  # noqa: E731
+        return dataclasses.replace(self, frames=Frames(tuple(self.frames), make, kept=False))
+
     def position(self, body: str, at: Any = None) -> Array:
         """Position (2,) or (3,) of a point ``at`` in body axes [m]."""
         return self.algebra.array(self.point(body, at))
