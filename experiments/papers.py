@@ -98,8 +98,7 @@ def computed() -> dict[tuple[str, str], tuple[str, str]]:
 @functools.cache
 def _records(file: str) -> dict[str, Any]:
     """Content of a JSON file beside this file."""
-    found: dict[str, Any] = json.loads(pathlib.Path(__file__).with_name(file).read_text(encoding="utf-8"))
-    return found
+    return json.loads(pathlib.Path(__file__).with_name(file).read_text(encoding="utf-8"))
 
 
 def first_line(file: pathlib.Path) -> str:

@@ -67,8 +67,7 @@ class MovedShape:
 
 def placed(points: np.ndarray, pose: np.ndarray) -> np.ndarray:
     """Points (..., n, d) of axes with the poses (..., d, d + 1)."""
-    found: np.ndarray = points @ np.swapaxes(pose[..., :-1], -1, -2) + pose[..., None, :, -1]
-    return found
+    return points @ np.swapaxes(pose[..., :-1], -1, -2) + pose[..., None, :, -1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -330,8 +329,7 @@ def _foot(x: MovedShape, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Point (rows, d) of a level that is nearest to the middle of all shapes."""
     point, normal = x.points[:, 0], x.points[:, 1] - x.points[:, 0]
     middle = 0.5 * (low + high)
-    found: np.ndarray = middle - np.sum((middle - point) * normal, axis=1)[:, None] * normal
-    return found
+    return middle - np.sum((middle - point) * normal, axis=1)[:, None] * normal
 
 
 def _hatched(x: MovedShape, start: np.ndarray, end: np.ndarray, size: float) -> tuple[MovedShape, ...]:
@@ -382,8 +380,7 @@ def _forces(traj: Trajectory, rows: np.ndarray, found: Picture) -> np.ndarray | 
     def means(impulse: np.ndarray) -> np.ndarray:
         whole = np.cumsum(np.nan_to_num(np.asarray(impulse)), axis=0)[rows]
         gone = np.diff(whole, axis=0, prepend=whole[:1])
-        mean: np.ndarray = gone / spent.reshape(-1, *[1] * (gone.ndim - 1))
-        return mean
+        return gone / spent.reshape(-1, *[1] * (gone.ndim - 1))
 
     forces = means(np.asarray(traj.impulse_normal))[..., None] * found.contacts.normals
     if traj.impulse_tangential is not None and found.contacts.tangents.shape[2]:

@@ -106,8 +106,7 @@ def _energies(system: System, params: PyTree, rows: tuple[Array, ...]) -> tuple[
         moves = jnp.any(jnp.concatenate(rates) != 0.0)
         return kinetic, jnp.where(moves, jnp.nan, kinetic + potential_energy(system, t, q, p))
 
-    found: tuple[Array, Array] = lax.map(lambda row: look(*row), rows)
-    return found
+    return lax.map(lambda row: look(*row), rows)
 
 
 def first_rise(rows: Any, kinetic: Any, energy: Any) -> int | None:

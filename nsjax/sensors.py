@@ -463,8 +463,7 @@ def read(system: System, name: Any, *row: Any) -> Array:
 def _of_part(system: System, kind: str, part: Any, field: str, *row: Any) -> Array:
     if field == "acceleration":
         kind, field = field, "value"
-    found: Array = system.parts.part_row(kind, part, *row)[field]
-    return found
+    return system.parts.part_row(kind, part, *row)[field]
 
 
 def _of_contact(which: np.ndarray, field: str, *row: Any) -> Array:

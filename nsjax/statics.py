@@ -148,8 +148,7 @@ class Ramp:
 @compiled_for("system")
 def moved(system: System, q: Array, xi: Array) -> Array:
     """Position ``q`` moved by an increment ``xi`` (nv,)."""
-    made: Array = system.retract(q, xi)
-    return made
+    return system.retract(q, xi)
 
 
 def residual(system: System, t: Array, q: Array, xi: Array, x: Array, p: PyTree) -> Array:
@@ -160,8 +159,7 @@ def residual(system: System, t: Array, q: Array, xi: Array, x: Array, p: PyTree)
         return push
 
     def rows(step: Array) -> Array:
-        made: Array = system.constraint(t, system.retract(here, step), p)
-        return made
+        return system.constraint(t, system.retract(here, step), p)
 
     gaps, back = jax.vjp(rows, zero)
     return jnp.concatenate([push + back(x)[0], gaps])

@@ -82,10 +82,7 @@ class StepBatch:
 
         if any(varied):
             return map_lanes(one, jnp.arange(self.lanes))
-        same: StepperCarry = jax.tree.map(
-            lambda x: jnp.broadcast_to(x, (self.lanes, *jnp.shape(x))), one(jnp.asarray(0))
-        )
-        return same
+        return jax.tree.map(lambda x: jnp.broadcast_to(x, (self.lanes, *jnp.shape(x))), one(jnp.asarray(0)))
 
     def step(self, carry: StepperCarry, u: Any = None) -> tuple[StepperCarry, StepRow]:
         """One step of every lane.

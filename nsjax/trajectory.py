@@ -263,8 +263,7 @@ def _most_near(system: System, params: PyTree, t: Array, q: Array) -> dict[str, 
 
     def at(row: tuple[Array, Array]) -> dict[str, Array]:
         own: Any = system.contact_set
-        found: dict[str, Array] = own.near_counts(row[1], refreshed(system, *row, ready))
-        return found
+        return own.near_counts(row[1], refreshed(system, *row, ready))
 
     return {name: jnp.max(x) for name, x in lax.map(at, (t, q)).items()}
 

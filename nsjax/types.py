@@ -122,8 +122,7 @@ def record(*, static: tuple[str, ...] = ()) -> Callable[[type[T]], type[T]]:
         if cls.__repr__ is object.__repr__:
             made.__repr__ = record_repr
         data = [f.name for f in dataclasses.fields(made) if f.name not in static]
-        done: type[T] = jax.tree_util.register_dataclass(made, data_fields=data, meta_fields=list(static))
-        return done
+        return jax.tree_util.register_dataclass(made, data_fields=data, meta_fields=list(static))
 
     return decorate
 

@@ -78,17 +78,13 @@ class Views:
         """
         pictures = importlib.import_module(PICTURES)
         if names:
-            figure: Figure = pictures.named(self, names, x)
-            return figure
+            return pictures.named(self, names, x)
         if x is not None:
             raise InputError(
                 f"plot: x = {x!r} without quantities over it; name them: plot('energy', x=...)"
             )
         state = State(t=self.t[..., 0], q=self.q[..., 0, :], v=self.v[..., 0, :])
-        whole: Figure = pictures.overview(
-            Problem(system=self.system, params=self.params, state=state), self
-        )
-        return whole
+        return pictures.overview(Problem(system=self.system, params=self.params, state=state), self)
 
     def to_xarray(self: Any, *more: Any) -> Any:
         """The run as an `xarray.Dataset` over ``time``: every column by its label, with its unit, energies,

@@ -67,8 +67,7 @@ def rigid(times: np.ndarray) -> np.ndarray:
     u = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     start = np.concatenate([u.ravel(), np.cross(np.array(SPINS), u).ravel()])
     y = integrate.solve_ivp(rates, (0.0, TIME), start, "DOP853", times, rtol=1e-11, atol=1e-11).y.T
-    made: np.ndarray = LENGTH * (y[:, :3] + y[:, 3:6])
-    return made
+    return LENGTH * (y[:, :3] + y[:, 3:6])
 
 
 def _paint(figure: Any, times: np.ndarray, tip: np.ndarray, wanted: np.ndarray) -> None:

@@ -57,8 +57,7 @@ def rigid(times: np.ndarray) -> np.ndarray:
 
     start = np.concatenate([[1.0, 0.0, 0.0], np.cross(SPIN, [1.0, 0.0, 0.0])])
     y = integrate.solve_ivp(rates, (0.0, TIME), start, "DOP853", times, rtol=1e-10, atol=1e-10).y.T
-    made: np.ndarray = LENGTH * y[:, :3]
-    return made
+    return LENGTH * y[:, :3]
 
 
 def _paint(figure: Any, times: np.ndarray, tip: np.ndarray, wanted: np.ndarray, both: np.ndarray) -> None:

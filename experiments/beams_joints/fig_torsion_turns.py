@@ -56,10 +56,7 @@ def exact(times: np.ndarray) -> np.ndarray:
         return [u, v, (pull - back) / half, -pull / (half + FLYWHEEL)]
 
     start = [0.0, 0.0, SPEED, SPEED]
-    made: np.ndarray = integrate.solve_ivp(
-        rates, (0.0, TIME), start, "DOP853", times, rtol=1e-11, atol=1e-11
-    ).y
-    return made
+    return integrate.solve_ivp(rates, (0.0, TIME), start, "DOP853", times, rtol=1e-11, atol=1e-11).y
 
 
 def _paint(figure: Any, times: np.ndarray, angle: np.ndarray, wanted: np.ndarray) -> None:

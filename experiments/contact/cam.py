@@ -33,32 +33,24 @@ def eccentric(angle: Any) -> tuple[Any, Any]:
 
 def lift(theta: np.ndarray) -> np.ndarray:
     """Height of the roller at the angle ``theta`` from top dead centre."""
-    made: np.ndarray = ECCENTRICITY * np.cos(theta) + np.sqrt(
-        REACH**2 - (ECCENTRICITY * np.sin(theta)) ** 2
-    )
-    return made
+    return ECCENTRICITY * np.cos(theta) + np.sqrt(REACH**2 - (ECCENTRICITY * np.sin(theta)) ** 2)
 
 
 def flat_lift(theta: np.ndarray) -> np.ndarray:
     """Height of a flat face at the angle ``theta`` from top dead centre."""
-    made: np.ndarray = RADIUS + ECCENTRICITY * np.cos(theta)
-    return made
+    return RADIUS + ECCENTRICITY * np.cos(theta)
 
 
 def axial(height: Any, theta: np.ndarray, speed: float) -> np.ndarray:
     """Force along the guide of a follower in contact with the cam; its acceleration by differences."""
     h = 1e-4
     bend = (height(theta + h) - 2.0 * height(theta) + height(theta - h)) / h**2
-    made: np.ndarray = (
-        MASS * (bend * speed**2 + GRAVITY) + PRELOAD + STIFFNESS * (height(theta) - height(np.pi))
-    )
-    return made
+    return MASS * (bend * speed**2 + GRAVITY) + PRELOAD + STIFFNESS * (height(theta) - height(np.pi))
 
 
 def along_normal(theta: np.ndarray) -> np.ndarray:
     """Cosine of the angle between the guide and the normal of the roller's contact."""
-    made: np.ndarray = np.sqrt(1.0 - (ECCENTRICITY * np.sin(theta) / REACH) ** 2)
-    return made
+    return np.sqrt(1.0 - (ECCENTRICITY * np.sin(theta) / REACH) ** 2)
 
 
 def cam(flat: bool = False, disc: bool = False) -> Any:
@@ -91,8 +83,7 @@ def turning(problem: Any, height: Any, speed: float, turns: float = 1.0) -> nsja
 
 def angle(traj: nsjax.Trajectory) -> np.ndarray:
     """The angle of the cam from top dead centre."""
-    made: np.ndarray = np.asarray(traj["cam.angle"]) - np.pi / 2
-    return made
+    return np.asarray(traj["cam.angle"]) - np.pi / 2
 
 
 def leaves(traj: nsjax.Trajectory) -> bool:

@@ -36,8 +36,7 @@ def ball(spatial: bool) -> Any:
 
 def exact(t: np.ndarray) -> np.ndarray:
     """Speed of the centre at the times ``t``."""
-    made: np.ndarray = np.where(t < ROLLS, SPEED - FRICTION * GRAVITY * t, 5.0 / 7.0 * SPEED)
-    return made
+    return np.where(t < ROLLS, SPEED - FRICTION * GRAVITY * t, 5.0 / 7.0 * SPEED)
 
 
 @common.experiment

@@ -214,8 +214,7 @@ class Modes:
     def damping_ratios(self) -> np.ndarray:
         """Shares of critical damping, one without vibration, negative where the motion grows."""
         size = np.abs(self.values)
-        found: np.ndarray = -self.values.real / np.where(size > 0.0, size, 1.0)
-        return found
+        return -self.values.real / np.where(size > 0.0, size, 1.0)
 
     def __str__(self) -> str:
         heads = ("mode", "frequency (Hz)", "damping ratio", "decay (1/s)", "moves")
@@ -245,8 +244,7 @@ def _linearised(system: System, t: Array, q: Array, p: PyTree) -> tuple[Array, .
     zero, ready = jnp.zeros(system.nv), prepared(system, p)
 
     def rows(xi: Array) -> Array:
-        made: Array = system.constraint(t, system.retract(q, xi), ready)
-        return made
+        return system.constraint(t, system.retract(q, xi), ready)
 
     held = jax.jacfwd(rows)(zero) if system.nb else jnp.zeros((0, system.nv))
     push = system.force(t, q, zero, ready)
@@ -277,8 +275,7 @@ def _without_stiffness(K: np.ndarray) -> np.ndarray:
     scaled = K / sizes / sizes[:, None]
     _, values, rows = np.linalg.svd(scaled)
     rank = int(np.sum(values > FREE * np.linalg.norm(np.abs(scaled), 2))) if len(K) else 0
-    found: np.ndarray = rows[rank:].T / sizes[:, None]
-    return found
+    return rows[rank:].T / sizes[:, None]
 
 
 def _eigenpairs(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -303,8 +300,7 @@ def _flexibility(K: np.ndarray, lower: np.ndarray, none: np.ndarray) -> np.ndarr
     border = border / np.linalg.norm(border, axis=0)
     matrix = np.block([[s[:, None] * K * s, border], [border.T, np.zeros(2 * border.shape[1:])]])
     half = lower.T * s
-    found: np.ndarray = half @ np.linalg.inv(matrix)[:n, :n] @ half.T
-    return found
+    return half @ np.linalg.inv(matrix)[:n, :n] @ half.T
 
 
 def _slow_and_fast(

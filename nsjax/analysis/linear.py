@@ -304,15 +304,13 @@ class OperatingPoint:
         """Rows ``G`` (k, nv) of the held rates."""
         t, q, v = jnp.asarray(state.t), jnp.asarray(state.q), jnp.asarray(state.v)
         p = self.params(params, t, q, u)
-        made: Array = jax.jacfwd(lambda v: self.rates(t, q, v, p))(v)
-        return made
+        return jax.jacfwd(lambda v: self.rates(t, q, v, p))(v)
 
     @compiled_for("self")
     def live(self, state: State) -> Array:
         """Derivative of the position by increments (nv, nv): identity, zero for rates without position."""
         s, q = self.system, jnp.asarray(state.q)
-        made: Array = jax.jacfwd(lambda xi: s.difference(q, s.retract(q, xi)))(jnp.zeros(s.nv))
-        return made
+        return jax.jacfwd(lambda xi: s.difference(q, s.retract(q, xi)))(jnp.zeros(s.nv))
 
     def balance(self, t: Array, q: Array, v: Array, p: PyTree) -> tuple[Array, Array]:
         """Accelerations (nv,) and forces of the rows (k,)."""

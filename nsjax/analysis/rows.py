@@ -86,8 +86,7 @@ def impulse_steps(traj: Trajectory) -> np.ndarray:
     closed[0] = by_rows(_closed, traj, *(np.asarray(x)[:1] for x in (traj.t, traj.q, traj.v)))[0]
     new = closed & ~np.roll(closed, 1, axis=0)
     new[0] = False
-    struck: np.ndarray = np.any(new & (np.asarray(traj.impulse_normal) != 0.0), axis=1)
-    return struck
+    return np.any(new & (np.asarray(traj.impulse_normal) != 0.0), axis=1)
 
 
 def _closed(system: System, p: PyTree, t: Array, q: Array, v: Array) -> Array:

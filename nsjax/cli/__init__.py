@@ -62,10 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (RunError, OSError) as error:
         code, sentence = 1, str(error)
     except MemoryError as error:
-        code, sentence = (
-            2,
-            f"this is too large for the machine: {error}; give fewer bodies, elements or rows",
-        )
+        code = 2
+        sentence = f"this is too large for the machine: {error}; give fewer bodies, elements or rows"
     except KeyboardInterrupt as stop:
         code, sentence = 130, str(stop) or "interrupted"
     except Exception as error:

@@ -194,8 +194,7 @@ def build(name: str, values: Mapping[str, Any]) -> Problem:
         InputError: for an unknown keyword and for values that the model refuses.
     """
     factory = models.REGISTRY[name].factory
-    made: Problem = _call(name, factory, _arrays(values, _parameters(factory())))
-    return made
+    return _call(name, factory, _arrays(values, _parameters(factory())))
 
 
 def scheme_name(args: argparse.Namespace) -> str:
@@ -214,8 +213,7 @@ def read_scheme(name: str, values: Mapping[str, Any]) -> Scheme:
     known = name.replace("-", "_")
     if known not in schemes.REGISTRY:
         raise InputError(f"unknown scheme {name!r}; {nearest(known, schemes.REGISTRY)}")
-    made: Scheme = _call(known, schemes.REGISTRY[known].factory, values)
-    return made
+    return _call(known, schemes.REGISTRY[known].factory, values)
 
 
 def _parameters(problem: Problem) -> list[str]:

@@ -100,8 +100,7 @@ class InteriorEquations:
     @property
     def tangent(self) -> str:
         """Tangent of the iteration."""
-        choice: str = getattr(self.equations, "tangent", "full")
-        return choice
+        return getattr(self.equations, "tangent", "full")
 
     def followed(self, active: Array, impulses: Array) -> Array:
         """Contacts whose laws a derivative follows."""
@@ -165,8 +164,7 @@ class InteriorEquations:
 
     def friction(self, data: PyTree) -> Array:
         """Coefficients (nc,)."""
-        mu: Array = self.equations.friction(data)
-        return mu
+        return self.equations.friction(data)
 
     def given(self, data: PyTree) -> Any:
         """Normal impulses that are given, if any."""
@@ -291,8 +289,7 @@ def _frozen_speed(equations: Any, data: PyTree, z: Array, directions: Array) -> 
     """``du/dz`` (rows, n) at fixed directions."""
     if equations.frozen(data, z)[1]:
         return directions.T
-    speed: Array = _speed(equations, data, z, directions.shape[1])
-    return speed
+    return _speed(equations, data, z, directions.shape[1])
 
 
 def frozen_or_by(

@@ -119,8 +119,7 @@ class ContactProblem:
     def matrix(self) -> Array:
         """``G`` (m, m) of a dense problem."""
         assert not isinstance(self.delassus, DelassusFactors), "call dense() first"
-        matrix: Array = self.delassus
-        return matrix
+        return self.delassus
 
     @property
     def paired(self) -> bool:

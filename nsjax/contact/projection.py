@@ -118,8 +118,7 @@ class Directions:
         if self.modes is not None:
             return matmul(self.modes, matmul(self.modes.T, rows.directions()))
         respond = lambda: rows.response(at.inertia())  # noqa: E731
-        found: Array = chosen(self.kinetic, respond, rows.directions())
-        return found
+        return chosen(self.kinetic, respond, rows.directions())
 
 
 def chosen(which: bool | Array, one: Callable[[], Any], other: Any) -> Any:

@@ -253,10 +253,8 @@ class _ContactView:
             v, dt, slide, turning = self.step.state.v, self.step.dt, self.slide, motion.turning
             may = self.slow & ~jnp.any(found.impacts)
             turns = friction.reversal(self.criteria, slide, turning, may, v, dt)
-            shifts, rate = (
-                shifts | turns,
-                jnp.where(found.impacts, rate, jnp.sum(turning * turning, axis=1)),
-            )
+            shifts = shifts | turns
+            rate = jnp.where(found.impacts, rate, jnp.sum(turning * turning, axis=1))
             bits = bits | friction.unresolved_turns(self.criteria, turns, slide, turning, v)
         struck = over_links(
             lambda links, impacts: jnp.any(links & impacts, axis=1), found.links, found.impacts

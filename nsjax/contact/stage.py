@@ -245,8 +245,7 @@ class _Tangents:
 
     def fresh(self, z: Array, impulses: Array, first: Array, near: Any) -> StageTangent:
         """The tangent at an iterate; ``first``: in the first pass."""
-        found: StageTangent = self.formed(self.task.data, z, impulses, first, near)
-        return found
+        return self.formed(self.task.data, z, impulses, first, near)
 
     def _formed(self, data: PyTree, z: Array, impulses: Array, first: Array, near: Any) -> StageTangent:
         equations = self.task.equations
@@ -270,8 +269,7 @@ class _Tangents:
             _, near = self.look(z, impulses, jnp.asarray(False))
             return self.fresh(z, impulses, jnp.asarray(True), near)
 
-        found: StageTangent = blank(jax.eval_shape(made))
-        return found
+        return blank(jax.eval_shape(made))
 
 
 def _single_pass(task: _Task, z: Array, kept: StageTangent) -> tuple[tuple[Array, Array], tuple[Any, ...]]:

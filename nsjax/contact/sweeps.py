@@ -48,8 +48,7 @@ def added(a: Array, x: Array) -> Array:
 
 def products(a: Array, x: Array) -> Array:
     """Scalar products of ``x`` with each ``a_i``."""
-    made: Array = a.reshape(a.shape[0], -1) @ x.reshape(-1)
-    return made
+    return a.reshape(a.shape[0], -1) @ x.reshape(-1)
 
 
 def weights(square: Array, along: Array) -> Array:
@@ -222,8 +221,7 @@ class _Sweeps:
             return moved + group.pushed(change), change
 
         moved = self.all.pushed(jnp.concatenate(list(x), axis=1))
-        changes: Array = lax.scan(step, moved, (self.groups, x))[1]
-        return changes
+        return lax.scan(step, moved, (self.groups, x))[1]
 
     def certificate(self, x: Array) -> Array:
         """Relative natural-map residual."""

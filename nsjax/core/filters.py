@@ -106,20 +106,17 @@ class Filters:
 
     def slip(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
         """Tangential velocities of the system."""
-        found: Array = self.system.slip(t, q, self.split(v)[0], self.ready(p))
-        return found
+        return self.system.slip(t, q, self.split(v)[0], self.ready(p))
 
     def velocity_constraint(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
         """Rates of the constraints on velocities of the system."""
-        found: Array = self.system.velocity_constraint(  # type: ignore[misc]
+        return self.system.velocity_constraint(  # type: ignore[misc]
             t, q, self.split(v)[0], self.ready(p)
         )
-        return found
 
     def dry_friction(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
         """Rates of the bounded rows of the system."""
-        found: Array = self.system.dry_friction(t, q, self.split(v)[0], self.ready(p))
-        return found
+        return self.system.dry_friction(t, q, self.split(v)[0], self.ready(p))
 
     def switch(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
         """The surfaces of the system's forces."""
@@ -141,10 +138,9 @@ class Filters:
     def observe(self, t: Array, q: Array, v: Array, output: Any, p: FilteredParams) -> dict[str, Array]:
         """The observables of the system."""
         w, a = self.split(v)
-        found: dict[str, Array] = self.system.observe(  # type: ignore[misc]
+        return self.system.observe(  # type: ignore[misc]
             t, q, w, output, self.ready(p, a)
         )
-        return found
 
     def retract(self, q: Array, xi: Array) -> Array:
         """The position of the system moved by ``xi``; activations have no position."""
@@ -161,8 +157,7 @@ class Filters:
 
     def part_names(self, kind: str) -> tuple[str, ...]:
         """Names of the parts of the system without filters."""
-        found: tuple[str, ...] = () if self.system.parts is None else self.system.parts.part_names(kind)
-        return found
+        return () if self.system.parts is None else self.system.parts.part_names(kind)
 
     def part_unit(self, name: str, field: str) -> str:
         """Unit of a quantity of a part."""
@@ -172,8 +167,7 @@ class Filters:
         """A part of the system without filters, at the activations. ``row`` is ``t, q, v, output, p``."""
         t, q, v, output, p = row
         w, a = self.split(v)
-        found: dict[str, Array] = self.system.parts.part_row(kind, name, t, q, w, output, self.ready(p, a))
-        return found
+        return self.system.parts.part_row(kind, name, t, q, w, output, self.ready(p, a))
 
     def input_name(self, name: str, params: Any) -> str:
         """Name of the entry of params that an input drives: for a number with a filter, its command."""

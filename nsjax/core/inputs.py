@@ -188,8 +188,7 @@ class DrivenParts:
 
     def part_names(self, kind: str) -> tuple[str, ...]:
         """Names of the parts of the system without inputs."""
-        found: tuple[str, ...] = self.parts.part_names(kind)
-        return found
+        return self.parts.part_names(kind)
 
     def part_unit(self, name: str, field: str) -> str:
         """Unit of a quantity of a part."""
@@ -198,8 +197,7 @@ class DrivenParts:
     def part_row(self, kind: str, name: Any, *row: Any) -> dict[str, Array]:
         """A part of the system, its inputs read at the time. ``row`` is ``t, q, v, output, p``."""
         t, q, v, output, p = row
-        found: dict[str, Array] = self.parts.part_row(kind, name, t, q, v, output, self.inputs.read(p, t))
-        return found
+        return self.parts.part_row(kind, name, t, q, v, output, self.inputs.read(p, t))
 
 
 def driven_system(inputs: Inputs) -> System:

@@ -453,8 +453,7 @@ def on_constraints(system: System, params: PyTree, state: State) -> State:
 
         def back(of: System, free: np.ndarray) -> Array:
             rows = gap_rows(of, "constraint", t, q, ready(t, q, p)).jacobian()
-            made: Array = jnp.asarray(free)[:, None] * jnp.linalg.pinv(rows * free, rtol=1e-10)
-            return made
+            return jnp.asarray(free)[:, None] * jnp.linalg.pinv(rows * free, rtol=1e-10)
 
         slow, known = back(system, free_v), positioned(system)
         near = back(known, free_q) if known.nb else jnp.zeros((system.nv, 0))

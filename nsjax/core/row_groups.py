@@ -204,8 +204,7 @@ class RowGroups:
         """Residual (k,) of the `RateLaw` of all forces, from their impulses, rates and scales (k,)."""
 
         def each(x: Array, u: Array, r: Array) -> Array:
-            found: Array = self.own.residual(x, u, r, given.numbers, given.duration)
-            return found
+            return self.own.residual(x, u, r, given.numbers, given.duration)
 
         copies = self._bounded_law.copies
         if copies == 1:

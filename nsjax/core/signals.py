@@ -124,8 +124,7 @@ class SampledSignal:
         return jnp.where(t < times[0], -1, k)
 
     def _piece(self, k: Any) -> Array:
-        found: Array = lax.dynamic_index_in_dim(jnp.asarray(self.values), k, keepdims=False)
-        return found
+        return lax.dynamic_index_in_dim(jnp.asarray(self.values), k, keepdims=False)
 
     def _still(self) -> Array | None:
         return None if self.kind == "held" else jnp.zeros(self.values.shape[1:])
@@ -164,8 +163,7 @@ def _bends(times: Any, values: Any, ends: Any) -> Array:
 
     start = jnp.zeros_like(span[0]), jnp.zeros_like(right[0])
     _, rows = lax.scan(down, start, (before, diagonal, after, 6.0 * right))
-    found: Array = lax.scan(up, jnp.zeros_like(right[0]), rows, reverse=True)[1]
-    return found
+    return lax.scan(up, jnp.zeros_like(right[0]), rows, reverse=True)[1]
 
 
 def ready(tree: PyTree) -> PyTree:

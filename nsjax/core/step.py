@@ -265,18 +265,15 @@ class SystemState:
         """Gaps (nc,) [m]; (0,) for a system without contacts."""
         if self.system.gap is None:
             return jnp.zeros(0)
-        found: Array = self.system.gap(self.t, self.q, self.params)
-        return found
+        return self.system.gap(self.t, self.q, self.params)
 
     def slip(self) -> Array:
         """Tangential velocities (nc, nt) [m/s]."""
-        found: Array = self.system.slip(self.t, self.q, self.v, self.params)
-        return found
+        return self.system.slip(self.t, self.q, self.v, self.params)
 
     def force(self) -> Array:
         """``h(t, q, v)`` (nv,)."""
-        found: Array = self.system.force(self.t, self.q, self.v, self.params)
-        return found
+        return self.system.force(self.t, self.q, self.v, self.params)
 
     def law(self) -> Any:
         """The law of a system with contacts (`nsjax.ContactLaw`), at the speeds of this state."""
@@ -285,8 +282,7 @@ class SystemState:
 
     def friction(self) -> Array:
         """Coefficients (nc,) of a system with contacts, at the speeds of this state."""
-        found: Array = self.law().friction_of(self.system.nc)
-        return found
+        return self.law().friction_of(self.system.nc)
 
     def inertia(self, kept: ConstantInertia | None = None) -> Inertia:
         """``M(q)``, and what is added to it; ``kept`` where it is constant over a run."""

@@ -470,8 +470,7 @@ def slip_of(system: System, t: Array, q: Array, xi: Array, p: PyTree) -> Array:
     alone.
     """
     rate: Any = system.velocity_constraint
-    found: Array = rate(t, q, xi, p) - rate(t, q, jnp.zeros_like(xi), p)
-    return found
+    return rate(t, q, xi, p) - rate(t, q, jnp.zeros_like(xi), p)
 
 
 # Functions of a system that are traced once.

@@ -116,8 +116,7 @@ def trace(a: Array) -> Array:
 
 def product(a: Array, b: Array) -> Array:
     """``A B`` of small matrices (n, k, ...) and (k, m, ...); the sum is written out."""
-    found: Array = functools.reduce(jnp.add, [a[:, j, None] * b[None, j] for j in range(len(b))])
-    return found
+    return functools.reduce(jnp.add, [a[:, j, None] * b[None, j] for j in range(len(b))])
 
 
 def st_venant_kirchhoff(f: Array, first: Array, shear: Array) -> Array:
@@ -219,16 +218,14 @@ _WRITTEN: dict[Fn, tuple[Fn, Fn]] = {
 def _stress(material: Fn, f: Array, *constants: Array) -> Array:
     """Stress ``dW/dF`` (3, 3, ...)."""
     if material in _WRITTEN:
-        found: Array = _WRITTEN[material][0](f, *constants)[0]
-        return found
+        return _WRITTEN[material][0](f, *constants)[0]
     return jax.grad(lambda f: jnp.sum(material(f, *constants)))(f)
 
 
 def _moduli(material: Fn, f: Array, *constants: Array) -> Array:
     """Moduli ``d^2W/dF^2`` (3, 3, 3, 3, ...)."""
     if material in _WRITTEN and f.size > INLINE_POINTS:
-        found: Array = _WRITTEN[material][1](f, *constants)
-        return found
+        return _WRITTEN[material][1](f, *constants)
     unit = np.eye(9).reshape(9, 3, 3, *[1] * (f.ndim - 2))
     along = lambda d: jax.jvp(lambda f: _stress(material, f, *constants), (f,), (d + 0.0 * f,))[1]  # noqa: E731
     return jax.vmap(along)(jnp.asarray(unit)).reshape(3, 3, *f.shape)
@@ -271,8 +268,7 @@ def _contracted(moduli: Array, df: Array) -> Array:
     # number of entries (of 1000 elements) up to which tangent matrices are formed and eliminated
     eliminated_points = 9 * 8 * 1000
     if df.size <= eliminated_points:
-        product: Array = jnp.einsum("klij...,kl...->ij...", moduli, df)
-        return product
+        return jnp.einsum("klij...,kl...->ij...", moduli, df)
     moduli = lax.optimization_barrier(moduli)
     return functools.reduce(jnp.add, [moduli[k, j] * df[k, j] for k in range(3) for j in range(3)])
 
@@ -289,8 +285,7 @@ def _along(function: Fn, constants: Any, change: Any) -> Array | float:
             full[k] = x
         return function(*full)
 
-    found: Array = jax.jvp(of, ([constants[k] for k in live],), ([change[k] for k in live],))[1]
-    return found
+    return jax.jvp(of, ([constants[k] for k in live],), ([change[k] for k in live],))[1]
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -298,8 +293,7 @@ def energy_density(material: Fn, f: Array, *constants: Array) -> Array:
     """Energy density ``W(F)`` (...) [J/m^3] of a material of `MATERIALS` at deformation gradients (3, 3,
     ...); its derivative is `piola`.
     """
-    density: Array = material(f, *constants)
-    return density
+    return material(f, *constants)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))

@@ -74,10 +74,7 @@ def continuation(
         """The carry of a run that begins in the saved state."""
         program = LoopProgram(system=problem.system, keep=(), events=0)
         assert scheme is not None
-        made: Carry = begin_run(
-            program, scheme, as_run(problem.params), state, numbers["dt"], None
-        ).next.carry
-        return made
+        return begin_run(program, scheme, as_run(problem.params), state, numbers["dt"], None).next.carry
 
     try:
         saved: Continuation = rebuild(described, arrays, known)
@@ -435,5 +432,4 @@ def _rebuild_problem(content: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
     if name not in models.REGISTRY:
         raise InputError(f"the model {name!r} is unknown to this version; {nearest(name, models.REGISTRY)}")
     choices = rebuild(content["choices"], arrays, {})
-    made: Problem = models.REGISTRY[name].factory(**choices)
-    return made
+    return models.REGISTRY[name].factory(**choices)

@@ -166,8 +166,7 @@ def find_record(name: str) -> type[Any]:
             "version that wrote it"
         )
     module_name, _, qualified = place.partition(":")
-    found: Any = getattr(importlib.import_module(module_name), qualified)
-    return found
+    return getattr(importlib.import_module(module_name), qualified)
 
 
 def is_record(value: Any) -> bool:
@@ -322,8 +321,7 @@ def _find(name: str) -> type[Any]:
         found = getattr(found, part, None)
     if not is_record(found):
         raise InputError(f"the saved record {name} does not exist in {module_name}; put the class there")
-    cls: type[Any] = found
-    return cls
+    return found
 
 
 def record_types(tree: PyTree) -> dict[str, type[Any]]:
@@ -445,8 +443,7 @@ def _default(name: str) -> Scheme:
         raise UnsavedSchemeError(
             f"the scheme {name!r} is none of the package; {nearest(name, schemes.REGISTRY)}"
         )
-    made: Scheme = schemes.REGISTRY[name].factory()
-    return made
+    return schemes.REGISTRY[name].factory()
 
 
 def _module(scheme: Scheme) -> Any:

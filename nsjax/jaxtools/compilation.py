@@ -166,8 +166,7 @@ def compiled_once(function: Callable[..., Any], **options: Any) -> Callable[...,
         >>> float(compiled_once(lambda x: x + 1.0)(1.0))
         2.0
     """
-    made: Callable[..., Any] = jax.jit(function, compiler_options=unoptimised() or None, **options)
-    return made
+    return jax.jit(function, compiler_options=unoptimised() or None, **options)
 
 
 # Notes on stderr about long compilations, in place of the compiler's own alarm.

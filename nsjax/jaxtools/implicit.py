@@ -202,8 +202,7 @@ def tangent_along(
     def both(some: list[Array], change: list[Array]) -> tuple[PyTree, PyTree]:
         return jax.jvp(lambda values: f(live.whole(values)), (some,), (change,))
 
-    found: tuple[tuple[PyTree, PyTree], int] = counted(both, live.values, live.tangents)
-    return found
+    return counted(both, live.values, live.tangents)
 
 
 class LiveLeaves:

@@ -325,8 +325,7 @@ class Iterative:
             found = conjugate_gradients(product, self.precondition, b, s.tolerance, s.max_iterations)
             return jnp.where(found.solved, found.x, jnp.nan)
 
-        answer: Array = lax.custom_linear_solve(self.product, b, iterate, iterate, symmetric=True)
-        return answer
+        return lax.custom_linear_solve(self.product, b, iterate, iterate, symmetric=True)
 
     def solve(self, b: Array) -> Array:
         """``A^-1 b`` (n,) or (n, k); nan where the iteration has not converged."""
@@ -396,8 +395,7 @@ class ConjugateGradients:
 
     def times(self, matrix: Any, x: Array) -> Array:
         """``A x`` (n,)."""
-        found: Array = matrix(x)
-        return found
+        return matrix(x)
 
     def eliminate(self, matrix: Any, columns: Array) -> tuple[Iterative, Array]:
         """The matrix with its preconditioner, and its inverse times ``columns`` (n, k)."""

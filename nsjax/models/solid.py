@@ -224,8 +224,7 @@ class Solid:
 
     def drawn_stress(self, q: Array, p: Any) -> Array:
         """Equivalent stress at the nodes (nodes,) [N/m^2], for the colours of a picture."""
-        mean: Array = self.at_nodes(jnp.mean(self.stress(q, p), axis=0)[None], self.nodes(q, p))[0]
-        return mean
+        return self.at_nodes(jnp.mean(self.stress(q, p), axis=0)[None], self.nodes(q, p))[0]
 
     def picture(self, t: Array, q: Array, p: Any) -> Picture:
         """Picture of the solid."""

@@ -230,7 +230,6 @@ def reaction(problem: Problem, joint: str) -> Fn:
         raise InputError(f"reaction: unknown joint {joint!r}; choose one of {', '.join(known)}")
 
     def force(t: Array, q: Array, v: Array, p: PyTree) -> Array:
-        found: Array = mechanism.part_row("joint", joint, t, q, v, None, p)["force"]
-        return found
+        return mechanism.part_row("joint", joint, t, q, v, None, p)["force"]
 
     return force

@@ -25,8 +25,7 @@ from nsjax.types import Array, PyTree
 def axis_in_ground(scene: Scene, part: Part, x: Any) -> Array:
     """Unit axis of a joint in the axes of the ground; of a hinge in the plane, the x axis."""
     a = scene.algebra
-    found: Array = a.array(a.turned(scene.frame(part.bodies[0]).turn, axis_of(x, scene.dimension)))
-    return found
+    return a.array(a.turned(scene.frame(part.bodies[0]).turn, axis_of(x, scene.dimension)))
 
 
 def ends_of(scene: Scene, part: Part, x: Any) -> tuple[Array, Array]:

@@ -339,8 +339,7 @@ class Reading:
         names = self.bodies.tree.names
 
         def rates(v: Array) -> Array:
-            made: Array = poses(self.tree, p, found, v, names, ())[1]
-            return made
+            return poses(self.tree, p, found, v, names, ())[1]
 
         return found, jnp.linalg.pinv(jax.jacfwd(rates)(jnp.zeros(nv))) @ v, distance
 

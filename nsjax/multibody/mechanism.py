@@ -197,8 +197,7 @@ class Mechanism:
 
     def inertia(self, q: Array, w: Array, p: PyTree) -> Array:
         """Product ``M w`` (nv,) of the mass matrix in absolute coordinates."""
-        made: Array = self.tree.inertia(w, p)
-        return made
+        return self.tree.inertia(w, p)
 
     def potential(self, t: Array, q: Array, p: PyTree) -> Array:
         """Potential energy of gravity and springs [J]."""

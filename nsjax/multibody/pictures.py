@@ -126,8 +126,7 @@ def _alike(part: Part) -> Part:
 
 def _shape(scene: Scene, kind: str, name: str, bodies: tuple[str, ...], x: Any) -> tuple[Shape, ...]:
     """A shape of a contact, or one that a body has for pictures."""
-    found: tuple[Shape, ...] = SHAPES[kind].drawn(scene, name, bodies[0], x)
-    return found
+    return SHAPES[kind].drawn(scene, name, bodies[0], x)
 
 
 def _contact_shapes(topology: Topology, p: PyTree) -> Iterator[_Drawing]:

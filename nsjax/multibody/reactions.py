@@ -162,8 +162,7 @@ class Instant:
     @functools.cached_property
     def scene(self) -> Scene:
         """Bodies and their motion."""
-        made: Scene = self.mechanism.scene(self.t, self.q, self.v, self.p)
-        return made
+        return self.mechanism.scene(self.t, self.q, self.v, self.p)
 
     @functools.cached_property
     def given(self) -> np.ndarray:
@@ -229,14 +228,12 @@ class Instant:
             return {part.name: momentum(scene, part, self.p) for part in self.bodies}
 
         zero = jnp.zeros(())
-        made: dict[str, tuple[Array, Array]] = jax.jvp(momenta, (zero,), (jnp.ones(()),))[1]
-        return made
+        return jax.jvp(momenta, (zero,), (jnp.ones(()),))[1]
 
     @property
     def bodies(self) -> tuple[Part, ...]:
         """Parts that are bodies."""
-        made: tuple[Part, ...] = self.mechanism.topology.all_of(*BODIES)
-        return made
+        return self.mechanism.topology.all_of(*BODIES)
 
     def pushes(self, given: Loads) -> Iterator[loads.Push]:
         """Forces and moments on bodies of contacts and constraints, and of limits, dry friction and drives
@@ -394,10 +391,8 @@ def contact_pushes(scene: Scene, topology: Any, p: PyTree, given: Loads) -> Iter
     """Forces of contacts on both of their bodies."""
     first = 0
     for part in topology.all_of("contact"):
-        meeting, n = (
-            gap_functions.meetings(scene, part, p[part.name]),
-            gap_functions.count(part, p[part.name], scene.dimension),
-        )
+        meeting = gap_functions.meetings(scene, part, p[part.name])
+        n = gap_functions.count(part, p[part.name], scene.dimension)
         for k in range(n):
             force = given.normal[first + k] * _spread(scene, meeting.normal, k, n)
             for i, tangent in enumerate(meeting.tangents[: given.tangential.shape[1]]):

@@ -376,8 +376,7 @@ def _accelerated(mechanism: Any, own: Sensor, row: tuple[Any, ...]) -> Array:
 
     def moving(s: Array) -> Array:
         scene = mechanism.scene(t + s, system.retract(q, s * v), v + s * a, p)
-        found: Array = scene.spin(name) if own.kind != "acceleration" else scene.velocity(name, at)
-        return found
+        return scene.spin(name) if own.kind != "acceleration" else scene.velocity(name, at)
 
     found: Array = jax.jvp(moving, (jnp.zeros(()),), (jnp.ones(()),))[1]
     if own.proper:

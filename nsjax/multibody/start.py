@@ -105,8 +105,7 @@ def root(equations: Any, data: PyTree, q: Array, free: Array, largest: Any) -> t
         def step(given: Data) -> Array:
             data, q, free, _ = given
             moved = system.retract(closed, system.difference(before, q) * (1.0 - free))
-            made: Array = system.retract(moved, back(residual(moved, data)))
-            return made
+            return system.retract(moved, back(residual(moved, data)))
 
         return step
 

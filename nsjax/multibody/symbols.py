@@ -107,10 +107,7 @@ def sides(along: Any) -> list[Array]:
 def _unit(gone: Any) -> Array:
     """Direction of a vector; the x axis where it is zero."""
     length = jnp.sqrt(jnp.sum(gone * gone))
-    found: Array = jnp.where(
-        length > 0.0, gone / jnp.where(length > 0.0, length, 1.0), jnp.eye(gone.shape[0])[0]
-    )
-    return found
+    return jnp.where(length > 0.0, gone / jnp.where(length > 0.0, length, 1.0), jnp.eye(gone.shape[0])[0])
 
 
 def upright(dimension: int) -> list[Array]:

@@ -77,8 +77,7 @@ def _relative(turns: Array, first: np.ndarray, second: np.ndarray) -> Array:
     """Quaternions (k, 4) of second bodies relative to first bodies; the ground is body 0."""
     padded = jnp.concatenate([jnp.asarray([[1.0, 0.0, 0.0, 0.0]]), turns])
     pairs = taken(padded, first), taken(padded, second)
-    made: Array = jax.vmap(lambda a, b: rotations.bilinear(rotations.RELATIVE, a, b))(*pairs)
-    return made
+    return jax.vmap(lambda a, b: rotations.bilinear(rotations.RELATIVE, a, b))(*pairs)
 
 
 def counted(sums: Array, before: Array, after: Array, first: np.ndarray, second: np.ndarray) -> Array:
@@ -109,8 +108,7 @@ def counted(sums: Array, before: Array, after: Array, first: np.ndarray, second:
 def whole(angle: Any, near: Any) -> Array:
     """An angle plus the full turns that bring it nearest to another angle ``near``."""
     gone = lax.stop_gradient(near - angle) / (2.0 * np.pi)
-    made: Array = angle + 2.0 * np.pi * jnp.round(gone)
-    return made
+    return angle + 2.0 * np.pi * jnp.round(gone)
 
 
 # Topology of a mechanism: tree of joints, loops, and entries of coordinates in ``q`` and ``v``.

@@ -251,8 +251,7 @@ class FilmAxes:
         for artist in sorted(self.drawn, key=lambda x: x.get_zorder()):
             self.axes.draw_artist(artist)
         self.figure.draw_artist(self.clock)
-        found: np.ndarray = np.array(self.canvas.buffer_rgba())[..., :3]
-        return found
+        return np.array(self.canvas.buffer_rgba())[..., :3]
 
     def show(self, row: int) -> None:
         """Draws a frame in place of the previous frame."""

@@ -113,8 +113,7 @@ def _run_lanes(
     def one(lane: tuple[PyTree, RunState]) -> tuple[RunState, dict[str, Array | None]]:
         return rows_of(program, scheme, lane[0], lane[1], dt, counts)
 
-    found: tuple[RunState, dict[str, Array | None]] = map_lanes(one, (params, run))
-    return found
+    return map_lanes(one, (params, run))
 
 
 def side_by_side(*problems: Problem) -> SideBySide:

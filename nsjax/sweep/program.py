@@ -105,8 +105,7 @@ def traced_row(setup: Any) -> Callable[..., Any]:
     """`run_row` with a cached trace: the shapes of results are computed first, and must not trace it twice.
     The trace goes with the program.
     """
-    made: Callable[..., Any] = jax.jit(functools.partial(run_row, setup))
-    return made
+    return jax.jit(functools.partial(run_row, setup))
 
 
 @compiled_for("program")
@@ -282,10 +281,8 @@ def _lengths(
     if not varied:
         step = checks.canonical(dt, "dt")
         count = checks.check_lengths(step, steps, time, every or 1, events)
-        sizes, counts = (
-            np.asarray([step]) if not is_traced(step) else step[None],
-            np.asarray([count]),
-        )
+        sizes = np.asarray([step]) if not is_traced(step) else step[None]
+        counts = np.asarray([count])
     else:
         sizes = axes.arrays[varied[0]]
         if is_traced(sizes):
@@ -356,8 +353,7 @@ def _beyond(one: LaneProgram, common: SharedData, lanes: Lane) -> dict[str, Arra
 
     def beyond(lane: Lane) -> dict[str, Array]:
         params, state, _ = numbers(one, common, lane.values)
-        found: dict[str, Array] = overshoot(one.system, params, state, lane.dt)
-        return found
+        return overshoot(one.system, params, state, lane.dt)
 
     return jax.vmap(beyond)(lanes)
 

@@ -99,10 +99,8 @@ def test_more_contacts_than_places_have_an_answer() -> None:
 def test_its_derivative_is_that_of_the_matrix() -> None:
     """Velocities after the impact by the free velocity, forward and in reverse, at a sliding plate."""
     problem = plate(1, 40)
-    weight, change = (
-        np.arange(1.0, 7.0),
-        problem.delassus.wt @ jnp.asarray([0.3, -0.2, 0.1, 0.2, 0.4, -0.1]),
-    )
+    weight = np.arange(1.0, 7.0)
+    change = problem.delassus.wt @ jnp.asarray([0.3, -0.2, 0.1, 0.2, 0.4, -0.1])
 
     def after(free: jax.Array, dense: bool) -> jax.Array:
         here = dataclasses.replace(problem, free=free)

@@ -85,8 +85,7 @@ def run(system: System, p: Any, start: Any, scheme: Any, dt: float, time: float)
 def slowed(p: dict[str, float], v: float, time: float, guide: float = 0.0) -> float:
     """Velocity of a block that slides without a stop."""
     rate = lambda t, y: -coefficient(p, y) * G - guide / p["m"]  # noqa: E731
-    found: float = solve_ivp(rate, (0.0, time), [v], rtol=1e-11, atol=1e-13).y[0, -1]
-    return found
+    return solve_ivp(rate, (0.0, time), [v], rtol=1e-11, atol=1e-13).y[0, -1]
 
 
 @each_family("name", "moreau", "generalized_alpha", "nsga_decoupled")
@@ -328,11 +327,9 @@ def test_numbers_of_mechanisms(dimension: int, coordinates: str) -> None:
 @pytest.mark.slow
 def test_derivative_of_a_mechanism() -> None:
     """By numbers of the law, equal to that of the block by hand, forward and reverse."""
-    problem, dt, keys = (
-        mechanism("joint", 2, **LAW),
-        1e-3,
-        ("friction_speed", "friction_sliding", "friction"),
-    )
+    problem = mechanism("joint", 2, **LAW)
+    dt = 1e-3
+    keys = ("friction_speed", "friction_sliding", "friction")
 
     def end(x: jax.Array) -> jax.Array:
         named = dict(zip((f"floor.{k}" for k in keys), x, strict=True))

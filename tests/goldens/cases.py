@@ -198,8 +198,7 @@ def changes(name: str, found: Kept, kept: Kept) -> dict[str, float]:
 
 def read() -> Mapping[str, Mapping[str, Kept]]:
     """Kept runs and gradients by title."""
-    found: Mapping[str, Mapping[str, Kept]] = json.loads(FILE.read_text(encoding="utf-8"))
-    return found
+    return json.loads(FILE.read_text(encoding="utf-8"))
 
 
 def write(goldens: Mapping[str, Mapping[str, Kept]]) -> None:

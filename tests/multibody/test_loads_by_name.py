@@ -73,10 +73,8 @@ def test_columns_are_what_a_run_answers_to(run) -> None:
 
 def test_tables_hold_reactions_and_powers(run, tmp_path) -> None:
     xarray, pandas = pytest.importorskip("xarray"), pytest.importorskip("pandas")
-    data, table = (
-        run.to_xarray(),
-        run.to_pandas("rod.velocity", mb.sensor("tip", "velocity", "rod", at=(0.8, 0.0))),
-    )
+    data = run.to_xarray()
+    table = run.to_pandas("rod.velocity", mb.sensor("tip", "velocity", "rod", at=(0.8, 0.0)))
     assert isinstance(data, xarray.Dataset)
     assert data["pin.force"].dims == ("time", "axis")
     np.testing.assert_array_equal(data["pin.force"].sel(axis="y"), run.joint("pin").force[:, 1])

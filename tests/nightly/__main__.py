@@ -79,11 +79,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--show", action="store_true", help="print the report and run nothing")
     parser.add_argument("--sample", action="store_true", help="one case of every test function, by commit")
     given = parser.parse_args(arguments)
-    state, known, tests = (
-        commit(),
-        report.read(given.report),
-        collected(given.paths, "slow" if given.slow else ""),
-    )
+    state = commit()
+    known = report.read(given.report)
+    tests = collected(given.paths, "slow" if given.slow else "")
     tests = pieces.sample(tests, state.rstrip("+")) if given.sample else tests
     left = [test for test in tests if test not in known or known[test].commit != state]
     todo = pieces.pieces(left, known, 3600 * given.hours * given.processes)

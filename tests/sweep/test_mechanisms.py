@@ -168,10 +168,8 @@ def test_derivatives_beside_mechanisms_with_other_quaternions(scheme: str) -> No
 
     for k, problem in enumerate(problems):
         tree, draw = team.packings[k].tree, np.random.default_rng(k)
-        way, back = (
-            draw.normal(size=problem.system.nv),
-            draw.normal(size=len([*problem.state.q, *problem.state.v])),
-        )
+        way = draw.normal(size=problem.system.nv)
+        back = draw.normal(size=len([*problem.state.q, *problem.state.v]))
         end = functools.partial(last, *problem)
         wanted = np.asarray(
             jax.jit(lambda v, end=end, way=way: jax.jvp(end, (v,), (way,))[1])(problem.state.v)

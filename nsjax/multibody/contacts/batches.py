@@ -204,8 +204,7 @@ class Batch:
                 tangents=jnp.stack(across, axis=1) if across else jnp.zeros((self.rows, 0, d)),
             )  # fmt: skip
 
-        made: BatchMeetings = jax.vmap(one)(self._ends(frames, places), places)
-        return made
+        return jax.vmap(one)(self._ends(frames, places), places)
 
     def rates(self, tree: Bodies, frames: Any, places: Places, centres: Array) -> Array:
         """Derivatives (n, 2, k, block) of the gap rates by the velocities of both bodies. For held features
@@ -263,8 +262,7 @@ def spread_out(a: Any, rows: int, x: Any) -> Array:
     """One or several vectors of the algebra as an array (d, rows)."""
     if a.DIMENSION == 2:
         return jnp.stack([jnp.broadcast_to(a.value(c), (rows,)) for c in x])
-    made: Array = a.many(x, rows)
-    return made
+    return a.many(x, rows)
 
 
 def scene_of(dimension: int, time: Any, first: Frame | None, second: Frame | None) -> Scene:

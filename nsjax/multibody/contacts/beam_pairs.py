@@ -259,8 +259,7 @@ def feet(one: Axis, other: Axis) -> Array:
     halves = jnp.asarray(np.arange(2 * m + 1) / 2.0)
     places = jax.vmap(lambda w: other.at(w)[0])(halves)
     apart = one.nodes.T[: len(node), None, :] - places[None]
-    made: Array = 0.5 * jnp.argmin(jnp.sum(apart * apart, axis=2), axis=1).astype(float)
-    return made
+    return 0.5 * jnp.argmin(jnp.sum(apart * apart, axis=2), axis=1).astype(float)
 
 
 def between(one: Axis, other: Axis) -> Places:
@@ -268,8 +267,7 @@ def between(one: Axis, other: Axis) -> Places:
     found = searched(one, slope_between(one, other), feet(one, other))
 
     def down(u: Array, foot: Array) -> Array:
-        made: Array = lax.fori_loop(0, SEARCH_STEPS, lambda _, w: _dropped(one, other, u, w), foot)
-        return made
+        return lax.fori_loop(0, SEARCH_STEPS, lambda _, w: _dropped(one, other, u, w), foot)
 
     return found._replace(foot=jax.vmap(down)(found.at, found.foot))
 
@@ -320,8 +318,7 @@ def _axis(scene: Scene, part: Part, numbers: Any, which: int) -> Axis:
 def _moving(scene: Scene, beam: str, axis: Axis, u: Array, arms: Array) -> Array:
     """Velocities (3, k) of points of a beam at ``arms`` (3, k) from its axis at parameters ``u`` (k,)."""
     u = wrapped(axis, u)
-    made: Array = jax.vmap(lambda s, arm: carried(scene, beam, axis[:3], s, arm), (0, 1), 1)(u, arms)
-    return made
+    return jax.vmap(lambda s, arm: carried(scene, beam, axis[:3], s, arm), (0, 1), 1)(u, arms)
 
 
 def _back(axis: Axis, places: Places, more: Any) -> Array:

@@ -390,5 +390,4 @@ class Candidates:
 
 def _taken(x: Around, k: Any) -> Around:
     """Bounding volumes of some shapes."""
-    taken: Around = jax.tree.map(lambda y: y[k], x)
-    return taken
+    return jax.tree.map(lambda y: y[k], x)

@@ -259,8 +259,7 @@ def _seen(scene: Scene, part: Part, numbers: Any) -> Array:
     """The centre of a roller in the axes of a cam."""
     (first, second), a = part.bodies, scene.algebra
     between = scene.position(first, numbers.first.at) - scene.position(second, None)
-    made: Array = a.array(a.turned_back(scene.frame(second).turn, a.vector(between)))
-    return made
+    return a.array(a.turned_back(scene.frame(second).turn, a.vector(between)))
 
 
 def _sphere_profile(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
@@ -282,8 +281,7 @@ def _held_profile(scene: Scene, part: Part, numbers: Any) -> Any:
 def _up(scene: Scene, part: Part, numbers: Any) -> Array:
     """The normal of a plane in the axes of a cam."""
     a, normal = scene.algebra, normal_of(scene, part.bodies[1], numbers.second)
-    made: Array = a.array(a.turned_back(scene.frame(part.bodies[0]).turn, normal))
-    return made
+    return a.array(a.turned_back(scene.frame(part.bodies[0]).turn, normal))
 
 
 def _profile_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
@@ -310,10 +308,8 @@ def axis_of(scene: Scene, beam: str, curve: Any) -> tuple[Any, Array, Array]:
 
 def _sphere_tube(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     ball, other, closed = numbers.first, numbers.second, part.option("closed")
-    axis, centre = (
-        axis_of(scene, part.bodies[1], numbers.second.curve),
-        scene.position(part.bodies[0], ball.at),
-    )
+    axis = axis_of(scene, part.bodies[1], numbers.second.curve)
+    centre = scene.position(part.bodies[0], ball.at)
     near = curves.curve_searched(*axis, centre, closed) if near is None else near
     u = curves.closest_on_curve(*axis, centre, near, closed)
     place, along, _ = curves.curve_at(*axis, u)
@@ -333,16 +329,13 @@ def carried(scene: Scene, beam: str, axis: tuple[Any, Array, Array], u: Array, a
     a, away = scene.algebra, jnp.abs(u - np.arange(axis[1].shape[1]))
     spin = jnp.sum(jnp.where(away < 1.0, 1.0 - away, 0.0) * frame.spin, axis=1)
     moved = jnp.sum(places[0] * frame.velocity + turns[0] * a.cross(frame.spin, axis[2]), axis=1)
-    made: Array = moved + a.cross(spin, arm)
-    return made
+    return moved + a.cross(spin, arm)
 
 
 def _held_tube(scene: Scene, part: Part, numbers: Any) -> Any:
     """Parameter of the point of a beam's axis that is nearest to a ball."""
-    axis, centre = (
-        axis_of(scene, part.bodies[1], numbers.second.curve),
-        scene.position(part.bodies[0], numbers.first.at),
-    )
+    axis = axis_of(scene, part.bodies[1], numbers.second.curve)
+    centre = scene.position(part.bodies[0], numbers.first.at)
     return lax.stop_gradient(curves.curve_searched(*axis, centre, part.option("closed")))
 
 

@@ -271,8 +271,7 @@ def farthest_searched(across: tuple[Array, Array, Array]) -> Array:
         lax.fori_loop(0, RIM_STEPS, lambda _, x: _outward(across, x), x) for x in (start, start + np.pi)
     )
     sizes = [dot(y, y) for y in (c + jnp.cos(x) * u + jnp.sin(x) * w for x in (one, other))]
-    made: Array = jnp.where(sizes[1] > sizes[0], other, one)
-    return made
+    return jnp.where(sizes[1] > sizes[0], other, one)
 
 
 def farthest(across: tuple[Array, Array, Array], near: Array) -> Array:

@@ -182,8 +182,7 @@ def _along(one: Array, other: Array, normal: Array) -> Array:
 
 
 def _column(points: Array, place: Array) -> Array:
-    made: Array = jnp.sum(jnp.where(jnp.arange(points.shape[1]) == place, points, 0.0), axis=1)
-    return made
+    return jnp.sum(jnp.where(jnp.arange(points.shape[1]) == place, points, 0.0), axis=1)
 
 
 def _reduced(one: Array, other: Array, first: Array, second: Array) -> Simplex:
@@ -228,8 +227,7 @@ def _nearest(one: Array, other: Array, normal: Array) -> Simplex:
 
     i, j = support(normal)
     start = Simplex(jnp.full(3, i), jnp.full(3, j), jnp.ones(()), _column(one, i) - _column(other, j))
-    made: Simplex = lax.while_loop(far, step, (jnp.zeros((), int), start, jnp.ones((), bool)))[1]
-    return made
+    return lax.while_loop(far, step, (jnp.zeros((), int), start, jnp.ones((), bool)))[1]
 
 
 def _second(x: Array) -> Array:

@@ -84,8 +84,7 @@ def _crossing(points: np.ndarray, chords: np.ndarray) -> tuple[int, int] | None:
 
     def side(k: int, x: np.ndarray) -> np.ndarray:
         apart = x - points[k]
-        made: np.ndarray = np.sign(chords[k, 0] * apart[..., 1] - chords[k, 1] * apart[..., 0])
-        return made
+        return np.sign(chords[k, 0] * apart[..., 1] - chords[k, 1] * apart[..., 0])
 
     ends = np.roll(points, -1, axis=0)
     for k in range(n - 2):
@@ -142,8 +141,7 @@ def searched(control: Array, point: Array) -> Array:
     knots = (jnp.roll(control, 1, axis=0) + 4.0 * control + jnp.roll(control, -1, axis=0)) / 6.0
     apart = jnp.sum((knots - point) ** 2, axis=1)
     start = jnp.argmin(apart).astype(float)
-    made: Array = lax.fori_loop(0, STEPS, lambda _, s: _stepped(control, point, s), start)
-    return made
+    return lax.fori_loop(0, STEPS, lambda _, s: _stepped(control, point, s), start)
 
 
 def closest(control: Array, point: Array, near: Array) -> tuple[Array, Array]:
@@ -185,8 +183,7 @@ def lowest_searched(control: Array, up: Array) -> Array:
     knots = (jnp.roll(control, 1, axis=0) + 4.0 * control + jnp.roll(control, -1, axis=0)) / 6.0
     heights = jnp.sum(knots * up, axis=1)
     start = jnp.argmin(heights).astype(float)
-    made: Array = lax.fori_loop(0, STEPS, lambda _, s: _lowered(control, up, s), start)
-    return made
+    return lax.fori_loop(0, STEPS, lambda _, s: _lowered(control, up, s), start)
 
 
 def lowest(control: Array, up: Array, near: Array) -> Array:
@@ -319,8 +316,7 @@ def curve_searched(x: Curve, nodes: Array, tangents: Array, point: Array, closed
     """
     still = lax.stop_gradient((x, nodes, tangents, point))
     nearest = jnp.argmin(jnp.sum((still[1] - still[3][:, None]) ** 2, axis=0)).astype(float)
-    made: Array = lax.fori_loop(0, STEPS, lambda _, u: _curve_stepped(*still, u, closed), nearest)
-    return made
+    return lax.fori_loop(0, STEPS, lambda _, u: _curve_stepped(*still, u, closed), nearest)
 
 
 def closest_on_curve(

@@ -247,10 +247,8 @@ def _facing(box: boxes.Box, direction: Array) -> Array:
 
 def _held_box(scene: Scene, part: Part, numbers: Any) -> Any:
     """Points of the rims and of the axis, and corners of the box, that may meet."""
-    other, line = (
-        _other(scene, part, numbers).still(),
-        _still(segment(scene, part.bodies[0], numbers.first)),
-    )
+    other = _other(scene, part, numbers).still()
+    line = _still(segment(scene, part.bodies[0], numbers.first))
     middle, along, half = line
     places, kept = held_axis(line, other)
     points = middle[:, None] + places * along[:, None]

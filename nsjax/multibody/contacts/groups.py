@@ -102,10 +102,8 @@ def contact_group(
         >>> [x for x in problem.params if "_" in x]
         ['ball_crate', 'ball_ground', 'crate_ground']
     """
-    mine, theirs = (
-        _shapes(name, "first", first),
-        None if second is None else _shapes(name, "second", second),
-    )
+    mine = _shapes(name, "first", first)
+    theirs = None if second is None else _shapes(name, "second", second)
     pairs = tuple(_bodies(name, pair) for pair in exclude)
     law = {
         "restitution": restitution, "restitution_tangential": restitution_tangential, "friction": friction,
@@ -324,10 +322,8 @@ def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Pa
     all_known = coordinates == "absolute" and contacts_alone(parts)
     for part in [x for x in parts if x.kind == "selection"]:
         own = [x for x in parts if x.kind == "contact" and x.option("group") == part.name]
-        capacity, count = (
-            part.option("capacity"),
-            sum(gap_functions.count(x, x.numbers, dimension) for x in own),
-        )
+        capacity = part.option("capacity")
+        count = sum(gap_functions.count(x, x.numbers, dimension) for x in own)
         more: tuple[tuple[str, Any], ...] = ()
         # pairs of other shapes are all evaluated
         chosen = any(all(y in BOUNDED for y in x.option("shapes")) for x in own)

@@ -151,8 +151,7 @@ def _seen(scene: Scene, part: Part, numbers: Any) -> Array:
     points = points[:, None] if points.ndim == 1 else points
     body, own = _turn(scene, part, x)
     separation = points - scene.position(part.bodies[1], x.at)[:, None]
-    made: Array = turned(_back(own), turned(_back(body), separation))
-    return made
+    return turned(_back(own), turned(_back(body), separation))
 
 
 def _triangle(number: Array, wide: int) -> Array:

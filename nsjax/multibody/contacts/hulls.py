@@ -120,8 +120,7 @@ def vertices_of(scene: Scene, body: str, x: Any) -> Array:
     """Vertices (3, n) of a hull in the axes of the ground."""
     a, columns = scene.algebra, jnp.asarray(x.vertices, float).T
     turned = a.turned(scene.frame(body).turn, columns)
-    made: Array = a.many(a.add(scene.frame(body).origin, turned), columns.shape[1])
-    return made
+    return a.many(a.add(scene.frame(body).origin, turned), columns.shape[1])
 
 
 def _picked(points: Array, which: Array) -> Array:

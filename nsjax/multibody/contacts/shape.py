@@ -137,8 +137,7 @@ def turn_of(turned: Any, dimension: int) -> Any:
 def along_of(scene: Scene, body: str, axis: Any) -> Array:
     """Axis of a shape in the axes of the ground; None: the x axis of its body."""
     a = scene.algebra
-    made: Array = a.array(a.turned(scene.frame(body).turn, a.vector(1.0 if axis is None else axis)))
-    return made
+    return a.array(a.turned(scene.frame(body).turn, a.vector(1.0 if axis is None else axis)))
 
 
 def normal_of(scene: Scene, body: str, shape: Any) -> Any:
@@ -154,8 +153,7 @@ def normal_of(scene: Scene, body: str, shape: Any) -> Any:
 def across(scene: Scene, along: Array) -> Array:
     """A unit vector perpendicular to an axis."""
     a = scene.algebra
-    made: Array = a.array(a.tangents(a.vector(along))[0])
-    return made
+    return a.array(a.tangents(a.vector(along))[0])
 
 
 def segment(scene: Scene, body: str, shape: Any) -> tuple[Array, Array, Any]:

@@ -322,8 +322,7 @@ class Bodies:
     def mass(self, q: Array, p: PyTree) -> Array:
         """Mass matrix (nv, nv)."""
         n = self.topology.sizes[1]
-        made: Array = jax.vmap(lambda w: self.inertia(w, p))(jnp.eye(n))
-        return made
+        return jax.vmap(lambda w: self.inertia(w, p))(jnp.eye(n))
 
     def force(self, q: Array, v: Array, gravity: Any, p: PyTree, wrenches: Mapping[str, Any]) -> Array:
         """Weights, gyroscopic moments and loads (nv,)."""

@@ -99,8 +99,7 @@ class TakenFrames(Mapping[str, Frame]):
     parts: tuple[Any, ...]
 
     def __getitem__(self, name: str) -> Frame:
-        made: Frame = self.taken(self.places[name])
-        return made
+        return self.taken(self.places[name])
 
     def every(self) -> Frame:
         """Frames of all bodies but the ground, along a last axis."""
@@ -144,8 +143,7 @@ class Scene:
 
     def coordinates(self, joint: str) -> tuple[Any, Any]:
         """Coordinate of a hinge or slide, and its rate."""
-        found: tuple[Any, Any] = self.measure(self, joint)
-        return found
+        return self.measure(self, joint)
 
     def frame(self, body: str) -> Frame:
         """The frame of a body.
@@ -263,8 +261,7 @@ def several(frames: Mapping[str, Frame], bodies: Sequence[str], which: Array | N
         here = np.arange(len(names))[:, None] == there
         return jax.tree.map(lambda x: jnp.sum(jnp.where(here, x[..., :, None], 0.0), axis=-2), whole)
     few = len(names) * len(places) <= summed or bool(np.all(np.diff(places) == 1))
-    made: Frame = jax.tree.map(lambda x: picked(x, places) if few else x[..., places], whole)
-    return made
+    return jax.tree.map(lambda x: picked(x, places) if few else x[..., places], whole)
 
 
 def ground(dimension: int) -> Frame:

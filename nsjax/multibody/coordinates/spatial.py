@@ -460,8 +460,7 @@ def _between(turn_at: int | None, of_q: slice, of_v: slice, many: int, q0: Array
 def _body_by_body(function: Any, many: int, a: Array, b: Array) -> Array:
     """``function`` mapped over the coordinates of ``many`` equal bodies."""
     if many == 1:
-        one: Array = function(a, b)
-        return one
+        return function(a, b)
     made: Array = jax.vmap(function)(a.reshape(many, -1), b.reshape(many, -1))
     return made.reshape(-1)
 

@@ -169,8 +169,7 @@ def nearest_moments(moments: np.ndarray) -> np.ndarray:
     if np.min(np.sum(found) - 2.0 * found) >= -ZERO_SHARE * np.max(np.abs(found)):
         return found
     along = np.arange(3) != np.argmin(moments)
-    rod: np.ndarray = np.where(along, max(float(np.mean(moments[along])), 0.0), 0.0)
-    return rod
+    return np.where(along, max(float(np.mean(moments[along])), 0.0), 0.0)
 
 
 def tensor(full: Any) -> np.ndarray:
@@ -296,8 +295,7 @@ def library() -> ModuleType:
     Raises:
         ImportError: naming the extra that installs it.
     """
-    made: ModuleType = optional("reading model files needs", "files", "mujoco")
-    return made
+    return optional("reading model files needs", "files", "mujoco")
 
 
 def is_text(given: Any) -> bool:

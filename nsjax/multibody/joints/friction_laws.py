@@ -97,8 +97,7 @@ def by_law(law: Any, row: tuple[Array, Array, Array], numbers: Any, duration: Ar
     if law is None:
         bound = duration * numbers.friction
         return x - jnp.clip(x - r * u, -bound, bound)
-    found: Array = law.residual(x, u, r, numbers, duration)
-    return found
+    return law.residual(x, u, r, numbers, duration)
 
 
 @dataclasses.dataclass(frozen=True)

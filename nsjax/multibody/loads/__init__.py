@@ -60,8 +60,7 @@ def has_line(part: Part) -> bool:
 def line_of(scene: Scene, topology: Any, part: Part, p: PyTree) -> Line:
     """Length and rate of a tendon, and the forces that it exerts, as a `Line`."""
     line: Any = kind_of(part).line
-    made: Line = line(scene, topology, part, p)
-    return made
+    return line(scene, topology, part, p)
 
 
 def length_of(scene: Scene, topology: Any, part: Part, p: PyTree, moving: bool) -> tuple[Any, Any]:

@@ -56,8 +56,7 @@ def _on_bodies(part: Part) -> bool:
 
 def _coordinate(part: Part) -> str | None:
     """Name of the joint or tendon on whose coordinate a load acts: that of a `joint_tendon` is its own."""
-    name: str | None = part.name if part.option("joints") is not None else part.option("joint")
-    return name
+    return part.name if part.option("joints") is not None else part.option("joint")
 
 
 def _at_points(part: Part) -> bool:

@@ -270,8 +270,7 @@ class SizeClass:
     def mass(self, q: Array, p: Prepared) -> Array:
         """Mass matrix (nv, nv)."""
         poses, screws = self._at(q, p)
-        found: Array = self.tree.mass(p.params.tree, screws, poses)
-        return found
+        return self.tree.mass(p.params.tree, screws, poses)
 
     def force(self, t: Array, q: Array, v: Array, p: Prepared) -> Array:
         """Generalised forces (nv,)."""
@@ -333,8 +332,7 @@ class SizeClass:
             scene = dataclasses.replace(scene, frames=still_frames(scene))
             return jnp.reshape(ALGEBRA[2].value(energy(scene, part, numbers, None)), ())
 
-        made: Array = jax.vmap(one, -1)(on, own.numbers)
-        return made
+        return jax.vmap(one, -1)(on, own.numbers)
 
     def _meetings(self, poses: Any, moving: Array | None, p: Prepared) -> list[Any]:
         """Gap (rows, m), points, normal and tangents (d, rows, m), and slip (nt, rows, m) of each group."""
@@ -437,13 +435,11 @@ class SizeClass:
 
     def dry_friction(self, t: Array, q: Array, v: Array, p: Prepared) -> Array:
         """Rates (nd,) of the joints with dry friction."""
-        found: Array = p.params.dry_frictions.on.rates(v)
-        return found
+        return p.params.dry_frictions.on.rates(v)
 
     def dry_friction_bound(self, p: Prepared) -> Array:
         """Bounds (nd,) of dry friction."""
-        found: Array = jnp.asarray(p.params.dry_frictions.bound)
-        return found
+        return jnp.asarray(p.params.dry_frictions.bound)
 
     @functools.cached_property
     def system(self) -> System:

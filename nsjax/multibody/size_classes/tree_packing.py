@@ -69,8 +69,7 @@ class TreePacking:
     @functools.cached_property
     def links(self) -> tuple[Link, ...]:
         """Links of all bodies, parents first."""
-        made: tuple[Link, ...] = self.made.topology.links
-        return made
+        return self.made.topology.links
 
     @functools.cached_property
     def body(self) -> dict[str, int]:

@@ -143,8 +143,7 @@ class UnifiedEquations:
 
         def force(w: Array) -> Array:
             middle = self.system.retract(q, half * (v + 0.5 * w))
-            pushed: Array = self.system.force(t, middle, v + 0.5 * w, d.params)
-            return pushed
+            return self.system.force(t, middle, v + 0.5 * w, d.params)
 
         return d.mass.times(x) - d.dt * jax.jvp(force, (jnp.zeros_like(x),), (x,))[1]
 

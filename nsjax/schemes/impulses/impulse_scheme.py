@@ -48,8 +48,7 @@ def blank_tangents(run: ImpulseRun, problem: Callable[[bool], tuple[Any, PyTree,
 
 def carried_tangent(run: ImpulseRun) -> CarriedTangent | None:
     """The tangent of the last step of this kind, with or without contact rows; None if none is kept."""
-    found: CarriedTangent | None = run.memory[run.contacts] if run.memory else None
-    return found
+    return run.memory[run.contacts] if run.memory else None
 
 
 def memory_after(run: ImpulseRun, carried: CarriedTangent | None) -> PyTree:

@@ -130,8 +130,7 @@ class FrozenRowEquations:
 
     def friction(self, d: Any) -> Array:
         """Coefficients of friction (nc,)."""
-        found: Array = d.frozen.friction
-        return found
+        return d.frozen.friction
 
     def given(self, d: Any) -> GivenForces | None:
         """Numbers of the bounded forces; None: there are none."""

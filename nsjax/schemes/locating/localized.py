@@ -285,8 +285,7 @@ def _parts(
         advance = lambda p: _advance_part(stepper, whole, p, like)  # noqa: E731
         return branch(part.done, lambda p: p, advance, part), None
 
-    part: _PartialStep = lax.scan(cut, start, jnp.arange(count))[0]
-    return part
+    return lax.scan(cut, start, jnp.arange(count))[0]
 
 
 def _advance_part(

@@ -246,8 +246,7 @@ def step_in_modes(step: Step) -> tuple[Carry, Output]:
     begin, flown = _flight(step, _no_part(step))
 
     def parts(both: tuple[_Partial, _Partial]) -> _Partial:
-        last: _Partial = lax.scan(cut, both[0], None, length=CUTS + 1)[0]
-        return last
+        return lax.scan(cut, both[0], None, length=CUTS + 1)[0]
 
     part = branch(flown.done, lambda both: both[1], parts, (begin, flown))
 

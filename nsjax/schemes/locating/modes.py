@@ -314,5 +314,4 @@ def to_event(system: System, d: StepPart) -> FirstEvent:
     none = PartEnd(q=d.state.q, v=v, a=v, force=rows, impulse=rows)
     like = none, jnp.zeros((system.nc, 1 + system.nt)), jnp.zeros(system.nc, bool)
     start = lambda d: look(system, d, d.state)[0]  # noqa: E731
-    found: FirstEvent = first_event(fly, start, like, d.scheme.options.max_roots)(d.left, d)
-    return found
+    return first_event(fly, start, like, d.scheme.options.max_roots)(d.left, d)

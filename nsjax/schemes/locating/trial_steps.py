@@ -177,8 +177,7 @@ def _search(
         low=zero, f_low=zero, high=zero, f_high=zero, side=none, x=length, count=none, moved=no, found=no,
         going=jnp.asarray(True), flight=rest,
     )  # fmt: skip
-    found: _Bracket = repeat(lambda s: s.going, body, first)
-    return found
+    return repeat(lambda s: s.going, body, first)
 
 
 # Trial steps of a scheme in which open contacts cannot act, up to the first one that closes.

@@ -335,8 +335,7 @@ def base_step(step: Step, contacts: bool) -> End:
             found, iterations=end.iterations + found.iterations, tangents=end.tangents
         )
 
-    found: End = branch(_unresolved(step, end), anew, lambda _: end, None)
-    return found
+    return branch(_unresolved(step, end), anew, lambda _: end, None)
 
 
 def _implicit_euler(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEnd:
@@ -366,8 +365,7 @@ def _unresolved(step: Step, end: End) -> Array:
     def too_fast(d: Array) -> Array:
         def force(s: Array) -> Array:
             q = system.retract(state.q, s * dt * d)
-            found: Array = system.force(jnp.asarray(state.t), q, state.v + s * d, step.params)
-            return found
+            return system.force(jnp.asarray(state.t), q, state.v + s * d, step.params)
 
         push = jax.jvp(force, (jnp.zeros(()),), (jnp.ones(()),))[1]
         return -dt * jnp.sum(d * push) > jnp.sum(d * momentum(system, state.q, d, step.params))
@@ -408,8 +406,7 @@ def _advance(step: Step, held: Array | None, answer: Answer) -> PartEnd:
 
     if held is None:
         return base(False)
-    found: PartEnd = on_contacts(step.system, held, base)
-    return found
+    return on_contacts(step.system, held, base)
 
 
 def _fits(scheme: Scheme) -> bool:

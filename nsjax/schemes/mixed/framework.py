@@ -324,8 +324,7 @@ def _before_impact(step: Step) -> End:
         return end
     gone = memory.closed & loaded_rows(system, memory.force) & ~loaded_rows(system, end.force)
     free = lambda _: base(True, _released(step, gone))  # noqa: E731
-    freed: End = branch(jnp.any(gone), free, lambda _: end, None)
-    return freed
+    return branch(jnp.any(gone), free, lambda _: end, None)
 
 
 def _step(

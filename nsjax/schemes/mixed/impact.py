@@ -85,8 +85,7 @@ def after_step(step: Step, state: State, closed: Array) -> tuple[Array, Array]:
         slid = rests & before.resting & sliding(criteria, first, step.state.v)
         return rests, slid & (norm(last) <= 0.5 * norm(last - first))
 
-    found: tuple[Array, Array] = branch(jnp.any(closed), look, lambda _: (none, none), None)
-    return found
+    return branch(jnp.any(closed), look, lambda _: (none, none), None)
 
 
 # The impact at the end of a step of the mixed framework, reversals of sliding within a step, and the

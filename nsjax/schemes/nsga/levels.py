@@ -469,5 +469,4 @@ class VelocityLevel(Level):
 
     def node_directions(self, d: Any, w: Array) -> Local:
         """``G``."""
-        found: Local = d[2].rows.jacobian()
-        return found
+        return d[2].rows.jacobian()

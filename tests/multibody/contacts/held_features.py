@@ -33,8 +33,7 @@ class Program:
             return value, rate, jax.jacrev(gap)(zero), slip
 
         def anew(q: jax.Array, v: jax.Array) -> jax.Array:
-            made: jax.Array = system.gap(zero, system.retract(q, v), p)
-            return made
+            return system.gap(zero, system.retract(q, v), p)
 
         self.run, self.anew = jax.jit(run), jax.jit(anew)
         names = [x.split(".")[0] for x in system.labels.contacts]

@@ -80,8 +80,7 @@ def scene(
 
 
 def stacked(own: list[Around]) -> Around:
-    made: Around = jax.tree.map(lambda *x: np.stack([np.asarray(y, float) for y in x]), *own)
-    return made
+    return jax.tree.map(lambda *x: np.stack([np.asarray(y, float) for y in x]), *own)
 
 
 def meeting(bodies: list[str], split: int | None, banned: Any) -> Iterator[tuple[int, int]]:

@@ -174,8 +174,7 @@ def test_derivatives_by_size(coordinates: str) -> None:
         params = {**problem.params, "c": dataclasses.replace(own, first=first)}
         moved = dataclasses.replace(problem, params=params)
         run = nsjax.simulate(*moved, schemes.moreau(), dt=2e-3, steps=120, gradient="discrete")
-        made: jax.Array = run.q[-1, 2]
-        return made
+        return run.q[-1, 2]
 
     one = jnp.ones(())
     forward = float(jax.jit(lambda x: jax.jvp(end, (x,), (one,))[1])(one))

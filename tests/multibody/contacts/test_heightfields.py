@@ -145,8 +145,7 @@ def by_steepness(problem: Any, gradient: str) -> Any:
             problem, params={**problem.params, "floor": dataclasses.replace(own, second=second)}
         )
         run = nsjax.simulate(*moved, schemes.moreau(), dt=2e-3, steps=80, gradient=gradient)
-        made: jax.Array = run.q[-1, 2]
-        return made
+        return run.q[-1, 2]
 
     return end
 

@@ -55,8 +55,7 @@ def distance(points: np.ndarray, centre: np.ndarray) -> float:
 
 
 def placed(q: np.ndarray, points: Any) -> np.ndarray:
-    made: np.ndarray = q[:3] + Rotation.from_quat(q[3:], scalar_first=True).apply(points)
-    return made
+    return q[:3] + Rotation.from_quat(q[3:], scalar_first=True).apply(points)
 
 
 def states(count: int) -> Any:
@@ -120,8 +119,7 @@ def test_derivatives_of_a_run() -> None:
         wider = dataclasses.replace(own, first=dataclasses.replace(own.first, vertices=size * first))
         moved = dataclasses.replace(problem, params={**problem.params, "floor": wider})
         run = nsjax.simulate(*moved, schemes.moreau(), dt=duration / steps, steps=steps, every=steps)
-        made: jax.Array = run.q[-1, 2]
-        return made
+        return run.q[-1, 2]
 
     def exact(size: jax.Array) -> jax.Array:
         t = (0.3 + jnp.sqrt(0.3**2 + 2.0 * 9.81 * (0.12 - 0.1 * size))) / 9.81

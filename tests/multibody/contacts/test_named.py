@@ -82,8 +82,7 @@ def with_limit(problem: Problem, at_once: int | None) -> System:
     parts = tuple(dataclasses.replace(x, numbers=problem.params.get(x.name)) for x in own)
     found = named(parts, mechanism.dimension, at_once)
     presence = dataclasses.replace(mechanism.presence, named=found)
-    made: System = dataclasses.replace(mechanism, presence=presence).system()
-    return made
+    return dataclasses.replace(mechanism, presence=presence).system()
 
 
 @pytest.mark.slow

@@ -61,8 +61,7 @@ def bezier(nodes: np.ndarray, tangents: np.ndarray, x: Any, u: float) -> np.ndar
     s = u - k
     inner = nodes[k] + x.behind[k] / 3 * tangents[k], nodes[k + 1] - x.before[k + 1] / 3 * tangents[k + 1]
     weights = (1 - s) ** 3, 3 * s * (1 - s) ** 2, 3 * s * s * (1 - s), s**3
-    made: np.ndarray = sum(w * p for w, p in zip(weights, (nodes[k], *inner, nodes[k + 1]), strict=True))
-    return made
+    return sum(w * p for w, p in zip(weights, (nodes[k], *inner, nodes[k + 1]), strict=True))
 
 
 def least(nodes: np.ndarray, tangents: np.ndarray, x: Any, point: np.ndarray) -> float:
