@@ -270,16 +270,14 @@ def _norm(trace: DrawnShape) -> Any:
     return Normalize(*trace.ends)
 
 
-THICK = 0.65
-"""Ratio of the widths of lines and points to those of the page [points / pixel]."""
-
-
 def _in_the_plane(axes: Any, trace: DrawnShape, row: int) -> list[Any]:
     x, y = trace.at(row).T
+    # ratio of the widths of lines and points to those of the page [points / pixel]
+    thick = 0.65
     if trace.kind == "dots":
         fill = "white" if trace.role == "joint" else trace.colour
-        return list(axes.plot(x, y, "o", color=fill, markeredgecolor=trace.colour, markersize=8.0 * THICK))
-    found = list(axes.plot(x, y, color=trace.colour, linewidth=THICK * trace.width))
+        return list(axes.plot(x, y, "o", color=fill, markeredgecolor=trace.colour, markersize=8.0 * thick))
+    found = list(axes.plot(x, y, color=trace.colour, linewidth=thick * trace.width))
     if trace.kind == "area":
         found += axes.fill(x, y, color=trace.colour, alpha=0.35, linewidth=0.0)
     return found

@@ -231,11 +231,6 @@ RIM_SAMPLES, RIM_STEPS = 8, 6
 of Newton steps: each squares the initial error, at most a sixteenth of a turn.
 """
 
-FLAT = 1e-9
-"""Second derivative of half the squared distance along a rim, relative to the squared radius, below which
-all points of the rim are equally far.
-"""
-
 
 def _across_rim(across: tuple[Array, Array, Array], angle: Array) -> tuple[Array, Array]:
     """First and second derivative, along a rim, of half its squared distance from an axis. Where the second
@@ -246,7 +241,10 @@ def _across_rim(across: tuple[Array, Array, Array], angle: Array) -> tuple[Array
     place, rate = c + cos * u + sin * w, cos * w - sin * u
     size = dot(u, u) + dot(w, w)
     bend = dot(rate, rate) + dot(place, c - place)
-    return dot(place, rate), jnp.where(bend < -FLAT * size, bend, -size)
+    # second derivative of half the squared distance along a rim, relative to the squared radius, below
+    # which all points of the rim are equally far
+    flat = 1e-9
+    return dot(place, rate), jnp.where(bend < -flat * size, bend, -size)
 
 
 def _outward(across: tuple[Array, Array, Array], angle: Array) -> Array:
