@@ -297,13 +297,9 @@ def lasting_forces(
     return LawfulMotion(a=a, force=x, rows=along, blows=blows, jams=jams)
 
 
-INSTANT = 1e-12
-"""Time [s] after which the law of a force is looked at: rates change by nothing, and show their sign."""
-
-
 def _at_rates(problem: ContactProblem, rates: Array, u: Array, slides: Array) -> ContactProblem:
     """The problem with forces of a `RateLaw` at their rates ``u`` (nc, nt), zero without sliding, and after
-    an `INSTANT` of the accelerations, of which ``rates`` (rows,) are the free ones.
+    an instant of the accelerations, of which ``rates`` (rows,) are the free ones.
     """
     groups = problem.rows
     if groups.own is None:
@@ -311,10 +307,11 @@ def _at_rates(problem: ContactProblem, rates: Array, u: Array, slides: Array) ->
     _, first, end = groups.ends
     place = np.arange(groups.count)
     forces = (place >= first) & (place < end)
+    instant = 1e-12  # [s], after which rates have changed by nothing, and show their sign
     moving = jnp.pad(jnp.where(slides[:, None], u, 0.0), [(0, 0), (1, 0)])
-    moving = groups.stack(moving, jnp.zeros(groups.nb)) + INSTANT * rates
+    moving = groups.stack(moving, jnp.zeros(groups.nb)) + instant * rates
     return dataclasses.replace(
-        problem, delassus=jnp.where(forces, INSTANT, 1.0)[:, None] * problem.delassus,
+        problem, delassus=jnp.where(forces, instant, 1.0)[:, None] * problem.delassus,
         free=jnp.where(forces, moving, problem.free),
     )  # fmt: skip
 

@@ -141,11 +141,6 @@ def _island_step(frozen: ContactProblem, problem: ContactProblem, x: Array) -> A
 # The contact solver: cheap Newton first, fallbacks if needed, certificate always.
 
 
-# Most active contacts that have plain steps of their own: two of four planar contacts are solved in four
-# fifths of the time that all eight rows take.
-PAIR = 2
-
-
 @record()
 class ContactSolution:
     """Impulses, work and certificate of a contact problem.
@@ -219,9 +214,10 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
     if not problem.nc:
         # linear: nothing to fall back to
         return _newton_only(data)
+    two = 2  # of four planar contacts are solved in four fifths of the time that all eight rows take
 
     def pair(problem: ContactProblem) -> Iterate:
-        few = gather(problem, PAIR, PAIR)
+        few = gather(problem, two, two)
         end = newton(few.problem.dense(), tolerance=tolerance, max_iterations=cap, scaled=False)
         # unsolved: plain steps on the whole problem would fail as well
         steps = jnp.where(end.residual <= tolerance, end.steps, cap)
@@ -231,8 +227,8 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
         least = tolerance if asked is None else jnp.where(asked, tolerance, jnp.inf)
         start, unseen = beginning(one, begin), begin is not None
         alike = one.nc == one.rows.rough  # all contacts have friction
-        if not rare and not unseen and one.nt < 2 and one.nc >= 2 * PAIR and alike:
-            start = branch(jnp.sum(one.mask) <= PAIR, pair, lambda one: start, one)
+        if not rare and not unseen and one.nt < 2 and one.nc >= 2 * two and alike:
+            start = branch(jnp.sum(one.mask) <= two, pair, lambda one: start, one)
         end = newton_by_compliance(one, start, tolerance=least, max_iterations=cap, unseen=unseen)
         return _solution_of(*end)
 

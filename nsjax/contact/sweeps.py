@@ -109,9 +109,6 @@ SHARES, FEW = (16, 4, 2, 1), 32
 contacts that take part and gives a group at least ``FEW`` slots. 200 boxes have 20,800, of which 650 act.
 """
 
-SWEEPS = 200
-"""Most sweeps, in multiples of the Newton steps allowed."""
-
 PATIENCE = 2500
 """Largest number of further sweeps. Every `SPAN` sweeps, from the second time on, the number that is still
 needed is extrapolated from the fall of the certificate in the last `SPAN`. If it is larger, Newton's method
@@ -292,7 +289,7 @@ def split_steps(
     Args:
         problem: whose operator is `DelassusFactors` into `Paired` rows.
         tolerance: of the relative natural-map residual.
-        cap: () int, the sweeps end after ``SWEEPS * cap``.
+        cap: () int, the sweeps end after ``200 cap``.
         start: (m,) impulses to begin with; None: zeros.
 
     Limits: sweeps converge linearly; where wedged contacts slide slowly along directions in which hardly
@@ -302,7 +299,7 @@ def split_steps(
     end of the sweeps is returned, and the certificate exceeds the tolerance.
     """
     first = jnp.zeros_like(problem.free) if start is None else start
-    count, most = jnp.sum(problem.mask), SWEEPS * cap
+    count, most = jnp.sum(problem.mask), 200 * cap
     # widths of a group, for each share of all contacts, at least `FEW`; the last holds all of them
     every = [-(-problem.nc // (share * GROUPS)) for share in SHARES]
     widths = [k for k in every[:-1] if k >= FEW] + every[-1:]

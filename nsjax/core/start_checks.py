@@ -332,11 +332,6 @@ def _constraint_rates(system: System, state: State, p: PyTree) -> dict[str, Any]
 # the run ends at once and derivatives are not numbers either.
 
 
-PENETRATION_TOLERANCE = 1e-9
-"""A start may lie this deep inside an obstacle [m]: rounding of a start placed in contact. A state that a
-scheme has left may lie deeper, see `nsjax.core.start_checks`.
-"""
-
 CONSTRAINT_TOLERANCE = 1e-8
 """A start may violate a bilateral constraint by this much: rounding of a computed start. A state that a
 scheme has left may violate it by more."""
@@ -380,7 +375,8 @@ def violation(name: str, found: Found) -> Any:
     """
     x, beyond = found[name], found.get(f"beyond {name}", 0.0)
     if name == "gap":
-        return -x - beyond - PENETRATION_TOLERANCE
+        # [m], rounding of a start placed in contact; a state that a scheme has left may lie deeper
+        return -x - beyond - 1e-9
     if name == "constraint":
         return abs(x) - beyond - CONSTRAINT_TOLERANCE
     size = found["rate_size"]

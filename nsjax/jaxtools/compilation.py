@@ -172,9 +172,6 @@ def compiled_once(function: Callable[..., Any], **options: Any) -> Callable[...,
 # Notes on stderr about long compilations, in place of the compiler's own alarm.
 
 
-NOTE_AFTER = 3.0
-"""Time of work on one program before a note [s]."""
-
 COMPILE = "/jax/core/compile/backend_compile_duration"
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
 PHASES = (TRACE, "/jax/core/compile/jaxpr_to_mlir_module_duration", COMPILE)
@@ -269,7 +266,7 @@ class CompileListener:
         patience: time of work on one program before a note [s].
     """
 
-    def __init__(self, say: Callable[[str, bool], None] | None, patience: float = NOTE_AFTER) -> None:
+    def __init__(self, say: Callable[[str, bool], None] | None, patience: float = 3.0) -> None:
         self.say = say
         self.patience = patience
         self.lock = threading.Lock()

@@ -39,11 +39,6 @@ batch 1048, 1053, 1105, 1105, 1105; for two capsules 1577, 2606, 4581, 8197, 154
 sixteen pairs of capsule and plane 1.0, 1.6 and 2.0 (0.7, 1.3 and 1.4): program size sets this limit.
 """
 
-SEARCHED_AT_ONCE = 2
-"""Smallest batch of pairs whose features are searched for, each a larger program. A run of three stacked
-boxes has 10,578 operations in place of 13,791 and compiles in 9.8 s in place of 12.1; a step takes as long.
-"""
-
 
 def _frictionless_last(
     contacts: list[Part], counts: list[int], of: dict[str, Batch]
@@ -62,12 +57,14 @@ def _frictionless_last(
 
 def _enough(batch: Batch, at_once: int) -> bool:
     """Whether a batch has enough pairs to be evaluated as one."""
-    return len(batch.names) >= (min(at_once, SEARCHED_AT_ONCE) if batch.searched else at_once)
+    # a search is a larger program: a run of three stacked boxes, with batches of two, has 10,578 operations
+    # in place of 13,791 and compiles in 9.8 s in place of 12.1; a step takes as long
+    return len(batch.names) >= (min(at_once, 2) if batch.searched else at_once)
 
 
 def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) -> NamedContacts:
-    """Named contacts of parts: ``at_once`` or more equal pairs make a batch, or `SEARCHED_AT_ONCE` where
-    features are searched for; None: no batches.
+    """Named contacts of parts: ``at_once`` or more equal pairs make a batch, or two where features
+    are searched for; None: no batches.
     """
     contacts = [x for x in parts if x.kind == "contact"]
     counts = [gap_functions.count(x, x.numbers, dimension) for x in contacts]

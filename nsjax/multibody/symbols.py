@@ -189,7 +189,7 @@ def hull(points: Any, radii: Any, name: str, thickness: float = LINK, pose: Any 
     return Shape(points=reached, name=name, kind=kind, faces=faces, marks=marks, pose=pose)
 
 
-def disc(centre: Any, axis: Any, radius: Any, name: str, toward: Any, thickness: float = LINK) -> Shape:
+def disc(centre: Any, axis: Any, radius: Any, name: str, toward: Any) -> Shape:
     """A wheel: a disc in the plane, with a spoke; a flat cylinder in space.
 
     Args:
@@ -198,14 +198,13 @@ def disc(centre: Any, axis: Any, radius: Any, name: str, toward: Any, thickness:
         radius: [m].
         name: of the body.
         toward: direction of the spoke (2,), in the plane.
-        thickness: half that of the cylinder.
     """
     if centre.shape[0] == 2:
         out = sides(toward)
         return Shape(points=centre + shapes.disc(radius) @ jnp.stack(out), name=name, kind="area")
     faces, flat = shapes.lathe_faces(4), jnp.zeros(4)
     edge = radius * np.array([0.0, 1.0, 1.0, 0.0])
-    marks = thickness * jnp.repeat(np.array([-1.0, -1.0, 1.0, 1.0]), shapes.AROUND)[:, None] * axis
+    marks = LINK * jnp.repeat(np.array([-1.0, -1.0, 1.0, 1.0]), shapes.AROUND)[:, None] * axis
     points = centre + shapes.lathe(flat, edge, axis)
     return Shape(points=points, name=name, kind="mesh", faces=faces, marks=marks)
 

@@ -19,6 +19,7 @@ from nsjax.multibody import numbers
 from nsjax.multibody.contacts import gap_functions, hulls
 from nsjax.multibody.contacts.gap_functions import BOUNDED
 from nsjax.multibody.contacts.heightfields import with_blocks
+from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import ALGEBRA, Frame, Scene, ground
 from nsjax.multibody.parts import GROUND, Part
@@ -260,7 +261,7 @@ def _taken(frames: Any, places: Array) -> Any:
 
 def spread_out(a: Any, rows: int, x: Any) -> Array:
     """One or several vectors of the algebra as an array (d, rows)."""
-    if a.DIMENSION == 2:
+    if a is plane:
         return jnp.stack([jnp.broadcast_to(a.value(c), (rows,)) for c in x])
     return a.many(x, rows)
 

@@ -33,18 +33,6 @@ from nsjax.types import Array
 # other therefore meet at all nodes; crossing beams and rings meet at the nearest points of their curves.
 
 
-SOUND = 1e-3
-"""Second derivative of the distance by the parameter, in element lengths, above which the nearest point is
-well determined and moves with the bodies. Below it the whole element is about equally near, and the contact
-is at a fixed point of the beam.
-"""
-
-PULL = 1e-4
-"""Second derivative of the term that draws such a fixed point to the node, in element lengths. At the limit
-`SOUND` it shifts the point by at most a tenth (``PULL / SOUND``) of half an element; where the slope is
-rounding the point stays at the node.
-"""
-
 SEARCH_STEPS = 12
 """Newton steps of the search, each replaced by a halving where it leaves the bracket: they reduce the error
 from an element to rounding.
@@ -112,10 +100,12 @@ def lowest(
 
     def pulled(u: Array, foot: Any) -> tuple[Array, Array, Array, Any]:
         rate, bend, size, foot = slope(u, foot)
-        # where many places are about equally near, a weak spring to the node decides: the place does not
-        # jump along the element from step to step
-        sound = bend > SOUND * size
-        pull = jnp.where(sound, 0.0, PULL * size)
+        # above this second derivative of the distance by the parameter, in element lengths, the nearest
+        # point is well determined and moves with the bodies. Below it the whole element is about equally
+        # near, and a weak spring to the node decides: the place does not jump along the element from step
+        # to step. At the limit the spring shifts it by at most a tenth of half an element
+        sound = bend > 1e-3 * size
+        pull = jnp.where(sound, 0.0, 1e-4 * size)
         return rate + pull * (u - node), jnp.where(sound | (bend > 0.0), bend, 0.0) + pull, sound, foot
 
     def step(_: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -177,11 +177,6 @@ spheres (2,016 pairs) take 0.2 ms either way, 200 take 2.2 ms pair by pair and 0
 28 and 1.3.
 """
 
-UNLIKE = 2.0
-"""Largest ratio of the radii around shapes of one search by cells: cells have the size of the largest, and
-a cell of the densest heap holds ``1.4 UNLIKE^3`` of the smallest.
-"""
-
 Members = tuple[tuple[str, str], ...]
 """Kind and body of each shape of a group."""
 
@@ -222,11 +217,13 @@ def pair_template(kinds: tuple[str, str]) -> Part:
 
 
 def size_classes(radii: np.ndarray) -> tuple[tuple[int, ...], ...]:
-    """Rows of shapes in classes whose radii differ by at most `UNLIKE`, from the largest on."""
+    """Rows of shapes in classes whose radii differ by at most two, from the largest on."""
     found: list[list[int]] = []
-    largest = np.inf
+    # cells of a search have the size of the largest, and one of the densest heap holds 1.4 ratio^3 of the
+    # smallest
+    largest, ratio = np.inf, 2.0
     for k in np.argsort(-radii, kind="stable"):
-        if not found or radii[k] * UNLIKE < largest:
+        if not found or radii[k] * ratio < largest:
             largest = radii[k]
             found.append([])
         found[-1].append(int(k))

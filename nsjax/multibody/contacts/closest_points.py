@@ -151,16 +151,12 @@ def sign(x: Array) -> Array:
     return jnp.where(x < 0.0, -1.0, 1.0)
 
 
-COMPARED = 64
-"""Number of entries up to which the first true one is found by comparing all with each other."""
-
-
 def first_of(mask: Array) -> Array:
-    """One at the first true entry, else zeros. Up to `COMPARED` entries are compared with each other, at a
+    """One at the first true entry, else zeros. Up to 64 entries are compared with each other, at a
     cost that grows with the square of their number; an argmax would be a separate kernel.
     """
     n = mask.shape[0]
-    if n > COMPARED:
+    if n > 64:
         return jnp.where(mask & (np.arange(n) == jnp.argmax(mask)), 1.0, 0.0)
     before = np.tril(np.ones((n, n)), -1) * mask[None, :]
     return jnp.where(mask & (jnp.sum(before, axis=1) == 0.0), 1.0, 0.0)

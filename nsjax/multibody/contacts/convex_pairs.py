@@ -37,26 +37,14 @@ from nsjax.types import Array
 
 APART = 1e-2
 """Distance to which solids are moved apart for the search, relative to the size of the smaller one: a fifth
-of `TILT`, so that a tilt brings corners and edges nearer than the rest of a face; and large enough for
-`CLOSE`.
+of `TILT`, so that a tilt brings corners and edges nearer than the rest of a face; and large enough for the
+rounding of squared distances.
 """
-
-CLOSE = 1e-10
-"""Relative decrease of the squared distance that a further vertex must bring: fifty times the rounding
-``eps / APART**2 = 2e-12`` of the squared distance.
-"""
-
-DIRECTED = 1e-5
-"""Distance, relative to the sizes of solids and coordinates, from which on the nearest points give the
-normal: their rounding turns it by ``eps / DIRECTED = 2e-11`` at most. Nearer solids keep the normal of the
-search; that of points 6e-10 m apart was off by 3e-8.
-"""
-
 
 NUDGE = COINCIDE
 """Tilt that decides between parallel features [rad]. It changes distances of points by `COINCIDE` relative
 to the size of a solid, which bounds the error of a gap. The squared distance changes by the relative amount
-``2 NUDGE / APART = 2e-4``, far above `CLOSE`.
+``2 NUDGE / APART = 2e-4``, far above what a further vertex must bring, see `_nearest`.
 """
 
 TABLE = 4096
@@ -222,7 +210,8 @@ def _nearest(one: Array, other: Array, normal: Array) -> Simplex:
         square = dot(now.apart, now.apart)
         gain = square - dot(now.apart, _column(one, i) - _column(other, j))
         new = _reduced(one, other, jnp.append(now.first, i), jnp.append(now.second, j))
-        better = (gain > CLOSE * square) & (dot(new.apart, new.apart) < square)
+        # a further vertex brings fifty times the rounding eps / APART**2 = 2e-12 of the squared distance
+        better = (gain > 1e-10 * square) & (dot(new.apart, new.apart) < square)
         return k + 1, jax.tree.map(lambda a, b: jnp.where(better, a, b), new, now), better
 
     i, j = support(normal)
@@ -296,9 +285,12 @@ def _held(scene: Scene, part: Part, numbers: Any) -> SolidFeatures:
     places = jax.vmap(tilted, 1, 0)(turns)
     first, second, kind, edge = jax.vmap(_features, 0, -1)(places)
     many = kind.shape[0]
+    # distance, relative to sizes and coordinates, from which on the nearest points give the normal: their
+    # rounding turns it by eps / directed = 2e-11 at most; that of points 6e-10 m apart was off by 3e-8
+    directed = 1e-5
     near = SolidFeatures(
         first, second, kind, edge, jnp.broadcast_to(normal[:, None], (3, many)),
-        jnp.full(many, room > DIRECTED * (size + jnp.max(jnp.abs(middle)))), jnp.zeros(many),
+        jnp.full(many, room > directed * (size + jnp.max(jnp.abs(middle)))), jnp.zeros(many),
     )  # fmt: skip
     contact = _between(one._replace(points=a), other._replace(points=b), near)
     # cosine of the largest angle, 26 degrees, between the normals of further contacts and of the first:

@@ -302,10 +302,6 @@ MANY_CONTACTS = 60
 those that are near; MuJoCo's step takes 0.033 ms.
 """
 
-MILLISECONDS = 0.2
-"""Time of Moreau's step for each frictional contact of boxes that stand on each other [ms], on one core:
-0.15 to 0.5 for 48 to 80 contacts (6 to 10 boxes), where Newton's steps on all rows are most of it."""
-
 UNASKED = 16
 """Capacity for pairs of each two kinds of shapes where none is given. Of the humanoid's 98 pairs of
 capsules at most two are near while it falls, and at most eleven in random poses. A smaller one does not

@@ -344,7 +344,7 @@ def _check_overlap(x: np.ndarray, radius: np.ndarray, normal: np.ndarray, level:
     """Refuse a start with overlapping spheres or walls."""
     one, other = np.triu_indices(len(x), 1)
     gap = np.linalg.norm(x[one] - x[other], axis=1) - radius[one] - radius[other]
-    # largest overlap of spheres at the start [m], see `nsjax.core.start_checks.PENETRATION_TOLERANCE`
+    # largest overlap of spheres at the start [m], as in `nsjax.core.start_checks.violation`
     overlap = 1e-9
     names = [
         f"spheres {i} and {j}" for i, j in zip(one[gap < -overlap], other[gap < -overlap], strict=True)

@@ -23,7 +23,6 @@ Vector = tuple[Scalar, Scalar]
 Turn = tuple[Scalar, Scalar] | None
 """Sine and cosine of an angle; None: no turn."""
 
-DIMENSION = 2
 ZERO: Vector = (None, None)
 
 

@@ -22,7 +22,6 @@ Vector = Any
 Turn = Any
 """(3, 3), or (3, 3, n) for n bodies; None: no turn."""
 
-DIMENSION = 3
 ZERO: Vector = None
 
 
