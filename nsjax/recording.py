@@ -225,15 +225,9 @@ def begin_watch(nc: int, nt: int, start: Array) -> Watch:
     # one more: of these and the present one, one still gives the acceleration
     span = 3
     return Watch(
-        last=unknown,
-        before=unknown,
-        ended=unknown,
-        moved=unknown,
-        bend=jnp.full((span, nc), jnp.inf),
-        off=jnp.zeros(nc, int),
-        impulse=impulse,
-        start=start,
-    )
+        last=unknown, before=unknown, ended=unknown, moved=unknown, bend=jnp.full((span, nc), jnp.inf),
+        off=jnp.zeros(nc, int), impulse=impulse, start=start,
+    )  # fmt: skip
 
 
 class WatchLimits(NamedTuple):

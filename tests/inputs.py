@@ -93,22 +93,14 @@ file = "measured.csv"
 noise = 1e-3
 """
 CHANGES = {
-    "good": ("", ""),
-    "text": ('"bouncing-ball"', '"bouncing-ball'),
-    "types": ("dt = 1e-3", 'dt = "fast"'),
-    "list": ("[train]\n", "train = 3\n[other]\n"),
-    "data": ('"measured.csv"', "3"),
-    "numbers": ("noise = 1e-3", "noise = -1.0"),
-    "columns": ("noise = 1e-3", 'columns = {z = "y"}'),
-    "negative": ("dt = 1e-3", "dt = -1e-3"),
-    "options": ("[train]", '[options]\nstarts = "many"\n[train]'),
-    "start": ("noise = 1e-3", "start = 3"),
-    "loss": ("[train]", '[options]\nloss = "cubes"\n[train]'),
-    "adam": ("[train]", '[options]\nmethod = "adem"\n[train]'),
-    "time": ("noise = 1e-3", 'time = "clock"'),
-    "model": ('model = "bouncing-ball"', "model = 3"),
-    "name": ("noise = 1e-3", "name = 3\nnoise = [1, 2]"),
-}
+    "good": ("", ""), "text": ('"bouncing-ball"', '"bouncing-ball'), "types": ("dt = 1e-3", 'dt = "fast"'),
+    "list": ("[train]\n", "train = 3\n[other]\n"), "data": ('"measured.csv"', "3"),
+    "numbers": ("noise = 1e-3", "noise = -1.0"), "columns": ("noise = 1e-3", 'columns = {z = "y"}'),
+    "negative": ("dt = 1e-3", "dt = -1e-3"), "options": ("[train]", '[options]\nstarts = "many"\n[train]'),
+    "start": ("noise = 1e-3", "start = 3"), "loss": ("[train]", '[options]\nloss = "cubes"\n[train]'),
+    "adam": ("[train]", '[options]\nmethod = "adem"\n[train]'), "time": ("noise = 1e-3", 'time = "clock"'),
+    "model": ('model = "bouncing-ball"', "model = 3"), "name": ("noise = 1e-3", "name = 3\nnoise = [1, 2]"),
+}  # fmt: skip
 """What is replaced in `GOOD` by what."""
 
 

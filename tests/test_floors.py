@@ -10,30 +10,13 @@ import re
 import nsjax
 
 FLOORS = [
-    {"forms", "renamed"},
-    {"lazy"},
-    {"gradient_notes", "status", "types", "version"},
-    {"jaxtools"},
-    {"configure"},
-    {"math"},
-    {"linalg"},
-    {"core"},
-    {"shapes"},
-    {"report"},
-    {"contact", "fem", "figures", "statics", "views"},
-    {"sensors"},
-    {"consistent", "multibody", "schemes", "trajectory"},
-    {"recording"},
-    {"loop"},
-    {"stability"},
-    {"simulate", "stepper"},
-    {"analysis", "environment", "models", "motion"},
-    {"io"},
-    {"check_gradient", "sweep"},
-    {"identify"},
-    {"plot"},
-    {"cli"},
-]
+    {"forms", "renamed"}, {"lazy"}, {"gradient_notes", "status", "types", "version"}, {"jaxtools"},
+    {"configure"}, {"math"}, {"linalg"}, {"core"}, {"shapes"}, {"report"},
+    {"contact", "fem", "figures", "statics", "views"}, {"sensors"},
+    {"consistent", "multibody", "schemes", "trajectory"}, {"recording"}, {"loop"}, {"stability"},
+    {"simulate", "stepper"}, {"analysis", "environment", "models", "motion"}, {"io"},
+    {"check_gradient", "sweep"}, {"identify"}, {"plot"}, {"cli"},
+]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 ROOT = pathlib.Path(nsjax.__file__).parent
 

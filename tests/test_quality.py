@@ -35,24 +35,12 @@ def test_static(command: str) -> None:
 
 MODULES = [m.name for m in pkgutil.walk_packages(nsjax.__path__, "nsjax.") if "__main__" not in m.name]
 LONG = (
-    "nsjax.analysis.energy",
-    "nsjax.analysis.events",
-    "nsjax.analysis.lyapunov",
-    "nsjax.analysis.rows",
-    "nsjax.check_gradient",
-    "nsjax.fem.spatial_beams",
-    "nsjax.identify.run",
-    "nsjax.io.program",
-    "nsjax.linalg.block_structures",
-    "nsjax.multibody.contacts.spheres",
-    "nsjax.multibody.joints.rolling",
-    "nsjax.schemes.locating.localized",
-    "nsjax.schemes.nsga.variants",
-    "nsjax.statics",
-    "nsjax.stepper",
-    "nsjax.sweep.accuracy",
-    "nsjax.sweep.lyapunov",
-)
+    "nsjax.analysis.energy", "nsjax.analysis.events", "nsjax.analysis.lyapunov", "nsjax.analysis.rows",
+    "nsjax.check_gradient", "nsjax.fem.spatial_beams", "nsjax.identify.run", "nsjax.io.program",
+    "nsjax.linalg.block_structures", "nsjax.multibody.contacts.spheres", "nsjax.multibody.joints.rolling",
+    "nsjax.schemes.locating.localized", "nsjax.schemes.nsga.variants", "nsjax.statics", "nsjax.stepper",
+    "nsjax.sweep.accuracy", "nsjax.sweep.lyapunov",
+)  # fmt: skip
 """Modules whose examples compile for a second or more."""
 
 

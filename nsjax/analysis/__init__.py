@@ -22,34 +22,11 @@ if TYPE_CHECKING:
     from nsjax.statics import Equilibria, equilibrium
 
 __all__ = [
-    "Drift",
-    "EnergyBalance",
-    "Equilibria",
-    "Growth",
-    "Impact",
-    "Linearised",
-    "Modes",
-    "Phase",
-    "Table",
-    "amplification_matrix",
-    "contact_phases",
-    "energy_balance",
-    "equilibrium",
-    "growth",
-    "hausdorff",
-    "impact_table",
-    "impulse_steps",
-    "linearise",
-    "load_path",
-    "lyapunov_exponent",
-    "measure_drift",
-    "modes",
-    "numerical_damping",
-    "observed_order",
-    "oscillator",
-    "paper_error",
-    "relative_period_error",
+    "Drift", "EnergyBalance", "Equilibria", "Growth", "Impact", "Linearised", "Modes", "Phase", "Table",
+    "amplification_matrix", "contact_phases", "energy_balance", "equilibrium", "growth", "hausdorff",
+    "impact_table", "impulse_steps", "linearise", "load_path", "lyapunov_exponent", "measure_drift",
+    "modes", "numerical_damping", "observed_order", "oscillator", "paper_error", "relative_period_error",
     "spectral_radius",
-]
+]  # fmt: skip
 
 lazily(__name__)

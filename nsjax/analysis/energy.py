@@ -455,21 +455,13 @@ def _enter(
     lost_normal, lost_friction, _ = parts(lost)
     dry_friction = (friction + impact_friction)[:, nc:, : rows_of_laws(own).shape[1]]
     return EnergyBalance(
-        t=np.asarray(traj.t),
-        kinetic=kinetic,
-        potential=potential,
-        force=force,
-        normal=normal[:, :nc],
-        friction=friction[:, :nc].sum(axis=2),
-        constraint=constraint,
-        impact=impact,
-        impact_normal=impact_normal[:, :nc],
-        impact_friction=impact_friction[:, :nc].sum(axis=2),
-        impact_constraint=impact_constraint,
-        lost_normal=lost_normal[:, :nc],
+        t=np.asarray(traj.t), kinetic=kinetic, potential=potential, force=force, normal=normal[:, :nc],
+        friction=friction[:, :nc].sum(axis=2), constraint=constraint, impact=impact,
+        impact_normal=impact_normal[:, :nc], impact_friction=impact_friction[:, :nc].sum(axis=2),
+        impact_constraint=impact_constraint, lost_normal=lost_normal[:, :nc],
         lost_friction=lost_friction[:, :nc].sum(axis=2),
         dry_friction=dry_friction.reshape(len(dry_friction), -1)[:, places_of_rows(own)],
-    )
+    )  # fmt: skip
 
 
 def _energies(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[Array, Array]:

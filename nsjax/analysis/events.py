@@ -189,17 +189,13 @@ def impact_table(traj: Trajectory) -> Table[Impact]:
     lost = _tangential_loss(traj, times, contacts)
     records = tuple(
         Impact(
-            time=float(times[k]),
-            contact=contact_names(system)[contacts[k]],
-            rate_before=float(before[k]),
-            rate_after=float(after[k]),
-            impulse_normal=float(normal[k]),
+            time=float(times[k]), contact=contact_names(system)[contacts[k]], rate_before=float(before[k]),
+            rate_after=float(after[k]), impulse_normal=float(normal[k]),
             impulse_tangential=tuple(tangential[k].tolist()),
-            lost_normal=float(-0.5 * normal[k] * (before[k] + after[k])),
-            lost_tangential=float(lost[k]),
+            lost_normal=float(-0.5 * normal[k] * (before[k] + after[k])), lost_tangential=float(lost[k]),
         )
         for k in range(count)
-    )
+    )  # fmt: skip
     note = f"the first {kept} of {seen} impacts; events={seen} keeps all" if seen > kept else ""
     return Table(records=records, note=note, kind=Impact)
 
@@ -312,13 +308,9 @@ def _phase(
     known = bool(traj.system.nt) and bool(loaded.any())
     stick = float(sticks.sum() / loaded.sum()) if known else float("nan")
     return Phase(
-        contact=contact_names(traj.system)[part[1]],
-        start=float(traj.t[first]),
-        end=float(traj.t[last]),
+        contact=contact_names(traj.system)[part[1]], start=float(traj.t[first]), end=float(traj.t[last]),
         closed_time=float(np.asarray(traj.closed_time)[part].sum()),
         force=float(force.mean()) if len(force) else float("nan"),
         impulse=float(np.asarray(traj.impulse_normal)[part].sum()),
-        impacts=int(np.asarray(traj.impacts)[part].sum()),
-        stick=stick,
-        slip=1.0 - stick,
-    )
+        impacts=int(np.asarray(traj.impacts)[part].sum()), stick=stick, slip=1.0 - stick,
+    )  # fmt: skip

@@ -360,14 +360,8 @@ class OperatingPoint:
         (A, B), (C, D), _ = jax.jacfwd(at, argnums=(0, 1))(x0, u)
         f, y, forces = at(x0, u)
         return {
-            "A": A,
-            "B": B,
-            "C": C,
-            "D": D,
-            "f": f,
-            "y": y,
-            "normal": self.loads(forces)["force_normal"],
-        }
+            "A": A, "B": B, "C": C, "D": D, "f": f, "y": y, "normal": self.loads(forces)["force_normal"],
+        }  # fmt: skip
 
     def measured(self, t: Array, q: Array, v: Array, p: PyTree, f: Array) -> Array:
         """Outputs one below the other."""

@@ -209,14 +209,10 @@ def measure_drift(traj: Trajectory) -> Drift:
         quiet = ~np.any(np.asarray(traj.impacts), axis=1)
         pressed = (np.asarray(traj.force_normal) > 0.0) & quiet[:, None]
     return Drift(
-        t=np.asarray(traj.t),
-        constraint=constraint,
-        constraint_rate=constraint_rate,
-        penetration=np.where(gap < 0.0, -gap, 0.0),
-        pressed=pressed,
-        gap=np.where(pressed, gap, 0.0),
+        t=np.asarray(traj.t), constraint=constraint, constraint_rate=constraint_rate,
+        penetration=np.where(gap < 0.0, -gap, 0.0), pressed=pressed, gap=np.where(pressed, gap, 0.0),
         gap_rate=np.where(pressed, gap_rate, 0.0),
-    )
+    )  # fmt: skip
 
 
 def _residuals(

@@ -375,14 +375,9 @@ def _on_axes(found: nsjax.SweepResult, plan: SweepPlan) -> nsjax.SweepResult:
     )
     mode = "product" if len(plan.shape) > 1 else "zip"
     return dataclasses.replace(
-        found,
-        mode=mode,
-        shape=plan.shape,
-        over=plan.axes,
-        values=laid[0],
-        status=laid[1],
+        found, mode=mode, shape=plan.shape, over=plan.axes, values=laid[0], status=laid[1],
         first_failure=laid[2],
-    )
+    )  # fmt: skip
 
 
 def _write(args: argparse.Namespace, plan: SweepPlan, result: nsjax.SweepResult) -> None:

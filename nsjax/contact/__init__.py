@@ -29,31 +29,10 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "METHODS",
-    "Bounded",
-    "ContactLaw",
-    "ContactProblem",
-    "ContactSolution",
-    "Coulomb",
-    "Criteria",
-    "DelassusFactors",
-    "GivenForces",
-    "Jump",
-    "RateLaw",
-    "RowGroup",
-    "RowGroups",
-    "SolverSettings",
-    "SpeedLaw",
-    "StepForces",
-    "Unilateral",
-    "complementarity_gap",
-    "cone_violation",
-    "forced_jump",
-    "natural_residual",
-    "no_jump",
-    "solve",
-    "velocity_jump",
-    "worst_contact",
-]
+    "METHODS", "Bounded", "ContactLaw", "ContactProblem", "ContactSolution", "Coulomb", "Criteria",
+    "DelassusFactors", "GivenForces", "Jump", "RateLaw", "RowGroup", "RowGroups", "SolverSettings",
+    "SpeedLaw", "StepForces", "Unilateral", "complementarity_gap", "cone_violation", "forced_jump",
+    "natural_residual", "no_jump", "solve", "velocity_jump", "worst_contact",
+]  # fmt: skip
 
 lazily(__name__)

@@ -179,15 +179,10 @@ def no_jump(system: System) -> Jump:
     """The jump of a system on which nothing acts."""
     zero = jnp.zeros(system.nc)
     return Jump(
-        dv=jnp.zeros(system.nv),
-        contacts=jnp.zeros((system.nc, 1 + system.nt)),
-        constraints=jnp.zeros(system.nb),
-        before=zero,
-        after=zero,
-        iterations=jnp.asarray(0),
-        residual=jnp.zeros(()),
-        worst=jnp.asarray(-1, int),
-    )
+        dv=jnp.zeros(system.nv), contacts=jnp.zeros((system.nc, 1 + system.nt)),
+        constraints=jnp.zeros(system.nb), before=zero, after=zero, iterations=jnp.asarray(0),
+        residual=jnp.zeros(()), worst=jnp.asarray(-1, int),
+    )  # fmt: skip
 
 
 def impulses_of(system: System, p: PyTree, x: Array, duration: Array | float) -> Array:
@@ -295,15 +290,11 @@ def velocity_jump(
         normal = [problem.contacts(u)[:, 0] for u in (before, after)]
         contacts = with_reserve(rows.groups, problem.given, problem.impulses(answer.x), after)
     return Jump(
-        dv=dv if lift is None else lift + dv,
-        contacts=contacts,
-        constraints=constraints,
+        dv=dv if lift is None else lift + dv, contacts=contacts, constraints=constraints,
         before=jnp.where(active, normal[0], 0.0) if nc else none.before,
-        after=jnp.where(active, normal[1], 0.0) if nc else none.after,
-        iterations=answer.iterations,
-        residual=answer.residual,
-        worst=worst,
-    )
+        after=jnp.where(active, normal[1], 0.0) if nc else none.after, iterations=answer.iterations,
+        residual=answer.residual, worst=worst,
+    )  # fmt: skip
 
 
 def forced_jump(

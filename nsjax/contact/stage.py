@@ -374,11 +374,6 @@ def solve_stage(
         z, x = joints.split(z)
         impulses = joints.whole(impulses, x)
     return StageAnswer(
-        z=z,
-        impulses=impulses,
-        passes=passes,
-        iterations=iterations,
-        estimate=estimate,
-        residual=residual,
+        z=z, impulses=impulses, passes=passes, iterations=iterations, estimate=estimate, residual=residual,
         carried=carried,
-    )
+    )  # fmt: skip

@@ -11,19 +11,8 @@ if TYPE_CHECKING:
     from nsjax.core.system_parts import Labels, from_lagrangian
 
 __all__ = [
-    "Carry",
-    "Event",
-    "InputError",
-    "Labels",
-    "Output",
-    "Problem",
-    "Scheme",
-    "State",
-    "System",
-    "add",
-    "from_lagrangian",
-    "nearest",
-    "subtract",
-]
+    "Carry", "Event", "InputError", "Labels", "Output", "Problem", "Scheme", "State", "System", "add",
+    "from_lagrangian", "nearest", "subtract",
+]  # fmt: skip
 
 lazily(__name__)

@@ -145,18 +145,12 @@ def _check_functions(system: System, tree: Any, leaves: tuple[tuple[Any, Any], .
     t, q, v, p = state.t, state.q, state.v, params
     s = system
     wanted = {
-        "mass": ((q, p), (s.nv, s.nv)),
-        "inertia": ((q, v, p), (s.nv,)),
-        "force": ((t, q, v, p), (s.nv,)),
-        "potential": ((t, q, p), ()),
-        "gap": ((t, q, p), (s.nc,)),
-        "slip": ((t, q, v, p), (s.nc, s.nt)),
-        "constraint": ((t, q, p), (s.nb - s.nh,)),
-        "velocity_constraint": ((t, q, v, p), (s.nh,)),
-        "dry_friction": ((t, q, v, p), (s.nd,)),
-        "retract": ((q, v), (s.nq,)),
+        "mass": ((q, p), (s.nv, s.nv)), "inertia": ((q, v, p), (s.nv,)), "force": ((t, q, v, p), (s.nv,)),
+        "potential": ((t, q, p), ()), "gap": ((t, q, p), (s.nc,)), "slip": ((t, q, v, p), (s.nc, s.nt)),
+        "constraint": ((t, q, p), (s.nb - s.nh,)), "velocity_constraint": ((t, q, v, p), (s.nh,)),
+        "dry_friction": ((t, q, v, p), (s.nd,)), "retract": ((q, v), (s.nq,)),
         "difference": ((q, q), (s.nv,)),
-    }
+    }  # fmt: skip
     for name, (arguments, shape) in wanted.items():
         function = getattr(system, name)
         if function is None:

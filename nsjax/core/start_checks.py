@@ -347,15 +347,11 @@ BY_SPEED = ("friction_sliding", "friction_speed", "restitution_speed")
 
 BITS = {
     status.REFUSED_LAW: (
-        "restitution",
-        "restitution_tangential",
-        "friction",
-        "dry_friction_bound",
-        *BY_SPEED,
+        "restitution", "restitution_tangential", "friction", "dry_friction_bound", *BY_SPEED,
     ),
     status.REFUSED_MASS: ("mass", "energy", "skew"),
     status.REFUSED_START: ("gap", "constraint", "rate"),
-}
+}  # fmt: skip
 """Status bits of numbers out of range, by the names that `nsjax.core.start_checks.probe` gives them."""
 
 Found = dict[str, Any]

@@ -295,14 +295,10 @@ class System:
     def _check_given(self) -> None:
         """Refuses functions that are missing, or never used, with the given sizes."""
         needed = {
-            "gap": self.nc > 0,
-            "law": self.nc > 0,
-            "slip": self.nc > 0 and self.nt > 0,
-            "constraint": self.nb > self.nh,
-            "velocity_constraint": self.nh > 0,
-            "dry_friction": self.nd > 0,
-            "dry_friction_bound": self.nd > 0,
-        }
+            "gap": self.nc > 0, "law": self.nc > 0, "slip": self.nc > 0 and self.nt > 0,
+            "constraint": self.nb > self.nh, "velocity_constraint": self.nh > 0,
+            "dry_friction": self.nd > 0, "dry_friction_bound": self.nd > 0,
+        }  # fmt: skip
         for function, wanted in needed.items():
             given = getattr(self, function) is not None
             if given != wanted:
@@ -477,17 +473,9 @@ def slip_of(system: System, t: Array, q: Array, xi: Array, p: PyTree) -> Array:
 
 
 _EVALUATED = (
-    "mass",
-    "inertia",
-    "force",
-    "gap",
-    "slip",
-    "rows",
-    "constraint",
-    "velocity_constraint",
-    "dry_friction",
+    "mass", "inertia", "force", "gap", "slip", "rows", "constraint", "velocity_constraint", "dry_friction",
     "damping",
-)
+)  # fmt: skip
 """Functions that a step evaluates and differentiates in many places."""
 
 

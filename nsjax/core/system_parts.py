@@ -100,13 +100,8 @@ def check_labels(system: Any) -> None:
     if not hasattr(labels, "contacts"):
         raise InputError(f"System: labels = {labels!r}; it must be an nsjax.Labels")
     counts = {
-        "q": "nq",
-        "v": "nv",
-        "contacts": "nc",
-        "gaps": "nc",
-        "constraints": "nb",
-        "dry_frictions": "nd",
-    }
+        "q": "nq", "v": "nv", "contacts": "nc", "gaps": "nc", "constraints": "nb", "dry_frictions": "nd",
+    }  # fmt: skip
     for field, entries in vars(labels).items():
         if not isinstance(entries, tuple) or not all(isinstance(x, str) for x in entries):
             raise InputError(

@@ -181,19 +181,13 @@ def unit_rod(elements: int) -> UnitRod:
     b = strains(xi, length)
     parts = length * integrate(np.einsum("pia,pib->piab", b, b), w)
     return UnitRod(
-        elements=elements,
-        mean=integrate(values, weights),
-        first=integrate(x[:, None, None] * values, weights),
-        mass=assemble(mass, elements),
-        spin=assemble(spin, elements),
-        axial=assemble(parts[0], elements),
-        bending=assemble(parts[1], elements),
-        tip=rod_shapes(elements, np.array(1.0)),
-        root=strains(np.array(0.0), length)[1] @ _incidence(elements)[0],
-        points=x,
-        weights=weights,
+        elements=elements, mean=integrate(values, weights),
+        first=integrate(x[:, None, None] * values, weights), mass=assemble(mass, elements),
+        spin=assemble(spin, elements), axial=assemble(parts[0], elements),
+        bending=assemble(parts[1], elements), tip=rod_shapes(elements, np.array(1.0)),
+        root=strains(np.array(0.0), length)[1] @ _incidence(elements)[0], points=x, weights=weights,
         values=values,
-    )
+    )  # fmt: skip
 
 
 # Two-node bars in a row: linear displacements, consistent mass, one unknown per node.

@@ -343,19 +343,13 @@ class RodBasis:
 
         stiff = project(rod.axial / length * unit.axial + rod.bending / length**3 * unit.bending)
         return FloatingRod(
-            i1=length * (0.5 * m + end_mass),
-            i2=length**2 * (m / 3.0 + end_mass) + section_inertia,
-            i3=length * (m * first[0] + end_mass * tip[0]),
-            i4=length * (m * first[1] + end_mass * tip[1]),
-            mean=m * mean + end_mass * tip,
-            mass=stored(bare + end_mass * jnp.sum(outer, axis=0)),
-            spin=stored(m * project(unit.spin) + end_mass * (turn - turn.T)),
-            stiffness=stored(stiff),
-            tip=tip,
-            root=rod.bending / length**2 * matvec(x.T, jnp.asarray(unit.root)),
-            basis=x,
+            i1=length * (0.5 * m + end_mass), i2=length**2 * (m / 3.0 + end_mass) + section_inertia,
+            i3=length * (m * first[0] + end_mass * tip[0]), i4=length * (m * first[1] + end_mass * tip[1]),
+            mean=m * mean + end_mass * tip, mass=stored(bare + end_mass * jnp.sum(outer, axis=0)),
+            spin=stored(m * project(unit.spin) + end_mass * (turn - turn.T)), stiffness=stored(stiff),
+            tip=tip, root=rod.bending / length**2 * matvec(x.T, jnp.asarray(unit.root)), basis=x,
             modes=self._amplitudes(rod, x),
-        )
+        )  # fmt: skip
 
     def _amplitudes(self, rod: RodData, x: Array) -> Array:
         """Matrix (k, n) from ``q_f`` to the amplitudes of modes."""

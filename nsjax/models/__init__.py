@@ -19,24 +19,9 @@ if TYPE_CHECKING:
     from nsjax.models.solid import Fields, solid_of
 
 __all__ = [
-    "REGISTRY",
-    "SPINNING_BLOCK",
-    "STEEL_BAR",
-    "TABLE_2",
-    "Fields",
-    "ModelEntry",
-    "block",
-    "bouncing_ball",
-    "elastic_bar",
-    "flexible_cube",
-    "flexible_pendulum",
-    "flexible_solid",
-    "mass_spring_chain",
-    "rubbing_rotor",
-    "slider_crank",
-    "slider_crank_bilateral",
-    "slider_crank_flexible",
-    "solid_of",
-]
+    "REGISTRY", "SPINNING_BLOCK", "STEEL_BAR", "TABLE_2", "Fields", "ModelEntry", "block", "bouncing_ball",
+    "elastic_bar", "flexible_cube", "flexible_pendulum", "flexible_solid", "mass_spring_chain",
+    "rubbing_rotor", "slider_crank", "slider_crank_bilateral", "slider_crank_flexible", "solid_of",
+]  # fmt: skip
 
 lazily(__name__)

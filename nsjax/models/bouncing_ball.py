@@ -169,22 +169,11 @@ class Balls:
         size = self.balls * (1 if self.dimension == 1 else 3)
         planar = self.dimension == 2
         return System(
-            name="bouncing_ball",
-            choices=(("balls", self.balls), ("dimension", self.dimension)),
-            nq=size,
-            nv=size,
-            nc=self.grounded + len(self.pairs),
-            nt=1 if planar else 0,
-            mass=self.mass,
-            force=self.force,
-            potential=self.potential,
-            gap=self.gap,
-            slip=self.slip if planar else None,
-            law=contact_law,
-            observe=self.observe,
-            shapes=self.picture,
-            labels=self.labels(),
-        )
+            name="bouncing_ball", choices=(("balls", self.balls), ("dimension", self.dimension)), nq=size,
+            nv=size, nc=self.grounded + len(self.pairs), nt=1 if planar else 0, mass=self.mass,
+            force=self.force, potential=self.potential, gap=self.gap, slip=self.slip if planar else None,
+            law=contact_law, observe=self.observe, shapes=self.picture, labels=self.labels(),
+        )  # fmt: skip
 
 
 @constructor(BouncingBall)

@@ -21,15 +21,10 @@ from nsjax.types import Array, record
 
 STEEL_BAR = MappingProxyType(
     {
-        "elements": 100,
-        "length": 1.0,
-        "young": 2.1e11,
-        "density": 7800.0,
-        "area": 3.14e-4,
-        "distance": 5e-5,
-        "speed": 0.1,
+        "elements": 100, "length": 1.0, "young": 2.1e11, "density": 7800.0, "area": 3.14e-4,
+        "distance": 5e-5, "speed": 0.1,
     }
-)
+)  # fmt: skip
 """Data of a public example by authors of [SRKA] for `elastic_bar`: a metre of steel at 0.1 m/s."""
 
 

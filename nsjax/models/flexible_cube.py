@@ -178,13 +178,9 @@ class Brick(Solid):
         """The system of this mesh."""
         m, n, o = self.grid
         choices = (
-            ("elements", self.elements),
-            ("element", self.element),
-            ("material", self.material),
-            ("rough", self.rough),
-            ("held", HELD[self.held]),
-            ("solver", self.solver),
-        )
+            ("elements", self.elements), ("element", self.element), ("material", self.material),
+            ("rough", self.rough), ("held", HELD[self.held]), ("solver", self.solver),
+        )  # fmt: skip
         contacts = [f"node {i * o * n + j * o}" for i in range(m) for j in range(n)]
         return self._system("flexible_cube", choices, range(m * n * o), contacts, self._structure())
 

@@ -166,24 +166,13 @@ class SwingingBeam:
         """The system of this mesh."""
         n = 3 * (self.elements + 1) - (PLACE if self.eliminated else 0)
         return System(
-            name="flexible_pendulum",
-            stiff=True,
-            choices=(("elements", self.elements), ("pin", PINS[not self.eliminated])),
-            nq=n,
-            nv=n,
-            nc=1,
-            nb=0 if self.eliminated else PLACE,
-            inertia=self.inertia,
-            force=self.force,
-            potential=self.potential,
-            constraint=None if self.eliminated else self.constraint,
-            gap=self.gap,
-            law=self.law,
-            structure=BlockTridiagonal(3, lacking=PLACE if self.eliminated else 0),
-            observe=self.observe,
-            shapes=self.picture,
-            labels=self._labels(),
-        )
+            name="flexible_pendulum", stiff=True,
+            choices=(("elements", self.elements), ("pin", PINS[not self.eliminated])), nq=n, nv=n, nc=1,
+            nb=0 if self.eliminated else PLACE, inertia=self.inertia, force=self.force,
+            potential=self.potential, constraint=None if self.eliminated else self.constraint, gap=self.gap,
+            law=self.law, structure=BlockTridiagonal(3, lacking=PLACE if self.eliminated else 0),
+            observe=self.observe, shapes=self.picture, labels=self._labels(),
+        )  # fmt: skip
 
 
 NAMES = (("x", "m"), ("y", "m"), ("theta", "rad"))

@@ -265,15 +265,11 @@ class MeshedSolid(Solid):
             for k, j in zip(which, numbers, strict=True)
         ]
         choices = (
-            ("nodes", len(self.mesh.places)),
-            ("elements", len(self.mesh.elements)),
-            ("element", self.element),
-            ("material", self.material),
-            ("rough", self.rough),
-            ("fixed", self.fixed),
-            ("contact", tuple(name for name, _ in self.planes)),
+            ("nodes", len(self.mesh.places)), ("elements", len(self.mesh.elements)),
+            ("element", self.element), ("material", self.material), ("rough", self.rough),
+            ("fixed", self.fixed), ("contact", tuple(name for name, _ in self.planes)),
             ("solver", self.solver),
-        )
+        )  # fmt: skip
         return self._system("flexible_solid", choices, self.free_nodes, contacts, self._structure())
 
 

@@ -346,17 +346,10 @@ def guide_law(p: SliderCrankBilateral) -> ContactLaw:
 
 
 ROUGH = dataclasses.replace(
-    BILATERAL,
-    nb=0,
-    nc=2,
-    nt=1,
-    constraint=None,
-    gap=guide_sides,
-    slip=guide_slips,
-    law=guide_law,
+    BILATERAL, nb=0, nc=2, nt=1, constraint=None, gap=guide_sides, slip=guide_slips, law=guide_law,
     labels=dataclasses.replace(BILATERAL.labels, constraints=(), contacts=("lower side", "upper side")),
     choices=(("rough", True),),
-)
+)  # fmt: skip
 
 
 @constructor(SliderCrankBilateral)

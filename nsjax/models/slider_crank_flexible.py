@@ -251,27 +251,13 @@ class FlexibleCrank:
         """The system of this topology."""
         b, n = self.basis, 3 + self.basis.size
         return System(
-            name="slider_crank_flexible",
-            stiff=True,
-            choices=(("elements", b.elements), ("frame", b.frame), ("modes", b.modes)),
-            nq=n,
-            nv=n,
-            nc=4,
-            nt=1,
-            mass=self.mass,
-            inertia=self.inertia,
-            force=self.force,
-            potential=self.potential,
-            gap=self.gap,
-            slip=self.slip,
-            law=contact_law,
-            prepare=self.prepare,
-            observe=self.observe,
-            shapes=self.picture,
-            labels=self.labels(),
-            structure=bordered(b.structure, 3),
+            name="slider_crank_flexible", stiff=True,
+            choices=(("elements", b.elements), ("frame", b.frame), ("modes", b.modes)), nq=n, nv=n, nc=4,
+            nt=1, mass=self.mass, inertia=self.inertia, force=self.force, potential=self.potential,
+            gap=self.gap, slip=self.slip, law=contact_law, prepare=self.prepare, observe=self.observe,
+            shapes=self.picture, labels=self.labels(), structure=bordered(b.structure, 3),
             tangent_hint="kept",
-        )
+        )  # fmt: skip
 
 
 @constructor(SliderCrankFlexible)

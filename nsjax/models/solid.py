@@ -235,14 +235,10 @@ class Solid:
         f, weights = self.deformation(q, p), self.weights(p).reshape(-1, 1)
         mean = lambda x: jnp.sum(weights * x.reshape(-1, 3), axis=0) / jnp.sum(weights)  # noqa: E731
         return {
-            "centre_x": mean(q)[0],
-            "centre_z": mean(q)[2],
-            "centre_dx": mean(v)[0],
-            "centre_dz": mean(v)[2],
-            "stress": jnp.max(self.stress(q, p)),
-            "strain": jnp.sqrt(jnp.max(self.squared_strain(q, p))),
-            "volume_ratio": jnp.min(determinant(f)),
-        }
+            "centre_x": mean(q)[0], "centre_z": mean(q)[2], "centre_dx": mean(v)[0],
+            "centre_dz": mean(v)[2], "stress": jnp.max(self.stress(q, p)),
+            "strain": jnp.sqrt(jnp.max(self.squared_strain(q, p))), "volume_ratio": jnp.min(determinant(f)),
+        }  # fmt: skip
 
     def _system(self, name: str, choices: Any, named: Any, contacts: Any, structure: Structure) -> System:
         """The system of this mesh.

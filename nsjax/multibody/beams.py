@@ -201,16 +201,9 @@ def beam(
     if element_nodes == 3:
         _check_thirds(name, points)
     return made(
-        "beam",
-        name,
-        (),
-        numbers,
-        nodes=int(points.shape[0]),
-        mass=mass,
-        stations=table,
-        element=element,
+        "beam", name, (), numbers, nodes=int(points.shape[0]), mass=mass, stations=table, element=element,
         per=element_nodes,
-    )
+    )  # fmt: skip
 
 
 def _check_element(name: str, element: str, nodes: int) -> None:

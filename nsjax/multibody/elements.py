@@ -429,18 +429,9 @@ def _incremental_piece(x: Beam, part: Part) -> Piece:
 
 
 INCREMENTAL = ElementKind(
-    name="incremental",
-    piece=_incremental_piece,
-    nodes=(2, 3),
-    forces=_forces,
-    energy=_energy,
-    momenta=_momenta,
-    line=_line,
-    entries=_entries,
-    labels=_labels,
-    moved=_moved,
-    placed=_placed,
-)
+    name="incremental", piece=_incremental_piece, nodes=(2, 3), forces=_forces, energy=_energy,
+    momenta=_momenta, line=_line, entries=_entries, labels=_labels, moved=_moved, placed=_placed,
+)  # fmt: skip
 
 
 # Geometrically exact elements of two nodes (`nsjax.fem.spatial_beams`): their strains follow from the

@@ -23,23 +23,9 @@ if TYPE_CHECKING:
     from nsjax.schemes.registry import REGISTRY, SchemeEntry
 
 __all__ = [
-    "REGISTRY",
-    "SchemeEntry",
-    "bathe",
-    "building",
-    "ed_alpha",
-    "generalized_alpha",
-    "ggl_decoupled",
-    "ggl_unified",
-    "half_explicit",
-    "hht",
-    "localized",
-    "moreau",
-    "moreau_theta",
-    "newmark",
-    "nsga_coupled",
-    "nsga_decoupled",
-    "nsga_neglected",
-]
+    "REGISTRY", "SchemeEntry", "bathe", "building", "ed_alpha", "generalized_alpha", "ggl_decoupled",
+    "ggl_unified", "half_explicit", "hht", "localized", "moreau", "moreau_theta", "newmark", "nsga_coupled",
+    "nsga_decoupled", "nsga_neglected",
+]  # fmt: skip
 
 lazily(__name__)

@@ -61,37 +61,11 @@ from nsjax.schemes.mixed.stages import Maps, single
 from nsjax.types import Array, record
 
 __all__ = [
-    "Array",
-    "Balance",
-    "BaseEnd",
-    "Carry",
-    "Criteria",
-    "Formed",
-    "FrozenRowEquations",
-    "ImpulseCoefficients",
-    "ImpulseRun",
-    "InputError",
-    "Maps",
-    "Memory",
-    "Output",
-    "Scheme",
-    "SolverSettings",
-    "State",
-    "Step",
-    "StepData",
-    "StepForces",
-    "Stepped",
-    "System",
-    "SystemState",
-    "Tolerances",
-    "Traits",
-    "forced_jump",
-    "impulse_scheme",
-    "mixed_scheme",
-    "momentum",
-    "record",
-    "single",
+    "Array", "Balance", "BaseEnd", "Carry", "Criteria", "Formed", "FrozenRowEquations",
+    "ImpulseCoefficients", "ImpulseRun", "InputError", "Maps", "Memory", "Output", "Scheme",
+    "SolverSettings", "State", "Step", "StepData", "StepForces", "Stepped", "System", "SystemState",
+    "Tolerances", "Traits", "forced_jump", "impulse_scheme", "mixed_scheme", "momentum", "record", "single",
     "velocity_jump",
-]
+]  # fmt: skip
 
 __getattr__ = old_names(globals())

@@ -263,15 +263,9 @@ def stage_jump(
         contacts = with_reserve(groups, given, contacts, rates[1])
         before, after = (jnp.where(active, groups.normals(x), 0.0) for x in rates)
     return Jump(
-        dv=dv,
-        contacts=contacts,
-        constraints=groups.bilateral(answer.impulses)[: system.nb],
-        before=before,
-        after=after,
-        iterations=answer.iterations,
-        residual=answer.residual,
-        worst=none.worst,
-    )
+        dv=dv, contacts=contacts, constraints=groups.bilateral(answer.impulses)[: system.nb], before=before,
+        after=after, iterations=answer.iterations, residual=answer.residual, worst=none.worst,
+    )  # fmt: skip
 
 
 def contact_event(gap: Array, active: Array, report: ContactReport, jump: Jump) -> Event:
@@ -279,14 +273,9 @@ def contact_event(gap: Array, active: Array, report: ContactReport, jump: Jump) 
     that took part, impacts of the ``report``, and normal gap rates of the ``jump``.
     """
     return Event(
-        gap=gap,
-        active=active,
-        impact=report.impact,
-        rate_before=jump.before,
-        rate_after=jump.after,
-        shift=report.tau,
-        timed=report.timed,
-    )
+        gap=gap, active=active, impact=report.impact, rate_before=jump.before, rate_after=jump.after,
+        shift=report.tau, timed=report.timed,
+    )  # fmt: skip
 
 
 def impulse_output(r: Stepped, event: Event, notes: Array, dt: Array, status: Array) -> Output:
@@ -295,16 +284,8 @@ def impulse_output(r: Stepped, event: Event, notes: Array, dt: Array, status: Ar
     """
     jump = r.jump
     return Output(
-        force_normal=jump.contacts[:, 0] / dt,
-        force_tangential=jump.contacts[:, 1:] / dt,
-        constraint_force=jump.constraints / dt,
-        impulse_normal=jump.contacts[:, 0],
-        impulse_tangential=jump.contacts[:, 1:],
-        constraint_impulse=jump.constraints,
-        event=event,
-        iterations=jump.iterations,
-        residual=jump.residual,
-        status=status,
-        contact=jump.worst,
-        notes=notes,
-    )
+        force_normal=jump.contacts[:, 0] / dt, force_tangential=jump.contacts[:, 1:] / dt,
+        constraint_force=jump.constraints / dt, impulse_normal=jump.contacts[:, 0],
+        impulse_tangential=jump.contacts[:, 1:], constraint_impulse=jump.constraints, event=event,
+        iterations=jump.iterations, residual=jump.residual, status=status, contact=jump.worst, notes=notes,
+    )  # fmt: skip

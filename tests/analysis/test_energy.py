@@ -129,13 +129,9 @@ def _top_force(t, q, v, p):
 
 
 TOP = System(
-    nq=4,
-    nv=3,
-    mass=_top_mass,
-    force=_top_force,
-    retract=rotations.rotate,
+    nq=4, nv=3, mass=_top_mass, force=_top_force, retract=rotations.rotate,
     difference=rotations.rotation_between,
-)
+)  # fmt: skip
 SPIN = State(t=0.0, q=np.array([1.0, 0.0, 0.0, 0.0]), v=np.array([0.2, 4.0, 0.1]))
 
 

@@ -25,16 +25,8 @@ BALL = ["simulate", "bouncing-ball"]
 @pytest.mark.slow
 def test_a_run_is_summed_up_and_saved(capsys) -> None:
     argv = [
-        *BALL,
-        "--steps",
-        "1000",
-        "--every",
-        "10",
-        "--set",
-        "restitution=0.5",
-        "--set",
-        "initial_v=[-1]",
-    ]
+        *BALL, "--steps", "1000", "--every", "10", "--set", "restitution=0.5", "--set", "initial_v=[-1]",
+    ]  # fmt: skip
     assert cli.main([*argv, "--output", "run.npz", "--plot", "run.svg"]) == 0
     out, err = capsys.readouterr()
     assert err == ""

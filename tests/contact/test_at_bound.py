@@ -57,12 +57,8 @@ def test_velocity_that_something_else_holds(held: str) -> None:
         data = push, mass, slope, least * rng.uniform(0.05, 0.9), 0.0
         size = 1e-3 * abs(push)
         change = (
-            (size if held == WALL else size * rng.choice([-1.0, 0.5])),
-            0.0,
-            0.0,
-            0.0,
-            size * rng.normal(),
-        )
+            (size if held == WALL else size * rng.choice([-1.0, 0.5])), 0.0, 0.0, 0.0, size * rng.normal(),
+        )  # fmt: skip
         v, more, less, dv, force, dforce = (float(x) for x in _program(held)(data, change))
         assert max(abs(v), abs(more), abs(less)) < 1e-12, seed
         assert abs(dv) < 1e-12, (seed, dv)

@@ -165,15 +165,9 @@ def _nothing(p: Any) -> Any:
 
 
 CLUTCH = System(
-    nq=2,
-    nv=2,
-    mass=_inertia,
-    force=_torque,
-    nd=1,
-    dry_friction=_lead,
-    dry_friction_bound=_nothing,
+    nq=2, nv=2, mass=_inertia, force=_torque, nd=1, dry_friction=_lead, dry_friction_bound=_nothing,
     dry_friction_law=OneWay(),
-)
+)  # fmt: skip
 NUMBERS = {"engine": 1.0, "wheel": 2.0, "amplitude": 3.0, "damping": 0.7}
 START = State(t=0.0, q=np.zeros(2), v=np.array([0.0, 0.4]))
 
@@ -357,15 +351,9 @@ def limit_cycle() -> tuple[float, float]:
 def test_stick_and_slip_by_a_law_of_the_rate() -> None:
     amplitude, period = limit_cycle()
     belt = System(
-        nq=1,
-        nv=1,
-        mass=_unit,
-        force=_spring,
-        nd=1,
-        dry_friction=_over_belt,
-        dry_friction_bound=_numbers,
+        nq=1, nv=1, mass=_unit, force=_spring, nd=1, dry_friction=_over_belt, dry_friction_bound=_numbers,
         dry_friction_law=Stribeck(),
-    )
+    )  # fmt: skip
     start = State(t=0.0, q=np.array([0.0]), v=np.array([BELT]))
     traj = nsjax.simulate(belt, {"law": LAW}, start, schemes.moreau(), dt=2e-4, time=4.0)
     assert int(traj.status) == 0

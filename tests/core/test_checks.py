@@ -50,15 +50,9 @@ def speed(t, q, v, p):
 def test_slip_must_be_affine() -> None:
     state = nsjax.State(t=0.0, q=np.ones(2), v=np.zeros(2))
     parts = {
-        "nq": 2,
-        "nv": 2,
-        "nc": 1,
-        "nt": 1,
-        "mass": unit_mass,
-        "force": no_force,
-        "gap": height,
+        "nq": 2, "nv": 2, "nc": 1, "nt": 1, "mass": unit_mass, "force": no_force, "gap": height,
         "law": elastic,
-    }
+    }  # fmt: skip
     with pytest.raises(
         InputError, match=r"slip is not affine in v: .* is [12] of its size; return velocities"
     ):

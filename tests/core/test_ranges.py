@@ -13,18 +13,11 @@ from nsjax.core.start_checks import sound
 from tests.common.chain import chain
 
 FAULTS = {
-    "restitution": (-0.1, 1.5, np.nan),
-    "friction": (-1e-9, np.nan),
-    "gap": (-1e-8, -np.inf, np.nan),
-    "constraint": (1e-7, -1e-7, np.nan),
-    "rate": (1.0, np.nan),
-    "mass": (np.nan, -1e3, 1.0),
-    "energy": (0.0, -1.0, np.nan),
-    "skew": (1e-6, np.nan),
-    "outside: inertia": (1e-6, np.nan),
-    "outside: joints": (1e-3,),
-    "slip: bend": (1e-3,),
-}
+    "restitution": (-0.1, 1.5, np.nan), "friction": (-1e-9, np.nan), "gap": (-1e-8, -np.inf, np.nan),
+    "constraint": (1e-7, -1e-7, np.nan), "rate": (1.0, np.nan), "mass": (np.nan, -1e3, 1.0),
+    "energy": (0.0, -1.0, np.nan), "skew": (1e-6, np.nan), "outside: inertia": (1e-6, np.nan),
+    "outside: joints": (1e-3,), "slip: bend": (1e-3,),
+}  # fmt: skip
 
 
 def _passes(system, found):

@@ -25,14 +25,9 @@ TURN = TURN * np.sign(np.linalg.det(TURN))
 
 def brick(material: str = "st_venant_kirchhoff", element: str = "displacement"):
     problem = models.flexible_cube(
-        elements=(1, 2, 1),
-        element=element,
-        size=SIZE,
-        gravity=0.0,
-        height=0.0,
-        material=material,
+        elements=(1, 2, 1), element=element, size=SIZE, gravity=0.0, height=0.0, material=material,
         young=90.0,
-    )
+    )  # fmt: skip
     return problem.system, problem.params, np.asarray(problem.state.q).reshape(-1, 3)
 
 

@@ -63,15 +63,11 @@ def test_integrals_of_known_fields(elements):
     values = {
         "mean": (rod.mean @ (along + across), [1 / 2, 1 / 3]),
         "first": (rod.first @ (along + across), [1 / 3, 1 / 4]),
-        "mass": (across @ rod.mass @ across, 1 / 5),
-        "spin": (along @ rod.spin @ across, 1 / 4),
-        "skew": (across @ rod.spin @ along, -1 / 4),
-        "axial": (along @ rod.axial @ along, 1.0),
-        "bending": (across @ rod.bending @ across, 4.0),
-        "tip": (rod.tip @ (along + across), [1.0, 1.0]),
-        "root": (rod.root @ across, 2.0),
-        "sum": (np.sum(rod.weights), 1.0),
-    }
+        "mass": (across @ rod.mass @ across, 1 / 5), "spin": (along @ rod.spin @ across, 1 / 4),
+        "skew": (across @ rod.spin @ along, -1 / 4), "axial": (along @ rod.axial @ along, 1.0),
+        "bending": (across @ rod.bending @ across, 4.0), "tip": (rod.tip @ (along + across), [1.0, 1.0]),
+        "root": (rod.root @ across, 2.0), "sum": (np.sum(rod.weights), 1.0),
+    }  # fmt: skip
     for name, (found, exact) in values.items():
         # bending entries grow with the cube of the number of elements and cancel
         np.testing.assert_allclose(found, exact, rtol=1e-10, err_msg=name)

@@ -33,20 +33,11 @@ LEVELS = {"moreau_theta, arm": 1e-8, "ed_alpha, rotor": 1e-9}
 
 IMPULSES = ("moreau", "moreau_theta", "ggl_decoupled", "ggl_unified")
 ONLY = {
-    "marbles": ("moreau",),
-    "wheel": IMPULSES,
-    "cube": ("moreau",),
-    "arm": (),
-    "swing": ("moreau", "bathe"),
-    "bob": ("half_explicit", "ed_alpha"),
-    "heap": ("ggl_decoupled",),
-    "absolute heap": ("moreau_theta",),
-    "rod": ("moreau",),
-    "absolute four bar": ("moreau",),
-    "absolute gate": ("moreau_theta",),
-    "absolute seesaw": ("half_explicit",),
-    "absolute bob": ("generalized_alpha", "ggl_decoupled"),
-}
+    "marbles": ("moreau",), "wheel": IMPULSES, "cube": ("moreau",), "arm": (), "swing": ("moreau", "bathe"),
+    "bob": ("half_explicit", "ed_alpha"), "heap": ("ggl_decoupled",), "absolute heap": ("moreau_theta",),
+    "rod": ("moreau",), "absolute four bar": ("moreau",), "absolute gate": ("moreau_theta",),
+    "absolute seesaw": ("half_explicit",), "absolute bob": ("generalized_alpha", "ggl_decoupled"),
+}  # fmt: skip
 """Schemes of structures that do not meet all: others do not take them (pairs of changing bodies, moments
 that follow a normal force), or they compile for many seconds. The
 arm is differentiated alone: it has more rows than velocities, so that impulses hang on rounding.

@@ -78,13 +78,8 @@ def test_through_accumulations(scheme: str) -> None:
     print(scheme, "orders", np.round(orders, 2), "errors at 1e-6 s", np.array2string(at, precision=2))
     assert min(orders) >= ORDER
     limits = {
-        "clearance": 0.02,
-        "restitution": 0.03,
-        "friction": 0.02,
-        "l2": 0.05,
-        "m3": 0.05,
-        "omega": 0.02,
-    }
+        "clearance": 0.02, "restitution": 0.03, "friction": 0.02, "l2": 0.05, "m3": 0.05, "omega": 0.02,
+    }  # fmt: skip
     if not mixed:
         limits |= {"clearance": 0.055, "restitution": 0.34}  # measured: 0.051, 0.326
     assert np.all(at <= [limits[name] for name in mechanism.NAMES])

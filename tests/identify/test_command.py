@@ -67,17 +67,13 @@ def test_command(folder, capsys):
 
 BROKEN = [
     ("dt = 2e-3", "dt = 2e-3\nsteps = 3", "unknown entry 'steps'"),
-    ('"positive"', '"positiv"', "did you mean 'positive'"),
-    ("high = 1.0", "hgh = 1.0", "hgh"),
-    ('"positive"', "3", "transform = 3"),
-    ("measured.csv", "nothing.csv", "No such file"),
+    ('"positive"', '"positiv"', "did you mean 'positive'"), ("high = 1.0", "hgh = 1.0", "hgh"),
+    ('"positive"', "3", "transform = 3"), ("measured.csv", "nothing.csv", "No such file"),
     ("noise = 0.01", "noise = 0.01\ncolumns = {stretch = 'strech'}", "did you mean 'stretch'"),
-    ("[[data]]", "[data]", r"write each recording as [[data]]"),
-    ("dt = 2e-3", "", "dt is missing"),
-    ("[set]", "[set", "config.toml"),
-    ("[train]", "[options]\nstart = 3\n[train]", "did you mean 'starts'"),
+    ("[[data]]", "[data]", r"write each recording as [[data]]"), ("dt = 2e-3", "", "dt is missing"),
+    ("[set]", "[set", "config.toml"), ("[train]", "[options]\nstart = 3\n[train]", "did you mean 'starts'"),
     ("[train]", "[options]\nlearning_rate = 0.1\n[train]", "learning_rate = 0.1; only method = 'adam'"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("old", "new", "sentence"), BROKEN)

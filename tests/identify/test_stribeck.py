@@ -33,13 +33,9 @@ def test_three_numbers_from_noisy_angles() -> None:
     """Of twenty draws of the noise at least eighteen intervals of 95 % contain each true number."""
     times = np.arange(1, 101) * 0.01
     shaft = mb.hinge(
-        "shaft",
-        "ground",
-        "wheel",
-        friction=1.2,
-        own={"rest": 2.2, "speed": 1.5},
+        "shaft", "ground", "wheel", friction=1.2, own={"rest": 2.2, "speed": 1.5},
         friction_law=mb.Stribeck(),
-    )
+    )  # fmt: skip
     problem = mb.assemble(mb.body("wheel", mass=1.0, inertia=INERTIA), shaft, start={"shaft": (0.0, RATE)})
     names = ("shaft.friction", "shaft.own.rest", "shaft.own.speed")
     rng, exact, inside = np.random.default_rng(0), angles(times), np.zeros(3, int)

@@ -106,14 +106,9 @@ def test_numpy_alone_reads_it(tmp_path: pathlib.Path, balls) -> None:
 def test_the_header_tells_how_it_was_made(tmp_path: pathlib.Path) -> None:
     scheme = schemes.moreau(force_velocity="midpoint", gap_tolerance=1e-9)
     io.save(
-        tmp_path / "run.npz",
-        CRANK,
-        crank(40),
-        scheme=scheme,
-        note="a",
-        sizes=np.arange(2),
+        tmp_path / "run.npz", CRANK, crank(40), scheme=scheme, note="a", sizes=np.arange(2),
         deep={"x": [1, None]},
-    )
+    )  # fmt: skip
     header = io.header(tmp_path / "run.npz")
     assert header["metadata"] == {"note": "a", "sizes": [0, 1], "deep": {"x": [1, None]}}
     assert header["scheme"]["name"] == "moreau"

@@ -54,21 +54,16 @@ PINNED = Pattern(5, tuple((i - 1, j - 1) for i, j in chain(3, 2).pairs if i > 0)
 """A chain of three nodes with two unknowns, the first of which has one."""
 
 CASES = [
-    (BlockTridiagonal(1), chain(6, 1)),
-    (BlockTridiagonal(3), chain(2, 3)),
-    (BlockTridiagonal(2).stacked(2), chain(5, 2)),
-    (BlockTridiagonal(2, lacking=1), PINNED),
-    (BlockTridiagonal(2, lacking=1).stacked(2), PINNED),
-    (Lattice((2, 4, 2), 2), box((2, 4, 2), 2)),
-    (Lattice((2, 2, 3), 1).stacked(2), box((2, 2, 3), 1)),
-    (Sparse(TREE), TREE),
-    (Sparse(TREE).stacked(2), TREE),
-    (Sparse(Pattern(3, ())), Pattern(3, ())),
+    (BlockTridiagonal(1), chain(6, 1)), (BlockTridiagonal(3), chain(2, 3)),
+    (BlockTridiagonal(2).stacked(2), chain(5, 2)), (BlockTridiagonal(2, lacking=1), PINNED),
+    (BlockTridiagonal(2, lacking=1).stacked(2), PINNED), (Lattice((2, 4, 2), 2), box((2, 4, 2), 2)),
+    (Lattice((2, 2, 3), 1).stacked(2), box((2, 2, 3), 1)), (Sparse(TREE), TREE),
+    (Sparse(TREE).stacked(2), TREE), (Sparse(Pattern(3, ())), Pattern(3, ())),
     (Arrow((0, 1), BlockTridiagonal(2)), wheel(8, (0, 1), chain(3, 2))),
     (Arrow((0, 3, 4, 7), BlockTridiagonal(2)).stacked(2), wheel(8, (0, 3, 4, 7), chain(2, 2))),
     (Arrow((7,), Sparse(TREE)), wheel(8, (7,), TREE)),
     (Arrow((2,), Sparse(TREE)).stacked(2), wheel(8, (2,), TREE)),
-]
+]  # fmt: skip
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -118,14 +118,9 @@ def slanting(x: Any, dt: float, steps: int) -> Any:
     stiffness, density, friction and height of fall.
     """
     cube = models.flexible_cube(
-        elements=2,
-        rough=True,
-        young=90.0 * (1.0 + x[0]),
-        density=1.0 + x[1],
-        friction=0.3 * (1.0 + x[2]),
-        height=0.0105 * (1.0 + x[3]),
-        velocity=np.array([0.6, 0.0, -1.0]),
-    )
+        elements=2, rough=True, young=90.0 * (1.0 + x[0]), density=1.0 + x[1], friction=0.3 * (1.0 + x[2]),
+        height=0.0105 * (1.0 + x[3]), velocity=np.array([0.6, 0.0, -1.0]),
+    )  # fmt: skip
     traj = nsjax.simulate(*cube, schemes.nsga_decoupled(), dt=dt, steps=steps, every=steps)
     found = [traj["centre_dz"][-1], traj["centre_dx"][-1]]
     return np.array(found) if isinstance(x, np.ndarray) else jnp.stack(found)

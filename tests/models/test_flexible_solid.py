@@ -43,13 +43,9 @@ def skewed() -> SolidMesh:
 def test_the_same_as_the_brick(element: str) -> None:
     """Force, inertia, energy, gaps and fields of a brick, formed by slices and in closed form there."""
     numbers = {
-        "element": element,
-        "young": 90.0,
-        "density": 2.0,
-        "slope": 0.2,
-        "belt": 0.3,
+        "element": element, "young": 90.0, "density": 2.0, "slope": 0.2, "belt": 0.3,
         "table_amplitude": 0.01,
-    }
+    }  # fmt: skip
     numbers |= {"table_frequency": 3.0}
     brick, p, state = models.flexible_cube(
         elements=(2, 1, 2), size=np.array([0.2, 0.1, 0.1]), height=0.3, rough=True, **numbers

@@ -35,13 +35,9 @@ def test_pressed_block_loses_the_friction_of_the_magnitude(scheme):
     """``m dv/dt = -mu |N|``, whose integral is that of ``|cos|``; one side presses at a time."""
     steps, time = 400, 0.8
     traj = nsjax.simulate(
-        BLOCK,
-        (),
-        State(t=0.0, q=np.zeros(2), v=np.array([SPEED, 0.0])),
-        scheme,
-        dt=time / steps,
+        BLOCK, (), State(t=0.0, q=np.zeros(2), v=np.array([SPEED, 0.0])), scheme, dt=time / steps,
         steps=steps,
-    )
+    )  # fmt: skip
     traj.raise_for_status()
     turn = RATE * np.asarray(traj.t)
     half = np.floor(turn / np.pi + 0.5)

@@ -34,18 +34,12 @@ def equations(system, p, q, v, w):
     topology = system.mass.__self__
     derived = nsjax.from_lagrangian(topology.kinetic, topology.potential, topology.drive)
     return {
-        "mass": system.mass(q, p),
-        "force": system.force(t, q, v, p),
-        "derived mass": derived.mass(q, p),
-        "derived force": derived.force(t, q, v, p),
-        "inertia": system.inertia(q, w, p),
-        "kinetic": topology.kinetic(q, v, p),
-        "potential": system.potential(t, q, p),
-        "observed": system.observe(t, q, v, None, p),
-        "gap": system.gap(t, q, p),
-        "slip": system.slip(t, q, v, p),
-        "rod": p.rod,
-    }
+        "mass": system.mass(q, p), "force": system.force(t, q, v, p), "derived mass": derived.mass(q, p),
+        "derived force": derived.force(t, q, v, p), "inertia": system.inertia(q, w, p),
+        "kinetic": topology.kinetic(q, v, p), "potential": system.potential(t, q, p),
+        "observed": system.observe(t, q, v, None, p), "gap": system.gap(t, q, p),
+        "slip": system.slip(t, q, v, p), "rod": p.rod,
+    }  # fmt: skip
 
 
 def state(system, bent=1e-3):

@@ -106,18 +106,9 @@ def lift() -> Problem:
 
 
 CASES: dict[str, Callable[[], Problem]] = {
-    "Revolute_Case02": revolute,
-    "Spherical_Case02": spherical,
-    "Cylindrical_Case01": cylindrical1,
-    "Cylindrical_Case03": cylindrical3,
-    "Prismatic_Case01": prismatic1,
-    "Prismatic_Case03": prismatic3,
-    "Universal_Case02": hooke,
-    "Distance_Case02": rod,
-    "RevSpherical_Case02": link,
-    "RotSpring_Case02": torsion,
-    "TranSpring_Case02": leg,
-    "TranSpringCB_Case02": own_leg,
-    "TranSpringCB_Case04": elastic_link,
-    "LinActuator_Case01": lift,
-}
+    "Revolute_Case02": revolute, "Spherical_Case02": spherical, "Cylindrical_Case01": cylindrical1,
+    "Cylindrical_Case03": cylindrical3, "Prismatic_Case01": prismatic1, "Prismatic_Case03": prismatic3,
+    "Universal_Case02": hooke, "Distance_Case02": rod, "RevSpherical_Case02": link,
+    "RotSpring_Case02": torsion, "TranSpring_Case02": leg, "TranSpringCB_Case02": own_leg,
+    "TranSpringCB_Case04": elastic_link, "LinActuator_Case01": lift,
+}  # fmt: skip

@@ -29,12 +29,7 @@ def shafts(motion=None, start=None):
         mb.body("driver", mass=1.0, inertia=(0.1, 0.1, 0.02), com=(0.0, 0.0, -0.5)),
         mb.body("driven", mass=1.0, inertia=(0.1, 0.1, 0.02), com=0.5 * OUT),
         mb.hinge(
-            "input",
-            "ground",
-            "driver",
-            axis=(0.0, 0.0, 1.0),
-            at=(0, 0, -1.0),
-            on=(0, 0, -1.0),
+            "input", "ground", "driver", axis=(0.0, 0.0, 1.0), at=(0, 0, -1.0), on=(0, 0, -1.0),
             motion=motion,
         ),
         mb.hinge("output", "ground", "driven", axis=OUT, at=OUT, on=OUT),
@@ -42,7 +37,7 @@ def shafts(motion=None, start=None):
             "cross", "driver", "driven", axis=(1.0, 0.0, 0.0), second_axis=np.cross(OUT, (1.0, 0, 0))
         ),
         start=start,
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::nsjax.multibody.start.RedundantConstraintsWarning")

@@ -31,16 +31,11 @@ def four_bar(x: dict[str, Any], **given: Any) -> nsjax.Problem:
     return assemble(
         body("crank", mass=0.1, inertia=1e-3, com=x["crank.com"]),
         body("coupler", mass=0.4, inertia=5e-3, com=(0.15, 0.02)),
-        body("rocker", mass=0.3, inertia=2e-3, com=(0.1, 0.0)),
-        hinge("o", "ground", "crank", at=x["o.at"]),
-        hinge("a", "crank", "coupler", at=x["a.at"]),
-        hinge("c", "ground", "rocker", at=x["c.at"]),
-        hinge("b", "coupler", "rocker", at=x["b.at"], on=x["b.on"]),
-        gravity=9.81,
-        start={"crank": (0.3, 5.0)},
-        guess={"rocker": 1.5, "coupler": 0.5},
-        **given,
-    )
+        body("rocker", mass=0.3, inertia=2e-3, com=(0.1, 0.0)), hinge("o", "ground", "crank", at=x["o.at"]),
+        hinge("a", "crank", "coupler", at=x["a.at"]), hinge("c", "ground", "rocker", at=x["c.at"]),
+        hinge("b", "coupler", "rocker", at=x["b.at"], on=x["b.on"]), gravity=9.81,
+        start={"crank": (0.3, 5.0)}, guess={"rocker": 1.5, "coupler": 0.5}, **given,
+    )  # fmt: skip
 
 
 def geared(x: dict[str, Any], **given: Any) -> nsjax.Problem:

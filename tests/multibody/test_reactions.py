@@ -79,16 +79,11 @@ def test_coordinates_agree(dimension: int) -> None:
 def test_weights_hang() -> None:
     """A bar on two hinges, one of them a loop: what statics says; the moment of a hinge is zero."""
     problem = assemble(
-        body("bar", mass=2.0, inertia=0.2, com=0.3),
-        hinge("left", "ground", "bar"),
-        body("strut", mass=1e-9, inertia=1e-9, com=0.5),
-        hinge("low", "ground", "strut", at=(1.0, -1.0)),
-        hinge("right", "strut", "bar", at=1.0, on=1.0),
-        body("weight", mass=1.0, inertia=1e-3),
-        hinge("end", "strut", "weight", at=1.0),
-        gravity=10.0,
-        start={"bar": 0.0, "strut": np.pi / 2},
-    )
+        body("bar", mass=2.0, inertia=0.2, com=0.3), hinge("left", "ground", "bar"),
+        body("strut", mass=1e-9, inertia=1e-9, com=0.5), hinge("low", "ground", "strut", at=(1.0, -1.0)),
+        hinge("right", "strut", "bar", at=1.0, on=1.0), body("weight", mass=1.0, inertia=1e-3),
+        hinge("end", "strut", "weight", at=1.0), gravity=10.0, start={"bar": 0.0, "strut": np.pi / 2},
+    )  # fmt: skip
     traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=2)
     # about the left hinge: 0.3 m * 20 N = 1 m * 6 N; the strut carries these and the weight's 10 N
     assert np.allclose(traj.joint("left").force[0], [0.0, 14.0], atol=1e-6)

@@ -20,16 +20,12 @@ GROUND, CRANK, ROCKER = 0.4, 0.1, 0.3
 def four_bar(coupler, angle, rate=5.0):
     """Angles and rates of crank, coupler and rocker."""
     problem = assemble(
-        body("crank", mass=0.1, inertia=1e-3),
-        body("coupler", mass=0.4, inertia=5e-3),
-        body("rocker", mass=0.3, inertia=2e-3),
-        hinge("o", "ground", "crank"),
-        hinge("a", "crank", "coupler", at=CRANK),
-        hinge("c", "ground", "rocker", at=GROUND),
-        hinge("b", "coupler", "rocker", at=coupler, on=ROCKER),
-        start={"crank": (angle, rate)},
+        body("crank", mass=0.1, inertia=1e-3), body("coupler", mass=0.4, inertia=5e-3),
+        body("rocker", mass=0.3, inertia=2e-3), hinge("o", "ground", "crank"),
+        hinge("a", "crank", "coupler", at=CRANK), hinge("c", "ground", "rocker", at=GROUND),
+        hinge("b", "coupler", "rocker", at=coupler, on=ROCKER), start={"crank": (angle, rate)},
         guess={"rocker": 1.5, "coupler": 0.5},
-    )
+    )  # fmt: skip
     return jnp.concatenate([jnp.asarray(problem.state.q), jnp.asarray(problem.state.v)])
 
 

@@ -27,17 +27,9 @@ def commit() -> str:
 def collected(paths: list[str], marked: str = "") -> list[str]:
     """Names of all tests in these files and folders, or of those with a mark."""
     command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "--collect-only",
-        "-q",
-        "-m",
-        marked,
-        "-p",
-        "no:cacheprovider",
+        sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", marked, "-p", "no:cacheprovider",
         *paths,
-    ]
+    ]  # fmt: skip
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if run.returncode not in (0, 5):
         raise SystemExit(f"pytest cannot collect the tests:\n{run.stdout[-3000:]}")

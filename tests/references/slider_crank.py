@@ -14,14 +14,6 @@ from experiments.references.slider_crank import (
 )
 
 __all__ = [
-    "AT_REST",
-    "START",
-    "TABLE_2",
-    "Data",
-    "Event",
-    "Reference",
-    "_Mechanism",
-    "bilateral",
-    "event_driven",
+    "AT_REST", "START", "TABLE_2", "Data", "Event", "Reference", "_Mechanism", "bilateral", "event_driven",
     "wall_force",
-]
+]  # fmt: skip

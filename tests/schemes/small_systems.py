@@ -80,15 +80,9 @@ TWICE = System(
 def block(**numbers):
     base = dict.fromkeys(
         (
-            "slope",
-            "stiffness",
-            "heave",
-            "belt",
-            "belt_amplitude",
-            "belt_frequency",
-            "restitution",
+            "slope", "stiffness", "heave", "belt", "belt_amplitude", "belt_frequency", "restitution",
             "friction",
         ),
         0.0,
-    )
+    )  # fmt: skip
     return {**base, "mass": 1.0, **numbers}

@@ -44,15 +44,9 @@ class Guide:
 
 G = Guide()
 GUIDE = System(
-    nq=1,
-    nv=1,
-    nd=1,
-    mass=G.mass,
-    force=G.force,
-    potential=G.potential,
-    dry_friction=G.dry_friction,
+    nq=1, nv=1, nd=1, mass=G.mass, force=G.force, potential=G.potential, dry_friction=G.dry_friction,
     dry_friction_bound=G.bound,
-)
+)  # fmt: skip
 NUMBERS = {"k": 50.0, "f": 1.5, "m": 2.0, "x": 0.5}
 EARLY, LATE = 1.7, 9.0
 COUNTS = (200, 331, 443, 701, 1201)

@@ -245,13 +245,9 @@ def test_a_ball_stops_at_its_third_apex(scheme) -> None:
 
     def run(x, dt):
         traj = nsjax.simulate(
-            *ball(x[0], x[1]).replace({"state.q": x[1:]}),
-            made,
-            dt=dt,
-            steps=220,
-            every=220,
+            *ball(x[0], x[1]).replace({"state.q": x[1:]}), made, dt=dt, steps=220, every=220,
             stop=(rising, 3),
-        )
+        )  # fmt: skip
         return jnp.stack([traj.t[-1], traj.q[-1, 0]])
 
     x = jnp.array([0.8, 1.0])

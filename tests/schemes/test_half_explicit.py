@@ -112,13 +112,9 @@ def force_error(steps: int, averaged: bool) -> float:
     _, force = bilateral(Data(), tuple(t))
     scheme = schemes.half_explicit(averaged_force=averaged)
     traj = run(
-        models.slider_crank_bilateral(),
-        scheme,
-        0.05 / steps,
-        steps,
-        every=steps // 50,
+        models.slider_crank_bilateral(), scheme, 0.05 / steps, steps, every=steps // 50,
         save=["constraint_force"],
-    )
+    )  # fmt: skip
     off = np.abs(traj.constraint_force[1:, 0] - force)[1:]
     return float(off.max() / np.abs(force).max())
 

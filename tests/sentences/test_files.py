@@ -76,16 +76,12 @@ HINGED = """<robot name="r"><link name="base"/><link name="arm"><inertial>
 <axis xyz="0 1 0"/></joint></robot>"""
 
 FILES = {
-    "empty.toml": "dt = 0.1\n",
-    "blank.toml": f"{CONFIG}[[data]]\nnoise = 0.1\n",
+    "empty.toml": "dt = 0.1\n", "blank.toml": f"{CONFIG}[[data]]\nnoise = 0.1\n",
     "other.toml": f'{CONFIG}[[data]]\nfile = "t.csv"\ncolumns = {{ y = "hight" }}\n',
     "kind.toml": CONFIG.replace("positive", "postive") + '[[data]]\nfile = "t.csv"\n',
-    "t.csv": "t,y\n0.1,1\n0.2,2\n",
-    "short.csv": "t,y\n0.1\n",
-    "words.csv": "t,y\n0.1,one\n",
-    "arm.urdf": HINGED,
-    "own.py": SPHERE,
-}
+    "t.csv": "t,y\n0.1,1\n0.2,2\n", "short.csv": "t,y\n0.1\n", "words.csv": "t,y\n0.1,one\n",
+    "arm.urdf": HINGED, "own.py": SPHERE,
+}  # fmt: skip
 
 COMMANDS = {
     "identify empty.toml": "empty.toml: model is missing; see nsjax identify --help",

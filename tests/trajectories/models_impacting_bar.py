@@ -13,13 +13,9 @@ STEEL = {name: models.STEEL_BAR[name] for name in ("young", "density", "area")}
 def impacting_bar(time: float = 1e-8) -> Problem:
     """A straight bar of 99 elements that flies towards the wall."""
     return models.elastic_bar(
-        elements=NODES - 1,
-        length=0.01 * (NODES - 1),
-        distance=HEIGHT,
-        speed=SPEED,
-        initial_time=time,
+        elements=NODES - 1, length=0.01 * (NODES - 1), distance=HEIGHT, speed=SPEED, initial_time=time,
         **STEEL,
-    )
+    )  # fmt: skip
 
 
 def recorded_side(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -101,14 +101,9 @@ PAIRS = PairTable(
     {
         x.kinds: x
         for x in (
-            *closest_pairs.POINT_PAIRS,
-            *closest_pairs.CLOSEST_PAIRS,
-            *cylinders.CYLINDERS,
-            *beam_pairs.KINDS,
-            *hulls.KINDS,
-            *convex_pairs.KINDS,
-            *cylinders.CYLINDERS_ON_HULLS,
+            *closest_pairs.POINT_PAIRS, *closest_pairs.CLOSEST_PAIRS, *cylinders.CYLINDERS,
+            *beam_pairs.KINDS, *hulls.KINDS, *convex_pairs.KINDS, *cylinders.CYLINDERS_ON_HULLS,
         )
     }
-)
+)  # fmt: skip
 """Kinds of pairs by the names of the kinds of their first and second shape."""

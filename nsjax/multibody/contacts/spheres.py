@@ -203,16 +203,12 @@ class Spheres(ContactSet):
             tuple(f"{k}{i} [{u}]" for i in range(self.count) for k, u in names)
             for names in (
                 [
-                    ("x", "m"),
-                    ("y", "m"),
-                    ("z", "m"),
-                    ("turn_x", "rad"),
-                    ("turn_y", "rad"),
+                    ("x", "m"), ("y", "m"), ("z", "m"), ("turn_x", "rad"), ("turn_y", "rad"),
                     ("turn_z", "rad"),
                 ],
                 [("vx", "m/s"), ("vy", "m/s"), ("vz", "m/s")] + [(f"omega_{k}", "rad/s") for k in "xyz"],
             )
-        )
+        )  # fmt: skip
         return System(
             name="spheres", nq=6 * self.count, nv=6 * self.count, nc=self.capacity, nt=2,
             inertia=self.inertia, force=self.force, potential=self.potential, gap=self.gap, slip=self.slip,

@@ -19,19 +19,10 @@ from nsjax.multibody.parts import Part, registered
 KINDS: dict[str, JointKind] = {
     x.name: x
     for x in (
-        HINGE,
-        SLIDE,
-        BALL,
-        UNIVERSAL,
-        CYLINDRICAL,
-        SCREW,
-        FIXED,
-        DISTANCE,
-        REVOLUTE_SPHERICAL,
-        ROLLING,
+        HINGE, SLIDE, BALL, UNIVERSAL, CYLINDRICAL, SCREW, FIXED, DISTANCE, REVOLUTE_SPHERICAL, ROLLING,
         ALONE,
     )
-}
+}  # fmt: skip
 """Kinds of joints by the kinds of their parts."""
 
 __all__ = [

@@ -211,11 +211,7 @@ def impulse_scheme(
     return Scheme(
         name=name,
         coef=ImpulseCoefficients() if numbers is None else read_by(numbers, tolerance="contact_tolerance"),
-        options=limits if choices is None else choices,
-        prepare=_Prepare(method),
-        init=_Init(method),
-        step=_Take(method),
-        gradient=gradient,
-        criteria=checked_criteria(name, criteria),
+        options=limits if choices is None else choices, prepare=_Prepare(method), init=_Init(method),
+        step=_Take(method), gradient=gradient, criteria=checked_criteria(name, criteria),
         traits=dataclasses.replace(traits or Traits(), impulses="step"),
-    )
+    )  # fmt: skip

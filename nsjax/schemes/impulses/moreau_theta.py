@@ -158,13 +158,9 @@ def _problem(run: ImpulseRun, contacts: bool) -> tuple[_MomentumBalance, _StepDa
     """Equations of a step, their data, and the number of their unknowns."""
     system = run.system
     data = _StepData(
-        params=run.params,
-        state=run.state,
-        theta=jnp.asarray(run.scheme.coef.theta),
-        dt=run.dt,
-        start_force=run.start.force(),
-        frozen=frozen_rows(run.midpoint, contacts),
-    )
+        params=run.params, state=run.state, theta=jnp.asarray(run.scheme.coef.theta), dt=run.dt,
+        start_force=run.start.force(), frozen=frozen_rows(run.midpoint, contacts),
+    )  # fmt: skip
     equations = _MomentumBalance(system, contacts, tangent_of(run.scheme.options.tangent, system))
     return equations, data, system.nv
 

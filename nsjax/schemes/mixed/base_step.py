@@ -291,21 +291,14 @@ def end_by(step: Step, contacts: bool, formulas: Any, tangents: tuple[CarriedTan
     residual, estimate = jnp.max(jnp.stack(run.residuals)), jnp.max(jnp.stack(run.estimates))
     tolerances = scheme.coef.tolerances
     return End(
-        q=base.q,
-        v=base.v,
-        a=base.a,
-        algorithmic=base.algorithmic,
-        force=base.force,
-        impulse=base.impulse,
+        q=base.q, v=base.v, a=base.a, algorithmic=base.algorithmic, force=base.force, impulse=base.impulse,
         algorithmic_force=base.force if base.algorithmic_force is None else base.algorithmic_force,
-        iterations=run.iterations,
-        residual=residual,
+        iterations=run.iterations, residual=residual,
         solved=(residual <= tolerances.contact) & (estimate <= tolerances.stage),
-        notes=jnp.zeros(step.system.nc, int),
-        slide=jnp.full((step.system.nc, step.system.nt), jnp.inf),
+        notes=jnp.zeros(step.system.nc, int), slide=jnp.full((step.system.nc, step.system.nt), jnp.inf),
         free=base.free,
         tangents=(both[0], tuple(run.carried)) if contacts else (tuple(run.carried), both[1]),
-    )
+    )  # fmt: skip
 
 
 # The base step of the mixed framework, and that after contacts have changed stiff motion.

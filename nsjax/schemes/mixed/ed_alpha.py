@@ -35,15 +35,9 @@ def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEn
     cq = dt * jnp.stack([jnp.stack([ar * alpha, -ar]), jnp.asarray([0.5, 0.5])])
     ca = jnp.stack([jnp.stack([1.0, 2 * ar]), jnp.stack([-1.0, 2 * ar * alpha])]) / e
     maps = Maps(
-        anchor=state.q,
-        xi=jnp.stack([dt * ar * (v - ahead), 0.5 * dt * (v + ahead)]),
-        v=jnp.stack([v, ahead]),
-        a=jnp.stack([a, a]),
-        cq=cq,
-        ca=ca,
-        t=jnp.stack([t, t + dt]),
-        dt=dt,
-    )
+        anchor=state.q, xi=jnp.stack([dt * ar * (v - ahead), 0.5 * dt * (v + ahead)]),
+        v=jnp.stack([v, ahead]), a=jnp.stack([a, a]), cq=cq, ca=ca, t=jnp.stack([t, t + dt]), dt=dt,
+    )  # fmt: skip
     (_, (_, q, v1, a1)), (begin, end) = run(maps)
     return BaseEnd(q=q, v=v1, a=a1, algorithmic=a1, force=end / dt, impulse=0.5 * (begin + end))
 

@@ -167,19 +167,14 @@ def mixed_scheme(
     choose(name, "constraint_form", constraint_form, FORMS)
     choose(name, "force_at_release", force_at_release, ("keep", "drop"))
     options = MixedOptions(
-        base=base,
-        consistent_initial_acceleration=consistent_initial_acceleration,
-        acceleration_after_change=acceleration_after_change,
-        constraint_form=constraint_form,
-        starting_force=starting_force,
-        laws_at_start=laws_at_start,
-        leaving_is_open=leaving_is_open,
+        base=base, consistent_initial_acceleration=consistent_initial_acceleration,
+        acceleration_after_change=acceleration_after_change, constraint_form=constraint_form,
+        starting_force=starting_force, laws_at_start=laws_at_start, leaving_is_open=leaving_is_open,
         max_passes=within(name, "max_passes", max_passes, 1),
         max_iterations=within(name, "max_iterations", max_iterations, 1),
-        tangent=choose_tangent(name, tangent),
-        force_at_release=force_at_release,
+        tangent=choose_tangent(name, tangent), force_at_release=force_at_release,
         implicit=carries != "none",
-    )
+    )  # fmt: skip
     return Scheme(
         name=name,
         coef=coef,
@@ -355,17 +350,13 @@ def _step(
     solved = end.solved & (jump.residual <= scheme.coef.tolerances.contact)
     ahead = step.at(State(t=last.t, q=system.retract(state.q, dt * state.v), v=state.v))
     output = Output(
-        force_normal=forces[:, 0],
-        force_tangential=forces[:, 1:],
-        constraint_force=groups.bilateral(force),
+        force_normal=forces[:, 0], force_tangential=forces[:, 1:], constraint_force=groups.bilateral(force),
         impulse_normal=impulses[:, 0] + jump.contacts[:, 0],
         impulse_tangential=impulses[:, 1:] + jump.contacts[:, 1:],
         constraint_impulse=groups.bilateral(end.impulse) + jump.constraints,
         event=dataclasses.replace(contact_event(gap, closed, report, jump), unheld=jams),
-        iterations=end.iterations + jump.iterations,
-        residual=jnp.maximum(end.residual, jump.residual),
-        status=step_status(ahead, after, gap, solved, jump.residual),
-        contact=jump.worst,
+        iterations=end.iterations + jump.iterations, residual=jnp.maximum(end.residual, jump.residual),
+        status=step_status(ahead, after, gap, solved, jump.residual), contact=jump.worst,
         notes=end.notes | report.notes | unheld | events.settling(memory.touch, kept.resting),
-    )
+    )  # fmt: skip
     return Carry(state=after, memory=kept), output

@@ -104,15 +104,10 @@ def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEn
     offset = (alpha_f * a - alpha_m * old) / (1 - alpha_m)
     guess = s * a + offset
     maps = single(
-        anchor=state.q,
-        xi=dt * v + dt * dt * ((0.5 - beta) * old + beta * guess),
-        v=v + dt * ((1 - gamma) * old + gamma * guess),
-        a=a,
-        cq=dt * beta / gamma,
-        ca=1 / (dt * gamma * s),
-        t=jnp.asarray(state.t) + dt,
-        dt=dt,
-    )
+        anchor=state.q, xi=dt * v + dt * dt * ((0.5 - beta) * old + beta * guess),
+        v=v + dt * ((1 - gamma) * old + gamma * guess), a=a, cq=dt * beta / gamma, ca=1 / (dt * gamma * s),
+        t=jnp.asarray(state.t) + dt, dt=dt,
+    )  # fmt: skip
     ((_, q, v1, a1),), (impulses,) = run(maps)
     force, before = impulses / dt, memory.algorithmic_force
     algorithmic = s * force + (alpha_f * memory.force - alpha_m * before) / (1 - alpha_m)
@@ -187,13 +182,9 @@ def generalized_alpha(
         alpha_f = within("generalized_alpha", "alpha_f", alpha_f, -np.inf, 0.5)
         coef = AlphaParameters(alpha_m=alpha_m, alpha_f=alpha_f, tolerances=tolerances)
     return mixed_scheme(
-        "generalized_alpha",
-        base,
-        coef,
-        carries="algorithmic",
-        one_step=trapezoidal,
+        "generalized_alpha", base, coef, carries="algorithmic", one_step=trapezoidal,
         **known_options("generalized_alpha", options),
-    )
+    )  # fmt: skip
 
 
 @renamed_options(tolerance="contact_tolerance")

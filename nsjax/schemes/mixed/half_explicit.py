@@ -183,15 +183,9 @@ def half_explicit(
     tolerances = Tolerances(stage=1.0, contact=contact_tolerance, gap=gap_tolerance)
     # the stored acceleration does not enter a step
     return mixed_scheme(
-        "half_explicit",
-        HalfExplicitBase(drop=impact_step == "drop", level=level),
-        HalfExplicitCoefficients(tolerances=tolerances),
-        consistent_initial_acceleration=False,
-        acceleration_after_change="keep",
-        starting_force=starting_force if averaged_force else None,
-        leaving_is_open=level == "acceleration",
-        carries="none",
-        joints_inside=False,
-        max_iterations=max_iterations,
-        criteria=criteria,
-    )
+        "half_explicit", HalfExplicitBase(drop=impact_step == "drop", level=level),
+        HalfExplicitCoefficients(tolerances=tolerances), consistent_initial_acceleration=False,
+        acceleration_after_change="keep", starting_force=starting_force if averaged_force else None,
+        leaving_is_open=level == "acceleration", carries="none", joints_inside=False,
+        max_iterations=max_iterations, criteria=criteria,
+    )  # fmt: skip

@@ -79,15 +79,11 @@ def jump_of(step: Step, s: Prediction, x: Answer) -> Jump:
         before = gap_rates(step.start) if system.nc else none.before
         after = groups.normals(rates)
         return Jump(
-            dv=x.w,
-            contacts=groups.impulses(x.impulses, s.given, x.active),
-            constraints=groups.bilateral(x.impulses),
-            before=jnp.where(x.active, before, 0.0),
-            after=jnp.where(x.active, after, 0.0),
-            iterations=iterations,
-            residual=residual,
+            dv=x.w, contacts=groups.impulses(x.impulses, s.given, x.active),
+            constraints=groups.bilateral(x.impulses), before=jnp.where(x.active, before, 0.0),
+            after=jnp.where(x.active, after, 0.0), iterations=iterations, residual=residual,
             worst=jnp.where(residual > scheme.coef.relative_tolerance, worst, none.worst),
-        )
+        )  # fmt: skip
 
     def fly(_: None) -> Jump:
         return dataclasses.replace(none, dv=x.w, iterations=iterations)
@@ -269,21 +265,12 @@ def _predicted(step: Step) -> Prediction:
     if system.nc:
         restitution = law.rebound(groups, row_rates(system, t, state.q, v, params))
     return Prediction(
-        params=params,
-        dt=dt,
-        t=t + dt,
-        q=state.q,
-        xi=dt * v + dt * dt * ((0.5 - beta) * old + beta * a),
-        v=v + dt * ((1 - gamma) * old + gamma * a),
-        c1=(1 - alpha_m) / ((1 - alpha_f) * gamma * dt),
-        c2=dt * beta / gamma,
-        scale=memory.scale,
-        creep=levels_of(system, scheme.options)[1].share * dt * memory.tangential,
-        restitution=restitution,
-        friction=law.friction_of(system.nc),
-        given=law.given(dt),
-        held=_held_forces(step),
-    )
+        params=params, dt=dt, t=t + dt, q=state.q, xi=dt * v + dt * dt * ((0.5 - beta) * old + beta * a),
+        v=v + dt * ((1 - gamma) * old + gamma * a), c1=(1 - alpha_m) / ((1 - alpha_f) * gamma * dt),
+        c2=dt * beta / gamma, scale=memory.scale,
+        creep=levels_of(system, scheme.options)[1].share * dt * memory.tangential, restitution=restitution,
+        friction=law.friction_of(system.nc), given=law.given(dt), held=_held_forces(step),
+    )  # fmt: skip
 
 
 @record()

@@ -139,13 +139,9 @@ def nsga_decoupled(
         mass_scale=mass_scale,
     )
     options = NsgaOptions(
-        creep_correction=creep_correction,
-        max_iterations=max_iterations,
-        exchange=True,
-        iteration=None,
-        smooth=smooth,
-        tangent=tangent,
-    )
+        creep_correction=creep_correction, max_iterations=max_iterations, exchange=True, iteration=None,
+        smooth=smooth, tangent=tangent,
+    )  # fmt: skip
     return _scheme("nsga_decoupled", numbers, options, criteria)
 
 
@@ -265,11 +261,7 @@ def nsga_coupled(
         mass_scale=mass_scale,
     )
     options = NsgaOptions(
-        creep_correction=creep_correction,
-        max_iterations=max_iterations,
-        exchange=False,
-        iteration=iteration,
-        smooth=smooth,
-        tangent=tangent,
-    )
+        creep_correction=creep_correction, max_iterations=max_iterations, exchange=False,
+        iteration=iteration, smooth=smooth, tangent=tangent,
+    )  # fmt: skip
     return _scheme("nsga_coupled", numbers, options, criteria)

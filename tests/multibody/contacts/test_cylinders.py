@@ -15,12 +15,8 @@ from nsjax.multibody import assemble, body, box, capsule, contact, cylinder
 from tests.multibody.contacts.contact_program import Contacts
 
 AT, ON, AXIS, OTHER, TURNED = (
-    (0.05, -0.1, 0.1),
-    (-0.1, 0.1, 0.2),
-    (0.6, 0.0, 0.8),
-    (0.0, 0.28, 0.96),
-    (0.3, -0.5, 0.8),
-)
+    (0.05, -0.1, 0.1), (-0.1, 0.1, 0.2), (0.6, 0.0, 0.8), (0.0, 0.28, 0.96), (0.3, -0.5, 0.8),
+)  # fmt: skip
 RADIUS, LENGTH, SECOND, HALF, BAR = 0.2, 0.3, (0.25, 0.15), (0.5, 0.3, 0.2), (0.08, 0.4)
 """Radius and half length of the cylinder, of the other one, half edges of the box, radius and half length
 of the capsule.

@@ -73,15 +73,8 @@ def check_same(few: Any, every: Any, tolerance: float = 1e-9) -> None:
     assert np.sum(every.impacts) > 4
     assert few.system.labels == every.system.labels
     names = (
-        "q",
-        "v",
-        "gap",
-        "force_normal",
-        "impulse_normal",
-        "impulse_tangential",
-        "closed_time",
-        "impacts",
-    )
+        "q", "v", "gap", "force_normal", "impulse_normal", "impulse_tangential", "closed_time", "impacts",
+    )  # fmt: skip
     for name in names:
         np.testing.assert_allclose(getattr(few, name), getattr(every, name), atol=tolerance, err_msg=name)
     for name in ("count", "time", "contact", "impulse_normal"):
