@@ -173,17 +173,10 @@ def report(rows: list[Row]) -> str:
 
 
 def finish(
-    beside: str,
-    folder: str | Path | None,
-    numbers: Numbers,
-    arrays: Mapping[str, Any] | None = None,
-    size: tuple[float, float] = (16.0, 7.0),
-    paint: Callable[[Any], None] | None = None,
-    *,
-    table: str = "",
-    expected: Mapping[str, Mapping[str, Any]] | None = None,
-    quick: bool = False,
-) -> Numbers:
+    beside: str, folder: str | Path | None, numbers: Numbers, arrays: Mapping[str, Any] | None = None,
+    size: tuple[float, float] = (16.0, 7.0), paint: Callable[[Any], None] | None = None, *, table: str = "",
+    expected: Mapping[str, Mapping[str, Any]] | None = None, quick: bool = False,
+) -> Numbers:  # fmt: skip
     """Saves, draws, prints and compares the results of an experiment; returns its numbers.
 
     Args:

@@ -103,21 +103,11 @@ class GradientCheck:
 
 @renamed_options(tolerance="secant_tolerance")
 def check_gradient(
-    problem: Problem,
-    scheme: Scheme,
-    *,
-    parameters: Sequence[str],
-    dt: float,
-    steps: int | None = None,
-    time: float | None = None,
-    outputs: Outputs = None,
-    gradient: str | None = None,
-    widths: Mapping[str, float] | None = None,
-    samples: int = 31,
-    secant_tolerance: float = 0.05,
-    every: int | None = None,
-    events: int = 100,
-) -> GradientCheck:
+    problem: Problem, scheme: Scheme, *, parameters: Sequence[str], dt: float, steps: int | None = None,
+    time: float | None = None, outputs: Outputs = None, gradient: str | None = None,
+    widths: Mapping[str, float] | None = None, samples: int = 31, secant_tolerance: float = 0.05,
+    every: int | None = None, events: int = 100,
+) -> GradientCheck:  # fmt: skip
     """Compares ``d output / d parameter`` of a run with secants wider than the teeth of its map.
 
     Derivatives of a run with ``gradient="saltation"``, event by event:

@@ -13,13 +13,9 @@ from nsjax.jaxtools.internals import backend_exists
 
 
 def configure(
-    *,
-    host_devices: int | None = None,
-    one_kernel: bool = True,
-    blas_threads: int | None = 1,
-    cache: CacheChoice = None,
-    announce: bool | None = None,
-) -> None:
+    *, host_devices: int | None = None, one_kernel: bool = True, blas_threads: int | None = 1,
+    cache: CacheChoice = None, announce: bool | None = None,
+) -> None:  # fmt: skip
     """Prepares the process for `nsjax`; call it once, before the first computation.
 
     Importing `nsjax` changes nothing, so that a program keeps its own settings. This call

@@ -78,9 +78,7 @@ def environment(
         raise InputError(f"environment: low = {low} and high = {high}; low must be below high")
     functions, spaces = _functions(stepper, reward, stop), gymnasium.spaces
     seen = functions[0](stepper.reset())
-    boxes = (
-        spaces.Box(least, most, dtype=np.float64), spaces.Box(-np.inf, np.inf, seen.shape, np.float64),
-    )  # fmt: skip
+    boxes = (spaces.Box(least, most, dtype=np.float64), spaces.Box(-np.inf, np.inf, seen.shape, np.float64))
     kind = _kind(gymnasium.Env, stepper, functions)
     return kind(boxes, start, steps)
 

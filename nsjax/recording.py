@@ -170,13 +170,10 @@ def enter_impacts(
         known = frozen(shift)
         instant = jnp.where(known < 0.0, dt + known, crossings(start, event.rate_before, dt))
         values: dict[str, Any] = {
-            "time": with_tangent(end + frozen(instant - dt), shift),
-            "contact": np.arange(system.nc),
-            "rate_before": event.rate_before,
-            "rate_after": event.rate_after,
-            "impulse_normal": output.impulse_normal,
-            "impulse_tangential": output.impulse_tangential,
-        }
+            "time": with_tangent(end + frozen(instant - dt), shift), "contact": np.arange(system.nc),
+            "rate_before": event.rate_before, "rate_after": event.rate_after,
+            "impulse_normal": output.impulse_normal, "impulse_tangential": output.impulse_tangential,
+        }  # fmt: skip
         # places of the contacts among the impacts of the step; contacts of one instant keep their order
         # part of a step within which instants count as one: two corners that strike flat differ by rounding
         together = 1e-6

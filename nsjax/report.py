@@ -186,11 +186,9 @@ def report(traj: Any) -> str:
         f"model            {system.name or 'without a name'}",
         f"scheme           {traj.carry.scheme or 'not known'}",
         f"rows             {len(t)}, from t = {t[0]:g} s to {t[-1]:g} s, dt = {float(traj.carry.dt):g} s",
-        *([] if traj.stopped is None else [stop_line(traj)]),
-        *contact_lines(traj),
-        energy_line(traj),
+        *([] if traj.stopped is None else [stop_line(traj)]), *contact_lines(traj), energy_line(traj),
         *rise_lines(traj),
-    ]
+    ]  # fmt: skip
     causes = status.describe(int(traj.status))
     what = "; then ".join(words for words, _ in causes)
     lines.append(f"status           {what or 'all steps went well'}")

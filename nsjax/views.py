@@ -157,10 +157,8 @@ def _flat(traj: Any, more: tuple[Any, ...]) -> tuple[dict[str, np.ndarray], dict
     """Every number of every column by name, and its unit."""
     labels = traj.system.labels
     names: dict[str, Any] = {
-        "contact": labels.contacts,
-        "constraint": labels.constraints,
-        "dry_friction": labels.dry_frictions,
-    }
+        "contact": labels.contacts, "constraint": labels.constraints, "dry_friction": labels.dry_frictions,
+    }  # fmt: skip
     names["axis"] = AXES
     table: dict[str, np.ndarray] = {}
     units: dict[str, str] = {}

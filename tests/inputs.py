@@ -151,11 +151,8 @@ def drawn(draw: np.random.Generator) -> list[str]:
                 found += [option, _some(draw, words)]
     elif kind < 0.75:
         found = [
-            "sweep",
-            model,
-            *(_some(draw, AXES) for _ in range(int(draw.integers(3)))),
-            *_run_words(draw),
-        ]
+            "sweep", model, *(_some(draw, AXES) for _ in range(int(draw.integers(3)))), *_run_words(draw),
+        ]  # fmt: skip
         for option, words in (("--quantity", QUANTITIES), ("--devices", ("0", "-1", "x", "1"))):
             if draw.random() < 0.1:
                 found += [option, _some(draw, words)]

@@ -82,9 +82,7 @@ from .tosses import SAMPLE
 
 SAMPLES = 74
 """In half a second."""
-NAMES = (
-    "friction", "restitution", "hinge friction", "hinge damping", "inertia", "ground", "first z",
-)  # fmt: skip
+NAMES = ("friction", "restitution", "hinge friction", "hinge damping", "inertia", "ground", "first z")
 LOW = np.array([0.05, 0.0, 0.0, 0.0, 3.85e-4, -5e-3, -5e-3])
 HIGH = np.array([0.5, 0.6, 5e-3, 3e-3, 1e-3, 5e-3, 5e-3])
 """The box of the design, without a look at any toss: friction of plastics; moment of inertia across a box

@@ -54,16 +54,10 @@ def bent_runs(names: tuple[str, ...], dt: float, steps: int, quick: bool) -> dic
 
 
 def finish(
-    beside: str,
-    folder: str | Path | None,
-    numbers: common.Numbers,
-    t: np.ndarray,
-    rigid: dict[str, np.ndarray],
-    bent: dict[str, np.ndarray],
-    size: tuple[float, float],
-    paint: Callable[[Any, np.ndarray, dict[str, np.ndarray]], None],
-    quick: bool,
-) -> common.Numbers:
+    beside: str, folder: str | Path | None, numbers: common.Numbers, t: np.ndarray,
+    rigid: dict[str, np.ndarray], bent: dict[str, np.ndarray], size: tuple[float, float],
+    paint: Callable[[Any, np.ndarray, dict[str, np.ndarray]], None], quick: bool,
+) -> common.Numbers:  # fmt: skip
     """Saves, draws and compares a figure.
 
     Args:

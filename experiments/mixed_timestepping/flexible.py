@@ -66,14 +66,9 @@ def driven_run(rod: Rod, name: str, dt: float, steps: int) -> nsjax.Trajectory:
 
 
 def finish_paths(
-    beside: str,
-    folder: str | Path | None,
-    numbers: common.Numbers,
-    runs: Mapping[str, nsjax.Trajectory],
-    zoom: tuple[float, float],
-    quick: bool,
-    table: str = "",
-) -> common.Numbers:
+    beside: str, folder: str | Path | None, numbers: common.Numbers, runs: Mapping[str, nsjax.Trajectory],
+    zoom: tuple[float, float], quick: bool, table: str = "",
+) -> common.Numbers:  # fmt: skip
     """`common.finish` of a figure of paths: the height of the slider is saved, `paint_paths` draws."""
     arrays = {f"{name}: y": np.asarray(traj["y"]) for name, traj in runs.items()}
     arrays["t"] = np.asarray(next(iter(runs.values())).t)

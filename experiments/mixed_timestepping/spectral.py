@@ -116,13 +116,9 @@ def _paint(
 
 
 def reproduce(
-    beside: str,
-    curves: tuple[Curve, ...],
-    quick: bool,
-    folder: str | Path | None,
-    more: Callable[[], common.Numbers] = dict,
-    limit: float = 0.5,
-) -> common.Numbers:
+    beside: str, curves: tuple[Curve, ...], quick: bool, folder: str | Path | None,
+    more: Callable[[], common.Numbers] = dict, limit: float = 0.5,
+) -> common.Numbers:  # fmt: skip
     """Computes, saves, draws and compares one figure of curves.
 
     Args:

@@ -47,12 +47,9 @@ def _paint_solid(axis: Any, places: np.ndarray, stress: np.ndarray, top: float, 
 
 
 def _paint(
-    figure: Any,
-    found: dict[str, Any],
-    errors: published.Errors,
-    failed: dict[str, list[float]],
+    figure: Any, found: dict[str, Any], errors: published.Errors, failed: dict[str, list[float]],
     solids: Any,
-) -> None:
+) -> None:  # fmt: skip
     upper, lower = figure.subfigures(2, 1)
     left, right = upper.subplots(1, 2)
     published.paint_motion(left, found, "height of the corner")

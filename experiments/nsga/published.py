@@ -145,12 +145,9 @@ def _paint_solves(figure: Any, found: dict[str, dict[float, Run]]) -> None:
 
 
 def finish_solves(
-    beside: str,
-    folder: str | Path | None,
-    numbers: common.Numbers,
-    found: dict[str, dict[float, Run]],
+    beside: str, folder: str | Path | None, numbers: common.Numbers, found: dict[str, dict[float, Run]],
     quick: bool,
-) -> common.Numbers:
+) -> common.Numbers:  # fmt: skip
     """`common.finish` of a figure of solves per step: saved are step size, average, largest number,
     failure, largest numbers of the subproblems; and the solves of every step.
     """

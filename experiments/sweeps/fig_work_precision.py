@@ -41,9 +41,7 @@ def bilateral() -> tuple[nsjax.Problem, dict[str, Any]]:
     start = np.concatenate([problem.state.q, problem.state.v])
     x = np.vstack([start, table4_bilateral.reference(10).x])
     dts = 0.005 / np.array([10, 20, 40, 80, 160, 320])
-    return problem, {
-        "dts": dts, "time": 0.05, "samples": 10, "reference": (x[:, :2], x[:, 2:]),
-    }  # fmt: skip
+    return problem, {"dts": dts, "time": 0.05, "samples": 10, "reference": (x[:, :2], x[:, 2:])}
 
 
 def unilateral() -> tuple[nsjax.Problem, dict[str, Any]]:

@@ -130,15 +130,9 @@ class CutStep:
     """
 
     def __call__(
-        self,
-        system: System,
-        p: PyTree,
-        step: StepEnds,
-        integral: Array,
-        jump: Array,
-        forces: Array,
+        self, system: System, p: PyTree, step: StepEnds, integral: Array, jump: Array, forces: Array,
         part: Array,
-    ) -> tuple[Array, Array, Array, Array]:
+    ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
         """Work of one step; ``forces`` (n,) of the rows at its end, ``part`` () of it before the impact."""
         t1, q1, v1 = step.last
         back, there = (1.0 - part) * step.dt, refreshed(system, t1, q1, p)

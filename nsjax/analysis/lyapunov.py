@@ -15,16 +15,9 @@ from nsjax.types import Array, PyTree
 
 
 def lyapunov_exponent(
-    system: System,
-    params: PyTree,
-    state: State,
-    scheme: Scheme,
-    *,
-    dt: Array | float,
-    steps: int | None = None,
-    time: float | None = None,
-    unit_time: Array | float | None = None,
-) -> tuple[Array, Array]:
+    system: System, params: PyTree, state: State, scheme: Scheme, *, dt: Array | float,
+    steps: int | None = None, time: float | None = None, unit_time: Array | float | None = None,
+) -> tuple[Array, Array]:  # fmt: skip
     """Largest finite-time Lyapunov exponent of a motion and the status of its run.
 
     With the flow's tangent ``D`` from the start ``(q, v)`` to the end of the duration ``T``,

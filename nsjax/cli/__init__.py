@@ -143,11 +143,9 @@ def _parser() -> argparse.ArgumentParser:
         help="save the run there while it goes on; `nsjax resume FILE.npz` continues it after a stop",
     )  # fmt: skip
     add.add_argument(
-        "--period",
-        type=float,
-        default=io.PERIOD,
+        "--period", type=float, default=io.PERIOD,
         help="seconds between checkpoints (default: %(default)g)",
-    )
+    )  # fmt: skip
     again = commands.add_parser(
         "resume", help="go on with a run that was stopped",
         description="Goes on with a run of `nsjax simulate --checkpoint FILE.npz` to its end.",

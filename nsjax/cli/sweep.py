@@ -413,12 +413,9 @@ def unit(system: System, name: str) -> str:
 
 
 def _summary(
-    args: argparse.Namespace,
-    plan: SweepPlan,
-    result: nsjax.SweepResult,
-    failures: list[str],
+    args: argparse.Namespace, plan: SweepPlan, result: nsjax.SweepResult, failures: list[str],
     seconds: float,
-) -> str:
+) -> str:  # fmt: skip
     """Summary of a sweep for a reader."""
     count = int(np.prod(plan.shape))
     lines = [

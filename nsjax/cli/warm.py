@@ -87,9 +87,7 @@ def loop(slider: bool) -> Problem:
         mb.slide("guide", "ground", "end") if slider else mb.hinge("post", "ground", "end", at=(0.6, 0.0))
     )
     parts = [
-        mb.hinge("crank_pin", "ground", "crank"),
-        mb.hinge("rod_pin", "crank", "rod", at=(0.2, 0.0)),
-        end,
+        mb.hinge("crank_pin", "ground", "crank"), mb.hinge("rod_pin", "crank", "rod", at=(0.2, 0.0)), end,
         mb.hinge("end_pin", "rod", "end", at=(0.5, 0.0), on=None if slider else (0.4, 0.0), loop=True),
-    ]
+    ]  # fmt: skip
     return mb.assemble(*_bodies(2, "crank", "rod", "end"), *parts, gravity=9.81, start={"crank_pin": 1.0})

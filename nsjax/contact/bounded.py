@@ -175,12 +175,9 @@ class _BoundedFunction:
             friction = jnp.where(np.arange(s.nc + count) < s.nc, 0.0, friction)
         return LoadedLaw(
             restitution=every("restitution", 0.0),
-            restitution_tangential=every("restitution_tangential", 0.0),
-            friction=friction,
-            contacts=own,
-            load=bound,
-            numbers=None if s.dry_friction_law is None else numbers,
-        )
+            restitution_tangential=every("restitution_tangential", 0.0), friction=friction, contacts=own,
+            load=bound, numbers=None if s.dry_friction_law is None else numbers,
+        )  # fmt: skip
 
     def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
         """Contacts that may act; bounded rows always may."""

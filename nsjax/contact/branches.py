@@ -147,12 +147,9 @@ def _per_row(problem: ContactProblem, slope: Array) -> Array:
 
 
 def tangent(
-    problem: ContactProblem,
-    x: Array,
-    r: Array,
-    b: Branches,
+    problem: ContactProblem, x: Array, r: Array, b: Branches,
     regularisation: Array | float = REGULARISATION,
-) -> Array:
+) -> Array:  # fmt: skip
     """Generalised derivative of the prox rows on the branches ``b`` (m, m)."""
     m = problem.free.shape[0]
     scaled = r[:, None] * problem.matrix

@@ -156,12 +156,9 @@ def project_position(
         scaled = dataclasses.replace(settings, scale=1.0 + jnp.max(jnp.abs(end.v)))
         answer = solve_stage(_Equations(system, along.contacts), data, may[:nc], scaled, start)
         return Projection(
-            q=system.retract(q, dt * answer.z),
-            psi=answer.impulses,
-            iterations=answer.iterations,
-            residual=answer.residual,
-            estimate=answer.estimate,
-        )
+            q=system.retract(q, dt * answer.z), psi=answer.impulses, iterations=answer.iterations,
+            residual=answer.residual, estimate=answer.estimate,
+        )  # fmt: skip
 
     def stay(_: None) -> Projection:
         zero = jnp.zeros(())

@@ -269,11 +269,9 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
 
 
 METHODS: dict[str, Callable[[Data], ContactSolution]] = {
-    "auto": _automatic,
-    "auto_rare": functools.partial(_automatic, rare=True),
-    "auto_few": functools.partial(_automatic, few=True),
-    "newton": _newton_only,
-}
+    "auto": _automatic, "auto_rare": functools.partial(_automatic, rare=True),
+    "auto_few": functools.partial(_automatic, few=True), "newton": _newton_only,
+}  # fmt: skip
 
 
 def _solve_islands(problem: ContactProblem, settings: Settings, method: str) -> ContactSolution:
@@ -285,11 +283,9 @@ def _solve_islands(problem: ContactProblem, settings: Settings, method: str) -> 
             x=jnp.zeros_like(island.free), iterations=none, rounds=none, residual=jnp.zeros(())
         )
         return branch(
-            jnp.any(island.mask),
-            lambda data: _SOLVERS[method](data),
-            lambda data: still,
+            jnp.any(island.mask), lambda data: _SOLVERS[method](data), lambda data: still,
             (island, settings),
-        )
+        )  # fmt: skip
 
     every = in_islands(one, problem)
     return ContactSolution(
@@ -329,13 +325,9 @@ _SOLVERS = {name: _differentiable(method) for name, method in METHODS.items()}
 
 
 def solve(
-    problem: ContactProblem,
-    *,
-    tolerance: Array | float = 1e-11,
-    max_iterations: Array | int = 20,
-    method: str = "auto",
-    start: Array | None = None,
-) -> ContactSolution:
+    problem: ContactProblem, *, tolerance: Array | float = 1e-11, max_iterations: Array | int = 20,
+    method: str = "auto", start: Array | None = None,
+) -> ContactSolution:  # fmt: skip
     """Solves a contact problem: Signorini, Newton and Coulomb on ``u = F + G x``.
 
     The derivative with respect to ``delassus``, ``free`` and ``friction`` is that of the branches
@@ -392,12 +384,9 @@ def solve(
 
 
 def _answer(
-    problem: ContactProblem,
-    tolerance: Array | float,
-    max_iterations: Array | int,
-    method: str,
+    problem: ContactProblem, tolerance: Array | float, max_iterations: Array | int, method: str,
     start: Array | None,
-) -> ContactSolution:
+) -> ContactSolution:  # fmt: skip
     """`solve`, which takes a contact without a number as open; a time step finds that in its state."""
     if method not in _SOLVERS:
         raise InputError(f"solve: unknown method {method!r}; {nearest(method, _SOLVERS)}")

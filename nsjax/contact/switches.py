@@ -102,11 +102,9 @@ def follow_closing(
     left = held & ~holds
     struck = jnp.sum(jnp.where(impact, output.event.shift, 0.0)) / jnp.maximum(jnp.sum(impact), 1)
     free = lax.cond(
-        jnp.any(left & ~jnp.any(impact)),
-        lambda _: _release(step, after.state, holds, output),
-        lambda _: jnp.zeros(shift.shape),
-        None,
-    )
+        jnp.any(left & ~jnp.any(impact)), lambda _: _release(step, after.state, holds, output),
+        lambda _: jnp.zeros(shift.shape), None,
+    )  # fmt: skip
     gone = jnp.where(jnp.any(impact), struck, jnp.where(closing.steps > criteria.hop, free, shift))
     gained = jnp.where(left, gone, jnp.where(holds & ~held, -shift, 0.0))
     # closed time also counts steps in which a contact still touches after its release, without load; the

@@ -284,11 +284,9 @@ def with_actuator_dynamics(
     named = ("time_constants", time_constants), ("start", start or {}), ("ranges", ranges or {})
     for what, given in named:
         mapping(
-            "with_actuator_dynamics",
-            what,
-            given,
+            "with_actuator_dynamics", what, given,
             "{'motor': 0.05}" if what != "ranges" else "{'motor': (-1.0, 1.0)}",
-        )
+        )  # fmt: skip
     places = input_places(problem, tuple(time_constants), "with_actuator_dynamics")
     # names of commands and activations have no dots, since dots separate the names of a path
     keys = tuple((name.replace(".", "_"), key) for name, key in places.keys)

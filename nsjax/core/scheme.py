@@ -23,12 +23,9 @@ from nsjax.types import Array, PyTree, record, short
 
 
 FOLDS: dict[str, tuple[float, Callable[[Any, Any], Array]]] = {
-    "end": (0.0, lambda old, new: new),
-    "sum": (0.0, operator.add),
-    "min": (jnp.inf, jnp.minimum),
-    "max": (0.0, jnp.maximum),
-    "any": (0.0, operator.or_),
-}
+    "end": (0.0, lambda old, new: new), "sum": (0.0, operator.add), "min": (jnp.inf, jnp.minimum),
+    "max": (0.0, jnp.maximum), "any": (0.0, operator.or_),
+}  # fmt: skip
 """Accumulations: the value before any step, and the function of the value so far and that of one more step.
 ``"max"`` is for quantities that are never negative, ``"any"`` for bits.
 """

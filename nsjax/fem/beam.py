@@ -285,11 +285,7 @@ def beam_strains(nodes: Array, lengths: Array) -> BeamStrains:
 
 def beam_resultants(strains: BeamStrains, section: BeamStiffness) -> tuple[Array, Array, Array]:
     """Axial force [N], shear force [N] and bending moment [N m] of elements (n,)."""
-    return (
-        section.axial * strains.epsilon,
-        section.shear * strains.gamma,
-        section.bending * strains.kappa,
-    )
+    return (section.axial * strains.epsilon, section.shear * strains.gamma, section.bending * strains.kappa)
 
 
 def beam_energy(nodes: Array, lengths: Array, section: BeamStiffness) -> Array:

@@ -112,9 +112,7 @@ def objective_forces(
     places = (nodes[0, :3], nodes[0, 3:], nodes[1, :3], nodes[1, 3:])
     found, back = jax.vjp(strains, *places)
     if damping is not None and rates is not None:
-        moved = (
-            rates[0, :3], _half(places[1], rates[0, 3:]), rates[1, :3], _half(places[3], rates[1, 3:]),
-        )  # fmt: skip
+        moved = (rates[0, :3], _half(places[1], rates[0, 3:]), rates[1, :3], _half(places[3], rates[1, 3:]))
         found = found + damping * jax.jvp(strains, places, moved)[1]
     push1, c1, push2, c2 = back(-length * stiffness * found)
     # c . (p o (0, w) / 2) = (conj(p) o c) . (0, w) / 2

@@ -466,11 +466,9 @@ class Arrow:
         first, columns = self.split(found[:count].T)
         rows = jax.vmap(lambda s: transposed(s)[0])(heads.T)
         return ArrowMatrix(
-            heads=first,
-            rows=self.split(rows.T)[1].T,
-            columns=columns,
+            heads=first, rows=self.split(rows.T)[1].T, columns=columns,
             rest=rest.recovered(self.split(found[count:].T)[1].T),
-        )
+        )  # fmt: skip
 
     def times(self, matrix: ArrowMatrix, x: Array) -> Array:
         """``A x`` (n,)."""

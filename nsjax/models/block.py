@@ -160,12 +160,7 @@ class BoxDynamics:
         """Sizes, ``retract`` and ``difference`` of the coordinates."""
         if self.dimension == 2:
             return {"nq": 3, "nv": 3}
-        return {
-            "nq": 7,
-            "nv": 6,
-            "retract": rotations.move_pose,
-            "difference": rotations.pose_between,
-        }
+        return {"nq": 7, "nv": 6, "retract": rotations.move_pose, "difference": rotations.pose_between}
 
     def start(self, q: Any, v: Any, p: Block) -> tuple[Any, Any]:
         """Initial coordinates and velocities from a pose and its velocity."""
@@ -176,9 +171,7 @@ class BoxDynamics:
         return System(
             name="block",
             choices=(
-                ("dimension", self.dimension),
-                ("formulation", self.formulation),
-                ("rough", self.rough),
+                ("dimension", self.dimension), ("formulation", self.formulation), ("rough", self.rough),
             ),
             nc=len(self.signs),
             nt=self.dimension - 1 if self.rough else 0,
@@ -192,7 +185,7 @@ class BoxDynamics:
             shapes=self.picture,
             labels=self.labels(),
             **self.sizes(),
-        )
+        )  # fmt: skip
 
 
 # The spatial block in other coordinates: directors, and corner nodes without mass.
@@ -356,27 +349,18 @@ FORMULATIONS: MappingProxyType[str, type[BoxDynamics]] = MappingProxyType(
 
 SPINNING_BLOCK = MappingProxyType(
     {
-        "initial_q": (0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0),
-        "initial_v": (3.0, 0.0, 0.0, 60.0, 60.0, 0.0),
-        "restitution": 0.8,
-        "rough": False,
+        "initial_q": (0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0), "initial_v": (3.0, 0.0, 0.0, 60.0, 60.0, 0.0),
+        "restitution": 0.8, "rough": False,
     }
-)
+)  # fmt: skip
 """The parallelepiped of [C section 4.1] for `block`: one metre above the plane, spinning fast."""
 
 
 @constructor(Block)
 def block(
-    params: Block,
-    *,
-    dimension: int = 3,
-    formulation: str = "rotation",
-    rough: bool = True,
-    height: Any = 0.0,
-    initial_q: Any = None,
-    initial_v: Any = None,
-    initial_time: Any = 0.0,
-) -> Problem:
+    params: Block, *, dimension: int = 3, formulation: str = "rotation", rough: bool = True,
+    height: Any = 0.0, initial_q: Any = None, initial_v: Any = None, initial_time: Any = 0.0,
+) -> Problem:  # fmt: skip
     """A rigid box on a rough, possibly inclined plane; every corner may hit, stick and slide.
 
     In space the attitude is a unit quaternion moved by `retract`; it never drifts. The defaults are

@@ -178,16 +178,9 @@ class Balls:
 
 @constructor(BouncingBall)
 def bouncing_ball(
-    params: BouncingBall,
-    *,
-    balls: int = 1,
-    dimension: int = 1,
-    height: Any = 1.0,
-    speed: Any = 0.0,
-    initial_q: Any = None,
-    initial_v: Any = None,
-    initial_time: Any = 0.0,
-) -> Problem:
+    params: BouncingBall, *, balls: int = 1, dimension: int = 1, height: Any = 1.0, speed: Any = 0.0,
+    initial_q: Any = None, initial_v: Any = None, initial_time: Any = 0.0,
+) -> Problem:  # fmt: skip
     """Balls on a table that is level, sloped or shaken, with restitution and friction.
 
     The textbook example of nonsmooth mechanics: impacts at known times, accumulating for

@@ -95,10 +95,8 @@ def check_given(who: str, defaults: Mapping[str, Any], given: Mapping[str, Any])
 def contact_law(p: Any) -> ContactLaw:
     """Impact and friction law of all contacts, from the parameters with the usual names."""
     return ContactLaw(
-        restitution=p.restitution,
-        restitution_tangential=p.restitution_tangential,
-        friction=p.friction,
-    )
+        restitution=p.restitution, restitution_tangential=p.restitution_tangential, friction=p.friction,
+    )  # fmt: skip
 
 
 def vector(values: Any, size: int | None = None) -> Any:

@@ -138,12 +138,10 @@ class Bar:
             observe=self.observe,
             shapes=self.picture,
             labels=Labels(
-                q=tuple(f"u{k} [m]" for k in nodes),
-                v=tuple(f"du{k} [m/s]" for k in nodes),
-                contacts=("wall",),
-                observables=("momentum [N s]", "centre [m]"),
+                q=tuple(f"u{k} [m]" for k in nodes), v=tuple(f"du{k} [m/s]" for k in nodes),
+                contacts=("wall",), observables=("momentum [N s]", "centre [m]"),
             ),
-        )
+        )  # fmt: skip
 
 
 MASSES = ("consistent", "lumped")
@@ -151,15 +149,9 @@ MASSES = ("consistent", "lumped")
 
 @constructor(ElasticBar)
 def elastic_bar(
-    params: ElasticBar,
-    *,
-    elements: int = 200,
-    mass: str = "consistent",
-    speed: Any = 10.0,
-    initial_q: Any = None,
-    initial_v: Any = None,
-    initial_time: Any = 0.0,
-) -> Problem:
+    params: ElasticBar, *, elements: int = 200, mass: str = "consistent", speed: Any = 10.0,
+    initial_q: Any = None, initial_v: Any = None, initial_time: Any = 0.0,
+) -> Problem:  # fmt: skip
     """A straight elastic bar that flies lengthwise against a rigid wall: linear finite elements.
 
     The standard test of flexible impact, with an exact solution. After ``distance / speed`` the tip

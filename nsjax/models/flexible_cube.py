@@ -187,20 +187,11 @@ class Brick(Solid):
 
 @constructor(FlexibleCube)
 def flexible_cube(
-    params: FlexibleCube,
-    *,
-    elements: Any = 5,
-    element: str = "assumed_stress",
-    material: str = "st_venant_kirchhoff",
-    rough: bool = False,
-    held: str = "none",
-    solver: str = "direct",
-    height: Any = 0.3,
-    velocity: Any = 0.0,
-    initial_q: Any = None,
-    initial_v: Any = None,
+    params: FlexibleCube, *, elements: Any = 5, element: str = "assumed_stress",
+    material: str = "st_venant_kirchhoff", rough: bool = False, held: str = "none", solver: str = "direct",
+    height: Any = 0.3, velocity: Any = 0.0, initial_q: Any = None, initial_v: Any = None,
     initial_time: Any = 0.0,
-) -> Problem:
+) -> Problem:  # fmt: skip
     """A soft solid brick falls on a plane; every node of its lower face may hit, stick and slide.
 
     Eight-node hexahedra for large displacements. The defaults are the cube of [C section 4.4]: it touches

@@ -122,13 +122,10 @@ class SwingingBeam:
         forces = beam_resultants(beam_strains(nodes, lengths), section)
         largest = [jnp.max(jnp.abs(x)) for x in forces]
         return {
-            "tip_x": nodes[-1, 0],
-            "tip_y": nodes[-1, 1],
-            "strain_energy": beam_energy(nodes, lengths, section),
-            "axial_force": largest[0],
-            "shear_force": largest[1],
-            "bending_moment": largest[2],
-        }
+            "tip_x": nodes[-1, 0], "tip_y": nodes[-1, 1],
+            "strain_energy": beam_energy(nodes, lengths, section), "axial_force": largest[0],
+            "shear_force": largest[1], "bending_moment": largest[2],
+        }  # fmt: skip
 
     def picture(self, t: Array, q: Array, p: FlexiblePendulum) -> shapes.Picture:
         """Picture of the beam and the wall."""
@@ -180,16 +177,9 @@ NAMES = (("x", "m"), ("y", "m"), ("theta", "rad"))
 
 @constructor(FlexiblePendulum)
 def flexible_pendulum(
-    params: FlexiblePendulum,
-    *,
-    elements: int = 8,
-    pin: str = "eliminated",
-    angle: Any = 0.0,
-    speed: Any = 0.0,
-    initial_q: Any = None,
-    initial_v: Any = None,
-    initial_time: Any = 0.0,
-) -> Problem:
+    params: FlexiblePendulum, *, elements: int = 8, pin: str = "eliminated", angle: Any = 0.0,
+    speed: Any = 0.0, initial_q: Any = None, initial_v: Any = None, initial_time: Any = 0.0,
+) -> Problem:  # fmt: skip
     """A slender beam pinned at one end swings down in a vertical plane and hits a wall with its tip.
 
     Shear-deformable, geometrically exact elements (`nsjax.fem.beam`). The defaults are the pendulum

@@ -282,20 +282,11 @@ def _named(given: Any) -> tuple[str, ...]:
 
 @constructor(FlexibleSolid)
 def flexible_solid(
-    params: FlexibleSolid,
-    mesh: SolidMesh,
-    *,
-    contact: Any = None,
-    fixed: Any = (),
-    element: str = "assumed_stress",
-    material: str = "st_venant_kirchhoff",
-    rough: bool = False,
-    solver: str = "direct",
-    velocity: Any = 0.0,
-    initial_q: Any = None,
-    initial_v: Any = None,
+    params: FlexibleSolid, mesh: SolidMesh, *, contact: Any = None, fixed: Any = (),
+    element: str = "assumed_stress", material: str = "st_venant_kirchhoff", rough: bool = False,
+    solver: str = "direct", velocity: Any = 0.0, initial_q: Any = None, initial_v: Any = None,
     initial_time: Any = 0.0,
-) -> Problem:
+) -> Problem:  # fmt: skip
     """A body of your own mesh of eight-node hexahedra falls, slides and bends against planes.
 
     Elements, materials and parameters are those of `nsjax.models.flexible_cube`.

@@ -126,14 +126,9 @@ class Chain:
 
 @constructor(MassSpringChain)
 def mass_spring_chain(
-    params: MassSpringChain,
-    *,
-    support: str = "spring",
-    masses: int = 3,
-    initial_q: Any = 0.0,
-    initial_v: Any = 0.0,
-    initial_time: Any = 0.0,
-) -> Problem:
+    params: MassSpringChain, *, support: str = "spring", masses: int = 3, initial_q: Any = 0.0,
+    initial_v: Any = 0.0, initial_time: Any = 0.0,
+) -> Problem:  # fmt: skip
     """The linear model problem of high-frequency damping: soft springs and one very stiff one.
 
     Wall, spring, mass, spring, mass, spring, mass along the direction of gravity, or another number of

@@ -123,23 +123,18 @@ SYSTEM = System(
     observe=observe,
     shapes=picture,
     labels=Labels(
-        q=("x [m]", "y [m]", "phi [rad]"),
-        v=("vx [m/s]", "vy [m/s]", "omega [rad/s]"),
-        contacts=("disc on ring",),
-        observables=("deflection [m]", "whirl [rad/s]", "rubbing_speed [m/s]"),
+        q=("x [m]", "y [m]", "phi [rad]"), v=("vx [m/s]", "vy [m/s]", "omega [rad/s]"),
+        contacts=("disc on ring",), observables=("deflection [m]", "whirl [rad/s]", "rubbing_speed [m/s]"),
         path=("x", "y"),
     ),
-)
+)  # fmt: skip
 
 
 @constructor(RubbingRotor)
 def rubbing_rotor(
-    params: RubbingRotor,
-    *,
-    initial_q: Any = (0.0, 0.0, 0.0),
-    initial_v: Any = None,
+    params: RubbingRotor, *, initial_q: Any = (0.0, 0.0, 0.0), initial_v: Any = None,
     initial_time: Any = 0.0,
-) -> Problem:
+) -> Problem:  # fmt: skip
     """Jeffcott rotor: an unbalanced disc on a flexible shaft that rubs against a rigid ring.
 
     ``q = (x, y, phi)``: centre of the disc in the plane of the ring, and angle of rotation. The shaft

@@ -131,13 +131,10 @@ def observe(t: Array, q: Array, v: Array, output: Output | None, p: SliderCrank)
 
 TABLE_2 = MappingProxyType(
     {
-        "clearance": 0.0005,
-        "restitution": 0.1,
-        "friction": 0.1,
-        "torque": 1.0,
+        "clearance": 0.0005, "restitution": 0.1, "friction": 0.1, "torque": 1.0,
         "initial_v": (0.0, 0.0, 0.0),
     }
-)
+)  # fmt: skip
 """Changes of [R&S Table 2] to the data of `slider_crank` and `slider_crank_flexible`: half the clearance,
 driven from rest by 1 N m, more friction.
 """
@@ -201,23 +198,18 @@ SYSTEM = System(
     shapes=picture,
     labels=Labels(
         q=("theta1 [rad]", "theta2 [rad]", "theta3 [rad]"),
-        v=("omega1 [rad/s]", "omega2 [rad/s]", "omega3 [rad/s]"),
-        contacts=CORNERS,
-        observables=("x [m]", "y [m]", "y_lower [m]", "y_upper [m]"),
-        path=("x", "y"),
+        v=("omega1 [rad/s]", "omega2 [rad/s]", "omega3 [rad/s]"), contacts=CORNERS,
+        observables=("x [m]", "y [m]", "y_lower [m]", "y_upper [m]"), path=("x", "y"),
         path_limits=("y_lower", "y_upper"),
     ),
-)
+)  # fmt: skip
 
 
 @constructor(SliderCrank)
 def slider_crank(
-    params: SliderCrank,
-    *,
-    initial_q: Any = (0.0, 0.0, 0.0),
-    initial_v: Any = (150.0, -75.0, 0.0),
+    params: SliderCrank, *, initial_q: Any = (0.0, 0.0, 0.0), initial_v: Any = (150.0, -75.0, 0.0),
     initial_time: Any = 0.0,
-) -> Problem:
+) -> Problem:  # fmt: skip
     """Slider-crank mechanism whose slider has clearance in its guide and hits it with its corners.
 
     ``q = (theta1, theta2, theta3)``: absolute angles of crank, rod and slider, counter-clockwise from
@@ -318,13 +310,10 @@ BILATERAL = System(
     observe=bilateral_observe,
     shapes=bilateral_picture,
     labels=Labels(
-        q=("theta1 [rad]", "theta2 [rad]"),
-        v=("omega1 [rad/s]", "omega2 [rad/s]"),
-        constraints=("guide",),
-        observables=("x [m]", "y [m]"),
-        path=("x", "y"),
+        q=("theta1 [rad]", "theta2 [rad]"), v=("omega1 [rad/s]", "omega2 [rad/s]"), constraints=("guide",),
+        observables=("x [m]", "y [m]"), path=("x", "y"),
     ),
-)
+)  # fmt: skip
 
 
 def guide_sides(t: Array, q: Array, p: SliderCrankBilateral) -> Array:
@@ -354,13 +343,9 @@ ROUGH = dataclasses.replace(
 
 @constructor(SliderCrankBilateral)
 def slider_crank_bilateral(
-    params: SliderCrankBilateral,
-    *,
-    rough: bool = False,
-    initial_q: Any = (0.0, 0.0),
-    initial_v: Any = (150.0, -75.0),
-    initial_time: Any = 0.0,
-) -> Problem:
+    params: SliderCrankBilateral, *, rough: bool = False, initial_q: Any = (0.0, 0.0),
+    initial_v: Any = (150.0, -75.0), initial_time: Any = 0.0,
+) -> Problem:  # fmt: skip
     """Slider-crank mechanism with an ideal guide: one bilateral constraint, no clearance.
 
     ``q = (theta1, theta2)``, ``g_B = l1 sin(theta1) + l2 sin(theta2) = 0``, no friction. The smooth

@@ -262,15 +262,10 @@ class FlexibleCrank:
 
 @constructor(SliderCrankFlexible)
 def slider_crank_flexible(
-    params: SliderCrankFlexible,
-    *,
-    elements: int = 20,
-    frame: str = "tangential",
-    modes: Modes | int | None = None,
-    initial_q: Any = (0.0, 0.0, 0.0),
-    initial_v: Any = (150.0, -75.0, 0.0),
-    initial_time: Any = 0.0,
-) -> Problem:
+    params: SliderCrankFlexible, *, elements: int = 20, frame: str = "tangential",
+    modes: Modes | int | None = None, initial_q: Any = (0.0, 0.0, 0.0),
+    initial_v: Any = (150.0, -75.0, 0.0), initial_time: Any = 0.0,
+) -> Problem:  # fmt: skip
     """Slider-crank mechanism with a flexible rod; the slider has clearance in its guide.
 
     ``q = (theta1, theta2, theta3, q_f)``: absolute angles of crank, frame of the rod and slider, and the

@@ -251,11 +251,9 @@ class Solid:
         shown = named if len(named) <= labelled else ()
         labels = Labels(
             q=tuple(f"{axis}{k} [m]" for k in shown for axis in "xyz"),
-            v=tuple(f"d{axis}{k} [m/s]" for k in shown for axis in "xyz"),
-            contacts=tuple(contacts),
-            observables=OBSERVED,
-            path=("centre_x", "centre_z"),
-        )
+            v=tuple(f"d{axis}{k} [m/s]" for k in shown for axis in "xyz"), contacts=tuple(contacts),
+            observables=OBSERVED, path=("centre_x", "centre_z"),
+        )  # fmt: skip
         n, nc = 3 * len(named), len(contacts)
         rough = self.rough and nc > 0
         return System(

@@ -93,12 +93,9 @@ def _block(point: Array, axes: list[Array], name: str) -> Shape:
     if len(axes) == 2:
         marks = shapes.rectangle(half, high) @ jnp.stack(axes)
         return Shape(
-            points=jnp.broadcast_to(point, marks.shape),
-            name=name,
-            kind="area",
-            role=_role(name),
+            points=jnp.broadcast_to(point, marks.shape), name=name, kind="area", role=_role(name),
             marks=marks,
-        )
+        )  # fmt: skip
     marks = shapes.box((half, high, high)) @ jnp.stack(axes)
     return Shape(
         points=jnp.broadcast_to(point, marks.shape), name=name, kind="mesh", role=_role(name),

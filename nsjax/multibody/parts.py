@@ -48,11 +48,9 @@ RECORDS = {
 FORMS: Mapping[tuple[str, str], NumberForm] = {
     **{(kind, name): form for kind, x in RECORDS.items() for name, form in forms_of(x).items()},
     **{(kind, "half_length"): NEEDED for kind in ("capsule", "cylinder")},
-    **{("heightfield", x): NEEDED for x in ("half_length", "half_width")},
-    ("heightfield", "at"): POINT,
-    ("heightfield", "turned"): NumberForm("turn"),
-    ("hull", "points"): NumberForm(needed=True),
-}
+    **{("heightfield", x): NEEDED for x in ("half_length", "half_width")}, ("heightfield", "at"): POINT,
+    ("heightfield", "turned"): NumberForm("turn"), ("hull", "points"): NumberForm(needed=True),
+}  # fmt: skip
 """Forms of the numbers of shapes and contacts, by the kind and the name of a number. All other parts pass
 their forms to `number`, or their records to `record_of`.
 """

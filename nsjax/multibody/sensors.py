@@ -129,12 +129,9 @@ def load_row(scene: Scene, topology: Topology, name: str, p: PyTree) -> dict[str
         else exerts(scene, part, p[name], force, torque)
     )
     return {
-        "force": force,
-        "torque": torque,
-        "power": power,
-        "energy": plane.value(stored),
+        "force": force, "torque": torque, "power": power, "energy": plane.value(stored),
         "effort": plane.value(effort),
-    }
+    }  # fmt: skip
 
 
 def coordinate_effort(scene: Scene, topology: Topology, part: Part, p: PyTree) -> Any:

@@ -226,14 +226,12 @@ def step_status(
         singular = ~inputs & broken(drift)
         state = ~inputs & ~singular & (broken(end.v) | broken(end.q))
         found = {
-            status.GAP_NOT_FINITE: broken(gap) & ~broken(end.q),
-            status.MASS_NOT_FINITE: heavy,
-            status.FORCE_NOT_FINITE: broken(force),
-            status.MASS_SINGULAR: singular,
+            status.GAP_NOT_FINITE: broken(gap) & ~broken(end.q), status.MASS_NOT_FINITE: heavy,
+            status.FORCE_NOT_FINITE: broken(force), status.MASS_SINGULAR: singular,
             status.STATE_NOT_FINITE: state,
             status.CONTACT_JAMMED: ~inputs & ~singular & jnp.isinf(residual),
             status.CONTACT_UNSOLVED: ~solved & ~jnp.isinf(residual),
-        }
+        }  # fmt: skip
         return sum((jnp.where(on, bit, 0) for bit, on in found.items()), start=jnp.asarray(0))
 
     bad = broken(gap) | broken(end.v) | broken(end.q) | ~solved

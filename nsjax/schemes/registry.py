@@ -46,9 +46,7 @@ class SchemeEntry:
 
 REGISTRY: dict[str, SchemeEntry] = {
     "moreau": SchemeEntry(
-        factory=moreau,
-        order=(1, 1, 1),
-        stability_limit=2.0,
+        factory=moreau, order=(1, 1, 1), stability_limit=2.0,
         summary="Moreau's midpoint rule: explicit forces, impacts and friction on velocity level",
     ),
     "moreau_theta": SchemeEntry(
@@ -121,5 +119,5 @@ REGISTRY: dict[str, SchemeEntry] = {
         singular_mass=True,
         summary="the original nonsmooth generalized-alpha: the same three problems, coupled",
     ),
-}
+}  # fmt: skip
 """Registered schemes by name."""

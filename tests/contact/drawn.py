@@ -117,9 +117,7 @@ def drawn(seed: int, most: int = 5) -> Drawn:
     drift = -9.81 * dt * np.tile([0.0, 0.0, 1.0, 0.0, 0.0, 0.0], 2)
     normal_row = np.tile([1.0, 0.0, 0.0], len(w))
     free = stacked @ (v + drift) + e * normal_row * (stacked @ v)
-    return Drawn(
-        delassus=stacked / weights @ stacked.T, free=free, friction=np.full(len(w), mu),
-    )  # fmt: skip
+    return Drawn(delassus=stacked / weights @ stacked.T, free=free, friction=np.full(len(w), mu))
 
 
 def contradicting(seed: int) -> Drawn:

@@ -28,12 +28,9 @@ def random_problem(
     g = w @ np.diag(rng.uniform(0.5, 2.0, nv)) @ w.T
     friction = rng.uniform(0.0, 1.0, nc) if mu is None else np.full(nc, mu)
     return ContactProblem(
-        rows=RowGroups.of(nc, nt, nb),
-        delassus=jnp.asarray(g),
-        free=jnp.asarray(w @ rng.normal(size=nv)),
-        friction=jnp.asarray(friction),
-        mask=jnp.asarray(rng.uniform(size=nc) < 0.8),
-    )
+        rows=RowGroups.of(nc, nt, nb), delassus=jnp.asarray(g), free=jnp.asarray(w @ rng.normal(size=nv)),
+        friction=jnp.asarray(friction), mask=jnp.asarray(rng.uniform(size=nc) < 0.8),
+    )  # fmt: skip
 
 
 def check_law(problem: ContactProblem, x: np.ndarray, tolerance: float) -> None:
@@ -71,12 +68,9 @@ def fclib_problem(folder: pathlib.Path, name: str) -> ContactProblem:
     w = scipy.sparse.csc_matrix(parts, shape=tuple(data["W_shape"])).toarray()
     nc = len(data["mu"])
     return ContactProblem(
-        rows=RowGroups.of(nc, int(data["dim"]) - 1),
-        delassus=jnp.asarray(w),
-        free=jnp.asarray(data["q"]),
-        friction=jnp.asarray(data["mu"]),
-        mask=jnp.ones(nc, bool),
-    )
+        rows=RowGroups.of(nc, int(data["dim"]) - 1), delassus=jnp.asarray(w), free=jnp.asarray(data["q"]),
+        friction=jnp.asarray(data["mu"]), mask=jnp.ones(nc, bool),
+    )  # fmt: skip
 
 
 def fclib_residual(problem: ContactProblem, x: np.ndarray) -> float:

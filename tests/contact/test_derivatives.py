@@ -79,12 +79,9 @@ def test_friction_zero_takes_the_slip_direction_from_the_velocity() -> None:
 
     def tangential(mu):
         problem = ContactProblem(
-            rows=RowGroups.of(1, 1),
-            delassus=jnp.eye(2),
-            free=free,
-            friction=mu[None],
+            rows=RowGroups.of(1, 1), delassus=jnp.eye(2), free=free, friction=mu[None],
             mask=jnp.array([True]),
-        )
+        )  # fmt: skip
         return solve(problem).x
 
     np.testing.assert_allclose(jax.jacfwd(tangential)(jnp.asarray(0.0)), [0.0, -1.0], atol=1e-12)

@@ -96,12 +96,9 @@ def test_gaps_and_curvatures_by_one_program(wanted: bool) -> None:
 def look(v, off=100, bounced=False, held=False, closed=True):
     f = start(v)
     touch = events.Touch(
-        held=jnp.full(2, held),
-        off=jnp.full(2, off),
-        bounced=jnp.full(2, bounced),
-        slide=jnp.zeros((2, 0)),
+        held=jnp.full(2, held), off=jnp.full(2, off), bounced=jnp.full(2, bounced), slide=jnp.zeros((2, 0)),
         stuck=jnp.zeros(2, bool),
-    )
+    )  # fmt: skip
     step = Step(
         scheme=schemes.moreau(), system=balls.SYSTEM, params=f.at.params, constants=(),
         carry=Carry(state=f.at.state), dt=DT,
@@ -238,12 +235,9 @@ def test_what_is_remembered() -> None:
     """A contact that strikes and bounces, one that flies on."""
     found = look([-1.0, 1.0])
     touch = events.Touch(
-        held=jnp.zeros(2, bool),
-        off=jnp.full(2, 7),
-        bounced=jnp.zeros(2, bool),
-        slide=jnp.zeros((2, 0)),
+        held=jnp.zeros(2, bool), off=jnp.full(2, 7), bounced=jnp.zeros(2, bool), slide=jnp.zeros((2, 0)),
         stuck=jnp.zeros(2, bool),
-    )
+    )  # fmt: skip
     active, none = jnp.array([True, False]), jnp.zeros(2, bool)
     after = events.touch_after_step(touch, found, active, active, none)
     np.testing.assert_array_equal(after.off, [0, 8])

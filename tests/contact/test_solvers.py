@@ -176,12 +176,9 @@ def test_permutation_of_contacts(seed: int) -> None:
     order = np.random.default_rng(seed).permutation(3)
     rows = (order[:, None] * 3 + np.arange(3)).reshape(-1)
     permuted = dataclasses.replace(
-        problem,
-        delassus=problem.delassus[rows][:, rows],
-        free=problem.free[rows],
-        friction=problem.friction[order],
-        mask=problem.mask[order],
-    )
+        problem, delassus=problem.delassus[rows][:, rows], free=problem.free[rows],
+        friction=problem.friction[order], mask=problem.mask[order],
+    )  # fmt: skip
     u = problem.velocity(solve_jit(problem).x)
     np.testing.assert_allclose(permuted.velocity(solve_jit(permuted).x), u[rows], atol=1e-9)
 

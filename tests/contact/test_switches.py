@@ -86,13 +86,10 @@ def jacobians(run, exact, times, numbers, modes=("forward", "reverse")):
 
 
 SCHEMES = {
-    "moreau": schemes.moreau(),
-    "generalized_alpha": schemes.generalized_alpha(),
-    "half_explicit": schemes.half_explicit(),
-    "unified": schemes.ggl_unified(),
-    "nsga": schemes.nsga_coupled(),
-    "localized": schemes.localized(schemes.half_explicit()),
-}
+    "moreau": schemes.moreau(), "generalized_alpha": schemes.generalized_alpha(),
+    "half_explicit": schemes.half_explicit(), "unified": schemes.ggl_unified(),
+    "nsga": schemes.nsga_coupled(), "localized": schemes.localized(schemes.half_explicit()),
+}  # fmt: skip
 
 
 @pytest.mark.slow
@@ -348,13 +345,11 @@ def test_smooth_laws_are_not_noted(seed: int) -> None:
     rng = np.random.default_rng(seed)
     k, c, a = 10.0 ** rng.uniform(0, 5), 10.0 ** rng.uniform(-2, 1), 10.0 ** rng.uniform(-1, 2)
     problem = assemble(
-        body("rod", mass=1.0, inertia=0.05, com=0.25),
-        hinge("pin", "ground", "rod"),
+        body("rod", mass=1.0, inertia=0.05, com=0.25), hinge("pin", "ground", "rod"),
         joint_spring("torsion", "pin", law=stiff_law, own=jnp.array([k, c, a])),
-        force("lamp", ("rod", 0.5), law=lamp_law, own=jnp.asarray(rng.normal() * 5.0)),
-        gravity=GRAVITY,
+        force("lamp", ("rod", 0.5), law=lamp_law, own=jnp.asarray(rng.normal() * 5.0)), gravity=GRAVITY,
         start={"rod": (0.3 * rng.normal(), rng.normal())},
-    )
+    )  # fmt: skip
     assert noted(problem) == 0
 
 

@@ -53,12 +53,9 @@ def test_the_motion_is_that_of_a_contact_that_is_guided(seed: int) -> None:
     for speed in SPEEDS:
         u = np.array([0.0, *(speed * along), 0.0])
         problem = ContactProblem(
-            rows=RowGroups.of(1, 2, 1),
-            delassus=g,
-            free=u - g @ x,
-            friction=np.array([mu]),
+            rows=RowGroups.of(1, 2, 1), delassus=g, free=u - g @ x, friction=np.array([mu]),
             mask=np.array([True]),
-        )
+        )  # fmt: skip
         for d in (change, change + aside):
             dx, back = (np.asarray(z) for z in pushed(problem, x, d))
             off = np.abs(moves + inverse_mass @ wt.T @ dx - wanted).max()

@@ -16,9 +16,7 @@ from nsjax.analysis import linearise
 from nsjax.multibody import assemble, body, servo, slide
 from tests.control.mechanisms import arm
 
-SCHEMES = (
-    schemes.moreau(), schemes.generalized_alpha(), schemes.nsga_decoupled(), schemes.half_explicit(),
-)  # fmt: skip
+SCHEMES = (schemes.moreau(), schemes.generalized_alpha(), schemes.nsga_decoupled(), schemes.half_explicit())
 
 
 def sledge(coordinates: str = "joint", **given: Any) -> nsjax.Problem:

@@ -30,9 +30,7 @@ def rolled(stepper: nsjax.Stepper, u: Any, start: Any = None) -> Any:
     return jax.lax.scan(stepper.step, stepper.reset() if start is None else start, u)
 
 
-SCHEMES = (
-    schemes.moreau(), schemes.generalized_alpha(), schemes.nsga_decoupled(), schemes.half_explicit(),
-)  # fmt: skip
+SCHEMES = (schemes.moreau(), schemes.generalized_alpha(), schemes.nsga_decoupled(), schemes.half_explicit())
 QUICK = (SCHEMES[1], "joint", 2)
 OTHERS = [("absolute", 2), ("absolute", 3), ("joint", 3), ("joint", 2)]
 CASES = [

@@ -10,13 +10,10 @@ from nsjax.core.scheme import QUANTITIES, ROWS, Scheme, row_numbers
 from nsjax.trajectory import Trajectory
 
 FOLD = {
-    "end": lambda x: x[-1],
-    "sum": lambda x: x.sum(axis=0),
-    "min": lambda x: x.min(axis=0),
-    "max": lambda x: x.max(axis=0),
-    "any": lambda x: np.bitwise_or.reduce(x, axis=0),
+    "end": lambda x: x[-1], "sum": lambda x: x.sum(axis=0), "min": lambda x: x.min(axis=0),
+    "max": lambda x: x.max(axis=0), "any": lambda x: np.bitwise_or.reduce(x, axis=0),
     "state": lambda x: x[-1],
-}
+}  # fmt: skip
 
 
 def crank(every: int, scheme: Scheme | None = None) -> Trajectory:

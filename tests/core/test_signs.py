@@ -13,18 +13,13 @@ from nsjax.models.registry import REGISTRY
 from nsjax.multibody import assemble, body, box, contact, hinge, plane
 
 PENDULUM = assemble(
-    body("rod", mass=1.0, inertia=0.1, com=0.5),
-    body("bob", mass=1.0, inertia=0.1, com=0.5),
-    hinge("pin", "ground", "rod"),
-    hinge("elbow", "rod", "bob", at=(1.0, 0.0)),
-    gravity=9.81,
-)
+    body("rod", mass=1.0, inertia=0.1, com=0.5), body("bob", mass=1.0, inertia=0.1, com=0.5),
+    hinge("pin", "ground", "rod"), hinge("elbow", "rod", "bob", at=(1.0, 0.0)), gravity=9.81,
+)  # fmt: skip
 CRATE = assemble(
-    body("crate", mass=1.0, inertia=0.1),
-    contact("feet", box("crate", 0.1, 0.1), plane(), friction=0.5),
-    gravity=9.81,
-    start={"crate": (0.0, 0.1, 0.0)},
-)
+    body("crate", mass=1.0, inertia=0.1), contact("feet", box("crate", 0.1, 0.1), plane(), friction=0.5),
+    gravity=9.81, start={"crate": (0.0, 0.1, 0.0)},
+)  # fmt: skip
 
 
 def run(problem: nsjax.Problem) -> nsjax.Trajectory:

@@ -82,9 +82,7 @@ class Mechanism:
 class Point2(Mechanism):
     """Planar point over a belt and beside a moving wall, on a spring; the belt is inclined."""
 
-    names = (
-        "x", "z", "vx", "vz", "e", "mu", "g", "slope", "wall", "drag", "k", "belt", "amp", "freq",
-    )  # fmt: skip
+    names = ("x", "z", "vx", "vz", "e", "mu", "g", "slope", "wall", "drag", "k", "belt", "amp", "freq")
 
     def start(self):
         return np.array([self.x, self.z]), np.array([self.vx, self.vz])

@@ -16,12 +16,10 @@ from tests.events.truth import placed, truth
 from tests.gradients import cases, particle
 
 CLOSED_FORMS = (
-    "corner, 3 impacts",
-    pytest.param("slope, slip impacts", marks=pytest.mark.slow),
+    "corner, 3 impacts", pytest.param("slope, slip impacts", marks=pytest.mark.slow),
     pytest.param("Zeno, sliding", marks=pytest.mark.slow),
-    pytest.param("slip reversal uphill", marks=pytest.mark.slow),
-    "slip to stick",
-)
+    pytest.param("slip reversal uphill", marks=pytest.mark.slow), "slip to stick",
+)  # fmt: skip
 
 
 def _particle(name: str) -> tuple[draws.Motion, particle.Case]:

@@ -199,14 +199,11 @@ MODELS = {
     "point2": (_planar(_point_force, _point_gap, _slip2, _point_mass, 2, 2), _XZ),
     "point3": (_planar(_point_force, _point_gap, _slip3, _point_mass, 3, 2, 2), _XYZ),
     "sphere": (_planar(_sphere_force, _sphere_gap, _sphere_slip, _sphere_mass, 6, 2, 2), _SPIN),
-    "box2": _box(mechanisms.Box.corners),
-    "box4": _box(mechanisms.Box4.corners),
+    "box2": _box(mechanisms.Box.corners), "box4": _box(mechanisms.Box4.corners),
     "discs": (_planar(_discs_force, _discs_gap, _discs_slip, _discs_mass, 6, 3), _TWO),
-    "rod": _chain(2, False),
-    "chain3": _chain(3, False),
-    "pendulum2": _chain(2, True),
+    "rod": _chain(2, False), "chain3": _chain(3, False), "pendulum2": _chain(2, True),
     "pendulum4": _chain(4, True),
-}
+}  # fmt: skip
 """System and start by the name of a mechanism."""
 
 

@@ -94,12 +94,10 @@ COUNTED_WITH = "0.10.2"
 # all when the numbers of a traced run came to be examined at its start, which costs 660, and half a second
 # to compile (`nsjax.core.start_checks.examined`; as it is traced here, a plain program has this, too).
 COUNTED = {
-    ("moreau", "plain"): (2_000, 2_647),
-    ("moreau", "jitted"): (2_000, 2_709),
-    ("moreau", "forward"): (7_000, 7_377),
-    ("generalized_alpha", "plain"): (4_500, 5_726),
+    ("moreau", "plain"): (2_000, 2_647), ("moreau", "jitted"): (2_000, 2_709),
+    ("moreau", "forward"): (7_000, 7_377), ("generalized_alpha", "plain"): (4_500, 5_726),
     ("generalized_alpha", "forward"): (13_000, 16_569),
-}
+}  # fmt: skip
 
 
 def check_size(scheme: str, mode: str, counted: int) -> None:

@@ -85,11 +85,9 @@ def rod_data(young=YOUNG, density=DENSITY):
     axial = young * MASS / (density * LENGTH)
     square = INERTIA / MASS - LENGTH**2 / 12
     return fem.RodData(
-        length=jnp.asarray(LENGTH),
-        mass=jnp.asarray(MASS),
-        axial=jnp.asarray(axial),
+        length=jnp.asarray(LENGTH), mass=jnp.asarray(MASS), axial=jnp.asarray(axial),
         bending=jnp.asarray(axial * square),
-    )
+    )  # fmt: skip
 
 
 def frequencies(conditions, count=None):
@@ -99,11 +97,9 @@ def frequencies(conditions, count=None):
 
 # first frequencies of twenty elements as printed in slider_crank.md section 3
 PRINTED = {
-    "clamped_free": (2659.5, 4138.1, 12439.8, 16666.7),
-    "pinned_pinned": (4138.1, 7465.3),
-    "free_free": (8282.5, 16616.2),
-    "articulated_free": (4138.1, 11662.2),
-}
+    "clamped_free": (2659.5, 4138.1, 12439.8, 16666.7), "pinned_pinned": (4138.1, 7465.3),
+    "free_free": (8282.5, 16616.2), "articulated_free": (4138.1, 11662.2),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("conditions", PRINTED)
@@ -141,11 +137,8 @@ def test_modes_solve_the_eigenproblem_of_the_assembled_rod(conditions):
     """All of them, against scipy on the matrices with bending and stretching together."""
     rod, modes = fem.unit_rod(5), fem.unit_modes(5, conditions)
     held = {
-        "clamped_free": [0, 1, 2],
-        "pinned_pinned": [0, 1, 16],
-        "free_free": [],
-        "articulated_free": [0, 1],
-    }
+        "clamped_free": [0, 1, 2], "pinned_pinned": [0, 1, 16], "free_free": [], "articulated_free": [0, 1],
+    }  # fmt: skip
     free = np.setdiff1d(np.arange(rod.size), held[conditions])
     pick = np.ix_(free, free)
     values = eigh((rod.axial + rod.bending)[pick], rod.mass[pick], eigvals_only=True)

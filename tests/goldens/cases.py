@@ -129,12 +129,10 @@ def run(name: str, structure: str) -> Kept:
         traj.impulse_normal, traj.impulse_tangential, traj.constraint_impulse, traj.dry_friction_impulse
     )  # fmt: skip
     return {
-        "status": int(traj.status),
-        "impacts": np.sum(traj.impacts, axis=0).tolist(),
-        "q": np.asarray(traj.q)[[1, 2, 4]].tolist(),
-        "v": np.asarray(traj.v)[[1, 4]].tolist(),
+        "status": int(traj.status), "impacts": np.sum(traj.impacts, axis=0).tolist(),
+        "q": np.asarray(traj.q)[[1, 2, 4]].tolist(), "v": np.asarray(traj.v)[[1, 4]].tolist(),
         "impulses": np.concatenate([np.sum(x, axis=0).reshape(-1) for x in impulses]).tolist(),
-    }
+    }  # fmt: skip
 
 
 def _varied(given: Problem, share: Any) -> Problem:

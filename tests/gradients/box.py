@@ -11,9 +11,7 @@ from nsjax import State, System
 from nsjax.contact import ContactLaw
 from tests.gradients.hybrid import Mechanics, Motion, secants
 
-NAMES = (
-    "width", "height", "mu", "rebound", "tilt", "drive", "omega", "low", "angle", "u", "w", "spin",
-)  # fmt: skip
+NAMES = ("width", "height", "mu", "rebound", "tilt", "drive", "omega", "low", "angle", "u", "w", "spin")
 GRAVITY, MASS = 9.81, 1.0
 
 

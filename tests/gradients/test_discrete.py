@@ -51,10 +51,7 @@ def test_a_sledge_that_slides_all_the_time(name: str) -> None:
 
     found, time, p = jax.jit(jax.grad(end))(NUMBERS), DT * STEPS, NUMBERS
     wanted = {
-        "m": -time * p["f"] / p["m"] ** 2,
-        "f": time / p["m"],
-        "g": -time * p["mu"],
-        "mu": -time * p["g"],
-    }
+        "m": -time * p["f"] / p["m"] ** 2, "f": time / p["m"], "g": -time * p["mu"], "mu": -time * p["g"],
+    }  # fmt: skip
     for key, value in wanted.items():
         np.testing.assert_allclose(found[key], value, rtol=1e-8, err_msg=key)

@@ -15,12 +15,9 @@ PROBLEM = models.bouncing_ball(height=HEIGHT, radius=RADIUS, restitution=0.6)
 
 
 def height(
-    t: np.ndarray,
-    restitution: float = 0.8,
-    gravity: float = GRAVITY,
-    drop: float = HEIGHT,
+    t: np.ndarray, restitution: float = 0.8, gravity: float = GRAVITY, drop: float = HEIGHT,
     speed: float = 0.0,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """Height of the centre, parabola by parabola."""
     down = (speed + np.sqrt(speed**2 + 2.0 * gravity * drop)) / gravity
     y = np.where(t < down, drop + speed * t - 0.5 * gravity * t**2, 0.0)

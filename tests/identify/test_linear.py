@@ -96,10 +96,8 @@ def test_numbers_inside_nested_parameters() -> None:
 
 def test_mass_and_gravity_together_are_not_identifiable() -> None:
     train = {
-        "mass": transforms.positive(),
-        "gravity": transforms.positive(),
-        "stiffness": transforms.positive(),
-    }
+        "mass": transforms.positive(), "gravity": transforms.positive(), "stiffness": transforms.positive(),
+    }  # fmt: skip
     found = nsjax.identify(problem(mass=0.5, stiffness=18.0), SCHEME, recording(0.0, 0.4), train, dt=DT)
     said = [m for m in found.messages if m.startswith("not identifiable")]
     assert len(said) == 1

@@ -21,12 +21,9 @@ TIMES = 0.05 * np.arange(1, 81)
 
 def pendulum(friction: float, damping: float) -> nsjax.Problem:
     return assemble(
-        body("rod", mass=MASS, inertia=INERTIA, com=ARM),
-        hinge("pin", "ground", "rod", friction=friction),
-        joint_spring("damper", "pin", damping=damping),
-        gravity=GRAVITY,
-        start={"rod": (1.2, 0.0)},
-    )
+        body("rod", mass=MASS, inertia=INERTIA, com=ARM), hinge("pin", "ground", "rod", friction=friction),
+        joint_spring("damper", "pin", damping=damping), gravity=GRAVITY, start={"rod": (1.2, 0.0)},
+    )  # fmt: skip
 
 
 @functools.cache

@@ -260,11 +260,9 @@ FILE = """<mujoco><worldbody><body>
 
 def arm():
     return mb.assemble(
-        mb.body("arm", mass=1.0, inertia=0.1),
-        mb.hinge("h", "ground", "arm"),
-        mb.servo("motor", "h", position=0.5, stiffness=8.0, damping=3.0, limit=2.0),
-        gravity=9.81,
-    )
+        mb.body("arm", mass=1.0, inertia=0.1), mb.hinge("h", "ground", "arm"),
+        mb.servo("motor", "h", position=0.5, stiffness=8.0, damping=3.0, limit=2.0), gravity=9.81,
+    )  # fmt: skip
 
 
 def from_file():
@@ -296,15 +294,13 @@ def test_runs_with_inputs_of_files_and_of_spheres_are_loaded_again(kind: str, tm
 # Tangents that schemes keep from step to step are read again, whatever the structure of the system.
 CHAIN = [(i, i + 1) for i in range(7)]
 STRUCTURES = {
-    "dense": linalg.Dense(),
-    "block tridiagonal": BlockTridiagonal(2),
-    "block diagonal": linalg.BlockDiagonal(1),
-    "sparse": Sparse(Pattern.of_elements(8, CHAIN)),
+    "dense": linalg.Dense(), "block tridiagonal": BlockTridiagonal(2),
+    "block diagonal": linalg.BlockDiagonal(1), "sparse": Sparse(Pattern.of_elements(8, CHAIN)),
     "arrow": Arrow((0, 7), BlockTridiagonal(1)),
     "arrow of a sparse one": Arrow((0,), Sparse(Pattern.of_elements(7, CHAIN[:-1]))),
     "lattice": linalg.Lattice((2, 2, 2), 1),
     "velocities and multipliers": linalg.Interleaved(2, joint=2).saddle,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", slow_but(STRUCTURES, "block diagonal"))

@@ -33,12 +33,9 @@ def start(home: pathlib.Path, options: str = "", **extra: str) -> subprocess.Pop
     environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
     environment |= {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), **extra}
     return subprocess.Popen(
-        [sys.executable, "-c", RUN % options],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+        [sys.executable, "-c", RUN % options], env=environment, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
 
 
 def finish(process: subprocess.Popen[str]) -> list[str]:

@@ -59,11 +59,9 @@ print("small_while" in os.environ.get("XLA_FLAGS", ""))
     environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")} | {"XLA_FLAGS": ""}
     for answer, words in (("True", ""), ("False", "does not make one-kernel loops")):
         done = subprocess.run(
-            [sys.executable, "-c", code % (answer, str(tmp_path / answer))],
-            capture_output=True,
-            text=True,
+            [sys.executable, "-c", code % (answer, str(tmp_path / answer))], capture_output=True, text=True,
             env=environment,
-        )
+        )  # fmt: skip
         assert done.stdout.strip() == answer, done.stderr
         assert words in done.stderr
 

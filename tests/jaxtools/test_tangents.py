@@ -119,11 +119,9 @@ def _values(x, y):
         [
             with_tangent(fixed, y - jax.lax.stop_gradient(y)),
             with_retract_tangent(lambda q, xi: q + 3.0 * xi, fixed, y - jax.lax.stop_gradient(y)),
-            fixed + only_tangent(y),
-            fixed + only_tangent(y, refuse=False),
-            make_live(fixed, y) * x,
+            fixed + only_tangent(y), fixed + only_tangent(y, refuse=False), make_live(fixed, y) * x,
         ]
-    )
+    )  # fmt: skip
 
 
 def test_derivatives_of_batches():

@@ -141,12 +141,9 @@ def end_of(solver: str, rough: bool, gradient: str, steps: int = 2):
         problem = thrown(solver, rough)
         v = jnp.asarray(problem.state.v) * speed
         run = nsjax.simulate(
-            *problem.replace({"state.v": v}),
-            schemes.nsga_decoupled(),
-            dt=1e-3,
-            steps=steps,
+            *problem.replace({"state.v": v}), schemes.nsga_decoupled(), dt=1e-3, steps=steps,
             gradient=gradient,
-        )
+        )  # fmt: skip
         return run.q[-1, -1] + run.v[-1, -3]
 
     return end

@@ -74,11 +74,9 @@ def test_matrix_and_product_are_those_of_scipy():
     w = a[:, 0] * b[:, 0] - np.sum(a[:, 1:] * b[:, 1:], axis=1)
     np.testing.assert_allclose(ab[:, 0], w, rtol=0, atol=4 * EPS)
     np.testing.assert_allclose(
-        matrices(jax.vmap(rotations.conjugate)(a)),
-        scipy_rotation(a).inv().as_matrix(),
-        rtol=0,
+        matrices(jax.vmap(rotations.conjugate)(a)), scipy_rotation(a).inv().as_matrix(), rtol=0,
         atol=8 * EPS,
-    )
+    )  # fmt: skip
 
 
 def test_rotate_turns_about_body_axes():
@@ -101,12 +99,10 @@ def test_rotation_between_takes_back_what_rotate_did():
     # From rounding size over the switch of formulas (2e-6 rad) to within 1e-9 of half a turn.
     sizes = np.concatenate(
         [
-            [0.0],
-            np.geomspace(1e-18, 3, 300),
-            1.999999e-6 * np.linspace(0.5, 1.5, 101),
+            [0.0], np.geomspace(1e-18, 3, 300), 1.999999e-6 * np.linspace(0.5, 1.5, 101),
             np.pi - np.geomspace(1e-9, 0.1, 50),
         ]
-    )
+    )  # fmt: skip
     rng = np.random.default_rng(6)
     p, xi = unit(rng, len(sizes)), vectors(rng, sizes)
     # The product of two quaternions is good to a few ulp, its angle to twice that.

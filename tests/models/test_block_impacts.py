@@ -79,11 +79,9 @@ def test_box_rolls_over_its_corners_in_space():
 # ---------------------------------------------------------------------------- parallelepiped
 
 FALL = {
-    "restitution": 0.8,
-    "friction": 0.0,
-    "initial_q": [0, 0, 1, 1, 0, 0, 0],
+    "restitution": 0.8, "friction": 0.0, "initial_q": [0, 0, 1, 1, 0, 0, 0],
     "initial_v": [3, 0, 0, 60, 60, 0],
-}
+}  # fmt: skip
 
 
 # Published to four digits for these step sizes.

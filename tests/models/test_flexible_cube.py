@@ -95,12 +95,9 @@ def test_gradient_of_the_rebound() -> None:
 
     def rebound(x):
         cube = models.flexible_cube(
-            elements=1,
-            young=90.0 * (1.0 + x[0]),
-            density=1.0 + x[1],
-            height=0.0105 * (1.0 + x[2]),
+            elements=1, young=90.0 * (1.0 + x[0]), density=1.0 + x[1], height=0.0105 * (1.0 + x[2]),
             velocity=np.array([0.0, 0.0, -1.0]),
-        )
+        )  # fmt: skip
         traj = nsjax.simulate(*cube, schemes.nsga_decoupled(), dt=dt, steps=steps, every=steps)
         return traj["centre_dz"][-1]
 

@@ -23,10 +23,8 @@ def box(counts=(2, 1, 2), size=(0.2, 0.1, 0.1)) -> SolidMesh:
     """Nodes and elements of a brick over its lower face, centred around the z axis, in shuffled numbers."""
     axes = [np.linspace(0.0, length, n + 1) for length, n in zip(size, counts, strict=True)]
     places = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3) - [
-        0.5 * size[0],
-        0.5 * size[1],
-        0,
-    ]
+        0.5 * size[0], 0.5 * size[1], 0,
+    ]  # fmt: skip
     number = np.arange(len(places)).reshape(*[n + 1 for n in counts])
     cells = np.indices(counts).reshape(3, -1).T
     elements = np.array([[number[tuple(cell + d)] for d in AROUND] for cell in cells])

@@ -62,11 +62,9 @@ def test_rows_of_rounding_are_no_open_start() -> None:
 
 def test_cubic_spring_on_a_slide() -> None:
     problem = mb.assemble(
-        mb.body("mass", mass=1.0),
-        mb.slide("rail", "ground", "mass"),
-        mb.joint_spring("k", "rail", stiffness=100.0, cubic=5e4, damping=0.4),
-        start={"rail": 0.1},
-    )
+        mb.body("mass", mass=1.0), mb.slide("rail", "ground", "mass"),
+        mb.joint_spring("k", "rail", stiffness=100.0, cubic=5e4, damping=0.4), start={"rail": 0.1},
+    )  # fmt: skip
     exact = {0.25: 0.048213437, 0.5: -0.043574557, 1.0: 0.005629683, 2.0: 0.041338938}
 
     def error(dt):
@@ -85,13 +83,10 @@ def four_bar(**given):
         mb.body("coupler", mass=0.4, inertia=5e-3, com=0.2),
         mb.body("rocker", mass=0.3, inertia=2e-3, com=0.15),
         mb.hinge("o", "ground", "crank", motion=given.pop("motion", None)),
-        mb.hinge("a", "crank", "coupler", at=0.1),
-        mb.hinge("c", "ground", "rocker", at=0.4),
-        mb.hinge("b", "coupler", "rocker", at=0.4, on=0.3),
-        gravity=9.81,
-        guess={"rocker": 1.5, "coupler": 0.5},
-        **given,
-    )
+        mb.hinge("a", "crank", "coupler", at=0.1), mb.hinge("c", "ground", "rocker", at=0.4),
+        mb.hinge("b", "coupler", "rocker", at=0.4, on=0.3), gravity=9.81,
+        guess={"rocker": 1.5, "coupler": 0.5}, **given,
+    )  # fmt: skip
 
 
 def rocker(angle):
@@ -136,11 +131,9 @@ def test_dry_friction_stops_a_pendulum() -> None:
     """It turns back where the energy says, and once its weight is too small it stays."""
     weight, friction = 9.81 * 0.5, 0.5
     problem = mb.assemble(
-        mb.body("rod", mass=1.0, inertia=0.1, com=0.5),
-        mb.hinge("pin", "ground", "rod", friction=friction),
-        gravity=9.81,
-        start={"rod": (0.0, 0.0)},
-    )
+        mb.body("rod", mass=1.0, inertia=0.1, com=0.5), mb.hinge("pin", "ground", "rod", friction=friction),
+        gravity=9.81, start={"rod": (0.0, 0.0)},
+    )  # fmt: skip
     turns = turning_points(friction, np.pi / 2, weight)
     assert len(turns) > 4
     assert turns[-2] * turns[-1] > 0.0  # the last way does not come through the vertical

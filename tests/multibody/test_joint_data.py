@@ -67,19 +67,16 @@ def test_motion(name: str, folder: pathlib.Path) -> None:
 
 ORIGIN = (0.0, 0.0, 0.0)
 REACTIONS: dict[str, tuple[str, tuple[float, float, float], tuple[float, float, float], str]] = {
-    "Revolute_Case02": ("Rforce", POINT, ARM, "j"),
-    "Spherical_Case02": ("Rforce", POINT, ARM, "j"),
-    "Cylindrical_Case03": ("Rforce", POINT, ARM, "j"),
-    "Prismatic_Case03": ("Rforce", POINT, ARM, "j"),
+    "Revolute_Case02": ("Rforce", POINT, ARM, "j"), "Spherical_Case02": ("Rforce", POINT, ARM, "j"),
+    "Cylindrical_Case03": ("Rforce", POINT, ARM, "j"), "Prismatic_Case03": ("Rforce", POINT, ARM, "j"),
     "Universal_Case02": ("Rforce", ORIGIN, (0.0, 0.0, 2.0), "j"),
     "Distance_Case02": ("Rforce", POINT, (2.0, 0.0, 0.0), "j"),
     "RevSpherical_Case02": ("Rforce_Body1", POINT, (0.0, -2.0, 0.0), "j"),
-    "RotSpring_Case02": ("Rforce", ORIGIN, ARM, "jk"),
-    "TranSpring_Case02": ("Rforce", ORIGIN, None, "k"),
+    "RotSpring_Case02": ("Rforce", ORIGIN, ARM, "jk"), "TranSpring_Case02": ("Rforce", ORIGIN, None, "k"),
     "TranSpringCB_Case02": ("Rforce", ORIGIN, None, "k"),
     "TranSpringCB_Case04": ("Rforce", ORIGIN, None, "k"),
     "LinActuator_Case01": ("RforceA", ORIGIN, ORIGIN, "j"),
-}
+}  # fmt: skip
 """Reactions: their name, the joint's point in the ground and in the body (None for springs, which pull
 along their line), and who carries them: the joint ``j``, the spring ``k``, or both.
 """

@@ -41,13 +41,10 @@ def four_bar(x: dict[str, Any], **given: Any) -> nsjax.Problem:
 def geared(x: dict[str, Any], **given: Any) -> nsjax.Problem:
     return assemble(
         body("one", mass=1.0, inertia=1e-2, com=(0.05, 0.0)),
-        body("two", mass=2.0, inertia=3e-2, com=(0.02, 0.0)),
-        hinge("a", "ground", "one"),
+        body("two", mass=2.0, inertia=3e-2, com=(0.02, 0.0)), hinge("a", "ground", "one"),
         hinge("b", "ground", "two", at=(0.5, 0.0)),
-        gear("g", "b", "a", ratio=x["g.ratio"], offset=x["g.offset"]),
-        start={"one": (0.7, 2.0)},
-        **given,
-    )
+        gear("g", "b", "a", ratio=x["g.ratio"], offset=x["g.offset"]), start={"one": (0.7, 2.0)}, **given,
+    )  # fmt: skip
 
 
 def hinges(x: dict[str, Any], **given: Any) -> nsjax.Problem:
@@ -60,11 +57,9 @@ def hinges(x: dict[str, Any], **given: Any) -> nsjax.Problem:
             hinge("a", "ground", "crank", at=x["a.at"], axis=Z),
             hinge("b", "crank", "rod", at=x["b.at"], axis=Z),
             hinge("c", "ground", "rocker", at=x["c.at"], axis=Z),
-            hinge("d", "rod", "rocker", at=x["d.at"], on=x["d.on"], axis=Z),
-            start={"crank": (1.0, 3.0)},
-            guess={"rocker": 1.5, "rod": -0.6},
-            **given,
-        )
+            hinge("d", "rod", "rocker", at=x["d.at"], on=x["d.on"], axis=Z), start={"crank": (1.0, 3.0)},
+            guess={"rocker": 1.5, "rod": -0.6}, **given,
+        )  # fmt: skip
 
 
 def numbers(**given: Any) -> dict[str, Any]:

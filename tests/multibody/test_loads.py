@@ -43,11 +43,9 @@ def test_a_sphere(coordinates: str) -> None:
     wanted = np.concatenate([-6.0 * np.pi * MU * RADIUS * U, -8.0 * np.pi * MU * RADIUS**3 * W])
     assert np.allclose(slow, wanted, rtol=1e-12)
     fast = forces(
-        np.concatenate([U, W]),
-        coordinates,
-        density=RHO,
+        np.concatenate([U, W]), coordinates, density=RHO,
         coefficients=(BLUNT, SLENDER, TURNS, KUTTA, MAGNUS),
-    )
+    )  # fmt: skip
     push = -BLUNT * RHO * np.pi * RADIUS**2 * np.linalg.norm(U) * U
     push += MAGNUS * RHO * 4.0 / 3.0 * np.pi * RADIUS**3 * np.cross(W, U)
     turn = -TURNS * RHO * 8.0 / 15.0 * np.pi * RADIUS**5 * np.linalg.norm(W) * W

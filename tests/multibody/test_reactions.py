@@ -19,16 +19,13 @@ from tests.design import slow_but
 
 def planar() -> list:
     return [
-        body("a", mass=1.0, inertia=0.1, com=0.5),
-        body("b", mass=2.0, inertia=0.2, com=(0.4, 0.1)),
-        body("c", mass=0.5, inertia=0.05, com=0.1),
-        hinge("h", "ground", "a"),
-        hinge("k", "a", "b", at=1.0),
+        body("a", mass=1.0, inertia=0.1, com=0.5), body("b", mass=2.0, inertia=0.2, com=(0.4, 0.1)),
+        body("c", mass=0.5, inertia=0.05, com=0.1), hinge("h", "ground", "a"), hinge("k", "a", "b", at=1.0),
         slide("s", "b", "c", at=(0.3, 0.2), axis=(0.6, 0.8), turned=0.4),
         joint_spring("t", "k", stiffness=3.0, damping=0.2),
         spring("e", "a", ("c", 0.1), stiffness=5.0, length=0.2),
         contact("p", point("b", at=0.8), plane(at=(0.0, -5.0)), friction=0.3),
-    ]
+    ]  # fmt: skip
 
 
 def spatial() -> list:

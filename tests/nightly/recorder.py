@@ -18,11 +18,8 @@ def pytest_runtest_logreport(report: Any) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ or VARIABLE not in os.environ:
         return
     line = {
-        "test": report.nodeid,
-        "when": report.when,
-        "outcome": report.outcome,
-        "seconds": report.duration,
-    }
+        "test": report.nodeid, "when": report.when, "outcome": report.outcome, "seconds": report.duration,
+    }  # fmt: skip
     if report.failed:
         line["text"] = str(report.longrepr)[-LONGEST:]
     elif report.skipped:

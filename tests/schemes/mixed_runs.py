@@ -18,14 +18,12 @@ MAKE = {
     "generalized_alpha 0.8": lambda **o: schemes.generalized_alpha(0.8, **o),
     "generalized_alpha 0.5": lambda **o: schemes.generalized_alpha(0.5, **o),
     "generalized_alpha 0": lambda **o: schemes.generalized_alpha(0.0, **o),
-    "hht": lambda **o: schemes.hht(0.1, **o),
-    "newmark": schemes.newmark,
-    "bathe": schemes.bathe,
+    "hht": lambda **o: schemes.hht(0.1, **o), "newmark": schemes.newmark, "bathe": schemes.bathe,
     "ed_alpha 0": lambda **o: schemes.ed_alpha(0.0, **o),
     "ed_alpha 0.5": lambda **o: schemes.ed_alpha(0.5, **o),
     "ed_alpha 1": lambda **o: schemes.ed_alpha(1.0, **o),
     "moreau_theta": lambda **o: schemes.moreau_theta(0.5, **o),
-}
+}  # fmt: skip
 
 
 def run(problem, scheme, dt, steps, **options) -> nsjax.Trajectory:

@@ -53,20 +53,14 @@ def generalized_alpha_step(
     equilibrium = np.array([omega**2, 2 * zeta * omega])
     left = np.array(
         [
-            [1, 0, -beta, 0],
-            [0, 1, -gamma, 0],
-            [0, 0, 1 - alpha_m, -(1 - alpha_f)],
-            [*equilibrium, 0, 1],
+            [1, 0, -beta, 0], [0, 1, -gamma, 0], [0, 0, 1 - alpha_m, -(1 - alpha_f)], [*equilibrium, 0, 1],
         ]
-    )
+    )  # fmt: skip
     right = np.array(
         [
-            [1, 1, 0.5 - beta],
-            [0, 1, 1 - gamma],
-            [*(-alpha_f * equilibrium), -alpha_m],
-            [0, 0, 0],
+            [1, 1, 0.5 - beta], [0, 1, 1 - gamma], [*(-alpha_f * equilibrium), -alpha_m], [0, 0, 0],
         ]
-    )
+    )  # fmt: skip
     return np.linalg.solve(left, right)[:3]
 
 

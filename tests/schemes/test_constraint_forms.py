@@ -22,22 +22,16 @@ from tests.schemes.small_systems import LIFT, G, run
 
 FORMS = ("index_1", "index_2", "index_3", "ggl")
 MAKE = {
-    "moreau": schemes.moreau,
-    "gen-alpha 0.8": lambda **form: schemes.generalized_alpha(0.8, **form),
-    "gen-alpha 0": lambda **form: schemes.generalized_alpha(0.0, **form),
-    "bathe": schemes.bathe,
+    "moreau": schemes.moreau, "gen-alpha 0.8": lambda **form: schemes.generalized_alpha(0.8, **form),
+    "gen-alpha 0": lambda **form: schemes.generalized_alpha(0.0, **form), "bathe": schemes.bathe,
     "ed-alpha 0": lambda **form: schemes.ed_alpha(0.0, **form),
     "half-explicit": lambda **form: schemes.half_explicit(),
-    "unified": lambda **form: schemes.ggl_unified(),
-    "decoupled": lambda **form: schemes.ggl_decoupled(),
-}
+    "unified": lambda **form: schemes.ggl_unified(), "decoupled": lambda **form: schemes.ggl_decoupled(),
+}  # fmt: skip
 HELD = ("moreau", "gen-alpha 0.8")
 QUICK = (
-    ("moreau", "index_3"),
-    ("gen-alpha 0.8", "index_1"),
-    ("gen-alpha 0.8", "index_3"),
-    ("decoupled", "ggl"),
-)
+    ("moreau", "index_3"), ("gen-alpha 0.8", "index_1"), ("gen-alpha 0.8", "index_3"), ("decoupled", "ggl"),
+)  # fmt: skip
 CASES = [(name, form) for name in HELD for form in FORMS]
 CASES += [("unified", "ggl"), ("decoupled", "ggl")]
 CASES += [("gen-alpha 0", "index_2"), ("bathe", "index_3"), ("ed-alpha 0", "ggl")]
@@ -59,11 +53,9 @@ PER_INSTANT = (41, 53, 67, 89, 113, 149, 193, 251, 331)
 EXPECTED = {
     **dict.fromkeys(CASES, (2, 2, 2)),
     **{case: (1, 1, 1) for case in CASES if case[0] in ("moreau", "unified", "decoupled")},
-    ("bathe", "index_3"): (2, 2, 1),
-    ("ed-alpha 0", "ggl"): (2, 2, 1),
-    ("ed-alpha 0", "index_2"): (2, 2, 1),
+    ("bathe", "index_3"): (2, 2, 1), ("ed-alpha 0", "ggl"): (2, 2, 1), ("ed-alpha 0", "index_2"): (2, 2, 1),
     ("half-explicit", "index_2"): (2, 2, 1),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "form"), cases())

@@ -25,11 +25,9 @@ from nsjax.multibody import (
 from tests.design import slow_but
 
 MAKERS: dict[str, Callable[[], Any]] = {
-    "generalized_alpha(0.5)": lambda: schemes.generalized_alpha(0.5),
-    "newmark": schemes.newmark,
-    "bathe": schemes.bathe,
-    "ed_alpha": schemes.ed_alpha,
-}
+    "generalized_alpha(0.5)": lambda: schemes.generalized_alpha(0.5), "newmark": schemes.newmark,
+    "bathe": schemes.bathe, "ed_alpha": schemes.ed_alpha,
+}  # fmt: skip
 QUICK = ("generalized_alpha(0.5)",)
 every_scheme = pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in MAKERS]

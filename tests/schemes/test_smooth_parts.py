@@ -244,11 +244,7 @@ def pull(t, order: int = 0):
     """Prescribed position of the dragged mass and its derivatives."""
     if isinstance(t, float | np.ndarray):
         c, s = np.cos(2 * t), np.sin(2 * t)
-        return (
-            0.5 * c + 0.5 * np.sin(t),
-            -s + 0.5 * np.cos(t),
-            -2 * c - 0.5 * np.sin(t),
-        )[order]
+        return (0.5 * c + 0.5 * np.sin(t), -s + 0.5 * np.cos(t), -2 * c - 0.5 * np.sin(t))[order]
     return 0.5 * jnp.cos(2 * t) + 0.5 * jnp.sin(t)
 
 

@@ -15,11 +15,9 @@ from nsjax import multibody as mb
 
 MOREAU = schemes.moreau()
 PENDULUM = mb.assemble(
-    mb.body("rod", mass=1.0, inertia=0.1, com=0.5),
-    mb.hinge("pin", "ground", "rod"),
-    mb.contact("floor", mb.sphere("rod", 0.1, at=1.0), mb.plane(at=(0.0, -2.0))),
-    gravity=9.81,
-)
+    mb.body("rod", mass=1.0, inertia=0.1, com=0.5), mb.hinge("pin", "ground", "rod"),
+    mb.contact("floor", mb.sphere("rod", 0.1, at=1.0), mb.plane(at=(0.0, -2.0))), gravity=9.81,
+)  # fmt: skip
 RUN = nsjax.simulate(*PENDULUM, MOREAU, dt=1e-3, steps=50)
 BALL = models.bouncing_ball()
 TIMES = np.linspace(0.1, 0.5, 5)
@@ -40,11 +38,9 @@ def test_plots_of_vectors_have_their_components() -> None:
     words = [x.get_text() for x in axes.get_legend().get_texts()]
     assert len(words) == len(axes.get_lines()) == 3  # x and y of the pin, the normal force on the floor
     crate = mb.assemble(
-        mb.body("crate", mass=1.0, inertia=0.1),
-        mb.contact("feet", mb.box("crate", 0.1, 0.1), mb.plane()),
-        gravity=9.81,
-        start={"crate": (0.0, 0.1, 0.0)},
-    )
+        mb.body("crate", mass=1.0, inertia=0.1), mb.contact("feet", mb.box("crate", 0.1, 0.1), mb.plane()),
+        gravity=9.81, start={"crate": (0.0, 0.1, 0.0)},
+    )  # fmt: skip
     run = nsjax.simulate(*crate, MOREAU, dt=1e-3, steps=2)
     with pytest.raises(InputError, match=r"plot: feet.force has \(4, 1\) numbers a row"):
         plot.named(run, ["feet.force"])

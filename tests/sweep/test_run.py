@@ -25,13 +25,10 @@ RESTITUTION = "params.restitution"
 DT, STEPS = 1e-3, 400
 
 KEPT = {
-    "z": reductions.final("z"),
-    "impacts": reductions.total("impacts"),
-    "highest": reductions.maximum("q"),
-    "deepest": reductions.minimum("gap_min"),
-    "mean": reductions.mean("v"),
+    "z": reductions.final("z"), "impacts": reductions.total("impacts"), "highest": reductions.maximum("q"),
+    "deepest": reductions.minimum("gap_min"), "mean": reductions.mean("v"),
     "start": reductions.initial("energy"),
-}
+}  # fmt: skip
 
 
 def ball(over, **options) -> nsjax.SweepResult:

@@ -137,11 +137,9 @@ def _unrolled(start: Array, end: Array, own: Array, order: Array, room: int) -> 
     which = jnp.minimum(jnp.cumsum(ends), count.shape[0] - 1)
     inside = place - (stop - count)[which] + start.reshape(-1)[which]
     return CellPairs(
-        first=own[which % start.shape[1]],
-        second=order[jnp.clip(inside, 0, order.shape[0] - 1)],
-        here=place < stop[-1],
-        count=stop[-1],
-    )
+        first=own[which % start.shape[1]], second=order[jnp.clip(inside, 0, order.shape[0] - 1)],
+        here=place < stop[-1], count=stop[-1],
+    )  # fmt: skip
 
 
 def listed(

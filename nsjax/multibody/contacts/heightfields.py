@@ -310,13 +310,10 @@ def _drawn(scene: Scene, name: str, body: str, x: Any) -> tuple[shapes.Shape, ..
     rows = (scene.position(body, x.at)[:, None] + points).T
     return (
         shapes.Shape(
-            points=rows,
-            name=name,
-            kind="mesh",
-            role=role,
+            points=rows, name=name, kind="mesh", role=role,
             faces=tuple((int(a), int(b), int(c)) for a, b, c in faces),
         ),
-    )
+    )  # fmt: skip
 
 
 PAIRS = tuple(

@@ -391,9 +391,7 @@ def contact(
         known.check(name, first.numbers, second.numbers)
     if first.body == second.body:
         raise InputError(f"contact {name!r}: both shapes stand on {first.body!r}; name two bodies")
-    law = {
-        "restitution": restitution, "restitution_tangential": restitution_tangential,
-    }  # fmt: skip
+    law = {"restitution": restitution, "restitution_tangential": restitution_tangential}
     kept = {k: number("contact", name, k, v, 0.0) for k, v in law.items()}
     kept |= coefficients(name, friction)
     falls = {"friction_sliding": friction_sliding, "friction_speed": friction_speed}

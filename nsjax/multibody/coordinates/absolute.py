@@ -76,12 +76,10 @@ def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) 
         coms.append(ALGEBRA[d].array(ALGEBRA[d].vector(x.com))[None])
     return NumberArrays(
         mass=jnp.concatenate([x.mass for x in pieces]),
-        inertia=jnp.concatenate([x.inertia for x in pieces]),
-        com=jnp.concatenate(coms),
+        inertia=jnp.concatenate([x.inertia for x in pieces]), com=jnp.concatenate(coms),
         joints=tuple(side_by_side([_filled(p[part.name], part, d) for part in group]) for group in groups),
-        elastic=joined(pieces),
-        chains=tuple(x.own for x in pieces if x.own is not None),
-    )
+        elastic=joined(pieces), chains=tuple(x.own for x in pieces if x.own is not None),
+    )  # fmt: skip
 
 
 def _filled(numbers: Any, part: Part, dimension: int) -> Any:

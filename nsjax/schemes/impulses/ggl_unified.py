@@ -270,19 +270,11 @@ class UnifiedOptions:
 
 @renamed_options(tolerance="contact_tolerance")
 def ggl_unified(
-    *,
-    gap: str = "nonlinear",
-    position_multiplier: bool = True,
-    metric: str = "auto",
-    force: str = "implicit",
-    contact_tolerance: float = 1e-11,
-    stage_tolerance: float = 1e-12,
-    gap_tolerance: float = 1e-12,
-    tangent: str = "auto",
-    max_passes: int = 20,
-    max_iterations: int = 20,
+    *, gap: str = "nonlinear", position_multiplier: bool = True, metric: str = "auto",
+    force: str = "implicit", contact_tolerance: float = 1e-11, stage_tolerance: float = 1e-12,
+    gap_tolerance: float = 1e-12, tangent: str = "auto", max_passes: int = 20, max_iterations: int = 20,
     criteria: Criteria | None = None,
-) -> Scheme:
+) -> Scheme:  # fmt: skip
     """Implicit midpoint rule with contact and constraint laws on position and velocity level together.
 
     With ``q_bar = (q_i + q_{i+1})/2``, ``v_bar = (v_i + v_{i+1})/2`` and the mass matrix ``M_M`` at
@@ -351,17 +343,14 @@ def ggl_unified(
             gap_tolerance=gap_tolerance,
         ),
         choices=UnifiedOptions(
-            gap=gap,
-            position_multiplier=position_multiplier,
-            metric=metric,
+            gap=gap, position_multiplier=position_multiplier, metric=metric,
             max_passes=within("ggl_unified", "max_passes", max_passes, 1),
             max_iterations=within("ggl_unified", "max_iterations", max_iterations, 1),
-            tangent=choose_tangent("ggl_unified", tangent),
-            force=force,
+            tangent=choose_tangent("ggl_unified", tangent), force=force,
         ),
         gradient="saltation",
         criteria=criteria,
-    )
+    )  # fmt: skip
 
 
 def _problem(run: ImpulseRun, contacts: bool) -> tuple[UnifiedEquations, UnifiedData, int]:
@@ -369,14 +358,11 @@ def _problem(run: ImpulseRun, contacts: bool) -> tuple[UnifiedEquations, Unified
     options, system = run.scheme.options, run.system
     data = UnifiedData(params=run.params, state=run.state, mass=run.midpoint.inertia(), dt=run.dt)
     equations = UnifiedEquations(
-        system=system,
-        contacts=contacts,
+        system=system, contacts=contacts,
         position=(contacts or bool(system.nb)) and options.position_multiplier,
-        linearised=options.gap == "linearised",
-        metric=options.metric,
-        tangent=tangent_of(options.tangent, system),
-        explicit=options.force == "explicit",
-    )
+        linearised=options.gap == "linearised", metric=options.metric,
+        tangent=tangent_of(options.tangent, system), explicit=options.force == "explicit",
+    )  # fmt: skip
     return equations, data, system.nv * (1 + equations.position)
 
 
@@ -391,12 +377,10 @@ def unified_stage(run: ImpulseRun) -> tuple[UnifiedEquations, UnifiedData, Stage
     equations, data, unknowns = _problem(run, run.contacts)
     mask = run.acting[: equations.own.nc]
     settings = StageSettings(
-        tolerance=coef.stage_tolerance,
-        contact_tolerance=coef.contact_tolerance,
-        scale=1.0 + jnp.max(jnp.abs(run.state.v)),
-        max_passes=options.max_passes,
+        tolerance=coef.stage_tolerance, contact_tolerance=coef.contact_tolerance,
+        scale=1.0 + jnp.max(jnp.abs(run.state.v)), max_passes=options.max_passes,
         max_iterations=options.max_iterations,
-    )
+    )  # fmt: skip
     start = StageStart(z=jnp.zeros(unknowns), carried=carried_tangent(run))
     active = equations.of_contacts(mask, mask)
     return equations, data, solve_stage(equations, data, active, settings, start)

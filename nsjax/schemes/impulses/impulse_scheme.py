@@ -132,22 +132,11 @@ class _Take:
 
 
 def impulse_scheme(
-    name: str,
-    respond: StepFunction,
-    *,
-    prepare: StepHook | None = None,
-    balance: StepHook | None = None,
-    gaps: StepHook | None = None,
-    remember: StepHook | None = None,
-    corrects: bool = False,
-    numbers: Any = None,
-    choices: Any = None,
-    gradient: str = "discrete",
-    max_passes: int = 20,
-    max_iterations: int = 20,
-    criteria: Criteria | None = None,
-    traits: Traits | None = None,
-) -> Scheme:
+    name: str, respond: StepFunction, *, prepare: StepHook | None = None, balance: StepHook | None = None,
+    gaps: StepHook | None = None, remember: StepHook | None = None, corrects: bool = False,
+    numbers: Any = None, choices: Any = None, gradient: str = "discrete", max_passes: int = 20,
+    max_iterations: int = 20, criteria: Criteria | None = None, traits: Traits | None = None,
+) -> Scheme:  # fmt: skip
     """A scheme made from one function, the step. Its functions must be defined at module level.
 
     Args:

@@ -155,12 +155,10 @@ def solve_frozen(
     """
     system, v, options = equations.system, data.state.v, scheme.options
     settings = StageSettings(
-        tolerance=scheme.coef.stage_tolerance,
-        contact_tolerance=scheme.coef.contact_tolerance,
-        scale=1.0 + jnp.max(jnp.abs(v)),
-        max_passes=options.max_passes,
+        tolerance=scheme.coef.stage_tolerance, contact_tolerance=scheme.coef.contact_tolerance,
+        scale=1.0 + jnp.max(jnp.abs(v)), max_passes=options.max_passes,
         max_iterations=options.max_iterations,
-    )
+    )  # fmt: skip
     answer = solve_stage(equations, data, active[: equations.rows.nc], settings, start)
     before, after = (data.frozen.rows.all_rates(v + x) for x in (0.0, answer.z))
     acting = active if equations.contacts else None
@@ -271,12 +269,9 @@ class ImpulseRun(Step):
         return answer.z, jump, answer.estimate
 
     def answer(
-        self,
-        equations: FrozenRowEquations,
-        data: Any,
-        kept: Any = None,
+        self, equations: FrozenRowEquations, data: Any, kept: Any = None,
         carried: CarriedTangent | None = None,
-    ) -> tuple[Jump, StageAnswer]:
+    ) -> tuple[Jump, StageAnswer]:  # fmt: skip
         """Solves the equations of a step, as `solve`, with a tangent that is known already.
 
         Args:

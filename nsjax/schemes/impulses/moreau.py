@@ -105,18 +105,11 @@ def moreau_family(
 
 @renamed_options(tolerance="contact_tolerance")
 def moreau(
-    *,
-    force_velocity: str = "auto",
-    constraint_form: str = "index_2",
-    metric: str = "auto",
-    joint_damping: str = "explicit",
-    stabilisation: float = 0.1,
-    contact_tolerance: float = 1e-11,
-    max_iterations: int = 50,
-    stage_tolerance: float = 1e-12,
-    gap_tolerance: float = 1e-12,
+    *, force_velocity: str = "auto", constraint_form: str = "index_2", metric: str = "auto",
+    joint_damping: str = "explicit", stabilisation: float = 0.1, contact_tolerance: float = 1e-11,
+    max_iterations: int = 50, stage_tolerance: float = 1e-12, gap_tolerance: float = 1e-12,
     criteria: Criteria | None = None,
-) -> Scheme:
+) -> Scheme:  # fmt: skip
     """Moreau's midpoint rule with Newton impacts, Coulomb friction and bilateral constraints.
 
     Mass, forces and contact directions are evaluated once, at the midpoint ``q_M = q_i + dt/2 v_i``; the
@@ -194,12 +187,9 @@ def moreau(
         stabilisation=stabilisation,
     )  # fmt: skip
     options = MoreauOptions(
-        force_velocity=force_velocity,
-        max_iterations=max_iterations,
-        constraint_form=constraint_form,
-        metric=metric,
-        joint_damping=joint_damping,
-    )
+        force_velocity=force_velocity, max_iterations=max_iterations, constraint_form=constraint_form,
+        metric=metric, joint_damping=joint_damping,
+    )  # fmt: skip
     return moreau_family("moreau", coef, options, criteria)
 
 
@@ -401,17 +391,10 @@ def _corrected(run: ImpulseRun, projection: Projection, q: Array) -> Array:
 
 @renamed_options(tolerance="contact_tolerance")
 def ggl_decoupled(
-    *,
-    force_velocity: str = "auto",
-    metric: str = "auto",
-    joint_damping: str = "explicit",
-    contact_tolerance: float = 1e-11,
-    stage_tolerance: float = 1e-12,
-    gap_tolerance: float = 1e-12,
-    penetration_tolerance: Array | float = 0.0,
-    max_iterations: int = 50,
-    criteria: Criteria | None = None,
-) -> Scheme:
+    *, force_velocity: str = "auto", metric: str = "auto", joint_damping: str = "explicit",
+    contact_tolerance: float = 1e-11, stage_tolerance: float = 1e-12, gap_tolerance: float = 1e-12,
+    penetration_tolerance: Array | float = 0.0, max_iterations: int = 50, criteria: Criteria | None = None,
+) -> Scheme:  # fmt: skip
     """Moreau's velocity step, then a projection of the position: no penetration, no drift.
 
     With ``q_tilde`` the position after Moreau's step, for all contacts and constraints::
@@ -458,10 +441,7 @@ def ggl_decoupled(
         penetration_tolerance=within("ggl_decoupled", "penetration_tolerance", penetration_tolerance, 0.0),
     )  # fmt: skip
     options = MoreauOptions(
-        force_velocity=force_velocity,
-        max_iterations=max_iterations,
-        project_contacts=True,
-        metric=metric,
+        force_velocity=force_velocity, max_iterations=max_iterations, project_contacts=True, metric=metric,
         joint_damping=joint_damping,
-    )
+    )  # fmt: skip
     return moreau_family("ggl_decoupled", coef, options, criteria)

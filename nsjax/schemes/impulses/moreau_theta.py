@@ -73,17 +73,10 @@ class _MomentumBalance(FrozenRowEquations):
 
 @renamed_options(tolerance="contact_tolerance")
 def moreau_theta(
-    theta: Array | float = 0.5,
-    *,
-    gamma: Array | float | None = None,
-    stage_tolerance: float = 1e-12,
-    contact_tolerance: float = 1e-11,
-    gap_tolerance: float = 1e-12,
-    tangent: str = "auto",
-    max_passes: int = 20,
-    max_iterations: int = 20,
-    criteria: Criteria | None = None,
-) -> Scheme:
+    theta: Array | float = 0.5, *, gamma: Array | float | None = None, stage_tolerance: float = 1e-12,
+    contact_tolerance: float = 1e-11, gap_tolerance: float = 1e-12, tangent: str = "auto",
+    max_passes: int = 20, max_iterations: int = 20, criteria: Criteria | None = None,
+) -> Scheme:  # fmt: skip
     """The theta-method of Moreau and Jean: stiff forces implicit, impacts and friction in the step.
 
     With ``q_tilde = q_i + dt/2 v_i`` for the contact decision and the directions::
@@ -130,12 +123,10 @@ def moreau_theta(
         (101, 1)
     """
     coef = ThetaCoefficients(
-        theta=within("moreau_theta", "theta", theta, 0.5, 1.0),
-        stage_tolerance=stage_tolerance,
-        contact_tolerance=contact_tolerance,
-        gap_tolerance=gap_tolerance,
+        theta=within("moreau_theta", "theta", theta, 0.5, 1.0), stage_tolerance=stage_tolerance,
+        contact_tolerance=contact_tolerance, gap_tolerance=gap_tolerance,
         gamma=None if gamma is None else within("moreau_theta", "gamma", gamma, 0.0, 1.0),
-    )
+    )  # fmt: skip
     return impulse_scheme(
         "moreau_theta",
         _respond,

@@ -46,12 +46,9 @@ def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEn
 
 @renamed_options(tolerance="contact_tolerance")
 def bathe(
-    *,
-    stage_tolerance: float = 1e-12,
-    contact_tolerance: float = 1e-11,
-    gap_tolerance: float = 1e-12,
+    *, stage_tolerance: float = 1e-12, contact_tolerance: float = 1e-11, gap_tolerance: float = 1e-12,
     **options: Any,
-) -> Scheme:
+) -> Scheme:  # fmt: skip
     """Bathe's scheme with impulsive correction: strong damping of high frequencies, no parameter.
 
     Half a step of the trapezoidal rule, then three-point backward differences over the whole step::

@@ -44,14 +44,9 @@ def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEn
 
 @renamed_options(tolerance="contact_tolerance")
 def ed_alpha(
-    rho_inf: Array | float = 0.0,
-    alpha_ar: Array | float = 1 / 6,
-    *,
-    stage_tolerance: float = 1e-12,
-    contact_tolerance: float = 1e-11,
-    gap_tolerance: float = 1e-12,
-    **options: Any,
-) -> Scheme:
+    rho_inf: Array | float = 0.0, alpha_ar: Array | float = 1 / 6, *, stage_tolerance: float = 1e-12,
+    contact_tolerance: float = 1e-11, gap_tolerance: float = 1e-12, **options: Any,
+) -> Scheme:  # fmt: skip
     """ED-alpha with impulsive correction: two stages solved together, accurate and damped in linear motion.
 
     With ``alpha = (1 - rho_inf)/(1 + rho_inf)``::

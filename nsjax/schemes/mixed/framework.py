@@ -95,25 +95,14 @@ class MixedOptions:
 
 
 def mixed_scheme(
-    name: str,
-    base: Callable[..., Any],
-    coef: Any,
-    *,
-    consistent_initial_acceleration: bool = True,
-    acceleration_after_change: str = "recompute",
-    constraint_form: str = "index_2",
-    starting_force: Callable[..., Any] | None = None,
-    laws_at_start: bool = False,
-    leaving_is_open: bool = False,
-    carries: str | None = None,
-    one_step: Callable[[Any, Any], tuple[Any, Any]] | None = None,
-    tangent: str = "auto",
-    force_at_release: str = "keep",
-    joints_inside: bool = True,
-    max_passes: int = 20,
-    max_iterations: int = 20,
-    criteria: Criteria | None = None,
-) -> Scheme:
+    name: str, base: Callable[..., Any], coef: Any, *, consistent_initial_acceleration: bool = True,
+    acceleration_after_change: str = "recompute", constraint_form: str = "index_2",
+    starting_force: Callable[..., Any] | None = None, laws_at_start: bool = False,
+    leaving_is_open: bool = False, carries: str | None = None,
+    one_step: Callable[[Any, Any], tuple[Any, Any]] | None = None, tangent: str = "auto",
+    force_at_release: str = "keep", joints_inside: bool = True, max_passes: int = 20,
+    max_iterations: int = 20, criteria: Criteria | None = None,
+) -> Scheme:  # fmt: skip
     """A scheme of the mixed framework around a base step.
 
     Args:
@@ -268,11 +257,8 @@ def _without_forces(end: End, drop: Array) -> End:
         return end
     pick = lambda kept, dropped: jnp.where(drop, dropped, kept)  # noqa: E731
     return dataclasses.replace(
-        end,
-        v=pick(end.v, end.free),
-        force=pick(end.force, 0.0),
-        impulse=pick(end.impulse, 0.0),
-    )
+        end, v=pick(end.v, end.free), force=pick(end.force, 0.0), impulse=pick(end.impulse, 0.0),
+    )  # fmt: skip
 
 
 def _reported_forces(step: Step, end: End, state: State, closed: Array, impulse: Array) -> Array:

@@ -119,15 +119,10 @@ def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEn
 
 @renamed_options(tolerance="contact_tolerance")
 def generalized_alpha(
-    rho_inf: Array | float = 0.8,
-    *,
-    alpha_m: Array | float | None = None,
-    alpha_f: Array | float | None = None,
-    stage_tolerance: float = 1e-12,
-    contact_tolerance: float = 1e-11,
-    gap_tolerance: float = 1e-12,
-    **options: Any,
-) -> Scheme:
+    rho_inf: Array | float = 0.8, *, alpha_m: Array | float | None = None,
+    alpha_f: Array | float | None = None, stage_tolerance: float = 1e-12, contact_tolerance: float = 1e-11,
+    gap_tolerance: float = 1e-12, **options: Any,
+) -> Scheme:  # fmt: skip
     """Generalized-alpha with impulsive correction: second order, damping chosen by one number.
 
     With the true acceleration ``a`` and the algorithmic one ``A``::
@@ -189,13 +184,9 @@ def generalized_alpha(
 
 @renamed_options(tolerance="contact_tolerance")
 def hht(
-    alpha_f: Array | float = 0.1,
-    *,
-    stage_tolerance: float = 1e-12,
-    contact_tolerance: float = 1e-11,
-    gap_tolerance: float = 1e-12,
-    **options: Any,
-) -> Scheme:
+    alpha_f: Array | float = 0.1, *, stage_tolerance: float = 1e-12, contact_tolerance: float = 1e-11,
+    gap_tolerance: float = 1e-12, **options: Any,
+) -> Scheme:  # fmt: skip
     """The scheme of Hilber, Hughes and Taylor: generalized-alpha with ``alpha_m = 0``.
 
     Args:
@@ -225,14 +216,9 @@ def hht(
 
 @renamed_options(tolerance="contact_tolerance")
 def newmark(
-    beta: Array | float = 0.25,
-    gamma: Array | float = 0.5,
-    *,
-    stage_tolerance: float = 1e-12,
-    contact_tolerance: float = 1e-11,
-    gap_tolerance: float = 1e-12,
-    **options: Any,
-) -> Scheme:
+    beta: Array | float = 0.25, gamma: Array | float = 0.5, *, stage_tolerance: float = 1e-12,
+    contact_tolerance: float = 1e-11, gap_tolerance: float = 1e-12, **options: Any,
+) -> Scheme:  # fmt: skip
     """Newmark's scheme with impulsive correction; by default the trapezoidal rule.
 
     Args:

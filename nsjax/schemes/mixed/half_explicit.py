@@ -111,15 +111,10 @@ def _on_accelerations(drop: bool, state: State, memory: Memory, dt: Array, run: 
 
 @renamed_options(tolerance="contact_tolerance")
 def half_explicit(
-    *,
-    level: str = "velocity",
-    impact_step: str = "keep",
-    averaged_force: bool = False,
-    contact_tolerance: float = 1e-11,
-    gap_tolerance: float = 1e-12,
-    max_iterations: int = 20,
+    *, level: str = "velocity", impact_step: str = "keep", averaged_force: bool = False,
+    contact_tolerance: float = 1e-11, gap_tolerance: float = 1e-12, max_iterations: int = 20,
     criteria: Criteria | None = None,
-) -> Scheme:
+) -> Scheme:  # fmt: skip
     """The half-explicit scheme: second order without a Newton iteration, contact laws on velocity level.
 
     A forecast with the constraint in the predicted configuration, then the trapezoidal rule::

@@ -139,9 +139,7 @@ def end_with_impact(step: Step, end: End, closed: Array, load: Array) -> ImpactE
         return resting_contacts(step, there, contacts.active)
 
     def hit(_: None) -> ImpactEnd:
-        family = Family(
-            predict=_start, held=held, corrects=False, turns=False, **derivatives(step.scheme),
-        )  # fmt: skip
+        family = Family(predict=_start, held=held, corrects=False, turns=False, **derivatives(step.scheme))
         contacts = Contacts(touch=memory.touch, active=closed, known=(end.a, end.force), load=load)
         r, report = through_events(respond, family, step.starting(at), contacts)
         # contacts do not chatter here: a newly closed contact that approaches is an impact, however slow

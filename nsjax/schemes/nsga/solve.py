@@ -180,13 +180,9 @@ class Answer:
 
 
 def decoupled(
-    options: NsgaOptions,
-    system: System,
-    s: Prediction,
-    tolerances: IterationBounds,
-    constants: PyTree,
+    options: NsgaOptions, system: System, s: Prediction, tolerances: IterationBounds, constants: PyTree,
     tangents: Any,
-) -> Answer:
+) -> Answer:  # fmt: skip
     """Solution of the three subproblems one after the other, [C Algorithm 1]."""
     levels = levels_of(system, options)
 
@@ -295,13 +291,9 @@ def _coupled_data(c: Subproblems, s: Prediction, z: Any) -> Any:
 
 
 def coupled(
-    options: NsgaOptions,
-    criteria: Criteria,
-    system: System,
-    s: Prediction,
-    tolerances: IterationBounds,
+    options: NsgaOptions, criteria: Criteria, system: System, s: Prediction, tolerances: IterationBounds,
     tangents: Any,
-) -> Answer:
+) -> Answer:  # fmt: skip
     """Solution of all subproblems together, [B14]; the criteria decide which contacts are at rest."""
     c = _together(options, criteria, system)
     carried = tangents[0] if tangents else None

@@ -50,17 +50,11 @@ def _scheme(
 
 @renamed_options(tolerance="relative_tolerance")
 def nsga_decoupled(
-    rho_inf: Array | float = 0.8,
-    *,
-    smooth: str = "constrained",
-    relative_tolerance: Array | float = 1e-11,
-    force_tolerance: Array | float = 1e-5,
-    mass_scale: Array | float | None = None,
-    creep_correction: bool = True,
-    tangent: str = "auto",
-    max_iterations: int = 30,
+    rho_inf: Array | float = 0.8, *, smooth: str = "constrained", relative_tolerance: Array | float = 1e-11,
+    force_tolerance: Array | float = 1e-5, mass_scale: Array | float | None = None,
+    creep_correction: bool = True, tangent: str = "auto", max_iterations: int = 30,
     criteria: Criteria | None = None,
-) -> Scheme:
+) -> Scheme:  # fmt: skip
     """Nonsmooth generalized-alpha, decoupled: three small problems one after the other in every step.
 
     With the smooth motion ``(q~, v~)`` of the generalized-alpha method, in which impacts and contacts do
@@ -133,11 +127,9 @@ def nsga_decoupled(
             "use nsga_coupled(smooth='full')"
         )
     numbers = NsgaCoefficients(
-        rho_inf=rho_inf,
-        relative_tolerance=relative_tolerance,
-        force_tolerance=force_tolerance,
+        rho_inf=rho_inf, relative_tolerance=relative_tolerance, force_tolerance=force_tolerance,
         mass_scale=mass_scale,
-    )
+    )  # fmt: skip
     options = NsgaOptions(
         creep_correction=creep_correction, max_iterations=max_iterations, exchange=True, iteration=None,
         smooth=smooth, tangent=tangent,
@@ -147,16 +139,11 @@ def nsga_decoupled(
 
 @renamed_options(tolerance="relative_tolerance")
 def nsga_neglected(
-    rho_inf: Array | float = 0.8,
-    *,
-    relative_tolerance: Array | float = 1e-11,
-    force_tolerance: Array | float = 1e-5,
-    mass_scale: Array | float | None = None,
-    creep_correction: bool = True,
-    tangent: str = "auto",
-    max_iterations: int = 30,
+    rho_inf: Array | float = 0.8, *, relative_tolerance: Array | float = 1e-11,
+    force_tolerance: Array | float = 1e-5, mass_scale: Array | float | None = None,
+    creep_correction: bool = True, tangent: str = "auto", max_iterations: int = 30,
     criteria: Criteria | None = None,
-) -> Scheme:
+) -> Scheme:  # fmt: skip
     """`nsga_decoupled` with ``f^p = f^* = 0``: cheaper corrections, wrong for stiff bodies at large steps.
 
     Args:
@@ -181,35 +168,23 @@ def nsga_neglected(
         (101, 1)
     """
     numbers = NsgaCoefficients(
-        rho_inf=rho_inf,
-        relative_tolerance=relative_tolerance,
-        force_tolerance=force_tolerance,
+        rho_inf=rho_inf, relative_tolerance=relative_tolerance, force_tolerance=force_tolerance,
         mass_scale=mass_scale,
-    )
+    )  # fmt: skip
     options = NsgaOptions(
-        creep_correction=creep_correction,
-        max_iterations=max_iterations,
-        exchange=False,
-        iteration=None,
+        creep_correction=creep_correction, max_iterations=max_iterations, exchange=False, iteration=None,
         tangent=tangent,
-    )
+    )  # fmt: skip
     return _scheme("nsga_neglected", numbers, options, criteria)
 
 
 @renamed_options(tolerance="relative_tolerance")
 def nsga_coupled(
-    rho_inf: Array | float = 0.8,
-    *,
-    smooth: str = "constrained",
-    iteration: str = "block",
-    relative_tolerance: Array | float = 1e-11,
-    force_tolerance: Array | float = 1e-5,
-    mass_scale: Array | float | None = None,
-    creep_correction: bool = True,
-    tangent: str = "auto",
-    max_iterations: int = 100,
-    criteria: Criteria | None = None,
-) -> Scheme:
+    rho_inf: Array | float = 0.8, *, smooth: str = "constrained", iteration: str = "block",
+    relative_tolerance: Array | float = 1e-11, force_tolerance: Array | float = 1e-5,
+    mass_scale: Array | float | None = None, creep_correction: bool = True, tangent: str = "auto",
+    max_iterations: int = 100, criteria: Criteria | None = None,
+) -> Scheme:  # fmt: skip
     """The original nonsmooth generalized-alpha scheme: all operators at the total state ``(q, v)``.
 
     The three problems of `nsga_decoupled` without ``f^p`` and ``f^*``, but with ``M``, ``f`` and ``G`` of
@@ -255,11 +230,9 @@ def nsga_coupled(
     """
     choose("nsga_coupled", "iteration", iteration, ITERATIONS)
     numbers = NsgaCoefficients(
-        rho_inf=rho_inf,
-        relative_tolerance=relative_tolerance,
-        force_tolerance=force_tolerance,
+        rho_inf=rho_inf, relative_tolerance=relative_tolerance, force_tolerance=force_tolerance,
         mass_scale=mass_scale,
-    )
+    )  # fmt: skip
     options = NsgaOptions(
         creep_correction=creep_correction, max_iterations=max_iterations, exchange=False,
         iteration=iteration, smooth=smooth, tangent=tangent,

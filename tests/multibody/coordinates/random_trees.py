@@ -41,11 +41,9 @@ def drawn(seed, n=8):
             above = f"b{rng.integers(k)}"
         kind = rng.choice(list(KINDS), p=[0.45, 0.2, 0.15, 0.1, 0.1]) if k > 1 else "hinge"
         inertia = [
-            None,
-            (0.3, 0.3, 0.3),
-            tuple(rng.uniform(0.3, 0.5, 3)),
+            None, (0.3, 0.3, 0.3), tuple(rng.uniform(0.3, 0.5, 3)),
             np.diag(rng.uniform(0.3, 0.5, 3)) + 0.05,
-        ][k % 4]
+        ][k % 4]  # fmt: skip
         bodies[f"b{k}"] = {
             "mass": rng.uniform(0.5, 2.0), "com": None if k % 3 == 2 else rng.normal(size=3),
             # a point mass on its own axis has no inertia

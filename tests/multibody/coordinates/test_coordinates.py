@@ -183,13 +183,10 @@ TURN = TURN * np.linalg.det(TURN)
 
 # Free body and heavy top from parts: orders of all schemes.
 OTHERS = {
-    "moreau": schemes.moreau(),
-    "half_explicit": schemes.half_explicit(),
-    "bathe": schemes.bathe(),
-    "ed_alpha": schemes.ed_alpha(),
-    "ggl_unified": schemes.ggl_unified(),
+    "moreau": schemes.moreau(), "half_explicit": schemes.half_explicit(), "bathe": schemes.bathe(),
+    "ed_alpha": schemes.ed_alpha(), "ggl_unified": schemes.ggl_unified(),
     "nsga_decoupled": schemes.nsga_decoupled(),
-}
+}  # fmt: skip
 
 FREE = assemble(
     body("stone", mass=1.0, inertia=(1.0, 2.0, 3.0)),

@@ -47,16 +47,13 @@ def kept(file: Any) -> set[str]:
     parts = {part.name: part for part in file}
     joint, spring, motor = parts["h"].numbers, parts.get("h_spring"), parts.get("m")
     found = {
-        "limits": joint.lower is not None,
-        "friction": joint.friction is not None,
-        "connect": "tie" in parts,
-        "contact": any(part.kind == "contact" for part in file),
+        "limits": joint.lower is not None, "friction": joint.friction is not None,
+        "connect": "tie" in parts, "contact": any(part.kind == "contact" for part in file),
         "spring": spring is not None and spring.numbers.stiffness is not None,
         "damper": spring is not None and spring.numbers.damping is not None,
-        "gravity": bool(np.any(file.gravity)),
-        "motor": motor is not None,
+        "gravity": bool(np.any(file.gravity)), "motor": motor is not None,
         "clamp": motor is not None and motor.numbers.own.control_range is not None,
-    }
+    }  # fmt: skip
     return {name for name, there in found.items() if there}
 
 

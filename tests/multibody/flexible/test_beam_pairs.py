@@ -58,11 +58,8 @@ def scene() -> Any:
 
 BEAMS = {"bent": (0, 5), "straight": (5, 9), "ring": (9, 18)}
 PAIRS = {
-    "crossed": ("bent", "straight"),
-    "around": ("bent", "ring"),
-    "floor": ("ring", ""),
-    "box": ("bent", ""),
-}
+    "crossed": ("bent", "straight"), "around": ("bent", "ring"), "floor": ("ring", ""), "box": ("bent", ""),
+}  # fmt: skip
 
 
 def poses(n: int, near: float = 1.0) -> np.ndarray:

@@ -75,12 +75,10 @@ def four_bar(lengths: tuple[float, ...] = (0.2, 0.5, 0.4), rocker: bool = True) 
     """A crank with a motor, a coupler and a rocker or slider, which close a loop, above a stop."""
     crank, rod, swing = lengths
     parts = [
-        mb.body("crank", mass=0.5, inertia=0.01, com=crank / 2),
-        mb.hinge("O", "ground", "crank"),
-        mb.body("rod", mass=0.8, inertia=0.02, com=rod / 2),
-        mb.hinge("A", "crank", "rod", at=crank),
+        mb.body("crank", mass=0.5, inertia=0.01, com=crank / 2), mb.hinge("O", "ground", "crank"),
+        mb.body("rod", mass=0.8, inertia=0.02, com=rod / 2), mb.hinge("A", "crank", "rod", at=crank),
         mb.body("end", mass=0.6, inertia=0.015, com=swing / 2 if rocker else None),
-    ]
+    ]  # fmt: skip
     if rocker:
         parts += [mb.hinge("B", "ground", "end", at=0.6, limits=(0.5, 2.0)),
                   mb.hinge("C", "rod", "end", at=rod, on=swing, loop=True)]  # fmt: skip
