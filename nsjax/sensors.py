@@ -333,6 +333,24 @@ class NamedQuantity:
     read: Callable[..., Any]
     needs_rows: bool = False
 
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the components of a vector: ``"pin.force.x"``, ``"guide.force.n"`` of a contact."""
+        return ("n", "t1", "t2") if self.kind == "contact" else ("x", "y", "z")
+
+    def component(self, name: str) -> NamedQuantity:
+        """The component of this name, ``"pin.force.x"``."""
+        whole, _, axis = name.rpartition(".")
+        k = self.axes.index(axis)
+
+        def entry(*row: Any) -> Any:
+            value = jnp.asarray(self.read(*row))
+            if not value.shape or value.shape[-1] <= k:
+                raise InputError(f"{name}: {whole} has shape {value.shape}, without {axis}; name {whole}")
+            return value[..., k]
+
+        return dataclasses.replace(self, read=entry)
+
 
 def label_name(entry: str) -> str:
     """Name in a label: ``"theta1"`` for ``"theta1 [rad]"``."""
@@ -378,14 +396,29 @@ def table(system: System) -> dict[str, NamedQuantity]:
     for k, name in enumerate(labels.dry_frictions):
         for field in ("force", "impulse"):
             of = operator.attrgetter(f"dry_friction_{field}")
-            add(
-                f"{name}.{field}",
-                "dry_friction",
-                lambda *row, of=of, k=k: of(row[3])[k],
-                UNITS[field],
-                True,
-            )
+            entry = lambda *row, of=of, k=k: of(row[3])[k]  # noqa: E731
+            add(f"{name}.{field}", "dry_friction", entry, UNITS[field], True)
+    for own, node in getattr(system.parts, "other_names", {}).items():  # of ends and stations of beams
+        for name in [x for x in found if x.startswith(f"{node}.")]:
+            found.setdefault(own + name.removeprefix(node), found[name])
     return found
+
+
+def find(system: System, name: str) -> NamedQuantity | None:
+    """The quantity or component of this name; None: there is none.
+
+    Example:
+        >>> from nsjax import models
+        >>> from nsjax.sensors import find
+        >>> find(models.bouncing_ball().system, "vy").unit
+        'm/s'
+    """
+    known = table(system)
+    whole, _, last = name.rpartition(".")
+    vector = known.get(whole)
+    if name in known or vector is None or last not in vector.axes:
+        return known.get(name)
+    return vector.component(name)
 
 
 def quantity(system: System, name: Any) -> NamedQuantity:
@@ -396,10 +429,10 @@ def quantity(system: System, name: Any) -> NamedQuantity:
     """
     if not isinstance(name, str):
         return _of_sensor(system, name)
-    known = table(system)
-    if name not in known:
-        raise InputError(f"sensor: unknown quantity {name!r}; {nearest(name, known)}")
-    return known[name]
+    found = find(system, name)
+    if found is None:
+        raise InputError(f"sensor: unknown quantity {name!r}; {nearest(name, table(system))}")
+    return found
 
 
 def _of_sensor(system: System, sensor: Any) -> NamedQuantity:

@@ -18,7 +18,7 @@ from nsjax.core.system import System
 from nsjax.jaxtools.owned import compiled_for
 from nsjax.renamed import renamed_fields
 from nsjax.report import failed_loads
-from nsjax.sensors import ByName, label_name, quantity, read_rows, row_output, table
+from nsjax.sensors import ByName, find, label_name, quantity, read_rows, row_output, table
 from nsjax.types import Array, PyTree, is_traced, record
 from nsjax.views import Views
 
@@ -142,8 +142,9 @@ class Trajectory(Views, ByName, RowQuantities):
 
     ``traj[name]`` is a column by its label (``traj["theta1"]``), an observable of the model,
     ``"kinetic"``, ``"potential"``, ``"energy"``, or a quantity of a part as in `sensor`
-    (``traj["pin.force"]``). ``traj.body("rod")``, ``traj.joint("pin")``,
-    ``traj.load("coil")`` and ``traj.contact("guide")`` show the parts of a mechanism by name.
+    (``traj["pin.force"]``), or a component of one (``"pin.force.x"``; of a contact ``"guide.force.n"``,
+    ``"guide.force.t1"``). ``traj.body("rod")``, ``traj.joint("pin")``, ``traj.load("coil")`` and
+    ``traj.contact("guide")`` show the parts of a mechanism by name.
     """
 
     system: System
@@ -168,13 +169,12 @@ class Trajectory(Views, ByName, RowQuantities):
                 f"traj[{name!r}]: quantities have names, traj['energy'] for instance; row k is traj.q[k], "
                 "run k of a batch is jax.tree.map(lambda x: x[k], traj)"
             )
-        known = table(self.system)
-        if name not in known:
-            raise KeyError(f"trajectory has no quantity {name!r}; {nearest(name, known)}")
-        kind = known[name].kind
-        if kind in ("q", "v"):
-            return known[name].read(self.t, self.q, self.v)
-        return self._derived()[name] if kind in ("observable", "energy") else self.sensor(name)
+        found = find(self.system, name)
+        if found is None:
+            raise KeyError(f"trajectory has no quantity {name!r}; {nearest(name, table(self.system))}")
+        if found.kind in ("q", "v"):
+            return found.read(self.t, self.q, self.v)
+        return self._derived()[name] if found.kind in ("observable", "energy") else self.sensor(name)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -186,7 +186,7 @@ class Trajectory(Views, ByName, RowQuantities):
         return self.columns
 
     def __contains__(self, name: object) -> bool:
-        return name in self.columns
+        return isinstance(name, str) and find(self.system, name) is not None
 
     def _ipython_key_completions_(self) -> list[str]:
         """Names that a notebook offers after ``traj["``."""
@@ -293,8 +293,8 @@ def label_names(system: System) -> list[str]:
 
 def quantity_unit(system: System, name: str) -> str:
     """Unit of a quantity of `Trajectory.columns` or of a row quantity, empty if the model gives none."""
-    known = table(system)
-    return known[name].unit if name in known else QUANTITIES[name].unit if name in QUANTITIES else ""
+    known = find(system, name) or QUANTITIES.get(name)
+    return known.unit if known is not None else ""
 
 
 def failure_sentence(system: System, first: FirstFailure, lane: int | None = None) -> str:

@@ -17,6 +17,7 @@ from nsjax import InputError, models, multibody, schemes
 from nsjax.cli.inputs import RunPlan
 from nsjax.cli.report import summary
 from nsjax.report import contact_lines, with_unit
+from nsjax.sensors import find
 from nsjax.types import short
 
 BALLS = models.bouncing_ball(balls=2, dimension=2)
@@ -241,3 +242,23 @@ def test_penetrations_are_shown_from_the_rounding_of_the_coordinates_on(depth: f
     lines = str(traj).splitlines()
     (line,) = [x for x in lines if x.startswith("penetration  ")]
     assert line.split(maxsplit=1)[1].startswith(shown)
+
+
+def test_components_have_names() -> None:
+    """Those of vectors and of contacts; coordinates of beams by the names of their ends; units."""
+    mb = multibody
+    problem = mb.assemble(
+        mb.body("ball", mass=1.0, inertia=0.1), mb.hinge("pin", "ground", "ball"),
+        mb.contact("stop", mb.sphere("ball", 0.1, at=0.5), mb.plane(at=(0.0, -1.0)), friction=0.1),
+        gravity=9.81,
+    )  # fmt: skip
+    traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=3)
+    np.testing.assert_array_equal(traj["pin.force.y"], traj["pin.force"][:, 1])
+    np.testing.assert_array_equal(traj["stop.force.t1"], traj.contact("stop").force[:, 1])
+    assert traj.unit("pin.force.y") == "N"
+    assert "pin.force.y" in traj
+    assert "pin.force.n" not in traj
+    rubber = mb.circular(0.02, E=1e7, rho=1e3)
+    beam = mb.assemble(mb.beam("arm", (0, 0, 0), (1, 0, 0), elements=1, section=rubber)).system
+    assert find(beam, "arm.end.z") is find(beam, "arm.1.z")
+    assert find(beam, "arm.end.z").unit == "m"

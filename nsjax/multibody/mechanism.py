@@ -373,12 +373,17 @@ class Mechanism:
             scene, self.topology, p, self.named, meetings, limits, self.presence.tangents
         )
 
+    @property
+    def other_names(self) -> dict[str, str]:
+        """Names of nodes of beams by the names of ends and stations."""
+        return self.topology.other_names
+
     def part_names(self, kind: str) -> tuple[str, ...]:
         """Names of the bodies, of the joints, of the springs, motors and loads, or of the tendons."""
         topology = self.topology
         found = {"body": topology.all_of(*BODIES), "joint": topology.joints, "line": topology.lines}
         parts = {"load": topology.loads, **found}[kind]
-        more = tuple(topology.other_names) if kind == "body" else ()
+        more = tuple(self.other_names) if kind == "body" else ()
         return tuple(part.name for part in parts) + more
 
     def part_row(
@@ -386,7 +391,7 @@ class Mechanism:
     ) -> dict[str, Array]:
         """Quantities of a body, joint or load at a row, see `nsjax.core.System.parts`."""
         if kind == "body":
-            name = self.topology.other_names.get(name, name)
+            name = self.other_names.get(name, name)
             node = self.topology.of[name].kind == "node"
             own = None if node else (p[name].mass, p[name].inertia, p[name].com)
             weight = own or self.tree.weight_of(name, p)

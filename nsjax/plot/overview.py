@@ -1,10 +1,10 @@
-"""Figures of a run and of an identification, and sliders for pictures in a notebook."""
+"""Figures of a run and of an identification."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,66 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.text import Text
-
-
-# Sliders for a picture in a notebook with ipywidgets; the picture alone without it.
-
-
-def explore(draw: Callable[..., Any], **ranges: Any) -> Any:
-    """Sliders for the numbers of a function that draws, in a notebook with ``ipywidgets``.
-
-    Releasing a slider calls the function and shows its result. New numbers of a problem do not compile
-    again (`Problem.replace`), so that pictures of short runs appear at once.
-
-    Args:
-        draw: function that returns the object to show, a figure for instance; its keywords are the names
-            of ``ranges``.
-        ranges: ``name=(low, high, start)``, one slider each, in the unit of the number.
-
-    Returns:
-        The sliders with the picture below them; without ipywidgets (extra ``notebook``) the picture of the
-        starting values alone, so that a notebook still runs.
-
-    Raises:
-        InputError: for an invalid range.
-
-    Example:
-        >>> from nsjax.plot import explore
-        >>> def draw(restitution):
-        ...     return f"a picture for {restitution}"
-        >>> shown = explore(draw, restitution=(0.0, 1.0, 0.4))
-    """
-    if not callable(draw):
-        raise InputError(f"explore: draw = {draw!r}; give a function of the numbers that returns a figure")
-    for name, given in ranges.items():
-        if np.shape(given) != (3,) or not given[0] <= given[2] <= given[1] or not given[0] < given[1]:
-            raise InputError(
-                f"explore: {name} = {given!r}; give (low, high, start), the start between them"
-            )
-    try:
-        import ipywidgets
-        from IPython.display import display
-    except ImportError:
-        return draw(**{name: float(start) for name, (_, _, start) in ranges.items()})
-    steps = 50  # number of intervals of a slider
-    sliders = {
-        name: ipywidgets.FloatSlider(
-            value=start, min=low, max=high, step=(high - low) / steps, description=name,
-            continuous_update=False, readout_format=".3g",
-        )
-        for name, (low, high, start) in ranges.items()
-    }  # fmt: skip
-    shown = ipywidgets.Output()
-
-    def show(change: Any = None) -> None:
-        with shown:
-            shown.clear_output(wait=True)
-            display(draw(**{name: x.value for name, x in sliders.items()}))
-
-    for x in sliders.values():
-        x.observe(show, names="value")
-    show()
-    return ipywidgets.VBox([*sliders.values(), shown])
 
 
 # Figure of an identification: fit, residuals, intervals, correlation.
@@ -202,11 +142,6 @@ def _correlation(ax: Any, estimate: Estimate) -> None:
 # Figure of a run: path, velocities, contacts, energy.
 
 
-AXES = ("x", "y", "z")
-CONTACT_AXES = ("n", "t1", "t2")
-"""Names of the components of vectors, and of a contact force: normal and tangents."""
-
-
 def overview(problem: Problem, traj: Trajectory, path: str | os.PathLike[str] | None = None) -> Figure:
     """Figure of a run: path within its limits, positions, velocities, gaps, contact forces and impact
     impulses, forces of constraints, energies. Panels without content are left out.
@@ -303,9 +238,9 @@ def _components(traj: Trajectory, name: str) -> list[tuple[str, np.ndarray]]:
     values = np.asarray(traj[name])
     if values.ndim == 1:
         return [(name, values)]
-    if values.ndim != 2 or values.shape[1] > len(AXES):
+    letters = quantity(traj.system, name).axes
+    if values.ndim != 2 or values.shape[1] > len(letters):
         raise InputError(f"plot: {name} has {values.shape[1:]} numbers a row; plot its entries yourself")
-    letters = CONTACT_AXES if quantity(traj.system, name).kind == "contact" else AXES
     return [(f"{name}.{letters[k]}", values[:, k]) for k in range(values.shape[1])]
 
 

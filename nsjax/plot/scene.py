@@ -87,21 +87,21 @@ class DrawnShape:
         shown: np.ndarray = self.points[row % len(self.points)]
         return shown if self.pose is None else placed(shown, self.pose[row % len(self.pose)])
 
-    def told(self, packed: _Packed) -> dict[str, Any]:
-        """Words for the page, whose numbers are packed."""
+    def as_page_data(self, packed: _Packed) -> dict[str, Any]:
+        """What the page reads of it; its numbers go to ``packed``."""
         words = {"name": self.name, "kind": self.kind, "role": self.role, "colour": self.colour}
-        told: dict[str, Any] = words | {"width": self.width, "points": packed.shares(self.points)}
+        found: dict[str, Any] = words | {"width": self.width, "points": packed.shares(self.points)}
         if len(self.faces):
-            told["faces"] = packed.whole(self.faces)
+            found["faces"] = packed.whole(self.faces)
         if self.pose is not None:
-            told["pose"] = packed.shares(self.pose.reshape(*self.pose.shape[:1], 1, -1))
+            found["pose"] = packed.shares(self.pose.reshape(*self.pose.shape[:1], 1, -1))
         if self.values is not None:
-            told |= {
+            found |= {
                 "values": packed.shares(self.values[..., None]),
                 "ends": self.ends,
                 "title": self.title,
             }
-        return told
+        return found
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -135,7 +135,7 @@ class DrawnRun:
     def page(self) -> str:
         """A page in HTML that draws the scene and needs nothing else."""
         packed = _Packed()
-        traces = [x.told(packed) for x in self.traces]
+        traces = [x.as_page_data(packed) for x in self.traces]
         head = {
             "title": self.title,
             "words": self.words,

@@ -23,6 +23,7 @@ ELSEWHERE = {
     "nsjax.Consistent": "nsjax.consistent",
     "nsjax.Trajectory": "nsjax.simulate",
     "nsjax.io.Saved": "nsjax.load",
+    "nsjax.plot.Live": "nsjax.plot.live",
     "nsjax.io.Program": "nsjax.load_program",
     "nsjax.GradientCheck": "nsjax.check_gradient",
     "nsjax.Stepper": "nsjax.stepper",
