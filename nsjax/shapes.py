@@ -16,14 +16,10 @@ import numpy as np
 
 from nsjax.types import Array, identity, record
 
-ROUND = 48
-"""Edges of the polygons that are drawn for circles: an error of half a pixel at a radius of 250 pixels."""
-
-AROUND = 16
-"""Edges around bodies of revolution, which shading hides."""
-
-RINGS = 6
-"""Rings of a half sphere."""
+ROUND, AROUND, RINGS = 48, 16, 6
+"""Edges of the polygons that are drawn for circles, an error of half a pixel at a radius of 250 pixels;
+edges around bodies of revolution, which shading hides; rings of a half sphere.
+"""
 
 KINDS = ("line", "area", "mesh", "dots", "plane")
 """Kinds of shapes, by the meaning of their points: a polyline; a closed polygon, filled, in the plane;

@@ -21,11 +21,10 @@ from nsjax.multibody.parts import GROUND
 from nsjax.shapes import Shape
 from nsjax.types import Array
 
-LINK = 0.012
-"""Half the thickness of a link, in shares of the picture's diagonal as all sizes of symbols."""
-
-BLOCK, FRAME = (0.045, 0.03), 0.045
-"""Half edges of the block in a slide, and half the height of a body in which a block slides."""
+LINK, BLOCK, FRAME = 0.012, (0.045, 0.03), 0.045
+"""Half the thickness of a link, half edges of the block in a slide, and half the height of a body in which
+a block slides, in shares of the picture's diagonal as all sizes of symbols.
+"""
 
 NONE = [np.nan, np.nan]
 AROUND, RINGS = 8, 4
