@@ -379,8 +379,14 @@ def cylinder_rings(radius: Any, half_length: Any) -> tuple[Array, Array]:
     return half * np.array([-1.0, -1.0, 1.0, 1.0]), radius * np.array([0.0, 1.0, 1.0, 0.0])
 
 
-COILS = 6
-"""Turns of a spring as it is drawn."""
+COILS = np.stack(
+    [
+        np.concatenate([[0.0], np.linspace(0.15, 0.85, 13), [1.0]]),
+        np.concatenate([[0.0, 0.0], np.tile([1.0, -1.0], 6)[:-1], [0.0, 0.0]]),
+    ],
+    axis=1,
+)
+"""Shares of the way and of the width (n, 2) of a spring as it is drawn: straight ends, six coils between."""
 
 
 def zigzag(start: Any, end: Any, width: Any) -> Array:
@@ -404,9 +410,7 @@ def zigzag(start: Any, end: Any, width: Any) -> Array:
     else:
         straight = jnp.asarray([1.0, 0.0, 0.0])
         side = across(jnp.where(length > 0.0, unit, straight))[0]
-    # straight ends with coils between them
-    along = np.concatenate([[0.0], np.linspace(0.15, 0.85, 2 * COILS + 1), [1.0]])
-    swing = np.concatenate([[0.0, 0.0], np.tile([1.0, -1.0], COILS)[: 2 * COILS - 1], [0.0, 0.0]])
+    along, swing = COILS.T
     return start + along[:, None] * gone + jnp.asarray(width, float) * swing[:, None] * side
 
 

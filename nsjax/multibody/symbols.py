@@ -31,13 +31,6 @@ AROUND, RINGS = 8, 4
 """Edges of links in space around their axis, and rings of the half sphere at their ends."""
 
 
-def _zigzag() -> np.ndarray:
-    """Share of the way and displacement across of a coil."""
-    way = np.concatenate([[0.0], np.linspace(0.15, 0.85, 2 * shapes.COILS + 1), [1.0]])
-    swing = np.concatenate([[0.0, 0.0], np.tile([0.02, -0.02], shapes.COILS)[:-1], [0.0, 0.0]])
-    return np.stack([way, swing], axis=1)
-
-
 def _ball() -> np.ndarray:
     """Directions (rings around, 3), ring after ring along z."""
     up = np.repeat(np.linspace(-0.5 * np.pi, 0.5 * np.pi, 2 * RINGS + 1), AROUND)
@@ -48,7 +41,7 @@ def _ball() -> np.ndarray:
 BALL = _ball()
 """Directions in which links of space are rounded."""
 
-COIL = _zigzag()
+COIL = shapes.COILS * [1.0, 0.02]
 DASHPOT = np.array([
     [0.0, 0.0], [0.4, 0.0], NONE, [0.7, 0.018], [0.4, 0.018], [0.4, -0.018], [0.7, -0.018], NONE,
     [0.58, 0.013], [0.58, -0.013], NONE, [0.58, 0.0], [1.0, 0.0],
