@@ -386,7 +386,7 @@ COILS = np.stack(
     ],
     axis=1,
 )
-"""Shares of the way and of the width (n, 2) of a spring as it is drawn: straight ends, six coils between."""
+"""Shares of the way and of the width (n, 2) of a drawn spring: straight ends, six coils between them."""
 
 
 def zigzag(start: Any, end: Any, width: Any) -> Array:

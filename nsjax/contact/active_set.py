@@ -145,6 +145,7 @@ class Compact:
         if not table.size:
             return jnp.concatenate([*parts, x[second:]])
         some = second + len(free) * n
+        # forces that follow a contact move with its place
         own = self.rough.put(x[some:third].reshape(few.rough, table.shape[1] * n))
         every = jnp.concatenate([x[second:some], own.reshape(-1)]).reshape(-1, n)
         return jnp.concatenate([*parts, taken(every, back).reshape(-1), x[third:]])

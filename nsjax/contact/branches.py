@@ -275,7 +275,9 @@ def dependent_answer(
     inverse, free = _eliminated(a, use, turns)
     if turns is not None:
         free = free & ~turns
+    # columns: changes of impulses that move nothing, one for each dependent row
     moves = jnp.where(free, matmul(inverse, a, few=True) - np.eye(m), 0.0)
+    # the unit matrix in independent rows, so that the matrix is regular whatever their number
     square = matmul(moves.T, moves, few=True) + jnp.where(free, 0.0, 1.0) * np.eye(m)
     x = matvec(inverse, f)
     return x - matvec(moves, matvec(solve(square, moves.T, LOOP_LIMIT), x))
@@ -327,6 +329,7 @@ def _eliminated(a: Array, use: Array, turns: Array | None) -> tuple[Array, Array
 @_eliminated.defjvp
 def _inverse_moves(primals: Any, tangents: Any) -> Any:
     inverse, free = _eliminated(*primals)
+    # dB = -B dA B; which rows depend on others is a decision
     change = -matmul(inverse, matmul(tangents[0], inverse, few=True), few=True)
     return (inverse, free), (change, np.zeros(free.shape, jax.dtypes.float0))
 

@@ -187,6 +187,7 @@ def gate(
     wt, a = f.rows.groups.normals_of(f.rows.wt), jnp.asarray(f.free)
     curvature = gap_curvature(f.at) if around is None else around.curvature
     forced = matvec(wt, a)
+    # forces and curvature may cancel, and bodies that fall together have no relative acceleration
     least = jnp.abs(forced) + jnp.abs(curvature) + criteria.floor * matvec(magnitude(wt), jnp.abs(a))
     free = jnp.abs(forced + curvature)
     least = criteria.cancellation * least
@@ -257,6 +258,8 @@ def _gaps_in_turn(data: tuple[SystemState, Array, Array]) -> GapsAround:
         q = jnp.where(k == 0, at.q, at.system.retract(at.q, s * at.v))
         found = at.moved(t=jnp.where(k == 0, at.t, at.t + s), q=q).gap()
         gaps = jnp.where(np.arange(3)[:, None] == k, found, gaps)
+        # the curvature decides about impacts alone: without a new contact the other two states are left
+        # out
         new = touching(at.system, at.t, at.q, at.params, gaps[0], limit) & open_before
         return k + 1, gaps, jnp.any(new)
 
@@ -333,6 +336,7 @@ def _linked(criteria: Criteria, groups: RowGroups, g: Array, present: Array, fri
         [jnp.concatenate([touch, through], axis=1), jnp.concatenate([through.T, joints], axis=1)]
     )
     reach = reach | reach.T | np.eye(nc + nb, dtype=bool)
+    # each pass doubles the length of the chains through which one contact moves another
     for _ in range(int(np.ceil(np.log2(max(nc + nb, 2))))):
         reach = jnp.any(reach[:, :, None] & reach[None, :, :], axis=1)
     return reach[:nc, :nc]

@@ -62,6 +62,7 @@ def event_shift(
         independent: see `Shift`.
         refuse: whether a second differentiation is refused.
     """
+    # a shift is of first order: its rate is a number; contacts without an event divide by one
     rate = lax.stop_gradient(jnp.where(events, rate, -1.0))
     tau = jnp.where(events, -only_tangent(function, refuse) / rate, 0.0)
     return shift_of(tau, events, independent)
@@ -95,6 +96,7 @@ def shift_apart(system: System, state: State, shift: Shift, along: Array, across
     Args:
         along, across: (nv, nc) directions of position and velocity of every contact.
     """
+    # coupled impacts are shifted by their mean alone
     delta = jnp.where(shift.events & shift.independent, shift.tau - shift.mean, 0.0)
     along, across = lax.stop_gradient((along, across))
     return State(
@@ -122,6 +124,7 @@ def settle(f: Formed, live: SystemState, resting: Array, refuse: bool = True) ->
     wt, back = lax.stop_gradient((groups.normals_of(rows.wt), groups.normals_of(response, columns=True)))
     gap = jnp.where(resting, only_tangent(live.gap(), refuse), 0.0)
     if not isinstance(rows.wt, Blocks) and rows.wt.shape[0] > count:
+        # closed joints stay closed: their rows hold beside those of the contacts
         joints, theirs = lax.stop_gradient((rows.wt[count:], response[:, count:]))
         wt, back = jnp.concatenate([wt, joints]), jnp.concatenate([back, theirs], axis=1)
         nb = joints.shape[0]
@@ -144,6 +147,7 @@ def _answer(g: Array, resting: Array, gap: Array) -> Array:
     """
     own = jnp.diagonal(g)
     resting = resting & (own > 0.0)
+    # a unit diagonal, so that pivots show dependence and not masses
     scale = 1.0 / jnp.where(resting, own, 1.0)
     g = jnp.where(resting[:, None] & resting[None, :], scale[:, None] * g, jnp.eye(resting.shape[0]))
     return dependent_answer(g, resting, jnp.where(resting, scale * gap, 0.0))

@@ -86,6 +86,7 @@ class ProxRows:
         u, r = self.problem.velocity(x), self.r
         if compliance is not None:
             u, r = u + compliance / r * (x - known), r / (1.0 + compliance)
+        # with a compliance: the certificate of the compliant problem
         size = relative_residual(self.problem, x, u, r, self.scale)
         return Iterate(x=x, u=u, residual=size, steps=steps)
 
@@ -107,6 +108,7 @@ class ProxRows:
         if steps is not None:
             r = r * _scale(steps)
         b = branches(problem, now.x, now.u, r)
+        # on their branches rows are linear: one step solves them, and the next looks at the branches
         f = branch_residual(problem, now.x, now.u, r, b)
         if eliminates(problem):
             blocks = rows_of_contacts(problem, now.x, r, b, weight, r * soft)

@@ -404,6 +404,7 @@ def _moving(respond: ContactStep, family: Family) -> Any:
     def rule(primals: Any, tangents: Any) -> Any:
         (step, contacts), (change, _) = primals, tangents
         at = LiveLeaves(step, change, _moves_in_shifts(step))
+        # the step is evaluated once: values for the events, its linear part for the shifted start
         (r, f), along = jax.linearize(lambda x: respond(at.whole(x), contacts), at.values)
         b = look_at(family, *frozen((step, contacts, r, f)))
         answer = LiveLeaves(r, r, jax.tree.map(lambda _: True, r))
@@ -459,6 +460,7 @@ def _after(
         r.jump, contacts=with_tangent(r.jump.contacts, groups.contacts(moved)),
         constraints=with_tangent(r.jump.constraints, groups.bilateral(moved)),
     )  # fmt: skip
+    # unresolved bounces leave a gap derivative of the order of the step, which `settled` removes
     landed = report.touch.held & ~contacts.touch.held
     settle = lambda s: settled(family, step.at(s), landed)  # noqa: E731
     end = branch(jnp.any(landed), settle, lambda s: s, end, again=True)

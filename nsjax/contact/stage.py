@@ -214,6 +214,7 @@ def _solver(equations: Equations, measured: int) -> Callable[[Any], Any]:
 
         # the impulses solve the contact problem: one step on their branches, without another search
         now = _values(task, z, impulses)
+        # a derivative stays on the branches of the answer
         laws = dataclasses.replace(task, active=followed(task.equations, task.active, impulses))
         _, frozen = _contact_problem(laws, now, impulses, tangent)
         contacts = newton_step(frozen, impulses)
@@ -310,6 +311,7 @@ def _iterate(
         renew = unknown(k) | slow
         here, near = tangents.look(z, impulses, renew & (k > 0))
         anew = lambda _: tangents.fresh(z, impulses, k == 0, near)  # noqa: E731
+        # a pass with an old tangent is a solve; a new one takes directional derivatives and an elimination
         tangent = branch(renew, anew, lambda _: tangent, None)
         # number of passes from which on the contact solver starts with the impulses of the last pass.
         # Where contacts depend on each other it finds one of many answers, with a rounding of 1e-8 that
@@ -327,6 +329,7 @@ def _iterate(
 
     def unsolved(carry: Any) -> Array:
         _, _, _, k, last, now, _, _, _ = carry
+        # updates that contract by now / last leave one of size now * now / last
         large = now * now > least * last
         if approximate:  # converges linearly: the first update says nothing about the second
             large = jnp.where(k == 1, now > least, large)

@@ -100,6 +100,7 @@ def follow_closing(
     flown = touch_of(before).off > criteria.long
     shift = jnp.where(impact & flown, output.event.shift, closing.shift)
     left = held & ~holds
+    # all impacts of a step throw the contact off together: the mean of their shifts
     struck = jnp.sum(jnp.where(impact, output.event.shift, 0.0)) / jnp.maximum(jnp.sum(impact), 1)
     free = lax.cond(
         jnp.any(left & ~jnp.any(impact)), lambda _: _release(step, after.state, holds, output),
@@ -120,6 +121,7 @@ def _release(step: Step, end: State, on: Array, output: Output) -> Array:
     """
     criteria, system, dt = criteria_of(step.scheme), step.system, step.dt
     impulses = jnp.concatenate([output.impulse_normal[:, None], output.impulse_tangential], axis=1)
+    # friction that was inside its cone holds the contact until its release
     stuck = sticking(*frozen((impulses, step.start.friction())))
 
     def opening(x: tuple[Array, Array, Array]) -> Array:
@@ -181,6 +183,7 @@ class Path:
         """State after a ``part`` of the step, between 0 and 1."""
         system, start = self.step.system, self.step.state
         along = system.difference(start.q, self.end.q)
+        # an impact has no velocity between those before and after it
         share = jnp.where(self.struck, jnp.where(part < 0.5, 0.0, 1.0), part)
         return State(
             t=jnp.asarray(start.t) + part * self.step.dt,
@@ -215,6 +218,7 @@ def _tried(path: Path) -> Path:
     still = frozen(step)
     a = accelerate(still.start, *_held(still)).a
     pushed = momentum(step.system, still.state.q, a, still.params)
+    # by the inertia, so that units of coordinates do not count
     short = jnp.sum((frozen(path.end.v) - still.state.v - 0.5 * dt * a) * pushed) < 0.0
     q = step.system.retract(at.q, dt * (still.state.v + 0.5 * dt * a))
     end = dataclasses.replace(path.end, q=q, v=at.v + dt * a)
@@ -225,6 +229,7 @@ def _with_crossings(path: Path) -> Path:
     """The path, or what is tried in its place where it crosses no surface."""
     first, last = (frozen(path).surfaces(jnp.asarray(x)) > 0.0 for x in (0.0, 1.0))
     other = _tried(path)
+    # the motion of the scheme is preferred: its crossings are those of the run
     instead = other.tried & ~jnp.any(first != last)
     return jax.tree.map(lambda a, b: jnp.where(instead, a, b), other, path)
 
@@ -290,6 +295,7 @@ def _instant(path: Path, sides: Array) -> tuple[tuple[Array, Array], Array]:
     def halve(_: Array, both: tuple[Array, Array]) -> tuple[Array, Array]:
         before, after = both
         middle = 0.5 * (before + after)
+        # the earliest crossing: all surfaces are halved together
         crossed = jnp.any((path.surfaces(middle) > 0.0) != sides)
         return jnp.where(crossed, before, middle), jnp.where(crossed, middle, after)
 
@@ -325,11 +331,14 @@ def _with_instant(
     jumps = jnp.zeros((), bool)
     for x in (a, force):
         jumps = jumps | jnp.any(jnp.abs(x[1] - x[0]) > LEAST_JUMP * jnp.max(jnp.abs(x), initial=0.0))
+    # slower than what the motion changes in a step, an instant is not known to a step
     resolved = towards * rate[0] > criteria.gate * step.dt * jnp.abs(bend[0])
     # velocities that an impact throws across a surface do so at its instant, which has a shift of its own
     thrown = path.struck & (past[0] < 0.5) & (past[1] >= 0.5)
     back = towards * rate[1] <= 0.0
     shifted = crossed & resolved & jumps & ~thrown & (back | ~path.tried)
+    # driven back from both sides the motion stays on the surface: the mean of both accelerations that
+    # keeps it there (Filippov)
     share = jnp.where(back, rate[0] / jnp.where(shifted & back, rate[0] - rate[1], 1.0), 1.0)
     share = jnp.where(shifted, share / jnp.maximum(jnp.sum(shifted), 1), 0.0)[:, None]
     unsure = (jnp.any(crossed & ~resolved) | path.struck) & ~thrown & ~path.tried
@@ -420,6 +429,7 @@ def _jumps_unseen(path: Path) -> Array:
         middle = 0.5 * (before + after)
         found = path.force(middle)
         more = jnp.abs(found - first) - jnp.abs(last - found)
+        # a jump stands out in one entry, whatever the others do
         left = jnp.max(more) >= jnp.max(-more)
         ends = jnp.where(left, before, middle), jnp.where(left, middle, after)
         return count + 1, ends, (jnp.where(left, first, found), jnp.where(left, found, last))

@@ -95,6 +95,7 @@ def pairs_within(x: Array, within: Array, room: int) -> CellPairs:
     number = number[order]
     rows = np.array([0, 1] if x.shape[1] == 2 else [0, 1, WIDE - 1, WIDE, WIDE + 1]) * WIDE
     start, end = _stretches(number, number, rows)
+    # in its own row a point meets later points alone, so that each pair comes once
     start = jnp.concatenate([np.arange(1, x.shape[0] + 1)[None], start[1:]])
     return _unrolled(start, end, order, order, room)
 
@@ -158,6 +159,7 @@ def listed(
     """
     (place,) = jnp.nonzero(wanted, size=capacity, fill_value=-1)
     identity = jnp.where(place >= 0, first[place] * many + second[place], NOBODY)
+    # slots that ascend by identity: memory finds the contacts of the step before by a search
     identity = identity if ascending else jnp.sort(identity)
     plain = jnp.where(identity == NOBODY, 0, identity)
     return CandidatePairs(

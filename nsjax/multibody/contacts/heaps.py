@@ -216,6 +216,7 @@ class Contacts(ContactSet):
     def identity(self, p: PyTree) -> Array:
         """Identities (nc,) int of the contacts of all pairs, ascending; empty slots have their own."""
         first = sum(x.many * x.rows for x in self.named)
+        # named contacts keep their numbers; those of found pairs follow
         numbered = [jnp.arange(first)]
         for k, batch in enumerate(self.found, len(self.named)):
             slots: CandidatePairs = held_features(p).candidates[k][0]

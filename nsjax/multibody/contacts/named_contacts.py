@@ -424,6 +424,7 @@ def rows(
             ]
             normal = jnp.where(named.in_order(mask), named.in_order(own, 1), along[:, :, 0])
             along = jnp.concatenate([normal[:, :, None], along[:, :, 1:]], axis=2)
+        # one product for all contacts: a screw of six numbers for each way and each velocity
         wide = matmul(along.reshape(6, total * d).T, columns).reshape(total, d, -1)
         made = made + moves[:, None, :] * wide
     return made

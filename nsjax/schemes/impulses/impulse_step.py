@@ -154,6 +154,7 @@ def solve_frozen(
         The velocity jump with its impulses, and the answer of the stage solver.
     """
     system, v, options = equations.system, data.state.v, scheme.options
+    # tolerances of velocities are relative to the largest, with 1 m/s as its least size
     settings = StageSettings(
         tolerance=scheme.coef.stage_tolerance, contact_tolerance=scheme.coef.contact_tolerance,
         scale=1.0 + jnp.max(jnp.abs(v)), max_passes=options.max_passes,
@@ -352,12 +353,15 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
     if run.scheme.traits.implicit_damping:
         run = run.damped()
     at, around = run.midpoint, None
+    # many gaps: one program gives their values and their curvature, see `FEW`
     if method.gaps is None and system.nc > FEW and not derivatives(run.scheme)["derivative"]:
         around = events.gaps_around(at, ~touch.held, coef.gap_tolerance)
         gap = around.gap
     else:
         gap = at.gap() if method.gaps is None or not system.nc else method.gaps(run)
     active = touching(system, at.t, at.q, run.params, gap, coef.gap_tolerance)
+    # steps with and without contacts share mass and force; where derivatives are wanted the state is
+    # shifted first, so that they are made in `_meet`
     if method.balance is not None and not derivatives(run.scheme)["derivative"]:
         run = dataclasses.replace(run, balance=method.balance(run))
     run = dataclasses.replace(run, active=active)
@@ -390,6 +394,7 @@ def _meet(
     run: ImpulseRun, method: Method, touch: events.Touch, around: events.GapsAround | None
 ) -> Any:  # fmt: skip
     """A step in which contacts may act, and the report on its contacts."""
+    # contacts are looked at, and laws hold, at the midpoint, half a step ahead of the state
     family = Family(
         predict=midpoint, held=held_contacts, corrects=method.corrects, turns=True, ahead=0.5, laws=0.5,
         **derivatives(run.scheme),

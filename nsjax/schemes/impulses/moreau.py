@@ -231,6 +231,7 @@ def _balance(run: ImpulseRun) -> Balance:
     """Mass and force at the midpoint, the force at the velocity that ``force_velocity`` chooses."""
     at, dt, choice = run.midpoint, run.dt, run.scheme.options.force_velocity
     mass = at.inertia(run.constants)
+    # velocities enter the force of rotating bodies: a first solve predicts that of the midpoint
     forecast = choice == "midpoint" or (choice == "auto" and with_rotations(run.system, run.params))
     # three solves share the inverse; derivatives cost less without it
     if forecast is not False and run.scheme.gradient == "discrete":
@@ -260,6 +261,7 @@ def _respond(run: ImpulseRun) -> Stepped:
     balance = run.balance or _balance(run)
     if not run.contacts and not system.nb:
         return _end(run, balance.drift, no_jump(system))
+    # constraints at the end are nonlinear in its velocity: equations, not one linear jump
     if system.nb and form == "index_3":
         dv, jump, estimate = run.solve(_PositionLevel, _data(run, balance))
         return _end(run, dv, jump, estimate)
@@ -326,6 +328,7 @@ class _PositionLevel(FrozenRowEquations):
         q1 = self.system.retract(d.state.q, 0.5 * d.dt * (2.0 * d.state.v + z))
         rates, found = super().rates(d, z), []
         if self.system.nb > self.system.nh:
+            # over the step: all rows are velocities, with one tolerance
             found.append(self.system.constraint(d.state.t + d.dt, q1, d.params) / d.dt)
         if self.system.nh:  # velocity constraints have no position level
             found.append(rates[-self.system.nh :])
@@ -337,6 +340,7 @@ def _end(run: ImpulseRun, dv: Array, jump: Jump, estimate: Array | float = 0.0) 
     the impulses with which the solver begins in the next step.
     """
     state, v1 = run.state, run.state.v + dv
+    # the first half of the step moves with the old velocity, the second with the new one
     q1 = run.system.retract(state.q, 0.5 * run.dt * (state.v + v1))
     end = State(t=state.t + run.dt, q=q1, v=v1)
     projection = _project(run, end)

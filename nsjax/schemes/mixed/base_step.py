@@ -184,6 +184,7 @@ class Runner:
         """Impulses ``dt lambda`` for which the row velocities ``free + delassus x`` fulfil the laws
         without restitution.
         """
+        # restitution is that of the impulse at the end of the step (`nsjax.schemes.mixed.impact`)
         groups = row_groups(self.system, self.contacts)
         law = self.step.start.law() if groups.nc else ContactLaw()
         problem = ContactProblem(
@@ -241,6 +242,7 @@ def kept_parts(scheme: Scheme, system: System, params: PyTree, dt: Array) -> Con
     if not system.structure.constant:
         return ConstantParts()
     kept = ConstantParts(inertia=constant_inertia(system, params))
+    # a constant structure has the tangents of the state of rest in all states
     stages = _noted(rest_step(scheme, system, params, kept, dt), kept_tangent)
     return dataclasses.replace(kept, stages=stages)
 
@@ -251,6 +253,7 @@ def no_tangents(step: Step) -> Tangents:
     if system.structure.constant or tangent_of(scheme.options.tangent, system) != "kept":
         return (), ()
     rest = rest_step(scheme, system, step.params, ConstantParts(), jnp.ones(()))
+    # shapes alone are asked: nothing is evaluated
     return blank(jax.eval_shape(lambda: _noted(rest, no_tangent)))
 
 
@@ -288,6 +291,7 @@ def end_by(step: Step, contacts: bool, formulas: Any, tangents: tuple[CarriedTan
     both = memory.tangents
     run = Runner(step, memory.closed, contacts, tangents)
     base: BaseEnd = formulas(scheme.coef, step.state, memory, step.dt, run)
+    # a step is as good as the worst of its stages
     residual, estimate = jnp.max(jnp.stack(run.residuals)), jnp.max(jnp.stack(run.estimates))
     tolerances = scheme.coef.tolerances
     return End(
@@ -322,6 +326,7 @@ def base_step(step: Step, contacts: bool) -> End:
         return end
 
     def anew(_: None) -> End:
+        # kept tangents are those of the stages of the base scheme, not of the Euler rule
         inertia_alone = ConstantParts(inertia=step.constants.inertia) if step.constants else step.constants
         found = end_by(dataclasses.replace(step, constants=inertia_alone), True, _implicit_euler)
         return dataclasses.replace(
@@ -364,6 +369,7 @@ def _unresolved(step: Step, end: End) -> Array:
         return -dt * jnp.sum(d * push) > jnp.sum(d * momentum(system, state.q, d, step.params))
 
     def fast(_: None) -> Array:
+        # a decision, which has no derivative
         ways = jax.lax.stop_gradient(jnp.stack([end.v - state.v, dt * memory.a]))
         return jnp.any(jax.vmap(too_fast)(ways))
 

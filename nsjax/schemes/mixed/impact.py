@@ -80,6 +80,7 @@ def after_step(step: Step, state: State, closed: Array) -> tuple[Array, Array]:
         rests = closed & at_rest(criteria, gap_rates(at), at.v)
         if not (system.nt and recomputes(step)):
             return rests, none
+        # one program for both ends of the step
         slip = jax.jit(lambda x: step.at(State(t=x[0], q=x[1], v=x[2])).slip())
         first, last = (slip(frozen((jnp.asarray(x.t), x.q, x.v))) for x in (step.state, state))
         slid = rests & before.resting & sliding(criteria, first, step.state.v)
@@ -135,6 +136,7 @@ def end_with_impact(step: Step, end: End, closed: Array, load: Array) -> ImpactE
         return Stepped(end=after, jump=jump, estimate=jnp.zeros(())), f
 
     def held(step: Step, contacts: Contacts, r: Stepped, found: Approach, load: Array) -> Array:
+        # at rest by the velocity after the impulse, at the position where it acts
         there = step.at(dataclasses.replace(step.state, q=r.end.q, v=r.end.v))
         return resting_contacts(step, there, contacts.active)
 
@@ -169,6 +171,7 @@ def through_reversal(step: Step) -> End:
     """
     scheme, system, state, memory = step.scheme, step.system, step.state, step.carry.memory
     criteria, rule = criteria_of(scheme), SlidingRule(criteria=criteria_of(scheme))
+    # whether and where sliding turns is decided on values
     still = frozen(dataclasses.replace(step, constants=()))
     start, a, v = still.start, still.carry.memory.a, still.state.v
     now, change = _sliding(start, a)

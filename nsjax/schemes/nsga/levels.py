@@ -112,6 +112,7 @@ def bilateral_forces(system: System, s: Prediction, q: Array, x: Array, nc: int 
     if not nc and not system.nb:
         return jnp.zeros(system.nv)
     rest = jnp.zeros(system.nv)
+    # rows times numbers are the gradient of their sum: one reverse pass in place of a matrix
     work = lambda xi: jnp.sum(x * position_rows(system, s.t, (q, xi), s.params, nc))  # noqa: E731
     return jax.grad(work)(rest)
 

@@ -255,6 +255,7 @@ def _masses(system: System, s: Prediction, at: Total) -> Array:
         system.structure, lambda w: momentum(system, q, w, p), jnp.zeros(system.nv),
         (rows.directions(), rows.jacobian()), (jnp.full(m, scale), np.arange(m) >= m - system.nb),
     )  # fmt: skip
+    # responses of the rows to their own impulses: the diagonal, without an index
     g = rows.groups.contacts(jnp.sum(linear.delassus * np.eye(m), axis=1))
     return _inverses(system, g, scale)
 
