@@ -113,6 +113,7 @@ class InteriorEquations:
     def whole(self, border: Array, x: Array) -> Array:
         """Values of all rows: contacts, then joints and closures of every copy."""
         count, k = self.rows.ends[2], self.copies
+        # copies come one after the other, each with its joints before its closures
         bilateral = jnp.concatenate([x.reshape(k, -1), border[count:].reshape(k, -1)], axis=1)
         return jnp.concatenate([border[:count], bilateral.reshape(-1)])
 
@@ -137,6 +138,7 @@ class InteriorEquations:
         """Inertia and joints; rates of the border depend on all unknowns."""
         z, _ = self.split(y)
         heavy, _ = self.equations.frozen(data, z)
+        # linear once: the map is applied to every direction of the tangent
         rates = jax.linearize(lambda z: self.equations.rates(data, z), z)[1]
 
         def along(w: Array) -> Array:

@@ -142,6 +142,7 @@ def motion_around(x: EventMotion, independent: Array, dt: Array) -> MotionAround
     a, force, turning = repeat_for(jnp.where(independent, 1 + own + nc, 1 + own), one, (*none, still))
     a_before, force_before = x.a or (a[1], force[1])
     alone = (dv, *_), (rate, *_) = _jump_along(x, 1.0, x.at.v, a_before)
+    # an impact alone, seen later by its own shift: state and acceleration without its change
     along, across = -dv, -(a[1 + own :].T - a_before[:, None] - rate)
     if x.corrects:
         along, across = along - x.aside, across - _moved(x)
@@ -155,6 +156,7 @@ def _asked(x: EventMotion, k: Array, own: int) -> tuple[SystemState, Array, Slid
     """State number ``k`` of the loop in `motion_around`, its contacts at rest, and its rule of sliding."""
     at, nc, first = x.at, x.at.system.nc, k == 0
     alone = jnp.arange(nc) == k - 1 - own
+    # after all impacts the velocity of the end; else that before them, with the change by one alone
     v = jnp.where(first, x.end.v, at.v + jnp.sum(jnp.where(alone, x.dv, 0.0), axis=1))
     on = jnp.where(first, x.after, x.resting | (alone & x.after))
     where = jax.tree.map(lambda a, b: jnp.where(first, a, b), x.end, at.state)
@@ -229,6 +231,7 @@ def _jump_along(x: EventMotion, time: float, way: Array, a: Array) -> tuple[Blow
     change = change + matvec(turned.wt, matvec(response, p)) + matvec(rows.wt, matvec(bent, p))
 
     def impulses(s: Array) -> Array:
+        # impulses on the branches of the impact, which a shift does not change
         return newton_step(problem, p)(dataclasses.replace(problem, free=problem.free + s * change))
 
     p, dp = jax.jvp(impulses, (jnp.zeros(()),), (jnp.ones(()),))

@@ -48,6 +48,7 @@ def at_border(friction: Array, blow: Sequence[Array], change: Sequence[Array], d
         change: their rates along the motion before it.
     """
     (p, u), (dp, du) = blow, change
+    # distance to the cone, and what the motion changes of it in the time that is not known
     inside = friction * p[:, 0] - norm(p[:, 1:])
     reach = friction * jnp.abs(dp[:, 0]) + norm(dp[:, 1:])
     near = jnp.where(sticking(p, friction), inside <= dt * reach, norm(u[:, 1:]) <= dt * norm(du[:, 1:]))
@@ -71,6 +72,7 @@ def instant_uncertainty(bounced: Array, restitution: Array, islands: int) -> Arr
     rebounds = bounced & (restitution > 0.0)
     late = jnp.where(rebounds, 1.0 + 1.0 / jnp.where(rebounds, restitution, 1.0), 0.0)
     groups = late.reshape(islands or 1, -1)
+    # a contact that is late makes those of its part late
     most = jnp.broadcast_to(jnp.max(groups, axis=1, keepdims=True), groups.shape)
     return 1.0 + most.reshape(-1)
 
@@ -118,6 +120,7 @@ def jammed_at_start(criteria: Criteria, at: SystemState, closed: Array) -> Array
     slip = at.slip()
     closed = acting(system, at.t, at.q, at.params, closed) & sliding(criteria, slip, at.v)
     normal = jnp.where(closed, 1.0, 0.0)[:, None]
+    # a unit normal force with the friction of sliding: the limit does not depend on its size
     tangential = -normal * at.friction()[:, None] * direction(slip)
     return jammed(at, jnp.concatenate([normal, tangential], axis=1))
 
@@ -367,6 +370,7 @@ def _with_sliding(problem: ContactProblem, u: Array, slides: Array) -> Array:
     """
     block = problem.contacts(problem.free)
     speed = jnp.max(jnp.abs(u), axis=1, keepdims=True)
+    # as good as infinite beside the accelerations, and far from overflow
     scale = 1e6 * (1.0 + jnp.max(jnp.abs(problem.free)))
     safe = jnp.where(speed > 0.0, speed, 1.0)
     tangent = jnp.where(slides[:, None], scale * u / safe, block[:, 1:])

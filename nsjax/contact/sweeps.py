@@ -170,6 +170,7 @@ class _Group:
         """
         sides = jnp.split(moved[self.of].T, 2, axis=1)
         pulls = (added(jnp.swapaxes(a, 0, 1), v) for a, v in zip(self.wt, sides, strict=True))
+        # a step of every contact by the velocity that all impulses so far give it
         z = x - self.length * functools.reduce(jnp.add, pulls, self.free)
         normal = jnp.where(self.mask & (z[0] > 0.0), z[0], 0.0)
         new = normal[None]
@@ -217,6 +218,7 @@ class _Sweeps:
             change = group.change(y, moved)
             return moved + group.pushed(change), change
 
+        # velocities of bodies are kept from group to group: each adds what its changes push
         moved = self.all.pushed(jnp.concatenate(list(x), axis=1))
         return lax.scan(step, moved, (self.groups, x))[1]
 
@@ -268,6 +270,7 @@ class _GroupedProblem:
 def _dealt(problem: ContactProblem, width: int) -> _GroupedProblem:
     """The contacts that take part, dealt in turn to the groups, up to ``width`` to each."""
     g, nc, order = problem.delassus, problem.nc, jnp.argsort(~problem.mask)
+    # contacts in order of their numbers, like cards: neighbours come into different groups
     rank = np.arange(GROUPS * width).reshape(width, GROUPS).T.reshape(-1)
     which = order[np.minimum(rank, nc - 1)]
     few = ContactProblem(
@@ -359,6 +362,7 @@ def _mixed_sweeps(
     rows = _Sweeps(problem)
 
     def step(s: _Mixing) -> _Mixing:
+        # the plain step, less the share of it that the last changes would have taken
         x = s.x + s.f - s.share * added(s.moves, _weights(s))
         f = rows.plain(x)
         size = jnp.sum(f * f)
@@ -372,10 +376,12 @@ def _mixed_sweeps(
         row = products(changes, change)
         steps, place = s.steps + 1, jnp.where(bad, s.place, (s.place + 1) % REMEMBERED)
         known = jnp.where(bad, jnp.minimum(s.known, REMEMBERED - 1), jnp.minimum(s.known + 1, REMEMBERED))
+        # rejected across a kink: half of the mixing is tried; it grows again with each that is taken
         share = jnp.where(bad, 0.5 * s.share, jnp.minimum(1.0, 2.0 * s.share))
         x, f, size = (jnp.where(bad, a, b) for a, b in ((s.x, x), (s.f, f), (s.size, size)))
         over = (s.since >= SPAN) & (s.rest == 0)
         stop = (share < LEAST) | (over & ~(size <= s.goal))
+        # where mixing does not pay, plain steps follow and the history is forgotten
         rest = jnp.where(stop, s.patience, jnp.where(s.rest > 0, s.rest - 1, 0))
         anew = over | stop | (s.rest > 0)
         # steps from one certificate to the next: a certificate costs as much as a step

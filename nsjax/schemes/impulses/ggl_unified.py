@@ -128,6 +128,7 @@ class UnifiedEquations:
         _, middle, w = self.motion(d, z)
         v = d.state.v + 0.5 * w
         if self.explicit:
+            # the state that the step predicts: its forces are known before it is solved
             middle, v = self.system.retract(d.state.q, 0.5 * d.dt * d.state.v), d.state.v
         force = self.system.force(self.middle(d), middle, v, d.params)
         balance = d.mass.times(w) - d.dt * force
@@ -184,6 +185,7 @@ class UnifiedEquations:
         if not self.position or not self.own.nc:
             return active
         loaded = self.own.normals(self.split(impulses)[0]) > 0.0
+        # velocity laws of all, position laws of loaded contacts
         return active & self.of_contacts(jnp.ones_like(loaded), loaded)
 
     def forces(self, d: Any, z: Array, impulses: Array) -> Array:
@@ -194,6 +196,7 @@ class UnifiedEquations:
         if not self.position:
             return push
         one = self.own
+        # position laws are frictionless: their rows have no tangents
         normal = jnp.pad(position[: one.nc, None], [(0, 0), (0, one.nt)])
         x = one.stack(normal, position[one.nc :])  # a bounded force has no position law
         x = row_forces(self.system, self.middle(d), q, x, d.params, self.contacts)
@@ -240,6 +243,7 @@ class UnifiedEquations:
         else:
             position = position_rows(system, d.state.t + d.dt, (d.state.q, xi), d.params, nc) / d.dt
         if system.nh:
+            # constraints on velocities have no position: the correction does not slip either
             own = slip_of(system, t, q, z[system.nv :], d.params)
             position = jnp.concatenate([position[: -system.nh], own])
         return self.join(velocity, position)

@@ -116,6 +116,7 @@ def _linear(c: Subproblems, s: PyTree, z: Any, data: Any, held: Any) -> StageTan
     def push(pi: Array) -> Array:
         return -stacked(dynamic, w, jnp.split(pi, ends))
 
+    # forces are linear in multipliers: their derivative is the directions
     directions = jax.jacfwd(push)(jnp.concatenate(held))
     values = jacobian(lambda w: stacked(lambda v, d, w: v.values(d, w), w), w, sum(sizes))
     (_, p), always = _factors(c, data), np.concatenate([v.always for v in c.levels])

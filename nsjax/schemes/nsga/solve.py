@@ -209,6 +209,7 @@ def decoupled(
 
     def fly(_: None) -> Answer:
         none = jnp.asarray(0, int)
+        # rows that nobody reads in flight: their shapes, not their values
         shapes = jax.eval_shape(lambda q: rows_at(system, s, q), smooth.q)
         rows = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
         return Answer(
