@@ -277,10 +277,6 @@ class Lattice(Coloured):
             return None
         return f"nv = {size}, but its lattice has {self.nodes} nodes of {self.block} unknowns"
 
-    def stacked(self, copies: int) -> Lattice:
-        """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one."""
-        return dataclasses.replace(self, copies=copies * self.copies)
-
     @property
     def _axis(self) -> int:
         """The axis across which slices are cut."""

@@ -192,9 +192,16 @@ def columns_of(f: Callable[[Array], Array], x: Array, seeds: Array) -> Array:
 
 
 class Coloured(Structure):
-    """Base of structures that are block tridiagonal in some order of the unknowns."""
+    """Base of structures that are block tridiagonal in some order of the unknowns: frozen records with a
+    number of ``copies``.
+    """
 
     dense = False
+
+    def stacked(self, copies: int) -> Any:
+        """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one."""
+        own: Any = self
+        return dataclasses.replace(own, copies=copies * own.copies)
 
     def to_blocks(self, x: Array) -> Array:
         """Vectors (n, k) in the order of the blocks (N, width, k)."""
@@ -265,10 +272,6 @@ class BlockTridiagonal(Coloured):
             f"nv = {size} is not a multiple of the block {self.block}{without} of its block-tridiagonal "
             "structure"
         )
-
-    def stacked(self, copies: int) -> BlockTridiagonal:
-        """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one."""
-        return dataclasses.replace(self, copies=copies * self.copies)
 
     @property
     def _width(self) -> int:
@@ -352,10 +355,6 @@ class Sparse(Coloured):
         if self.pattern.size == size:
             return None
         return f"nv = {size}, but its sparse structure has a pattern of {self.pattern.size} unknowns"
-
-    def stacked(self, copies: int) -> Sparse:
-        """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one."""
-        return dataclasses.replace(self, copies=copies * self.copies)
 
     def to_blocks(self, x: Array) -> Array:
         """Vectors (n, k) in the order of elimination (N, copies * width, k)."""

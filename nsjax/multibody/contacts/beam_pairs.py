@@ -21,7 +21,7 @@ from nsjax.multibody.contacts import curves
 from nsjax.multibody.contacts.closest_pairs import axis_of, carried
 from nsjax.multibody.contacts.closest_points import MEET, ShapeContacts, dot
 from nsjax.multibody.contacts.curves import Curve, bounded
-from nsjax.multibody.contacts.shape import PairKind, Solid, across, solid
+from nsjax.multibody.contacts.shape import PairKind, Solid, across, second_solid
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.coordinates.spatial_vectors import cross
 from nsjax.multibody.parts import Part
@@ -317,19 +317,19 @@ def _back(axis: Axis, places: Places, more: Any) -> Array:
     return jnp.where(places.kept, 0.0, jnp.sqrt(closest.dot(along, along)) + more)
 
 
-def _solid(scene: Scene, part: Part, numbers: Any) -> Solid:
-    return solid(scene, part.bodies[1], part.option("shapes")[1], numbers.second)
-
-
 def _held_solid(scene: Scene, part: Part, numbers: Any) -> Any:
     """Places of a beam, around its nodes, that may meet a solid."""
-    axis, other = frozen(_axis(scene, part, numbers, 0)), _solid(scene, part, numbers).still()
+    axis, other = frozen(_axis(scene, part, numbers, 0)), second_solid(scene, part, numbers).still()
     none = jnp.zeros(len(bounds(axis)[0]))
     return searched(axis, slope_of(axis, other.away), none)._replace(foot=None)
 
 
 def _tube_solid(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
-    axis, other, radius = _axis(scene, part, numbers, 0), _solid(scene, part, numbers), numbers.first.radius
+    axis, other, radius = (
+        _axis(scene, part, numbers, 0),
+        second_solid(scene, part, numbers),
+        numbers.first.radius,
+    )
     places: Places = _held_solid(scene, part, numbers) if near is None else near
     u = followed(axis, other, places)
     centres = jax.vmap(lambda s: axis.at(s)[0], out_axes=1)(u)

@@ -17,14 +17,13 @@ from nsjax.multibody.contacts import closest_points as closest
 from nsjax.multibody.contacts.closest_points import ShapeContacts
 from nsjax.multibody.contacts.shape import (
     PairKind,
-    Solid,
     across,
     along_of,
     ends,
     normal_of,
     rim_points,
+    second_solid,
     segment,
-    solid,
     solid_box,
     turn_of,
 )
@@ -157,16 +156,12 @@ POINT_PAIRS = (
 def _sphere_solid(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     """Contact of a ball or point with any solid."""
     centre = scene.position(part.bodies[0], numbers.first.at)
-    return _on_surface(centre, numbers.first.radius, *_other(scene, part, numbers).at(centre))
-
-
-def _other(scene: Scene, part: Part, numbers: Any) -> Solid:
-    return solid(scene, part.bodies[1], part.option("shapes")[1], numbers.second)
+    return _on_surface(centre, numbers.first.radius, *second_solid(scene, part, numbers).at(centre))
 
 
 def _balls(scene: Scene, part: Part, numbers: Any, centres: Array) -> ShapeContacts:
     """Contacts of balls around points (d, k) of the axis of the first shape with any solid."""
-    found = jax.vmap(_other(scene, part, numbers).at, 1, (0, 1))(centres)
+    found = jax.vmap(second_solid(scene, part, numbers).at, 1, (0, 1))(centres)
     return _on_surface(centres, numbers.first.radius, *found)
 
 

@@ -22,7 +22,7 @@ from nsjax.multibody.contacts import closest_points as closest
 from nsjax.multibody.contacts.closest_points import COINCIDE, ShapeContacts, dot, first_of, set_back
 from nsjax.multibody.contacts.curves import bounded
 from nsjax.multibody.contacts.hulls import TILT, index_of, vertices_of
-from nsjax.multibody.contacts.shape import PairKind, Solid, segment, solid, solid_box
+from nsjax.multibody.contacts.shape import PairKind, Solid, second_solid, segment, solid, solid_box
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.parts import Part
@@ -211,17 +211,13 @@ def exchanged(x: ShapeContacts) -> ShapeContacts:
     return ShapeContacts(x.gap, x.there, x.here, -x.normal)
 
 
-def _other(scene: Scene, part: Part, numbers: Any) -> Solid:
-    return solid(scene, part.bodies[1], part.option("shapes")[1], numbers.second)
-
-
 def _own(scene: Scene, part: Part, numbers: Any) -> Solid:
     return solid(scene, part.bodies[0], "cylinder", numbers.first)
 
 
 def _held_capsule(scene: Scene, part: Part, numbers: Any) -> Any:
     line = _still(segment(scene, part.bodies[0], numbers.first))
-    return held_axis(line, _other(scene, part, numbers).still())
+    return held_axis(line, second_solid(scene, part, numbers).still())
 
 
 def _capsule_cylinder(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
@@ -230,7 +226,7 @@ def _capsule_cylinder(scene: Scene, part: Part, numbers: Any, near: Any) -> Shap
     places, kept = _held_capsule(scene, part, numbers) if near is None else near
     radius = numbers.first.radius
     points = middle[:, None] + places * along[:, None]
-    return pointed(points, radius, _other(scene, part, numbers), kept, half + radius)
+    return pointed(points, radius, second_solid(scene, part, numbers), kept, half + radius)
 
 
 def _facing(box: boxes.Box, direction: Array) -> Array:
@@ -247,7 +243,7 @@ def _facing(box: boxes.Box, direction: Array) -> Array:
 
 def _held_box(scene: Scene, part: Part, numbers: Any) -> Any:
     """Points of the rims and of the axis, and corners of the box, that may meet."""
-    other = _other(scene, part, numbers).still()
+    other = second_solid(scene, part, numbers).still()
     line = _still(segment(scene, part.bodies[0], numbers.first))
     middle, along, half = line
     places, kept = held_axis(line, other)
@@ -259,7 +255,7 @@ def _held_box(scene: Scene, part: Part, numbers: Any) -> Any:
 
 
 def _cylinder_box(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
-    first, other = numbers.first, _other(scene, part, numbers)
+    first, other = numbers.first, second_solid(scene, part, numbers)
     rims, places, lateral, facing = _held_box(scene, part, numbers) if near is None else near
     middle, along, half = segment(scene, part.bodies[0], first)
     size, box = half + first.radius, solid_box(scene, part.bodies[1], numbers.second)
@@ -283,7 +279,7 @@ def _held_cylinders(scene: Scene, part: Part, numbers: Any) -> Any:
     ]
     lean = dot(lines[0][1], lines[1][1])
     crossed = inside[0] & inside[1] & (1.0 - lean * lean > closest.PARALLEL)
-    own = held_rims(_still(rims_of(scene, first, one)), _other(scene, part, numbers).still())
+    own = held_rims(_still(rims_of(scene, first, one)), second_solid(scene, part, numbers).still())
     others = held_rims(_still(rims_of(scene, second, other)), _own(scene, part, numbers).still())
     return own, others, crossed
 
@@ -299,7 +295,7 @@ def _cylinders(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContac
     middle = 0.5 * (side.here + side.there)
     side = ShapeContacts(side.gap + jnp.where(crossed, 0.0, size), middle, middle, side.normal)
     return joined([
-        of_rims(rims_of(scene, first, one), _other(scene, part, numbers), own, size),
+        of_rims(rims_of(scene, first, one), second_solid(scene, part, numbers), own, size),
         exchanged(of_rims(rims_of(scene, second, other), _own(scene, part, numbers), others, size)),
         side,
     ])  # fmt: skip

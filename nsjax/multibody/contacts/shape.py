@@ -267,3 +267,8 @@ def solid(scene: Scene, body: str, kind: str, x: Any) -> Solid:
     if kind == "hole" and x.axis is None:
         return Solid(_of_socket, (place, x.radius, instead))
     return Solid(ROUND[kind], (place, along, x.half_length, x.radius, instead))
+
+
+def second_solid(scene: Scene, part: Part, numbers: Any) -> Solid:
+    """The second shape of a contact, as a solid."""
+    return solid(scene, part.bodies[1], part.option("shapes")[1], numbers.second)
