@@ -214,12 +214,9 @@ def _tell_rows(contacts: NamedContacts, alone: bool) -> None:
             'many times faster with coordinates="absolute", where contacts have slots in place of names'
         )
     else:
-        # Moreau's step takes 0.15 to 0.5 ms for each frictional contact of 6 to 10 boxes that stand on each
-        # other, on one core, where Newton's steps on all rows are most of it
         said = (
-            "every step solves for all of them, and the first call takes longer. While all are closed and "
-            f"depend on each other, a step takes some {0.2 * many:.0f} ms or more, whatever holds "
-            "them. Leave out pairs that never touch, by exclude= of contact_group, self_contact=False of "
+            "every step solves for all of them, and the first call takes longer. "
+            "Leave out pairs that never touch, by exclude= of contact_group, self_contact=False of "
             "the reader or in the model's file, or take contact_group, which solves for near pairs alone"
         )
     warnings.warn(
