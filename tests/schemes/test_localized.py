@@ -175,3 +175,36 @@ def test_two_impacts_in_one_step() -> None:
     drop = BALL.replace(initial_q=np.array([RADIUS + 1e-3]), restitution=0.5)
     traj = nsjax.simulate(*drop, scheme, dt=1e-3, steps=100, every=100, save=["notes"])
     assert np.any(np.asarray(traj.notes) & UNLOCATED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inner", ["half_explicit", "changes", "generalized_alpha", "bathe"])
+def test_impacts_at_the_end_of_a_step(inner: str) -> None:
+    """Two balls that reach the floor at the end of a step, or up to 1e-6 s before or after it."""
+    scheme = schemes.localized(getattr(schemes, inner, schemes.half_explicit)(), changes=inner == "changes")
+    grid, time, e, g = 0.4, 0.6, 0.8, 9.81
+
+    def exact(instants: jax.Array) -> jax.Array:
+        rest = time - instants
+        return e * g * instants * rest - 0.5 * g * rest**2
+
+    @jax.jit
+    def found(instants: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        def heights(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+            params, start = balls.build(jnp.concatenate([0.5 * g * x**2, jnp.zeros(2), jnp.array([e, g])]))
+            run = nsjax.simulate(balls.SYSTEM, params, start, scheme, dt=0.02, time=time, save=["notes"])
+            return run.q[-1], (run.q[-1], run.notes)
+
+        slopes, (ends, notes) = jax.jacfwd(heights, has_aux=True)(instants)
+        return ends, slopes, notes
+
+    offsets = [s * x for x in (0.0, 1e-15, 1e-13, 2.5e-13, 1e-12, 2e-11, 1e-9) for s in (1.0, -1.0)]
+    for first in offsets:
+        for second in (0.0, first, 1e-13, 2e-12, -3e-11, -1e-6):
+            at = jnp.array([grid + first, grid + second])
+            ends, slopes, notes = found(at)
+            # the impact is put 2e-11 s before the end of the step, where the balls are 8e-11 m high
+            np.testing.assert_allclose(ends, exact(at), rtol=0, atol=2e-10)
+            # rounding of a motion, 1e-16, over its least length, 1e-9 of a step
+            np.testing.assert_allclose(slopes, jax.jacfwd(exact)(at), rtol=0, atol=1e-7)
+            assert not np.any(np.asarray(notes) & UNLOCATED)

@@ -31,13 +31,12 @@ from nsjax.schemes.locating.modes import locates_changes
 from nsjax.schemes.locating.trial_steps import (
     CUTS,
     DEPTH,
-    FAR,
-    SAME_INSTANT,
     FirstEvent,
     Flight,
     MaskedParams,
     Start,
     Stepper,
+    happening,
     in_one_step,
     inside,
 )
@@ -320,10 +319,12 @@ def _settled(stepper: Stepper, whole: Start, d: Start, part: _PartialStep) -> _P
 
     What is left of the rates of closed rows by rounding, some 1e-16, is removed within the part: by a force
     of 1e-16 over its length ``h``, whose derivative by the instant is 1e-16 over ``h^2``. Relative to the
-    motion over a whole step that is 1e-10 where ``h`` is a thousandth of it.
+    motion over a whole step that is 1e-10 where ``h`` is a thousandth of it. So it is with accelerations
+    that are differences of velocities, as those of Bathe's scheme.
     """
     short, inner = 1e-3, inside(d.scheme)
-    if inner.traits.one_step is None:  # nothing that a part remembers depends on its length
+    known = inner.traits.accelerations
+    if known is None or known.carries == "none":
         return part
     state, p = part.carry.state, d.params
 
@@ -363,7 +364,7 @@ def _flown_part(
     if stepper.guards is None:
         return struck(), jnp.zeros(0, bool)
     values, hit = x.flight.values, x.flight.hit
-    met = hit[nc:] & (values[nc:] <= jnp.min(jnp.where(hit, values, FAR)) + SAME_INSTANT)
+    met = happening(values, hit)[nc:]
 
     def met_at_end() -> _PartialStep:
         carry, output = x.flight.end
@@ -463,9 +464,8 @@ def through_guards(
 def _after_impact(stepper: Stepper, d: Start, x: FirstEvent, part: _PartialStep) -> _PartialStep:
     """The step after its next impact, the end of its part ``x``."""
     system, (before, first) = stepper.system, x.flight.end
-    at, values, hit = before.state, x.flight.values[: system.nc], x.flight.hit[: system.nc]
-    # contacts that strike at the same instant have equal gaps to rounding
-    now = hit & (values <= jnp.min(jnp.where(hit, values, FAR)) + SAME_INSTANT)
+    at, values = before.state, x.flight.values[: system.nc]
+    now = happening(values, x.flight.hit[: system.nc], 2.0 * DEPTH)
     there = SystemState(system=system, params=refreshed(system, at.t, at.q, d.params), state=at)
     struck = ImpactContacts(now=now, resting=d.may, active=first.event.active | now, dt=d.dt)
     impact = located_impact(d.scheme, there, struck)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from nsjax import gradient_notes
@@ -30,7 +31,7 @@ from nsjax.jaxtools import only_tangent
 from nsjax.jaxtools.control_flow import branch
 from nsjax.schemes.common import step_status
 from nsjax.schemes.locating.modes import StepPart, advance, begin, no_modes, state_of, to_event
-from nsjax.schemes.locating.trial_steps import CUTS, DEPTH, SAME_INSTANT, FirstEvent, inside
+from nsjax.schemes.locating.trial_steps import CUTS, DEPTH, FirstEvent, happening, inside
 from nsjax.types import Array, record
 
 # The impact at a located instant: velocity jump, notes, and the derivative of simultaneous impacts.
@@ -304,7 +305,7 @@ def _flight(step: Step, part: _Partial) -> tuple[_Partial, _Partial]:
     end = advance(system, d, d.left, flies=True)
     there = state_of(d, d.left, end)
     gaps = [step.at(x).gap() for x in events.frozen((part.state, there))]
-    low = acting(system, there.t, there.q, step.params, (gaps[0] <= 0.0) | (gaps[1] + DEPTH < 0.0))
+    low = acting(system, there.t, there.q, step.params, (gaps[0] <= 0.0) | (gaps[1] <= 0.0))
     return part, dataclasses.replace(_after_motion(part, d, d.left, end), done=~jnp.any(part.held | low))
 
 
@@ -341,9 +342,8 @@ def _after_motion(part: _Partial, d: StepPart, sigma: Array, end: PartEnd) -> _P
 
 def _after_event(step: Step, d: StepPart, x: FirstEvent, part: _Partial) -> _Partial:
     """The step, at the end of its part ``x``, after the event there."""
-    values, hit = x.flight.values, x.flight.hit
-    # events at the same instant have equal values of their functions to rounding
-    now = hit & (values <= jnp.min(jnp.where(hit, values, jnp.inf)) + SAME_INSTANT)
+    hit = x.flight.hit
+    now = happening(x.flight.values, hit, np.array([DEPTH, 0.0, 0.0, 0.0])[: len(hit), None])
     part = dataclasses.replace(
         part, unlocated=part.unlocated | jnp.any(hit, axis=0), failed=part.failed | ~x.found
     )

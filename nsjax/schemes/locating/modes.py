@@ -301,7 +301,9 @@ def to_event(system: System, d: StepPart) -> FirstEvent:
         at = state_of(d, dt, end)
         values, force = look(system, d, at)
         at, still, known = events.frozen((at, d, values))
-        hit = acting(system, at.t, at.q, still.params, known[0] < 0.0)
+        # a contact that touches is closed at the start of the next step: it strikes in this one
+        low = (known[0] < 0.0) | ((d.base == 0.0) & (known[0] <= DEPTH))
+        hit = acting(system, at.t, at.q, still.params, low)
         # a force that is negative by rounding only ends no mode
         bound = np.array([-DEPTH, 0.0, -DEPTH])[: len(known) - 1, None]
         hit = jnp.concatenate([hit[None], known[1:] < bound])

@@ -114,6 +114,16 @@ def _least(values: Array, hit: Array) -> Array:
     return jnp.min(jnp.where(hit, values, FAR))
 
 
+def happening(values: Array, hit: Array, touching: Any = 0.0) -> Array:
+    """Which of the events ``hit`` happen at the instant of the first one.
+
+    Events at one instant have equal values of their functions to rounding. Others have passed their zeros
+    where the instant was moved away from the start of a part, by `EDGE`. Contacts with values up to
+    ``touching`` would be closed at the start of the next part.
+    """
+    return hit & ((values <= _least(values, hit) + SAME_INSTANT) | (values <= touching))
+
+
 @record()
 class _Bracket:
     """State of the search: bracket with the values of the function, side of its last change, next time,
@@ -159,14 +169,17 @@ def _search(
         secant = jnp.where((secant > low) & (secant < high), secant, middle)
         if halves:
             secant = jnp.where(s.count % 2 == 1, middle, secant)
-        # an event at an end of the step is put inside it, so that both of its parts have a length
-        zero, inner = ~(jnp.abs(f) > SAME_INSTANT), jnp.clip(s.x, EDGE * length, (1.0 - EDGE) * length)
+        # an event at an end of the step is put inside it, so that both of its parts have a length; a
+        # function that counts as an event before its zero has it beyond the whole time, by rounding alone
+        beyond = first & (f > 0.0)
+        zero = ~(jnp.abs(f) > SAME_INSTANT) | beyond
+        inner = jnp.clip(s.x, EDGE * length, (1.0 - EDGE) * length)
         more = jnp.any(hit) & ~s.moved & jnp.where(zero, inner != s.x, s.count < most)
         return _Bracket(
             low=low, f_low=f_low, high=high, f_high=f_high,
             side=jnp.where(first, 0, jnp.where(up, 1, -1)),
             x=jnp.where(more, jnp.where(zero, inner, secant), s.x), count=s.count + 1, moved=more & zero,
-            found=jnp.where(s.moved, s.found, jnp.abs(f) <= 0.5 * DEPTH), going=more,
+            found=jnp.where(s.moved, s.found, beyond | (jnp.abs(f) <= 0.5 * DEPTH)), going=more,
             flight=dataclasses.replace(flight, hit=hit),
         )  # fmt: skip
 
@@ -329,7 +342,8 @@ class Stepper:
         end, output = inner.step(inner, self.masked, p, constants, d.carry, dt)
         at = end.state
         gap, values = self.values(d, at)
-        hit = ~d.may & acting(self.system, jnp.asarray(at.t), at.q, d.params, gap < -DEPTH)
+        # a contact that touches is closed at the start of the next step: it strikes in this one
+        hit = ~d.may & acting(self.system, jnp.asarray(at.t), at.q, d.params, gap <= DEPTH)
         if self.guards is not None:
             hit = jnp.concatenate([hit, d.armed & (values[gap.shape[0] :] <= 0.0)])
         # the scheme inside has not tested contacts that cannot act: their gaps at the end of the step
