@@ -182,21 +182,23 @@ class Batch:
         title = f"{self.source.group}.{'_'.join(self.source.kinds)}"
         return [f"{title}.{k}" for k in range(self.many * self.rows)]
 
-    def _scene(self, tree: Bodies, first: Any, second: Any) -> Scene:
-        """Scene of both bodies of a pair."""
-        return scene_of(tree.dimension, jnp.zeros(()), tree.alone(first), tree.alone(second))
+    def _each(self, tree: Bodies, frames: Any, places: Places, of: Callable[..., Any]) -> Any:
+        """``of(scene, part, numbers, near)`` of all pairs, from the frames of all bodies."""
 
-    def _meeting(self, tree: Bodies, ends: tuple[Any, Any], places: Places) -> gap_functions.Meeting:
-        """Gaps, points and normals of one pair."""
-        both = numbers.Contact(first=places.shapes[0], second=places.shapes[1])
-        return gap_functions.meetings(self._scene(tree, *ends), self.part, both, places.near)
+        def one(ends: tuple[Any, Any], places: Places) -> Any:
+            scene = scene_of(tree.dimension, jnp.zeros(()), *map(tree.alone, ends))
+            both = numbers.Contact(first=places.shapes[0], second=places.shapes[1])
+            return of(scene, self.part, both, places.near)
+
+        ends = _taken(frames, places.first), _taken(frames, places.second)
+        return jax.vmap(one)(ends, places)
 
     def meetings(self, tree: Bodies, frames: Any, places: Places, tangents: int) -> BatchMeetings:
         """Gaps, points and normals of all pairs, from the frames of all bodies."""
         d, a = tree.dimension, ALGEBRA[tree.dimension]
 
-        def one(ends: tuple[Any, Any], places: Places) -> BatchMeetings:
-            found = self._meeting(tree, ends, places)
+        def of(*pair: Any) -> BatchMeetings:
+            found = gap_functions.meetings(*pair)
             spread = lambda x: spread_out(a, self.rows, x).T  # noqa: E731
             across = [spread(x) for x in found.tangents[:tangents]]
             return BatchMeetings(
@@ -205,7 +207,7 @@ class Batch:
                 tangents=jnp.stack(across, axis=1) if across else jnp.zeros((self.rows, 0, d)),
             )  # fmt: skip
 
-        return jax.vmap(one)(self._ends(frames, places), places)
+        return self._each(tree, frames, places, of)
 
     def rates(self, tree: Bodies, frames: Any, places: Places, centres: Array) -> Array:
         """Derivatives (n, 2, k, block) of the gap rates by the velocities of both bodies. For held features
@@ -213,15 +215,11 @@ class Batch:
         """
         d = tree.dimension
 
-        def one(ends: tuple[Any, Any], places: Places) -> Array:
-            scene = self._scene(tree, *ends)
-            both = numbers.Contact(first=places.shapes[0], second=places.shapes[1])
-            given = scene, self.part, both, places.near
-            return jnp.stack(
-                [gap_functions.gap_screws(*given, body, self.rows) for body in ("first", "second")]
-            )
+        def of(scene: Scene, part: Part, both: Any, near: Any) -> Array:
+            given = scene, part, both, near
+            return jnp.stack([gap_functions.gap_screws(*given, x, self.rows) for x in ("first", "second")])
 
-        screws = jax.vmap(one)(self._ends(frames, places), places)
+        screws = self._each(tree, frames, places, of)
         push, spin = screws[:, :, :d], screws[:, :, d:]
         both = jnp.stack([jnp.asarray(places.first), jnp.asarray(places.second)], axis=1)
         x = centres[both][..., None]
@@ -237,21 +235,12 @@ class Batch:
         """Features of all pairs that a step holds fixed; None: none."""
         if not self.searched:
             return None
-
-        def one(ends: tuple[Any, Any], places: Places) -> Any:
-            both = numbers.Contact(first=places.shapes[0], second=places.shapes[1])
-            return gap_functions.hold(self._scene(tree, *ends), self.part, both)
-
-        return jax.vmap(one)(self._ends(frames, places), places)
+        return self._each(tree, frames, places, lambda *pair: gap_functions.hold(*pair[:3]))
 
     @property
     def searched(self) -> bool:
         """Whether features are searched for at the start of a step and held during it."""
         return gap_functions.kind_of(self.part).hold is not None
-
-    def _ends(self, frames: Any, places: Places) -> tuple[Any, Any]:
-        """Frames of the first and of the second bodies of all pairs."""
-        return _taken(frames, places.first), _taken(frames, places.second)
 
 
 def _taken(frames: Any, places: Array) -> Any:

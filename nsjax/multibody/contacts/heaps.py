@@ -105,40 +105,31 @@ class Contacts(ContactSet):
         made: ContactNumbers | None = constants(p).contacts
         return self.prepare(p) if made is None else made
 
-    def _ends(self, batch: Batch) -> np.ndarray:
-        """Numbers (2, n) of the bodies of named contacts (ground: 0)."""
-        return np.array([[self.tree.places[x] or 0 for x in pair] for pair in batch.bodies]).T
+    def _named_shapes(self, p: PyTree) -> tuple[Any, ...]:
+        """Shapes of the batches of named contacts; None for those of candidate pairs."""
+        return (*self._stacked(p).shapes, *[None] * len(self.found))
+
+    def _pairs(self, batch: Batch, near: tuple[Any, Any], named: Any, p: PyTree) -> Places:
+        """Pairs of a batch: those in the slots of ``near``, or those with names and their shapes."""
+        slots, features = near
+        if batch.source is None:
+            first, second = np.array([[self.tree.places[x] or 0 for x in pair] for pair in batch.bodies]).T
+        else:
+            first, second, named = batch.source.pairs(slots, p)
+        return Places(first=first, second=second, shapes=named, near=features)
 
     def _places(self, p: PyTree) -> list[Places]:
         """Pairs of all batches."""
-        own, found = self._stacked(p).shapes, held_features(p).candidates
-        places = []
-        for k, batch in enumerate(self.batches):
-            near = None if found is None else found[k]
-            if batch.source is None:
-                first, second = self._ends(batch)
-                places.append(Places(first=first, second=second, shapes=own[k], near=near))
-                continue
-            assert near is not None, "params of pairs that are found are refreshed"
-            slots, features = near
-            first, second, shapes = batch.source.pairs(slots, p)
-            places.append(Places(first=first, second=second, shapes=shapes, near=features))
-        return places
+        found = held_features(p).candidates or ((None, None),) * len(self.batches)
+        return [self._pairs(*x, p) for x in zip(self.batches, found, self._named_shapes(p), strict=True)]
 
     def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
         """Params with the candidate pairs at (t, q) and the held features of all pairs."""
-        frames, own, found = self.tree.all_frames(q, None, p), self._stacked(p).shapes, []
-        for k, batch in enumerate(self.batches):
-            slots = None
-            if batch.source is None:
-                first, second = self._ends(batch)
-                shapes = own[k]
-            else:
-                slots = batch.source.near(self.tree, frames, p)
-                first, second, shapes = batch.source.pairs(slots, p)
-            places = Places(first=first, second=second, shapes=shapes, near=None)
-            features = batch.hold(self.tree, frames, places)
-            found.append(features if slots is None else (slots, features))
+        frames, found = self.tree.all_frames(q, None, p), []
+        for batch, own in zip(self.batches, self._named_shapes(p), strict=True):
+            slots = None if batch.source is None else batch.source.near(self.tree, frames, p)
+            places = self._pairs(batch, (slots, None), own, p)
+            found.append((slots, batch.hold(self.tree, frames, places)))
         return holding(p, candidates=tuple(found))
 
     def _meetings(self, q: Array, p: PyTree) -> tuple[Any, list[tuple[Places, BatchMeetings]]]:
