@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -328,28 +329,36 @@ def _numbers(p: Any) -> Any:
     return p["law"]
 
 
-def limit_cycle() -> tuple[float, float]:
-    """Amplitude and period of stick and slip, event by event."""
-    rest, fast, speed = LAW
+def limit_cycle(bound: Callable[[float], float], belt: float) -> tuple[float, float]:
+    """Amplitude and period of stick and slip of a unit mass by the ``bound`` at a rate, event by event."""
 
     def slides(t: float, x: np.ndarray) -> list[float]:
-        bound = fast + (rest - fast) / (1.0 + abs(x[1] - BELT) / speed)
-        return [x[1], -STIFFNESS * x[0] - np.sign(x[1] - BELT - 1e-300) * bound]
+        return [x[1], -STIFFNESS * x[0] + bound(x[1] - belt)]  # slower than the belt, which pulls forward
 
     def catches(t: float, x: np.ndarray) -> float:
-        return x[1] - BELT
+        return x[1] - belt
 
     catches.terminal, catches.direction = True, 1  # type: ignore[attr-defined]
-    breaks = rest / STIFFNESS
-    done = solve_ivp(
-        slides, (1e-9, 5.0), [breaks, BELT - 1e-9], events=catches, rtol=1e-11, atol=1e-12, max_step=1e-3
-    )
-    period = done.t[-1] + (breaks - done.y[0, -1]) / BELT
+    breaks = bound(0.0) / STIFFNESS
+    begin = [breaks + 1e-9, belt - 1e-9]
+    done = solve_ivp(slides, (0.0, 5.0), begin, events=catches, rtol=1e-11, atol=1e-13, max_step=1e-3)
+    period = done.t[-1] + (begin[0] - done.y[0, -1]) / belt
     return float(np.ptp(done.y[0])), float(period)
 
 
+def check_cycle(
+    t: Any, x: Any, v: Any, belt: float, cycle: tuple[float, float], within: tuple[float, float]
+) -> None:
+    """Stick and slip, once settled, have the amplitude and the period of a ``cycle``."""
+    (amplitude, period), (t, x, v) = cycle, map(np.asarray, (t, x, v))
+    assert abs(np.ptp(x[t > 1.5]) - amplitude) < within[0] * amplitude
+    sticks = np.abs(v - belt) < 1e-9
+    begins = t[1:][~sticks[1:] & sticks[:-1]]
+    assert abs(np.mean(np.diff(begins[begins > 0.2])) - period) < within[1] * period
+
+
 def test_stick_and_slip_by_a_law_of_the_rate() -> None:
-    amplitude, period = limit_cycle()
+    rest, fast, speed = LAW
     belt = System(
         nq=1, nv=1, mass=_unit, force=_spring, nd=1, dry_friction=_over_belt, dry_friction_bound=_numbers,
         dry_friction_law=Stribeck(),
@@ -357,12 +366,8 @@ def test_stick_and_slip_by_a_law_of_the_rate() -> None:
     start = State(t=0.0, q=np.array([0.0]), v=np.array([BELT]))
     traj = nsjax.simulate(belt, {"law": LAW}, start, schemes.moreau(), dt=2e-4, time=4.0)
     assert int(traj.status) == 0
-    t, q = np.asarray(traj.t), np.asarray(traj.q)[:, 0]
-    late = t > 1.5
-    assert abs(np.ptp(q[late]) - amplitude) < 1e-3 * amplitude
-    sticks = np.abs(np.asarray(traj.v)[:, 0] - BELT) < 1e-9
-    begins = t[1:][~sticks[1:] & sticks[:-1]]
-    assert abs(np.mean(np.diff(begins[begins > 0.2])) - period) < 2e-3 * period
+    cycle = limit_cycle(lambda u: fast + (rest - fast) / (1.0 + abs(u) / speed), BELT)
+    check_cycle(traj.t, traj.q[:, 0], traj.v[:, 0], BELT, cycle, (1e-3, 2e-3))
 
 
 # restitution that depends on the speed, by a law that inherits from `nsjax.ContactLaw`

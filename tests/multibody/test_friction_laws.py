@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
 
 import nsjax
 from nsjax import InputError, Problem, schemes
 from nsjax import multibody as mb
+from tests.contact.test_rate_laws import NUMBERS, check_cycle, event_driven, limit_cycle
 from tests.design import each_family
 
 BELT, LAW = 0.4, {"rest": 2.0, "speed": 0.15}
@@ -34,31 +34,6 @@ def ratchet(coordinates: str = "joint", sense: int = 1) -> Problem:
     )  # fmt: skip
 
 
-def event_driven(damping: float = 0.7, time: float = 4.0) -> np.ndarray:
-    """Rates of arm and wheel after a time, with the instants at which the clutch locks and opens."""
-    t, v, locked = 0.0, np.array([0.0, 0.4]), False
-
-    def push(t: float) -> float:
-        return 3.0 * np.cos(3.0 * t)
-
-    def together(t: float, v: np.ndarray) -> list[float]:
-        return [(push(t) - damping * v[0]) / 3.0] * 2
-
-    def free(t: float, v: np.ndarray) -> list[float]:
-        return [push(t), -damping * v[1] / 2.0]
-
-    while t < time:
-
-        def event(t: float, v: np.ndarray, locked: bool = locked) -> float:
-            return push(t) - together(t, v)[0] if locked else v[1] - v[0]
-
-        event.terminal, event.direction = True, -1  # type: ignore[attr-defined]
-        motion = together if locked else free
-        done = solve_ivp(motion, (t, time), v, events=event, rtol=1e-10, atol=1e-11)
-        t, v, locked = done.t[-1], done.y[:, -1], locked ^ (done.status == 1)
-    return v
-
-
 @pytest.mark.parametrize("sense", [1, pytest.param(-1, marks=pytest.mark.slow)])
 @each_family("name", "moreau")
 def test_a_clutch_turns_in_one_sense(name: str, sense: int) -> None:
@@ -67,7 +42,7 @@ def test_a_clutch_turns_in_one_sense(name: str, sense: int) -> None:
     traj = nsjax.simulate(*ratchet(sense=sense), getattr(schemes, name)(), dt=2e-3, time=4.0)
     assert int(traj.status) == 0
     found = np.array([traj["arm.omega"][-1], traj["wheel.omega"][-1]])
-    np.testing.assert_allclose(sense * found, event_driven(), atol=1e-4)
+    np.testing.assert_allclose(sense * found, event_driven(NUMBERS), atol=1e-4)
 
 
 def test_a_clutch_in_absolute_coordinates_and_its_derivative() -> None:
@@ -79,9 +54,9 @@ def test_a_clutch_in_absolute_coordinates_and_its_derivative() -> None:
         return jnp.stack([traj["arm.omega"][-1], traj["wheel.omega"][-1]])
 
     value, slope = jax.jit(lambda x: jax.jvp(end, (x,), (1.0,)))(0.7)
-    np.testing.assert_allclose(value, event_driven(), atol=1e-4)
-    wanted = (event_driven(0.7 + h) - event_driven(0.7 - h)) / (2 * h)
-    np.testing.assert_allclose(slope, wanted, atol=2e-3)
+    np.testing.assert_allclose(value, event_driven(NUMBERS), atol=1e-4)
+    ends = [event_driven(NUMBERS | {"damping": 0.7 + s * h}) for s in (1, -1)]
+    np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * h), atol=2e-3)
 
 
 def slider() -> Problem:
@@ -94,34 +69,12 @@ def slider() -> Problem:
     )  # fmt: skip
 
 
-def limit_cycle() -> tuple[float, float]:
-    """Amplitude and period of stick and slip, event by event."""
-    rest, speed = LAW["rest"], LAW["speed"]
-
-    def slides(t: float, x: np.ndarray) -> list[float]:
-        bound = 1.0 + (rest - 1.0) * np.exp(-(((x[1] - BELT) / speed) ** 2))
-        return [x[1], -20.0 * x[0] + bound]  # slower than the belt, which pulls forward
-
-    def catches(t: float, x: np.ndarray) -> float:
-        return x[1] - BELT
-
-    catches.terminal, catches.direction = True, 1  # type: ignore[attr-defined]
-    begin = [rest / 20.0 + 1e-9, BELT - 1e-9]
-    done = solve_ivp(slides, (0.0, 5.0), begin, events=catches, rtol=1e-11, atol=1e-13, max_step=1e-3)
-    period = done.t[-1] + (begin[0] - done.y[0, -1]) / BELT
-    return float(np.ptp(done.y[0])), float(period)
-
-
 def test_stick_and_slip_of_a_block() -> None:
-    amplitude, period = limit_cycle()
     traj = nsjax.simulate(*slider(), schemes.moreau(), dt=5e-4, time=4.0)
     assert int(traj.status) == 0
-    t, x = np.asarray(traj.t), np.asarray(traj.joint("guide").coordinate)
-    late = t > 1.5
-    assert abs(np.ptp(x[late]) - amplitude) < 2e-3 * amplitude
-    sticks = np.abs(np.asarray(traj.joint("guide").rate) - BELT) < 1e-9
-    begins = t[1:][~sticks[1:] & sticks[:-1]]
-    assert abs(np.mean(np.diff(begins[begins > 0.2])) - period) < 3e-3 * period
+    cycle = limit_cycle(lambda u: 1.0 + (LAW["rest"] - 1.0) * np.exp(-((u / LAW["speed"]) ** 2)), BELT)
+    block = traj.joint("guide")
+    check_cycle(traj.t, block.coordinate, block.rate, BELT, cycle, (2e-3, 3e-3))
 
 
 def test_what_does_not_fit_is_refused() -> None:

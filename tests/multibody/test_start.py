@@ -116,12 +116,12 @@ def test_searches_are_refused_inside_jit() -> None:
 BOTH = ("joint", "absolute")
 
 
-def linkage(**given: Any) -> Any:
+def linkage(*more: Any, **given: Any) -> Any:
     return assemble(
         body("crank", mass=1.0, inertia=0.02, com=0.15), hinge("A", "ground", "crank"),
         body("coupler", mass=1.5, inertia=0.05, com=0.3), hinge("B", "crank", "coupler", at=0.3),
         body("rocker", mass=1.0, inertia=0.05, com=0.25), hinge("D", "ground", "rocker", at=0.7),
-        hinge("C", "coupler", "rocker", at=0.6, on=0.5, loop=True), gravity=9.81, **given,
+        hinge("C", "coupler", "rocker", at=0.6, on=0.5, loop=True), *more, gravity=9.81, **given,
     )  # fmt: skip
 
 

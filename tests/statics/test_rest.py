@@ -22,6 +22,7 @@ from nsjax.multibody import (
     slide,
     spring,
 )
+from tests.multibody.test_start import linkage
 
 SLOW = pytest.mark.slow
 BOTH = ("joint", pytest.param("absolute", marks=SLOW))
@@ -66,24 +67,18 @@ def test_a_loaded_spring_in_space(coordinates: str) -> None:
 @pytest.mark.parametrize("coordinates", BOTH)
 def test_a_loop_and_a_coupling(coordinates: str) -> None:
     """A four-bar linkage: the lowest of its energies, by a search over the crank; and a coupled slide."""
-    parts = [
-        body("crank", mass=1.0, inertia=0.02, com=0.15), hinge("A", "ground", "crank"),
-        body("coupler", mass=1.5, inertia=0.05, com=0.3), hinge("B", "crank", "coupler", at=0.3),
-        body("rocker", mass=1.0, inertia=0.05, com=0.25), hinge("D", "ground", "rocker", at=0.7),
-        hinge("C", "coupler", "rocker", at=0.6, on=0.5, loop=True),
-        spring("k", ("ground", (0.0, 0.5)), ("rocker", 0.5), stiffness=30.0, length=0.2),
-    ]  # fmt: skip
-    problem = assemble(*parts, gravity=9.81, coordinates=coordinates, start="equilibrium",
-                       guess={"crank": 1.0, "coupler": 0.3, "rocker": 1.8})  # fmt: skip
+    cord = spring("k", ("ground", (0.0, 0.5)), ("rocker", 0.5), stiffness=30.0, length=0.2)
+    upper = {"coupler": 0.3, "rocker": 1.8}
+    guess = {"crank": 1.0, **upper}
+    problem = linkage(cord, coordinates=coordinates, start="equilibrium", guess=guess)
     again = equilibrium(problem).problem
     np.testing.assert_allclose(problem.state.q, again.state.q, atol=1e-8)
-    tree = assemble(*parts, gravity=9.81, start={"crank": 1.0}, guess={"coupler": 0.3, "rocker": 1.8})
+    tree = linkage(cord, start={"crank": 1.0}, guess=upper)
     energy = jax.jit(lambda q: tree.system.potential(jnp.zeros(()), q, tree.params))
     own = problem.system.potential(jnp.zeros(()), jnp.asarray(problem.state.q), problem.params)
     angle = float(problem.state.q[problem.system.labels.q.index("crank.angle [rad]")])
     for shift in (-0.3, 0.3):
-        other = assemble(*parts, gravity=9.81, start={"crank": angle + shift},
-                         guess={"coupler": 0.3, "rocker": 1.8})  # fmt: skip
+        other = linkage(cord, start={"crank": angle + shift}, guess=upper)
         assert float(energy(jnp.asarray(other.state.q))) > float(own)
 
 
