@@ -75,6 +75,7 @@ class Slots:
             return cls.every(many, mask)
         number = _numbered(mask)
         place = jnp.where(mask & (number < places), number, places)
+        # one-hot, not a scatter, which would split the kernel of a time loop
         here = place == np.arange(places)[:, None]
         which = jnp.sum(jnp.where(here, np.arange(many), 0), axis=1)
         return cls(which=which, used=jnp.any(here, axis=1), place=place, sums=sums)

@@ -460,6 +460,7 @@ class Arrow:
         seeds = jax.vmap(lambda s: self.join(jnp.zeros((count, 1), x.dtype), s[:, None])[:, 0])
         found = jax.vmap(change)(jnp.concatenate([heads.T, seeds(rest.seeds(tail))]))
         first, columns = self.split(found[:count].T)
+        # directions of the rest mix rows of heads: these come from the transposed map
         rows = jax.vmap(lambda s: transposed(s)[0])(heads.T)
         return ArrowMatrix(
             heads=first, rows=self.split(rows.T)[1].T, columns=columns,
@@ -475,6 +476,7 @@ class Arrow:
 
     def eliminate(self, matrix: ArrowMatrix, columns: Array) -> tuple[EliminatedArrow, Array]:
         """Eliminated matrix, and its inverse times ``columns`` (n, k)."""
+        # heads are eliminated last: first, they would fill the rest
         rest, response = self._inner.eliminate(matrix.rest, matrix.columns)
         schur = matrix.heads - matmul(matrix.rows, response)
         inverse = solve(schur, jnp.eye(schur.shape[0], dtype=schur.dtype))

@@ -299,6 +299,7 @@ class BlockTridiagonal(Coloured):
         """Directions (3 width, n): one unknown of every third node at once."""
         n, b = x.shape[0], self._width
         nodes = jax.eval_shape(self.to_blocks, x[:, None]).shape[0]
+        # nodes three apart share no neighbour: their columns do not mix
         every_third = (np.arange(nodes) % 3 == np.arange(3)[:, None]).astype(x.dtype)
         one = (every_third[:, None, :, None] * np.eye(b)[:, None, :]).reshape(3 * b, -1, b)
         return jax.vmap(lambda s: self.from_blocks(s[:, :, None], n)[:, 0])(jnp.asarray(one))
@@ -360,6 +361,7 @@ class Sparse(Coloured):
         """Vectors (n, k) in the order of elimination (N, copies * width, k)."""
         way, k = plan(self.pattern), x.shape[1]
         ordered = x.reshape(self.copies, -1, k)[:, way.order]
+        # places without an unknown fill the last block
         full = jnp.pad(ordered, ((0, 0), (0, way.filled.size - way.order.size), (0, 0)))
         blocks = full.reshape(self.copies, -1, way.width, k)
         return jnp.swapaxes(blocks, 0, 1).reshape(-1, self.copies * way.width, k)

@@ -77,6 +77,7 @@ def root(equations: Any, data: PyTree, q: Array, free: Array, largest: Any) -> t
 
     def change(q: Array, data: PyTree, free: Array) -> Callable[[Array], Array]:
         rows = jax.jacfwd(lambda xi: residual(system.retract(q, xi), data))(rest) * free
+        # least norm: what need not move stays; dependent rows have no pivot
         inverse = jnp.linalg.pinv(rows, rtol=1e-10)
         return lambda found: -inverse @ found
 
@@ -87,6 +88,7 @@ def root(equations: Any, data: PyTree, q: Array, free: Array, largest: Any) -> t
             q, found, k = carry
             xi = change(q, data, free)(found)
             most = jnp.max(jnp.abs(xi))
+            # a long step leaves the branch of the loop on which the search begins
             q = system.retract(q, xi * jnp.where(most > largest, largest / most, 1.0))
             return q, residual(q, data), k + 1
 

@@ -113,6 +113,7 @@ def pairs_between(x: Array, y: Array, within: Array, room: int) -> CellPairs:
 
 def _cells(x: Array, within: Array, corner: Array) -> Array:
     """Numbers (n,) of the cells of points, from the ``corner`` below all points."""
+    # one more than the number, so that neighbours below are not negative
     cell = jnp.floor((x - corner) / jnp.where(within > 0.0, within, 1.0)).astype(int) + 1
     number = cell[:, 0]
     for k in range(1, x.shape[1]):
@@ -130,6 +131,7 @@ def _unrolled(start: Array, end: Array, own: Array, order: Array, room: int) -> 
     """The pairs of stretches, one after the other: of the points ``own`` (n,) with those of the list
     ``order`` from ``start`` to before ``end`` (rows, n).
     """
+    # pairs of each stretch; their running sum is the place where the next one begins
     count = jnp.maximum(end - start, 0).reshape(-1)
     stop = jnp.cumsum(count)
     place = jnp.arange(room)
@@ -276,6 +278,7 @@ class Candidates:
         found = [self._searched(rows, among, volumes, reach) for rows, among in self._searches]
         first, second, here, needed = (jnp.concatenate(x) for x in zip(*found, strict=True))
         ends = _taken(volumes[0], first), _taken(volumes[1], second)
+        # cells are coarse: the bound of the gap decides
         near = here & (jax.vmap(functools.partial(gap_bound, self.kinds))(*ends) < reach)
         return listed(
             first, second, near, len(self.places[1]), self.capacity, jnp.max(needed),

@@ -110,6 +110,7 @@ class PlanarTree:
             axis = plane.turned(parent.turn, axis)
             hang = plane.add(hang, plane.scale(q[link.v], axis))
         if link.kind.turns:
+            # a hinge begins a group: places behind it count from its own joint point
             return PlanarPlacement(hang=hang, com=com, axis=axis)
         turn = parent.turn if tilt is None else plane.both(parent.turn, (jnp.sin(tilt), jnp.cos(tilt)))
         com = plane.add(hang, plane.turned(turn, com))

@@ -357,6 +357,7 @@ class SpatialTree:
         centres = self._centres(moving, x)
         mass = x.mass
         c = space.many(centres.origin, len(mass))
+        # about the origin of the ground, so that moments of bodies that move together are added
         second = mass * (jnp.sum(c * c, axis=0) * np.eye(3)[:, :, None] - c[:, None] * c[None])
         own = inertia_in_ground(centres.turn, x.inertia)
         second = second if own is None else second + own
@@ -365,6 +366,7 @@ class SpatialTree:
         heavy, first, second = carried[:, :1], carried[:, 1:4], carried[:, 4:].reshape(-1, 3, 3)
         push = heavy * velocities + space.cross(spins, first, 1)
         twist = jnp.sum(second * spins[:, None, :], axis=2) + space.cross(first, velocities, 1)
+        # the momentum of what one velocity moves, along another: entries of the mass matrix
         energies = matmul(
             jnp.concatenate([spins, velocities], axis=1), jnp.concatenate([twist, push], axis=1).T
         )
@@ -387,6 +389,7 @@ class SpatialTree:
         x = self._ready(p)
         moving, spins, velocities = self.walk(q, v, x, gravity)
         centres = self._centres(moving, x)
+        # inertia as a force; gravity is in it, as an acceleration of the ground
         push = space.negative(space.scale(x.mass, centres.acceleration))
         twist = space.cross(centres.origin, push)
         own = inertia_in_ground(centres.turn, x.inertia)
