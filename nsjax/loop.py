@@ -28,7 +28,8 @@ from nsjax.contact.switches import (
     force_notes,
     through_switches,
 )
-from nsjax.core.guards import GuardMemory, Guards, begin_guards, numbers_at_start
+from nsjax.core.guards import GuardMemory, Guards, begin_guards, guards_of, numbers_at_start
+from nsjax.core.inputs import Inputs
 from nsjax.core.operators import on_constraints, prepared, refreshed
 from nsjax.core.scheme import QUANTITIES, ROWS, Carry, Output, Scheme, accumulated
 from nsjax.core.slots import ContactSlots
@@ -56,6 +57,7 @@ from nsjax.recording import (
     row_with_gaps,
     watch_gaps,
 )
+from nsjax.sensors import quantity, read
 from nsjax.trajectory import Continuation, FirstFailure, Impacts, Trajectory
 from nsjax.types import Array, PyTree, record
 
@@ -78,6 +80,35 @@ class LoopProgram:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "system", traced_once(self.system))
+
+
+@dataclasses.dataclass(frozen=True)
+class StopQuantity:
+    """A quantity of a system by its name, as a function of the state."""
+
+    system: System
+    name: str
+
+    def __call__(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
+        """Its value."""
+        return read(self.system, self.name, t, q, v, None, p)
+
+
+def guards_for(system: System, stop: Any, resets: Any = ()) -> Guards | None:
+    """The guards of a run, whose ``stop`` may be the name of a quantity; None without any."""
+    return guards_of(system, _named(system, stop), resets)
+
+
+def _named(system: System, stop: Any) -> Any:
+    """The ``stop`` of a run, with the function of a name."""
+    if isinstance(stop, tuple | list) and len(stop) == 2:
+        return (_named(system, stop[0]), stop[1])
+    if not isinstance(stop, str):
+        return stop
+    owner = getattr(system.prepare, "__self__", None)
+    found = StopQuantity(owner.system if isinstance(owner, Inputs) else system, stop)
+    quantity(found.system, stop)  # refuses an unknown name
+    return found
 
 
 @record()

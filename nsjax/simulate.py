@@ -17,8 +17,8 @@ from nsjax.contact.contact_set import check_run
 from nsjax.core import checks
 from nsjax.core.arguments import check_call, check_switches
 from nsjax.core.errors import InputError
-from nsjax.core.guards import Guards, guards_of, warn_of_guards, with_changing
-from nsjax.core.inputs import Inputs, check_constants
+from nsjax.core.guards import Guards, warn_of_guards, with_changing
+from nsjax.core.inputs import check_constants
 from nsjax.core.memory import Progress, check_events, check_rows, meter
 from nsjax.core.scheme import NOTES, ROWS, Scheme, row_numbers
 from nsjax.core.system import Problem, State, System, row_groups
@@ -35,10 +35,18 @@ from nsjax.jaxtools.control_flow import (
 )
 from nsjax.jaxtools.fingerprint import package_held
 from nsjax.jaxtools.owned import compiled_for, kept, latest, owned
-from nsjax.loop import LoopProgram, RunState, begin_run, no_tally, prepare_run, run_steps, trajectory
+from nsjax.loop import (
+    LoopProgram,
+    RunState,
+    begin_run,
+    guards_for,
+    no_tally,
+    prepare_run,
+    run_steps,
+    trajectory,
+)
 from nsjax.multibody.parts import Part
 from nsjax.recording import rows_with_gaps
-from nsjax.sensors import quantity, read
 from nsjax.stability import warn_of_step, with_findings
 from nsjax.trajectory import Continuation, Trajectory
 from nsjax.types import Array, PyTree, being_compiled, is_traced
@@ -182,35 +190,6 @@ def simulate(
             run = with_findings(call, warned, rows, run)
             warn_of_guards(run.next.guards, call.program.guards)
     return trajectory(system, call.params, run, rows)
-
-
-@dataclasses.dataclass(frozen=True)
-class StopQuantity:
-    """A quantity of a system by its name, as a function of the state."""
-
-    system: System
-    name: str
-
-    def __call__(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
-        """Its value."""
-        return read(self.system, self.name, t, q, v, None, p)
-
-
-def guards_for(system: System, stop: Any, resets: Any = ()) -> Guards | None:
-    """The guards of a run, whose ``stop`` may be the name of a quantity; None without any."""
-    return guards_of(system, _named(system, stop), resets)
-
-
-def _named(system: System, stop: Any) -> Any:
-    """The ``stop`` of a run, with the function of a name."""
-    if isinstance(stop, tuple | list) and len(stop) == 2:
-        return (_named(system, stop[0]), stop[1])
-    if not isinstance(stop, str):
-        return stop
-    owner = getattr(system.prepare, "__self__", None)
-    found = StopQuantity(owner.system if isinstance(owner, Inputs) else system, stop)
-    quantity(found.system, stop)  # refuses an unknown name
-    return found
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,6 +14,7 @@ from nsjax.contact.contact_set import check_run
 from nsjax.core import checks
 from nsjax.core.arguments import check_is, name_list, numbers
 from nsjax.core.errors import InputError, check_choice, check_whole
+from nsjax.core.guards import check_maps
 from nsjax.core.inputs import (
     DrivenParams,
     Inputs,
@@ -29,7 +30,16 @@ from nsjax.core.signals import KINDS, Segment
 from nsjax.core.system import Problem, State
 from nsjax.jaxtools.control_flow import StepBlocks, map_lanes
 from nsjax.jaxtools.owned import compiled_for
-from nsjax.loop import LoopProgram, RunSetup, RunState, begin_run, begin_with_inputs, prepare_run, run_row
+from nsjax.loop import (
+    LoopProgram,
+    RunSetup,
+    RunState,
+    begin_run,
+    begin_with_inputs,
+    guards_for,
+    prepare_run,
+    run_row,
+)
 from nsjax.sensors import needed_rows, read, row_output
 from nsjax.types import Array, PyTree, being_compiled, is_traced, record
 
@@ -148,6 +158,11 @@ class StepperCarry:
     def state(self) -> State:
         """Time, position and velocity."""
         return self.run.next.carry.state
+
+    @property
+    def stopped(self) -> Array | None:
+        """() bool, whether the stop was met; None: there is none."""
+        return self.run.stopped
 
     @property
     def status(self) -> Array:
@@ -426,7 +441,7 @@ def _prepared(program: LoopProgram, scheme: Scheme, params: PyTree, dt: Array) -
 def stepper(
     problem: Problem, scheme: Scheme, dt: Array | float, *, inputs: Sequence[str] = (),
     outputs: Sequence[Any] = (), hold: str = "held", substeps: int = 1, save: Sequence[str] = (),
-    gradient: str | None = None,
+    gradient: str | None = None, stop: Any = None, resets: Sequence[tuple[Any, Any]] = (),
 ) -> Stepper:  # fmt: skip
     """A stepper of a problem, for feedback, policies and learning: pure functions for `jax.lax.scan`,
     `jax.vmap`, `jax.lax.map`, `jax.jit` and derivatives. Its steps are those of `nsjax.simulate`.
@@ -444,6 +459,8 @@ def stepper(
         substeps: steps of the scheme in every step.
         save: names of row quantities that every step returns in addition, see `Trajectory`.
         gradient: as in `nsjax.simulate`; None: that of the scheme.
+        stop, resets: as in `nsjax.simulate`, with maps of the state. After the stop
+            (``carry.stopped``) steps change nothing.
 
     Returns:
         A `Stepper` with ``reset(params=None, state=None) -> carry`` and ``step(carry, u) -> (carry,
@@ -486,7 +503,9 @@ def stepper(
     sizes = tuple(shape_of(problem, key) for _, key in places.keys)
     made = problem if not inputs else with_inputs(problem, own_segments(problem, places, hold))
     step = checks.canonical(dt, "dt") / substeps
-    program = LoopProgram(system=made.system, keep=keep, events=0)
+    check_maps(resets)
+    guards = guards_for(made.system, stop, resets)
+    program = LoopProgram(system=made.system, keep=keep, events=0, guards=guards)
     check_run(made.system, scheme, 0, gradient)
     params = checks.canonical(made.params, "params")
     state = checks.canonical(problem.state, "state")

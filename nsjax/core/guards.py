@@ -79,6 +79,10 @@ class Guards:
         every = [x.names for _, x in self.resets if isinstance(x, NewNumbers)]
         return tuple(dict.fromkeys(name for own in every for name in own))
 
+    def opened(self, problem: Problem) -> Problem:
+        """The problem with the numbers that change as inputs, at their values in this problem."""
+        return _with_numbers(problem, None, self.names)
+
     @property
     def closes(self) -> bool:
         """Whether rows come and go, which makes impulses."""
@@ -213,6 +217,19 @@ def check_resets(resets: Any) -> None:
             )
 
 
+def check_maps(resets: Any) -> None:
+    """Refuses resets of a stepper, whose numbers are its inputs, that are no maps of the state.
+
+    Raises:
+        InputError: names the numbers, and see `check_resets`.
+    """
+    check_resets(resets)
+    if (then := next((x for _, x in resets if isinstance(x, Mapping)), None)) is not None:
+        raise InputError(
+            f"stepper: resets change {', '.join(then)}; name these in inputs=, and give them to every step"
+        )
+
+
 def with_changing(problem: Problem, inputs: Mapping[str, Any] | None, resets: Any) -> Problem:
     """The problem with its ``inputs``, and with the numbers that ``resets`` change as inputs of their own.
 
@@ -222,9 +239,16 @@ def with_changing(problem: Problem, inputs: Mapping[str, Any] | None, resets: An
     """
     check_resets(resets)
     names = tuple(dict.fromkeys(name for _, x in resets if isinstance(x, Mapping) for name in x))
+    return _with_numbers(problem, inputs, names)
+
+
+def _with_numbers(problem: Problem, inputs: Mapping[str, Any] | None, names: tuple[str, ...]) -> Problem:
     if not names:
         return with_inputs(problem, inputs) if inputs else problem
-    given = dict(inputs or {})
+    given, owner = dict(inputs or {}), getattr(problem.system.prepare, "__self__", None)
+    if not inputs and isinstance(owner, Inputs):  # a problem of `with_inputs`
+        given = dict(problem.params.signals)
+        problem = dataclasses.replace(problem, system=owner.system, params=problem.params.model)
     for name, key in input_places(problem, names, "simulate: resets").keys:
         value = value_of(problem, key)
         if name in given:

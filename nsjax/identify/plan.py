@@ -15,6 +15,7 @@ from jax import lax
 from nsjax.core import InputError, Problem, checks
 from nsjax.core.arguments import check_is
 from nsjax.core.errors import nearest
+from nsjax.core.guards import Guards
 from nsjax.core.keys import Key, find, parse_parameter, put, refuse_twice, restarted
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.scheme import ROWS, Scheme, all_notes
@@ -24,7 +25,7 @@ from nsjax.identify.transforms import Transform
 from nsjax.jaxtools.owned import compiled_for
 from nsjax.loop import LoopProgram, begin_run, prepare_run, trajectory
 from nsjax.sensors import ENERGIES, label_name
-from nsjax.sweep.program import lay_out, spread, traced_row
+from nsjax.sweep.program import guards_of_lanes, lay_out, spread, traced_row
 from nsjax.trajectory import label_names
 from nsjax.types import Array, PyTree, record
 
@@ -56,6 +57,7 @@ class RunProgram:
         names: names of the observables.
         needs_rows: whether the model's observables depend on forces and impulses.
         curved: whether second derivatives are taken as well, forward over forward: few numbers are trained.
+        guards: functions at whose zeros a run stops or is reset; None: none.
     """
 
     system: System
@@ -63,6 +65,7 @@ class RunProgram:
     names: tuple[str, ...]
     needs_rows: bool
     curved: bool = False
+    guards: Guards | None = None
 
 
 @record()
@@ -136,9 +139,11 @@ def with_numbers(
 def predict(program: RunProgram, common: FitData, track: Tracks, x: Array) -> tuple[Array, Any]:
     """Values at the measured times (n, m), linear between steps; status, impacts and notes of the run."""
     params, start = with_numbers(program, common.params, track.time, track.start, x)
-    system = program.system
+    system, guards = program.system, program.guards
+    if guards is not None:
+        system, params, start = guards.opened(Problem(system=system, params=params, state=start))
     keep = ROWS if program.needs_rows else ("impacts", "notes", "force_notes")
-    loop = LoopProgram(system=system, keep=keep, events=0)
+    loop = LoopProgram(system=system, keep=keep, events=0, guards=guards)
     run = begin_run(loop, common.scheme, params, start, common.dt, None)
     row = traced_row(prepare_run(loop, common.scheme, params, common.dt))
     columns: dict[str, Any]
@@ -236,7 +241,7 @@ class FitPlan:
 
 def make_plan(
     problem: Problem, scheme: Scheme, data: Any, train: Mapping[str, Transform], dt: float,
-    gradient: str | None, holdout: Any,
+    gradient: str | None, holdout: Any, stop: Any = None, resets: Any = (),
 ) -> FitPlan:  # fmt: skip
     """The checked plan of an identification; arguments as in `nsjax.identify`.
 
@@ -261,7 +266,10 @@ def make_plan(
     for start in (_state(problem, x) for x in recordings):
         checks.check_shapes(problem.system, params, start)
         checks.check_values(problem.system, params, start, scheme, size)
-    program = RunProgram(problem.system, entries, names, _needs_rows(problem.system, params, names))
+    program = RunProgram(
+        problem.system, entries, names, _needs_rows(problem.system, params, names),
+        guards=guards_of_lanes(problem, scheme, size, stop, resets),
+    )  # fmt: skip
     common = FitData(params=params, scheme=scheme, dt=size, tracks=tracks)
     values, noise, mask, known = _measured(recordings, names, shape)
     return FitPlan(problem, program, common, trained, recordings, len(fitted), values, noise, mask, known)

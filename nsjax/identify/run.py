@@ -52,6 +52,8 @@ def identify(
     resamples: int = 200,
     curvature: str = "linear",
     holdout: Recording | Sequence[Recording] | None = None,
+    stop: Any = None,
+    resets: Sequence[tuple[Any, Any]] = (),
 ) -> Estimate:
     """Estimates numbers of a model from recordings of its motion.
 
@@ -100,6 +102,10 @@ def identify(
             the model's curvature times the residuals, which for squares is the observed information; the
             estimate then has both covariances.
         holdout: recordings kept from the fit; the model's error for them is reported.
+        stop, resets: of every run, see `simulate`: a latch that closes, a bolt that breaks, at instants
+            that trained numbers move. After a stop the model stays as it is there; leave later values out
+            of the recording, unless what is measured stays as well. Define the functions once, at module
+            level.
 
     Returns:
         An `Estimate`. ``estimate.success`` is False unless the search converged and every number is
@@ -136,7 +142,7 @@ def identify(
         (0.8, True)
     """
     kind = losses.read(loss)
-    plan = make_plan(problem, scheme, data, train, dt, gradient, holdout)
+    plan = make_plan(problem, scheme, data, train, dt, gradient, holdout, stop, resets)
     objective = Objective(plan, kind, starts)
     check_whole("identify: starts", starts, 1)
     check_whole("identify: max_runs", max_runs, 1)

@@ -16,6 +16,7 @@ from nsjax import models
 from nsjax.core import Carry, InputError, Problem, Scheme, State, System, nearest
 from nsjax.core.arguments import check_is, check_one_run
 from nsjax.core.checks import check_precision
+from nsjax.core.inputs import Inputs
 from nsjax.io.codec import (
     ChangedRecordError,
     UnsavedSchemeError,
@@ -176,10 +177,22 @@ def write_run(
     unfinished: dict[str, Any] | None = None,
 ) -> None:  # fmt: skip
     """Writes a run as `save` does; an incomplete run with the data to resume it, see `read_unfinished`."""
+    traj = _as_started(traj)
     _check(problem, traj, scheme)
     arrays = _arrays(problem, traj, scheme, _plain("metadata", metadata), unfinished)
     with replacing(path) as file:
         _write(file, arrays)
+
+
+def _as_started(traj: Any) -> Any:
+    """A run with the system and the numbers of its problem, if `resets` change numbers: what they are at
+    the end stands in its carry.
+    """
+    owner = getattr(getattr(getattr(traj, "system", None), "prepare", None), "__self__", None)
+    changed = () if owner is None or traj.carry.guards is None else traj.carry.guards.numbers
+    if not changed or not isinstance(owner, Inputs) or {name for name, _ in owner.keys} != {*changed}:
+        return traj
+    return dataclasses.replace(traj, system=owner.system, params=traj.params.model)
 
 
 def read_unfinished(path: PathLike) -> dict[str, Any] | None:

@@ -15,17 +15,17 @@ from typing import Any
 import jax
 import numpy as np
 
-from nsjax.core import InputError, Problem, Scheme
+from nsjax.core import InputError, Problem, Scheme, System
 from nsjax.core.arguments import check_is
+from nsjax.core.guards import with_changing
 from nsjax.core.memory import check_rows
 from nsjax.core.scheme import ROWS
 from nsjax.io.archive import load, read_unfinished, write_run
 from nsjax.io.files import PathLike, check_writable
-from nsjax.loop import RunState, trajectory
+from nsjax.loop import RunState, guards_for, trajectory
 from nsjax.simulate import (
     Call,
     checked,
-    guards_for,
     has_stopped,
     joined_rows,
     most_rows,
@@ -49,7 +49,7 @@ def simulate_to_file(
     problem: Problem, scheme: Scheme, path: PathLike, *, dt: Array | float, steps: int | None = None,
     time: float | None = None, every: int = 1, save: Sequence[str] | None = None, events: int = 0,
     period: float = PERIOD, progress: Callable[[int, int], None] | None = None, stop: Any = None,
-    **metadata: Any,
+    resets: Sequence[tuple[Any, Any]] = (), **metadata: Any,
 ) -> Trajectory:  # fmt: skip
     """Runs `nsjax.simulate` into a file, for runs that take long.
 
@@ -65,7 +65,7 @@ def simulate_to_file(
         period: time [s] between two checkpoints; longer where writing one takes more than a twentieth of
             it.
         progress: function called as ``progress(steps_done, steps)``.
-        stop: as for `nsjax.simulate`; `resume` needs it again.
+        stop, resets: as for `nsjax.simulate`; `resume` needs them again.
         metadata: notes for the file, as for `nsjax.save`.
 
     Returns:
@@ -102,16 +102,18 @@ def simulate_to_file(
             f"{path} holds an unfinished run: nsjax.resume({os.fspath(path)!r}) goes on with it; or remove "
             "it"
         )
-    call = _looked_at(problem, scheme, dt, steps, time, every, save, events, progress, stop)
+    made = with_changing(problem, None, resets)
+    call = _looked_at(made, scheme, dt, steps, time, every, save, events, progress, stop, resets)
     _check_room(path, call)
-    warned = warn_of_step(problem.system, call.params, call.state, call.scheme, call.dt)
-    file = _File(path, problem, scheme, call, period, warned, metadata)
+    warned = warn_of_step(made.system, call.params, call.state, call.scheme, call.dt)
+    file = _File(path, problem, made.system, scheme, call, period, warned, metadata)
     return _drive(file, call.run, [], -1, progress)
 
 
 def resume(
     path: PathLike, problem: Problem | None = None, *, scheme: Scheme | None = None,
     progress: Callable[[int, int], None] | None = None, stop: Any = None,
+    resets: Sequence[tuple[Any, Any]] = (),
 ) -> Trajectory:  # fmt: skip
     """Continues a run begun by `run` to its end; the trajectory of a finished run is returned unchanged.
 
@@ -120,7 +122,7 @@ def resume(
         problem: needed for a system that is not a registered model, as for `nsjax.load`.
         scheme: needed for a scheme that is not one of the package.
         progress: function called as ``progress(steps_done, steps)``.
-        stop: that of the run, if it has one: files do not hold functions.
+        stop, resets: those of the run, if it has any: files do not hold functions.
 
     Returns:
         The whole `Trajectory`, bit for bit that of an uninterrupted run.
@@ -144,7 +146,7 @@ def resume(
     if scheme is None:
         raise InputError(f"{path}: {saved.scheme_note}; pass the scheme, resume(path, scheme=...)")
     check_writable(path)
-    stops = bool(unfinished.get("stops", False))
+    stops, changes = bool(unfinished.get("stops", False)), int(unfinished.get("resets", 0))
     if stops and stop is None:
         raise InputError(
             f"{path}: the run stops at a function, which files do not hold; give it again, "
@@ -152,11 +154,17 @@ def resume(
         )
     if stop is not None and not stops:
         raise InputError(f"{path}: the run has no stop, but stop = {stop!r} is given; leave it out")
+    if changes != len(resets):
+        raise InputError(
+            f"{path}: the run has {changes} resets, which files do not hold, and {len(resets)} are given; "
+            "give those of the run, resume(path, resets=...)"
+        )
     with _named_if_damaged(path):
         every, length = unfinished["every"], unfinished["rows"] * unfinished["every"]
+        made = with_changing(saved.problem, None, resets)
         call = _looked_at(
-            saved.problem, scheme, unfinished["dt"], length, None, every, tuple(unfinished["keep"]),
-            unfinished["events"], progress, stop,
+            made, scheme, unfinished["dt"], length, None, every, tuple(unfinished["keep"]),
+            unfinished["events"], progress, stop, resets,
         )  # fmt: skip
         # carry of the time loop at the checkpoint
         leaves = unfinished["run"]
@@ -171,7 +179,7 @@ def resume(
         period, warned = unfinished["period"], unfinished["warned"]
     _check_room(path, call)
     rows = {name: getattr(saved.traj, name) for name in ("t", "q", "v", *ROWS)}
-    file = _File(path, saved.problem, scheme, call, period, warned, saved.metadata)
+    file = _File(path, saved.problem, made.system, scheme, call, period, warned, saved.metadata)
     return _drive(file, at, [rows], len(rows["t"]) - 1, progress)
 
 
@@ -186,13 +194,13 @@ def _named_if_damaged(path: PathLike) -> Iterator[None]:
 
 def _looked_at(
     problem: Problem, scheme: Scheme, dt: Any, steps: int | None, time: float | None, every: int,
-    save: Sequence[str] | None, events: int, progress: Any, stop: Any,
+    save: Sequence[str] | None, events: int, progress: Any, stop: Any, resets: Any,
 ) -> Call:  # fmt: skip
     check_is("simulate_to_file", "problem", problem, Problem)
     call = checked(
         problem.system, problem.params, problem.state, scheme, dt=dt, steps=steps, time=time, every=every,
         save=save, gradient=None, events=events, notes=False, carry=None, progress=progress,
-        guards=guards_for(problem.system, stop),
+        guards=guards_for(problem.system, stop, resets),
     )  # fmt: skip
     if call.traced:
         raise InputError(
@@ -216,10 +224,13 @@ def _check_room(path: PathLike, call: Call) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _File:
-    """File of a run, with the problem, the scheme and the arguments of the run."""
+    """File of a run, with the problem, the scheme and the arguments of the run. ``system`` is that of the
+    problem, with the numbers that resets change as inputs.
+    """
 
     path: PathLike
     problem: Problem
+    system: System
     scheme: Scheme
     call: Call
     period: float
@@ -232,16 +243,18 @@ class _File:
         unfinished = {
             "run": [np.asarray(x) for x in jax.tree.leaves(run)], "rows": call.rows, "every": call.every,
             "keep": list(call.program.keep), "events": call.program.events, "dt": np.asarray(call.dt),
-            "period": self.period, "warned": self.warned, "stops": call.program.guards is not None,
+            "period": self.period, "warned": self.warned,
         }  # fmt: skip
-        traj = trajectory(self.problem.system, call.params, run, rows)
+        if (guards := call.program.guards) is not None:
+            unfinished |= {"stops": guards.stop is not None, "resets": len(guards.resets)}
+        traj = trajectory(self.system, call.params, run, rows)
         write_run(self.path, self.problem, traj, self.scheme, self.metadata, unfinished)
 
     def finish(self, run: RunState, rows: dict[str, Any]) -> Trajectory:
         """Writes the whole run."""
-        call, system = self.call, self.problem.system
+        call = self.call
         run = with_findings(call, self.warned, rows, run)
-        traj = trajectory(system, call.params, run, rows)
+        traj = trajectory(self.system, call.params, run, rows)
         write_run(self.path, self.problem, traj, self.scheme, self.metadata)
         return traj
 

@@ -20,7 +20,8 @@ from jax.sharding import Mesh, PartitionSpec
 from nsjax.core import checks
 from nsjax.core.arguments import check_is, refused_values
 from nsjax.core.errors import InputError, check_whole
-from nsjax.core.guards import Guards
+from nsjax.core.guards import Guards, with_changing
+from nsjax.core.inputs import check_constants
 from nsjax.core.keys import Key, put, restarted
 from nsjax.core.memory import check_events
 from nsjax.core.scheme import ROWS, Scheme
@@ -28,7 +29,7 @@ from nsjax.core.start_checks import overshoot, probe, sound
 from nsjax.core.system import Problem, State, System
 from nsjax.jaxtools.control_flow import map_lanes
 from nsjax.jaxtools.owned import compiled_for
-from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row, trajectory
+from nsjax.loop import LoopProgram, begin_run, guards_for, prepare_run, run_row, trajectory
 from nsjax.sweep import reductions
 from nsjax.sweep.reductions import Fold, Reduction
 from nsjax.sweep.result import Axes, read_axes
@@ -48,7 +49,7 @@ class LaneProgram:
         reduce: reduction of a lane to its results.
         rows: number of saved rows after the start; None if the reduction takes the rows one by one.
         events: length of the impact list.
-        guards: the function at whose zero a lane stops; None: none.
+        guards: functions at whose zeros a lane stops or is reset; None: none.
     """
 
     system: System
@@ -112,9 +113,10 @@ def traced_row(setup: Any) -> Callable[..., Any]:
 def run_lane(program: LaneProgram, common: SharedData, lane: Lane) -> LaneResults:
     """Reduced results of one lane, run from its start."""
     params, state, scheme = numbers(program, common, lane.values)
-    loop = LoopProgram(
-        system=program.system, keep=ROWS, events=program.events, guards=program.guards
-    )  # fmt: skip
+    system = program.system
+    if program.guards is not None:
+        system, params, state = program.guards.opened(Problem(system=system, params=params, state=state))
+    loop = LoopProgram(system=system, keep=ROWS, events=program.events, guards=program.guards)
     run = begin_run(loop, scheme, params, state, lane.dt, None)
     row = traced_row(prepare_run(loop, scheme, params, lane.dt))
 
@@ -124,12 +126,12 @@ def run_lane(program: LaneProgram, common: SharedData, lane: Lane) -> LaneResult
     if program.rows is not None or not isinstance(program.reduce, Fold):
         counts = count(jnp.arange((program.rows or 0) + 1))
         run, columns = lax.scan(row, run, counts)
-        values = program.reduce(trajectory(program.system, params, run, columns))
+        values = program.reduce(trajectory(system, params, run, columns))
         return LaneResults(values=values, status=run.status, first_failure=run.first_failure)
     fold = program.reduce
 
     def one(run: Any, columns: dict[str, Any]) -> Trajectory:
-        return trajectory(program.system, params, run, jax.tree.map(lambda x: x[None], columns))
+        return trajectory(system, params, run, jax.tree.map(lambda x: x[None], columns))
 
     def step(k: Array, both: tuple[Any, PyTree]) -> tuple[Any, PyTree]:
         run, columns = row(both[0], count(k))
@@ -222,9 +224,23 @@ class Plan:
         return Lane(values=self.axes.take(lanes), dt=lengths.dt[lanes], every=lengths.every[lanes])
 
 
+def guards_of_lanes(problem: Problem, scheme: Scheme, dt: Array, stop: Any, resets: Any) -> Guards | None:
+    """The guards of runs with the numbers of a problem or others, checked for these; None without any."""
+    if stop is None and isinstance(resets, tuple | list) and not resets:
+        return None
+    made = with_changing(problem, None, resets)
+    guards = guards_for(made.system, stop, resets)
+    if made is not problem:
+        check_constants(
+            made.params,
+            lambda p: prepare_run(LoopProgram(made.system, (), 0, guards), scheme, p, dt).constants,
+        )
+    return guards
+
+
 def make_plan(
     problem: Problem, scheme: Scheme, over: Any, mode: str, reduce: Any, dt: Any, steps: int | None,
-    time: float | None, every: int | None, rows: int | None, events: int, guards: Guards | None = None,
+    time: float | None, every: int | None, rows: int | None, events: int,
 ) -> Plan:  # fmt: skip
     """The plan of a sweep after the checks common to all lanes; arguments as in `nsjax.sweep`.
 
@@ -249,7 +265,7 @@ def make_plan(
     lengths = _lengths(axes, dt, steps, time, every, rows, events)
     common = dataclasses.replace(common, rows=lengths.rows)
     one = LaneProgram(
-        system=problem.system, keys=axes.keys, reduce=kept, events=events, guards=guards,
+        system=problem.system, keys=axes.keys, reduce=kept, events=events,
         rows=None if isinstance(kept, reductions.Fold) else lengths.rows,
     )  # fmt: skip
     first = tuple(x[0] for x in axes.take(np.asarray([0])))

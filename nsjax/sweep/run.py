@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent import futures
 from typing import Any
 
@@ -21,13 +22,13 @@ from nsjax.core.system import Problem
 from nsjax.io.files import PathLike
 from nsjax.jaxtools.control_flow import tree_bytes
 from nsjax.renamed import renamed_options
-from nsjax.simulate import guards_for, simulate
+from nsjax.simulate import simulate
 from nsjax.stability import warn_of_step
 from nsjax.status import REFUSED
 from nsjax.sweep import lanes as lanes_file
 from nsjax.sweep import program, reductions
 from nsjax.sweep.lanes import check_executor, computed_lanes, gather, owners
-from nsjax.sweep.program import Plan, lay_out, make_plan, refusals
+from nsjax.sweep.program import Plan, guards_of_lanes, lay_out, make_plan, refusals
 from nsjax.sweep.result import SweepResult
 from nsjax.types import Array, is_traced
 
@@ -58,6 +59,7 @@ def sweep(
     gradient: str | None = None,
     executor: futures.Executor | None = None,
     stop: Any = None,
+    resets: Sequence[tuple[Any, Any]] = (),
 ) -> SweepResult:
     """Runs a problem once for every combination of values, in one compiled program.
 
@@ -104,8 +106,9 @@ def sweep(
             ``concurrent.futures.ProcessPoolExecutor`` (started with ``spawn``), ``client.get_executor()``
             of a Dask client (extra ``dask``), or any object with the same ``submit``. Workers need nsjax,
             not the model's code. Dask gives the lanes of a worker that dies to another worker.
-        stop: see `simulate`: every lane ends at its own instant, and rows after it repeat it. Define the
-            function once, at module level.
+        stop, resets: see `simulate`: every lane ends, or is changed, at its own instants; rows after a stop
+            repeat it. Numbers that resets change start at those of the lane. Define the functions once, at
+            module level.
 
     Returns:
         A `SweepResult`: ``result.values`` with the lanes' axes first, ``result.status``, ``result.ok``.
@@ -145,9 +148,9 @@ def sweep(
             f"sweep: memory_bytes = {memory_bytes!r}; give a number of bytes, 2**30 for instance"
         )
     check_executor(executor)
-    system: Any = getattr(problem, "system", None)  # another problem is refused by the plan
-    guards = None if stop is None else guards_for(system, stop)
-    plan = make_plan(problem, scheme, over, mode, reduce, dt, steps, time, every, samples, events, guards)
+    plan = make_plan(problem, scheme, over, mode, reduce, dt, steps, time, every, samples, events)
+    guards = guards_of_lanes(problem, plan.common.scheme, plan.lengths.dt[0], stop, resets)
+    plan = dataclasses.replace(plan, one=dataclasses.replace(plan.one, guards=guards))
     if is_traced((plan.common, plan.axes.arrays, plan.lengths.dt)):
         if checkpoint is not None:
             raise InputError(
@@ -158,7 +161,7 @@ def sweep(
             raise InputError(
                 f"sweep: executor = {executor!r} inside jit or grad, where no worker is asked; leave it out"
             )
-        return _result(plan, _traced(plan, gradient, stop))
+        return _result(plan, _traced(plan, gradient, stop, resets))
     plan = plan.undifferentiated
     refused = refusals(plan)
     lanes = np.setdiff1d(np.arange(plan.axes.count), list(refused))
@@ -264,7 +267,7 @@ def _result(plan: Plan, found: program.LaneResults, refused: dict[int, str] | No
     )  # fmt: skip
 
 
-def _traced(plan: Plan, gradient: str | None, stop: Any) -> program.LaneResults:
+def _traced(plan: Plan, gradient: str | None, stop: Any, resets: Any) -> program.LaneResults:
     """The sweep inside a transformation: lengths static, every lane recomputed in its backward pass."""
     one, lengths, count = plan.one, plan.lengths, plan.axes.count
     every = int(lengths.every[0])
@@ -282,6 +285,7 @@ def _traced(plan: Plan, gradient: str | None, stop: Any) -> program.LaneResults:
         traj = simulate(
             one.system, params, state, scheme, dt=own.dt, steps=every * lengths.rows, every=every,
             events=one.events, gradient=gradient, stop=stop,
+            resets=resets,
         )  # fmt: skip
         return program.LaneResults(
             values=one.reduce(traj), status=traj.status, first_failure=traj.first_failure
