@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         simulate_to_file,
         to_paraview,
     )
+    from nsjax.jaxtools.precision import single_precision
     from nsjax.plot import animate
     from nsjax.simulate import simulate
     from nsjax.stepper import Stepper, stepper
@@ -75,9 +76,9 @@ __all__ = [
     "animate", "check_accuracy", "check_gradient", "configure", "consistent", "environment",
     "export_program", "from_lagrangian", "gradient_notes", "identify", "io", "linalg", "load",
     "load_program", "losses", "models", "multibody", "plot", "reductions", "resume", "save", "schemes",
-    "shapes", "side_by_side", "signal", "simulate", "simulate_to_file", "status", "stepper", "sweep",
-    "sweep_lyapunov", "sweep_time_step", "to_paraview", "transforms", "with_actuator_dynamics",
-    "with_inputs",
+    "shapes", "side_by_side", "signal", "simulate", "simulate_to_file", "single_precision", "status",
+    "stepper", "sweep", "sweep_lyapunov", "sweep_time_step", "to_paraview", "transforms",
+    "with_actuator_dynamics", "with_inputs",
 ]  # fmt: skip
 
 lazily(__name__)

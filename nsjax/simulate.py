@@ -226,6 +226,8 @@ def checked(
     """
     checks.check_kind(system, scheme)
     checks.check_precision()
+    if guards is not None:
+        checks.refuse_located("simulate: stop and resets")
     steps = checks.check_lengths(dt, steps, time, every, events)
     checks.check_gradient(scheme, gradient)
     if progress not in (None, True, False) and not callable(progress):
@@ -240,8 +242,7 @@ def checked(
         keep = tuple(name for name in ROWS if name in (*keep, *NOTES))
     check_events(events, system.nt)
     params = checks.canonical(params, "params")
-    scheme = dataclasses.replace(scheme, coef=checks.canonical(scheme.coef, "scheme"))
-    checks.check_tolerances(scheme)
+    scheme = checks.canonical_scheme(scheme)
     step = checks.canonical(dt, "dt")
     if carry is not None:
         state = _continued(carry)

@@ -493,10 +493,7 @@ def stepper(
     inputs, outputs = name_list("stepper", "inputs", inputs), name_list("stepper", "outputs", outputs)
     checks.check_lengths(dt, 1, None, 1, 0)
     checks.check_gradient(scheme, gradient)
-    scheme = dataclasses.replace(
-        scheme, coef=checks.canonical(scheme.coef, "scheme"), gradient=gradient or scheme.gradient
-    )
-    checks.check_tolerances(scheme)
+    scheme = dataclasses.replace(checks.canonical_scheme(scheme), gradient=gradient or scheme.gradient)
     wanted = {*checks.check_save(tuple(save), ROWS), *needed_rows(system, outputs)}
     keep = tuple(name for name in ROWS if name in wanted)
     places = input_places(problem, tuple(inputs)) if inputs else Inputs(system, ())

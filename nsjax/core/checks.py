@@ -5,6 +5,7 @@ Shapes and types are checked for traced values too; ranges only for concrete one
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ from nsjax.core.system import State, System, gap_units
 from nsjax.jaxtools.cache import CONFIG
 from nsjax.jaxtools.control_flow import tree_shapes
 from nsjax.jaxtools.owned import kept, latest
+from nsjax.jaxtools.precision import least_tolerance
 from nsjax.renamed import new_field
 from nsjax.types import Array, PyTree, is_traced
 
@@ -44,6 +46,35 @@ def check_precision() -> None:
             "64-bit floats are off; contact decisions need them. Call nsjax.configure() before the "
             "first computation (or set JAX_ENABLE_X64=1)"
         )
+
+
+def refuse_located(what: str) -> None:
+    """Refuses ``what`` in programs of single precision if it locates instants."""
+    if least_tolerance():
+        raise InputError(
+            f"{what} in single precision; instants are located to 1e-13 of their functions: take "
+            "nsjax.single_precision of a function without it"
+        )
+
+
+def canonical_scheme(scheme: Scheme) -> Scheme:
+    """The scheme with its numbers as strong arrays, in programs of single precision with tolerances that it
+    can reach.
+
+    Raises:
+        InputError: for numbers that are none, tolerances below zero, and instants in single precision.
+    """
+    if scheme.traits.locates:
+        refuse_located(f"scheme {scheme.name!r}")
+    scheme, least = dataclasses.replace(scheme, coef=canonical(scheme.coef, "scheme")), least_tolerance()
+    check_tolerances(scheme)
+
+    def reached(path: Any, value: Any) -> Any:
+        name = jax.tree_util.keystr(path)
+        return jnp.maximum(value, least) if "tolerance" in name and "gap" not in name else value
+
+    raised = jax.tree_util.tree_map_with_path(reached, scheme.coef) if least else scheme.coef
+    return dataclasses.replace(scheme, coef=raised)
 
 
 def canonical(tree: PyTree, what: str) -> PyTree:

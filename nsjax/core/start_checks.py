@@ -32,6 +32,7 @@ from nsjax.core.system import State, System, bordered, is_local, residuals, row_
 from nsjax.jaxtools.cache import kept_call
 from nsjax.jaxtools.compilation import compiled_once
 from nsjax.jaxtools.owned import compiled_for
+from nsjax.jaxtools.precision import least_tolerance
 from nsjax.linalg import Local, interleaving, matvec
 from nsjax.linalg.blocks import magnitude, product_diagonal
 from nsjax.linalg.dense import unit_matrix
@@ -370,17 +371,18 @@ def violation(name: str, found: Found) -> Any:
         [0.5, -1.0]
     """
     x, beyond = found[name], found.get(f"beyond {name}", 0.0)
+    least = least_tolerance()
     if name == "gap":
         # [m], rounding of a start placed in contact; a state that a scheme has left may lie deeper
-        return -x - beyond - 1e-9
+        return -x - beyond - max(1e-9, least)
     if name == "constraint":
-        return abs(x) - beyond - CONSTRAINT_TOLERANCE
+        return abs(x) - beyond - max(CONSTRAINT_TOLERANCE, least)
     size = found["rate_size"]
     largest = (jnp if isinstance(size, jax.Array) else np).max(size, initial=0.0)
     # violation on velocity level that is allowed relative to the largest of all rows, a thousand roundings:
     # a row that follows from others may have only terms of rounding
     rounding = 1e-13
-    return abs(x) - RATE_TOLERANCE * size - beyond - rounding * largest
+    return abs(x) - max(RATE_TOLERANCE, least) * size - beyond - rounding * largest
 
 
 def within(name: str, found: Found, singular: bool = False) -> Any:
@@ -399,7 +401,7 @@ def within(name: str, found: Found, singular: bool = False) -> Any:
     if what in ("friction_speed", "restitution_speed"):
         return x > 0
     if what in ("slip", "dry_friction", "velocity_constraint"):
-        return x <= RATE_TOLERANCE
+        return x <= max(RATE_TOLERANCE, least_tolerance())
     if what in ("outside", "changes", "skew", "islands", "rows", "pairs"):
         return x <= TOLERANCE
     if what == "frictionless":
@@ -474,7 +476,7 @@ def examined(
         below.append(jnp.any(negative(each, 1)))
         below += [jnp.any(impossible(each, 1))] if moments else []
     bits = jnp.where(jnp.any(jnp.stack(below)), status.REFUSED_NEGATIVE, 0)
-    bits = bits | _start_bits(system, scheme.traits.singular_mass, *given[:2], given[3])
+    bits = bits | _start_bits(system, scheme.traits.singular_mass, least_tolerance(), *given[:2], given[3])
     bits = jnp.where(jnp.all(jnp.isfinite(lax.stop_gradient(numbers))), bits, status.REFUSED_NOT_FINITE)
     first = bits & -bits  # the most basic reason, the others mostly follow from it
     lost = jnp.sum(jnp.where(bits == 0, 0.0, jnp.nan) * numbers)
@@ -482,14 +484,16 @@ def examined(
     return State(t=state.t, q=state.q + lost, v=state.v + lost), bits
 
 
-@compiled_for("system", "singular")
-def _start_bits(system: System, singular: bool, params: PyTree, state: State, dt: Array) -> Array:
+@compiled_for("system", "singular", "least")
+def _start_bits(
+    system: System, singular: bool, least: float, params: PyTree, state: State, dt: Array
+) -> Array:
     """Status bits of law, mass and start. The mass must be positive along each velocity and along a
     direction of all: eigenvalues would call a library in every lane of a batch.
 
     Of mechanisms, and of their classes, of the law alone: their mass follows from numbers whose signs are
     known, and a look at mass, walls and constraints costs as much as the mechanics several times (of an ant
-    5,300 operations, beside 7,200 of a run).
+    5,300 operations, beside 7,200 of a run). ``least`` tells programs of either precision apart.
     """
     whole = system.parts is None
     found = probe(system, params, state, mechanics=whole, promises=False)

@@ -260,8 +260,7 @@ def make_plan(
     names = _observables(problem, recordings)
     params = checks.canonical(problem.params, "params")
     params, trained, entries = _read_train(problem, params, recordings, train)
-    coef = checks.canonical(scheme.coef, "scheme")
-    scheme = dataclasses.replace(scheme, coef=coef, gradient=gradient or scheme.gradient)
+    scheme = dataclasses.replace(checks.canonical_scheme(scheme), gradient=gradient or scheme.gradient)
     tracks, shape = _tracks(problem, recordings, float(size))
     for start in (_state(problem, x) for x in recordings):
         checks.check_shapes(problem.system, params, start)

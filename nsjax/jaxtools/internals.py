@@ -17,7 +17,7 @@ from jax._src.interpreters.batching import batch_jaxpr
 # Traced functions as data. They go with `jax.extend`; `jax.jit(f).trace(...).jaxpr` has the same fields and
 # `jax.core.eval_jaxpr` the same values. Without `dce_jaxpr` a walk from the results to the arguments over
 # equations without effects finds what is read.
-from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, Var, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Primitive, Var, jaxpr_as_fun
 from jax.extend.core.primitives import stop_gradient_p
 from jax.interpreters import ad, batching, mlir, partial_eval
 from jax.interpreters.partial_eval import dce_jaxpr
@@ -25,6 +25,7 @@ from jax.interpreters.partial_eval import dce_jaxpr
 __all__ = [
     "ClosedJaxpr",
     "Jaxpr",
+    "Literal",
     "Primitive",
     "Var",
     "ad",

@@ -255,10 +255,9 @@ def make_plan(
     common = SharedData(
         params=checks.canonical(problem.params, "params"),
         state=checks.canonical(problem.state, "state"),
-        scheme=dataclasses.replace(scheme, coef=checks.canonical(scheme.coef, "scheme")),
+        scheme=checks.canonical_scheme(scheme),
         rows=0,
     )
-    checks.check_tolerances(common.scheme)
     check_events(events, problem.system.nt)
     base = {"params": common.params, "state": common.state, "scheme": common.scheme.coef}
     axes = read_axes(base, over, mode)
