@@ -22,7 +22,7 @@ WIDE, NARROW = np.dtype(np.float64), np.dtype(np.float32)
 class _Tracing:
     """Whether what is traced now becomes a program of single precision."""
 
-    single: bool = False
+    narrow: bool = False
 
 
 _TRACING = _Tracing()
@@ -34,16 +34,16 @@ def least_tolerance() -> float:
     Contact problems of robots end with residuals of some 1e-6 in single precision, and rates of their rows
     differ from those of differentiated gaps by 1e-7.
     """
-    return 1e3 * float(np.finfo(np.float32).eps) if _TRACING.single else 0.0
+    return 1e3 * float(np.finfo(np.float32).eps) if _TRACING.narrow else 0.0
 
 
 @contextlib.contextmanager
 def _tracing_single() -> Iterator[None]:
-    before, _TRACING.single = _TRACING.single, True
+    before, _TRACING.narrow = _TRACING.narrow, True
     try:
         yield
     finally:
-        _TRACING.single = before
+        _TRACING.narrow = before
 
 
 def single_precision(function: Callable[..., Any]) -> Callable[..., Any]:
