@@ -33,7 +33,8 @@ class MovedShape:
         points: (rows, n, d) [m], or (1, n, d) in the axes of a body.
         name, kind, role, faces, quantity: see `nsjax.shapes.Shape`; levels have become lines and meshes.
         values: (rows, n) numbers that give its colour; None: the colour of its role.
-        marks: displacements of the points in shares of the picture's diagonal; None: none.
+        marks: displacements of the points in shares of the picture's diagonal, or of some diagonals of what
+            is drawn at one instant if these are less; None: none.
         pose: (rows, d, d + 1) rotations and places of the axes of the points; None: those of the world.
     """
 
@@ -182,7 +183,7 @@ def _drawn(
     found = jax.tree.map(np.asarray, dataclasses.replace(every, shapes=tuple(drawn)))
     shapes = _checked(found, who)
     low, high = _ends(shapes, who)
-    size = float(np.linalg.norm(high - low))
+    size = _symbol_size(shapes, low, high)
     shapes = tuple(x.grown(size) for x in shapes)
     low, high = _ends(shapes, who)
     shapes = tuple(y for x in shapes for y in (_levelled(x, low, high) if x.kind == "plane" else (x,)))
@@ -323,6 +324,25 @@ def _ends(shapes: tuple[MovedShape, ...], who: str) -> tuple[np.ndarray, np.ndar
     near = [x for x in feet if np.linalg.norm(x - 0.5 * (low + high)) <= np.linalg.norm(high - low)]
     both = np.stack([low, high, *near])
     return both.min(axis=0), both.max(axis=0)
+
+
+def _symbol_size(shapes: tuple[MovedShape, ...], low: np.ndarray, high: np.ndarray) -> float:
+    """Diagonal by which symbols grow [m]: that of the picture, but for a robot that walks far no more than
+    some of its own.
+    """
+    size, d = float(np.linalg.norm(high - low)), len(low)
+    moving = [x.world.reshape(-1, x.points.shape[1], d) for x in shapes if x.kind != "plane"]
+    if not moving:
+        return size
+    rows = max(len(x) for x in moving)
+    least, most = np.full((rows, d), np.inf), np.full((rows, d), -np.inf)
+    for x in moving:
+        least = np.minimum(least, np.where(np.isfinite(x), x, np.inf).min(axis=1))
+        most = np.maximum(most, np.where(np.isfinite(x), x, -np.inf).max(axis=1))
+    own = float(np.max(np.linalg.norm(np.where(most >= least, most - least, 0.0), axis=1)))
+    # a mass that swings on a slide reaches twice as far as it is ever from its spring's end
+    several = 2.5
+    return min(size, several * own) if own > 0.0 else size
 
 
 def _foot(x: MovedShape, low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 import jax.numpy as jnp
@@ -61,7 +62,7 @@ def frames(topology: Topology) -> set[str]:
     return {x.bodies[0] for x in held}
 
 
-def _slide(scene: Scene, part: Part, x: Any, framed: set[str], solid: set[str]) -> list[Shape]:
+def _slide(scene: Scene, part: Part, x: Any, framed: Set[str], solid: Set[str]) -> list[Shape]:
     """Guide, block and stops of a slide."""
     (one, other), (start, end) = part.bodies, ends_of(scene, part, x)
     axes, found = symbols.sides(axis_in_ground(scene, part, x)), []
@@ -221,7 +222,7 @@ def _gear(scene: Scene, name: str, joints: list[Part], p: PyTree) -> list[Shape]
     return found
 
 
-def joint(scene: Scene, part: Part, x: Any, framed: set[str], solid: set[str]) -> list[Shape]:
+def joint(scene: Scene, part: Part, x: Any, framed: Set[str], solid: Set[str]) -> list[Shape]:
     """The picture of a joint, without the dot at its point."""
     kind = kind_of(part)
     if kind.drawn == "line":

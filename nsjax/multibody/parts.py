@@ -292,7 +292,8 @@ def body(
     if inertia is not None and not is_traced(kept.inertia):
         _check_inertia(name, np.asarray(kept.inertia, float))
     if shape is None:
-        return made("body", name, (), kept)
+        # pictures show it as a part of its joints
+        return made("body", name, (), kept, empty=_is_zero(mass) and (inertia is None or _is_zero(inertia)))
     shown = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
     for x in shown:
         if getattr(x, "body", None) != name:
@@ -303,6 +304,10 @@ def body(
     others = tuple(x for x in shown if x.kind != "mesh")
     kept = dataclasses.replace(kept, shape=tuple(x.numbers for x in others))
     return made("body", name, (), kept, shapes=tuple(x.kind for x in others), meshes=found or None)
+
+
+def _is_zero(value: Any) -> bool:
+    return not is_traced(value) and not np.any(np.asarray(value))
 
 
 def _check_inertia(name: str, inertia: np.ndarray) -> None:

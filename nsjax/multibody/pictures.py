@@ -7,7 +7,7 @@ contacts; a body that no joint holds beside its mass centre is the homogeneous d
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import Any
 
 import jax
@@ -62,13 +62,16 @@ class _Drawing:
     numbers: Any
 
 
+Bodies = tuple[frozenset[str], ...]
+"""Bodies in which others slide, those that have shapes, and those without mass."""
+
 PLACEHOLDERS = ("\0", "\1", "\2")
 """Stand for the name and the two bodies of drawings that are alike."""
 
 
-def _drawn(scene: Scene, drawings: list[_Drawing]) -> list[Shape]:
+def _drawn(scene: Scene, drawings: list[_Drawing], size: float = 1.0) -> list[Shape]:
     """Shapes of all drawings. Those that are alike are one call, so that a hundred pairs of contacts, or
-    sixty links, compile as one.
+    sixty links, compile as one. Symbols have a size beside the usual one.
     """
     groups: dict[Any, list[tuple[_Drawing, Any]]] = {}
     for x in drawings:
@@ -92,7 +95,8 @@ def _drawn(scene: Scene, drawings: list[_Drawing]) -> list[Shape]:
         )
         for shape in several:
             names = tuple(_named(shape.name, x) for x, _ in members)
-            found.append(dataclasses.replace(shape, name=names))
+            marks = None if shape.marks is None else size * shape.marks
+            found.append(dataclasses.replace(shape, name=names, marks=marks))
     return found
 
 
@@ -212,17 +216,19 @@ def _link(
     return symbols.hull(jnp.stack(points), jnp.stack(radii), name, pose=symbols.pose_of(scene, name))
 
 
-def _body(scene: Scene, whole: bool, name: str, bodies: tuple[str, ...], numbers: Any) -> list[Shape]:
+def _body(
+    scene: Scene, key: tuple[bool, bool], name: str, bodies: tuple[str, ...], numbers: Any
+) -> list[Shape]:
     """A body as a link through its points; unless other shapes show it (``whole``), also a dot at its mass
-    centre, or a box or disc for its inertia where no link shows it.
+    centre, or a box or disc for its inertia where no link shows it. One without mass is a part of a joint.
     """
     (x, held, touched), found = numbers, []
-    name = bodies[0]
+    (whole, empty), name = key, bodies[0]
     centred = all(at is None for at in (x.com, *held, *(at for at, _ in touched)))
     if held and not (whole and centred):
         found.append(_link(scene, name, x, held, touched, whole))
     if whole:
-        return found
+        return _as_hardware(found, {name} if empty else set())
     if scene.dimension == 3 and x.inertia is not None and (centred or not held):
         half, turn = _inertia_box(x)
         drawn = {"kind": "mesh", "faces": shapes.BOX_FACES}
@@ -234,6 +240,17 @@ def _body(scene: Scene, whole: bool, name: str, bodies: tuple[str, ...], numbers
     else:
         found.append(on_body(scene, name, name, x.com, np.zeros((1, scene.dimension)), kind="dots"))
     return found
+
+
+def _as_hardware(found: list[Shape], empty: Set[str]) -> list[Shape]:
+    """Shapes of bodies without mass as parts of joints, and smaller."""
+    small = 0.6  # size of such a block or link beside that of a body
+    return [
+        dataclasses.replace(x, role="joint", marks=None if x.marks is None else small * x.marks)
+        if x.name in empty
+        else x
+        for x in found
+    ]
 
 
 def _beam(scene: Scene, part: Part, x: Any) -> list[Shape]:
@@ -256,25 +273,31 @@ def _beam(scene: Scene, part: Part, x: Any) -> list[Shape]:
 
 
 def _joint(
-    scene: Scene, key: tuple[Part, set[str], set[str]], name: str, bodies: tuple[str, ...], numbers: Any
+    scene: Scene, key: tuple[Part, Bodies], name: str, bodies: tuple[str, ...], numbers: Any
 ) -> list[Shape]:
     """A joint; its coordinate is among its numbers where it has stops."""
-    part, framed, solid = key
+    part, (framed, solid, empty) = key
     x, now = numbers
     own = dataclasses.replace(scene, measure=lambda *_: (now, None))
-    return joint_pictures.joint(own, part, x, framed, solid)
+    return _as_hardware(joint_pictures.joint(own, part, x, framed, solid), empty)
 
 
-def _joints(scene: Scene, topology: Topology, p: PyTree, framed: set[str], solid: set[str]) -> list[Shape]:
+def _joints(scene: Scene, topology: Topology, p: PyTree, which: Bodies) -> list[Shape]:
     """Supports, guides, stops and wheels of all joints."""
     found = []
     for part in topology.joints:
         x, stand = p[part.name], dict(zip(part.bodies, _stand_ins(part.bodies), strict=True))
         limited = kind_of(part).winds and not (x.lower is None and x.upper is None)
         now = scene.coordinate(part.name) if limited else None
-        sets = (frozenset(stand[y] for y in part.bodies if y in z) for z in (framed, solid))
-        found.append(_Drawing(_joint, (_alike(part), *sets), part.name, part.bodies, (x, now)))
-    return _drawn(scene, found)
+        sets = tuple(frozenset(stand[y] for y in part.bodies if y in z) for z in which)
+        found.append(_Drawing(_joint, (_alike(part), sets), part.name, part.bodies, (x, now)))
+    return _drawn(scene, found, _size(topology))
+
+
+def _size(topology: Topology) -> float:
+    """Size of the symbols of joints: smaller where there are many, as on the limbs of a robot."""
+    few = 4  # number of joints up to which symbols have their usual size
+    return float(min(1.0, np.sqrt(few / max(1, len(topology.joints)))))
 
 
 def _load(scene: Scene, key: Any, name: str, bodies: tuple[str, ...], numbers: Any) -> Any:
@@ -290,7 +313,7 @@ def _load(scene: Scene, key: Any, name: str, bodies: tuple[str, ...], numbers: A
 
 def _loads(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
     """Springs, dampers, tendons and motors."""
-    found, drawings = list[Shape](), []
+    found, drawings, around = list[Shape](), list[_Drawing](), list[_Drawing]()
     for part in topology.loads:
         joint, name, kind = topology.of.get(part.option("joint") or ""), part.name, load_kind(part)
         if kind.shapes is not None and len(part.bodies) > 2:
@@ -299,8 +322,9 @@ def _loads(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
             drawings.append(_Drawing(_load, (_alike(part), None), name, part.bodies, p[name]))
         elif joint is not None and joint.kind in JOINTS and kind.effort is not None:
             both = _alike(part), _alike(joint)
-            drawings.append(_Drawing(_load, both, name, joint.bodies, (p[name], p[joint.name])))
-    return [*found, *_drawn(scene, drawings)]
+            own = drawings if joint_pictures.slides(joint) else around
+            own.append(_Drawing(_load, both, name, joint.bodies, (p[name], p[joint.name])))
+    return [*found, *_drawn(scene, drawings), *_drawn(scene, around, _size(topology))]
 
 
 def _dot(scene: Scene, key: None, name: str, bodies: tuple[str, ...], at: Any) -> list[Shape]:
@@ -384,6 +408,7 @@ def picture(
     meshed = {x.name for x in topology.all_of("body") if x.option("meshes")}
     solid |= meshed | {x.name for x in topology.all_of("body") if x.option("shapes")}
     framed = joint_pictures.frames(topology)
+    empty = {x.name for x in topology.all_of("body") if x.option("empty")} - solid
     blocks = framed | {x.bodies[1] for x in topology.joints if joint_pictures.slides(x)}
     held, touched = _points_of_action(topology, p), _points_of_contact(topology, p)
     # a robot's limb in many pairs, which its own shapes show
@@ -398,11 +423,12 @@ def picture(
             drawings.append(_Drawing(_mesh, tuple(map(tuple, x.faces.tolist())), name, (name,), x.points))
         if not part.option("shapes") and name not in meshed:
             own = p[name], held.get(name, []), touched.get(name, [])
-            drawings.append(_Drawing(_body, name in solid | blocks, name, (name,), own))
+            key = name in solid | blocks | empty, name in empty
+            drawings.append(_Drawing(_body, key, name, (name,), own))
     found = [*_drawn(scene, drawings), *_supports(scene, topology, p)]
     for part in topology.all_of("beam"):
         found += _beam(scene, part, p[part.name])
-    found += _joints(scene, topology, p, framed, solid)
+    found += _joints(scene, topology, p, tuple(map(frozenset, (framed, solid, empty))))
     found += joint_pictures.wheels(scene, topology, p) + _loads(scene, topology, p)
     found += _dots(scene, topology, p)
     contacts = topology.all_of("contact")

@@ -135,3 +135,55 @@ def test_a_body_has_the_shape_that_it_is_given() -> None:
     np.testing.assert_allclose([np.ptp(x, axis=0) for x in areas], [[0.4, 0.04], [0.04, 0.2]], rtol=1e-12)
     found = [jax.jit(x.system.mass)(x.state.q, x.params) for x in (bare, problem)]
     np.testing.assert_array_equal(*found)
+
+
+def cross_slides(mass: float) -> Problem:
+    """A plate on two slides and a hinge, with a body between each two."""
+    return mb.assemble(
+        mb.body("x", mass=mass), mb.body("y", mass=mass), mb.body("plate", mass=1.0, inertia=0.02),
+        mb.slide("along", "ground", "x"), mb.slide("up", "x", "y", axis=(0.0, 1.0)),
+        mb.hinge("turn", "y", "plate"),
+        mb.contact("edge", mb.box("plate", 0.4, 0.2), mb.plane(at=(0.0, -1.0))),
+    )  # fmt: skip
+
+
+def test_bodies_without_mass_are_parts_of_their_joints() -> None:
+    """Their blocks are smaller and no bodies of the picture; the place is that of the joint."""
+    seen = [motion(x, coasting(x, rows=2)) for x in (cross_slides(0.0), cross_slides(0.1))]
+    roles = [{x.name: x.role for x in each.shapes if x.name in ("x", "y")} for each in seen]
+    assert roles == [{"x": "joint", "y": "joint"}, {"x": "body", "y": "body"}]
+    small, large = (next(x.world[0] for x in each.shapes if x.name == "y") for each in seen)
+    np.testing.assert_allclose(np.ptp(small, axis=0) / np.ptp(large, axis=0), 0.6, rtol=0.1)
+    np.testing.assert_allclose(small[:-1].mean(axis=0), large[:-1].mean(axis=0), atol=1e-9)
+
+
+def spiral(problem: Problem, q: np.ndarray | None = None) -> float:
+    """Width of the spiral of the first joint [m]."""
+    traj = coasting(problem, rows=2)
+    seen = motion(problem, traj if q is None else dataclasses.replace(traj, q=q))
+    return float(np.ptp(next(x for x in seen.shapes if x.name == "torsion0").world[0][:, 0]))
+
+
+def arms(count: int, free: bool = False) -> Problem:
+    """Pendulums side by side, with springs in their joints; free: on a trunk that moves freely."""
+    trunk = [mb.body("trunk", mass=1.0, inertia=1.0, shape=mb.box("trunk", 1.0, 0.05))] if free else []
+    base = "trunk" if free else "ground"
+    return mb.assemble(
+        *trunk,
+        *(mb.body(f"arm{k}", mass=1.0, inertia=0.1, com=0.5) for k in range(count)),
+        *(mb.hinge(f"pin{k}", base, f"arm{k}", at=(k / max(1, count - 1), 0.0)) for k in range(count)),
+        *(mb.joint_spring(f"torsion{k}", f"pin{k}", stiffness=1.0) for k in range(count)),
+    )  # fmt: skip
+
+
+def test_symbols_are_smaller_where_there_are_many() -> None:
+    """Sixteen joints in place of four, in a picture of the same width: half the size."""
+    assert spiral(arms(16)) == pytest.approx(0.5 * spiral(arms(4)), rel=0.15)
+
+
+def test_symbols_of_a_robot_that_walks_far_follow_the_robot() -> None:
+    """Over a hundred metres they have at most 2.5 times the size that they have where it stands."""
+    robot = arms(2, free=True)
+    here = np.tile(np.asarray(robot.state.q), (2, 1))
+    far = here + np.array([[0.0, 0, 0, 0, 0], [100.0, 0, 0, 0, 0]])
+    assert spiral(robot, far) == pytest.approx(2.5 * spiral(robot, here), rel=0.1)

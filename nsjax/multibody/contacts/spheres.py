@@ -174,14 +174,16 @@ class Spheres(ContactSet):
         return jnp.where(p.near.used[:, None, None, None], jnp.stack(sides, axis=1), 0.0)
 
     def picture(self, t: Array, q: Array, p: SphereNumbers) -> shapes.Picture:
-        """The picture: all spheres as one mesh, a few hundred triangles each, and the walls."""
+        """The picture: spheres of a few hundred triangles each, which do not turn, and the walls."""
         angles = np.linspace(-0.5 * np.pi, 0.5 * np.pi, DRAWN_RINGS)
         unit = shapes.lathe(np.sin(angles), np.cos(angles), around=DRAWN_AROUND)
-        faces = np.array(shapes.lathe_faces(DRAWN_RINGS, DRAWN_AROUND))
-        every = (faces + unit.shape[0] * np.arange(self.count)[:, None, None]).reshape(-1, 3)
-        points = self._apart(q)[:, None, :3] + p.radius[:, None, None] * unit
-        triangles: Any = tuple(map(tuple, every.tolist()))
-        balls = shapes.Shape(points=points.reshape(-1, 3), name="spheres", kind="mesh", faces=triangles)
+        axes = jnp.broadcast_to(jnp.eye(3), (self.count, 3, 3))
+        pose = jnp.concatenate([axes, self._apart(q)[:, :3, None]], axis=2)
+        balls = shapes.Shape(
+            points=p.radius[:, None, None] * unit, pose=pose,
+            name=tuple(f"sphere {k + 1}" for k in range(self.count)), kind="mesh",
+            faces=shapes.lathe_faces(DRAWN_RINGS, DRAWN_AROUND),
+        )  # fmt: skip
         walls = (
             shapes.level(p.level[k] * p.normal[k], p.normal[k], f"wall {k + 1}") for k in range(self.walls)
         )
