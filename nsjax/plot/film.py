@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import io as stream
 import itertools
@@ -20,7 +21,7 @@ from nsjax import io
 from nsjax.core import InputError
 from nsjax.core.memory import Progress, meter
 from nsjax.figures import require_matplotlib
-from nsjax.plot.scene import PACE, SIDE, UP, DrawnRun, DrawnShape
+from nsjax.plot.scene import LOOK, PACE, DrawnRun, DrawnShape
 from nsjax.plot.style import RC
 
 WRITERS = {".gif": "pillow", ".mp4": "ffmpeg"}
@@ -28,9 +29,6 @@ WRITERS = {".gif": "pillow", ".mp4": "ffmpeg"}
 
 PIXELS, DPI = 640, 80
 """Width of a film [px], and dots per inch."""
-
-LIGHT = np.array([0.36, -0.48, 0.8])
-"""Unit vector towards the lamp, close to the direction of the camera."""
 
 
 def require_writer(path: str | os.PathLike[str]) -> None:
@@ -144,14 +142,13 @@ def png(scene: DrawnRun) -> bytes:
 
 def projected(scene: DrawnRun, points: np.ndarray) -> np.ndarray:
     """Points (n, 3) as the page shows them first: to the right, up, and towards the eye, in diagonals."""
-    a, e = SIDE, UP
+    a, e = (LOOK[x] for x in ("side", "up"))
     right = [-np.sin(a), np.cos(a), 0.0]
     up = [-np.sin(e) * np.cos(a), -np.sin(e) * np.sin(a), np.cos(e)]
     eye = [np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)]
     middle, diagonal = 0.5 * (scene.low + scene.high), np.linalg.norm(scene.high - scene.low)
     found: np.ndarray = (points - middle) @ np.transpose([right, up, eye]) / diagonal
-    distance = 2.5  # of the eye, in diagonals
-    found[:, :2] /= 1.0 - found[:, 2:] / distance
+    found[:, :2] /= 1.0 - found[:, 2:] / LOOK["distance"]
     return found
 
 
@@ -226,7 +223,7 @@ class FilmAxes:
 
         for trace in self.scene.traces:
             if trace.values is not None and not self.bare:
-                shown = ScalarMappable(_norm(trace), cmap="viridis")
+                shown = ScalarMappable(_norm(trace), cmap=_colours())
                 self.figure.colorbar(shown, ax=self.axes, shrink=0.6, pad=0.02, label=trace.title)
 
     def sample(self) -> np.ndarray:
@@ -264,6 +261,14 @@ class FilmAxes:
         self.clock.set_text("" if self.bare else "t = " + self.scene.times[row])
 
 
+@functools.cache
+def _colours() -> Any:
+    """Colours of values."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("values", LOOK["colours"])
+
+
 def _norm(trace: DrawnShape) -> Any:
     from matplotlib.colors import Normalize
 
@@ -272,14 +277,12 @@ def _norm(trace: DrawnShape) -> Any:
 
 def _in_the_plane(axes: Any, trace: DrawnShape, row: int) -> list[Any]:
     x, y = trace.at(row).T
-    # ratio of the widths of lines and points to those of the page [points / pixel]
-    thick = 0.65
     if trace.kind == "dots":
-        fill = "white" if trace.role == "joint" else trace.colour
-        return list(axes.plot(x, y, "o", color=fill, markeredgecolor=trace.colour, markersize=8.0 * thick))
-    found = list(axes.plot(x, y, color=trace.colour, linewidth=thick * trace.width))
+        edge, size = trace.colour, trace.width_in_film
+        return list(axes.plot(x, y, "o", color=trace.fill, markeredgecolor=edge, markersize=size))
+    found = list(axes.plot(x, y, color=trace.colour, linewidth=trace.width_in_film))
     if trace.kind == "area":
-        found += axes.fill(x, y, color=trace.colour, alpha=0.35, linewidth=0.0)
+        found += axes.fill(x, y, color=trace.colour, alpha=LOOK["area"], linewidth=0.0)
     return found
 
 
@@ -288,7 +291,7 @@ def _in_space(axes: Any, scene: DrawnRun, row: int) -> list[Any]:
     from matplotlib.collections import PolyCollection, TriMesh
     from matplotlib.tri import Triangulation
 
-    found, parts, dots = [], [], dict[str, list[np.ndarray]]()
+    found, parts, dots = [], [], dict[tuple[str, float], list[np.ndarray]]()
     pixels = float(np.ptp(axes.transData.transform([(0.0, 0.0), (1.0, 0.0)])[:, 0]))
     every = [x.at(row) for x in scene.traces]
     at_once = projected(scene, np.concatenate(every))
@@ -301,14 +304,14 @@ def _in_space(axes: Any, scene: DrawnRun, row: int) -> list[Any]:
         elif trace.kind == "mesh":
             parts.append((seen[trace.faces], _shaded(trace, points, row)))
         elif trace.kind == "dots":
-            dots.setdefault(trace.colour, []).append(seen)
+            dots.setdefault((trace.colour, trace.width_in_film), []).append(seen)
         elif trace.kind == "force":
-            found += axes.plot(*seen[:, :2].T, color=trace.colour, linewidth=2.0, zorder=3)
+            found += axes.plot(*seen[:, :2].T, color=trace.colour, linewidth=trace.width_in_film, zorder=3)
         else:
             strips = _strips(seen, trace.width / pixels)
             parts.append((strips, _alike(trace.colour, len(strips))))
-    for colour, some in dots.items():  # a call for each point would take a third of the time
-        found += axes.plot(*np.concatenate(some)[:, :2].T, "o", color=colour, markersize=3.0, zorder=3)
+    for (colour, size), some in dots.items():  # a call for each point would take a third of the time
+        found += axes.plot(*np.concatenate(some)[:, :2].T, "o", color=colour, markersize=size, zorder=3)
     if not parts:
         return found
     corners, colours = (np.concatenate([x[k] for x in parts]) for k in (0, 1))
@@ -341,16 +344,14 @@ def _alike(colour: str, count: int) -> np.ndarray:
 
 def _shaded(trace: DrawnShape, points: np.ndarray, row: int) -> np.ndarray:
     """Colours (m, 4) of triangles, darker where they face away from the lamp."""
-    import matplotlib
-
     corners, colours = points[trace.faces], _alike(trace.colour, len(trace.faces))
     if trace.values is not None:
         means = trace.values[row % len(trace.values)][trace.faces].mean(axis=1)
-        colours = matplotlib.colormaps["viridis"](_norm(trace)(means))
+        colours = _colours()(_norm(trace)(means))
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     lengths = np.linalg.norm(normals, axis=1)
-    lit = np.abs(normals @ LIGHT) / np.where(lengths > 0.0, lengths, 1.0)
-    ambient = 0.55  # brightness of a face parallel to the light, relative to its full colour
+    lit = np.abs(normals @ np.array(LOOK["light"])) / np.where(lengths > 0.0, lengths, 1.0)
+    ambient = LOOK["ambient"]
     colours[:, :3] *= (ambient + (1.0 - ambient) * lit)[:, None]
-    colours[:, 3] = 0.25 if trace.role == "ground" else 1.0
+    colours[:, 3] = LOOK["ground"] if trace.role == "ground" else 1.0
     return colours

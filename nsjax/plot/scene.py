@@ -27,8 +27,16 @@ ARROW = 6
 PACE = 40
 """Duration of a frame [ms]."""
 
-SIDE, UP = -0.9, 0.35
-"""Direction from which a spatial scene is seen first: angles about z and above the floor [rad]."""
+VIRIDIS = "#440154 #472D7B #3B528B #2C728E #21918C #28AE80 #5EC962 #ADDC30 #FDE725"
+LOOK: dict[str, Any] = {
+    "side": -0.9, "up": 0.35, "distance": 2.5, "light": (0.36, -0.48, 0.8), "ambient": 0.55,
+    "area": 0.35, "ground": 0.25, "colours": VIRIDIS.split(),
+}  # fmt: skip
+"""What pages and films have in common. Direction from which a spatial scene is seen first: angles about z
+and above the floor [rad]; distance of the eye [diagonals]. Unit vector towards the lamp; brightness of a
+face parallel to its light, relative to its full colour. Opacity of areas and of the ground. Colours of
+values.
+"""
 
 
 class _Packed(list[bytes]):
@@ -63,7 +71,8 @@ class DrawnShape:
     Args:
         name, kind, role: of its shape; the forces are of kind ``"force"``.
         colour: ``"#rrggbb"``.
-        width: of its lines [pixels].
+        width: of its lines, or diameter of its dots [pixels].
+        fill: colour inside of dots.
         points: (rows, n, d) in the unit of the axes; one row for what stands still, or has poses.
         faces: (m, 3) triangles of a mesh.
         values: (rows, n) that give its colours; None: its own colour.
@@ -75,6 +84,7 @@ class DrawnShape:
     kind: str
     role: str
     colour: str
+    fill: str
     width: float
     points: np.ndarray
     faces: np.ndarray
@@ -89,8 +99,9 @@ class DrawnShape:
 
     def as_page_data(self, packed: _Packed) -> dict[str, Any]:
         """What the page reads of it; its numbers go to ``packed``."""
-        words = {"name": self.name, "kind": self.kind, "role": self.role, "colour": self.colour}
-        found: dict[str, Any] = words | {"width": self.width, "points": packed.shares(self.points)}
+        same = ("name", "kind", "role", "colour", "fill", "width")
+        found: dict[str, Any] = {x: getattr(self, x) for x in same}
+        found["points"] = packed.shares(self.points)
         if len(self.faces):
             found["faces"] = packed.whole(self.faces)
         if self.pose is not None:
@@ -102,6 +113,12 @@ class DrawnShape:
                 "title": self.title,
             }
         return found
+
+    @property
+    def width_in_film(self) -> float:
+        """Width of lines, or diameter of dots, in films [points]."""
+        ratio = 0.65  # to that of the page [points / pixel]
+        return ratio * self.width
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -143,8 +160,7 @@ class DrawnRun:
             "axes": self.axes,
             "pace": PACE,
         }
-        head |= {"side": SIDE, "up": UP, "low": self.low.tolist(), "high": self.high.tolist()}
-        head |= {"traces": traces}
+        head |= {"low": self.low.tolist(), "high": self.high.tolist(), "traces": traces, **LOOK}
         words = json.dumps(head, allow_nan=False).encode()
         words += b" " * (len(words) % 2)  # numbers of 16 bits begin at an even place
         raw = len(words).to_bytes(4, "little") + words + b"".join(packed)
@@ -168,7 +184,8 @@ def scene(seen: Motion, title: str, words: str) -> DrawnRun:
     low, high, given = seen.low, seen.high, arrows(seen)
     if given is not None:
         width, none = 2.0 if seen.dimension == 2 else 3.0, np.zeros((0, 3), int)
-        traces.append(DrawnShape("contact forces", "force", "force", FORCE, width, factor * given, none))
+        red = "contact forces", "force", "force", FORCE, FORCE
+        traces.append(DrawnShape(*red, width, factor * given, none))
         low = np.minimum(low, np.nanmin(given, axis=(0, 1)))
         high = np.maximum(high, np.nanmax(given, axis=(0, 1)))
     margin = 0.08  # empty space around the scene, as a share of its diagonal
@@ -190,13 +207,16 @@ def _trace(x: MovedShape, colour: str, factor: float, dimension: int) -> DrawnSh
         times, unit = scale(values, unit.rstrip("]"))
         values, title = times * values[rows], f"{name} ({unit})" if unit not in ("", "-") else name
     wide = WIDTHS[x.role] if dimension == 2 or x.role != "body" else 0.75 * WIDTHS[x.role]
-    wide = 1.5 if x.kind == "area" else wide
+    dot = 8.0 if dimension == 2 else 5.0  # diameter [pixels]
+    wide = 1.5 if x.kind == "area" else dot if x.kind == "dots" else wide
     grey = "#B0B0B0" if x.role == "ground" and x.kind == "mesh" else colour
     faces = np.array(x.faces, int).reshape(-1, 3)
     points, pose = x.points[:1] if x.still or x.pose is not None else x.points, x.pose
     if pose is not None:
         pose = np.concatenate([pose[rows, :, :-1], factor * pose[rows, :, -1:]], axis=2)
-    return DrawnShape(x.name, x.kind, x.role, grey, wide, factor * points, faces, values, title, pose)
+    fill = "#FFFFFF" if x.kind == "dots" and x.role == "joint" and dimension == 2 else grey
+    words = x.name, x.kind, x.role, grey, fill
+    return DrawnShape(*words, wide, factor * points, faces, values, title, pose)
 
 
 def reference_force(seen: Motion) -> float:
