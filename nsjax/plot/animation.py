@@ -6,11 +6,13 @@ import dataclasses
 import html
 import os
 
+import jax
 import numpy as np
 
 from nsjax import io
+from nsjax.analysis import Modes
 from nsjax.core import InputError, Problem
-from nsjax.core.arguments import file_path
+from nsjax.core.arguments import check_is, file_path
 from nsjax.core.memory import Progress
 from nsjax.figures import require_matplotlib
 from nsjax.motion import FRAMES, Motion, motion, moved
@@ -136,6 +138,48 @@ def animate(problem: Problem, traj: Trajectory, *, frames: int = FRAMES) -> Anim
     run = f"{scheme}, dt = {float(traj.carry.dt):.4g} s"
     title = f"{_name(problem)}: {run}, t = {seen.t[0]:.4g} to {seen.t[-1]:.4g} s"
     return Animation(scene(seen, title, _words(seen, traj)))
+
+
+def animate_mode(problem: Problem, modes: Modes, number: int = 0) -> Animation:
+    """Animation of a period of a small motion about an equilibrium, enlarged until its widest displacement
+    is a tenth of the picture; decay and growth are left out.
+
+    Args:
+        problem: the problem in equilibrium.
+        modes: `nsjax.analysis.modes` of it.
+        number: of the mode, from zero.
+
+    Raises:
+        InputError: for a number that the modes do not have, and for a system without shapes.
+
+    Example:
+        >>> from nsjax import analysis, models, plot
+        >>> chain = models.mass_spring_chain(gravity=0.0, support="constraint", stiffness=10.0)
+        >>> plot.animate_mode(chain, analysis.modes(chain), 1)
+        Animation('mass spring chain: mode 2, 0.8717 Hz', 48 frames)
+    """
+    check_is("animate_mode", "problem", problem, Problem)
+    check_is("animate_mode", "modes", modes, Modes)
+    if not 0 <= number < len(modes.values):
+        raise InputError(f"animate_mode: number = {number!r} of {len(modes.values)} modes, from zero")
+    count = 48  # frames of a period
+    phase = np.arange(count) / count
+    frequency = float(modes.frequencies[number])
+    t = phase / frequency if frequency else phase
+    motions = np.real(np.exp(2j * np.pi * phase)[:, None] * modes.shapes[number])
+    q, system = np.asarray(problem.state.q), problem.system
+
+    def seen(size: float) -> Motion:
+        rows = jax.vmap(lambda x: system.retract(q, x))(size * motions)
+        return moved(system, problem.params, t, np.asarray(rows))
+
+    small, rest = 1e-6, seen(0.0)  # share of the shape at which displacements are proportional to it
+    ways = [np.abs(x.world - y.world) for x, y in zip(seen(small).shapes, rest.shapes, strict=True)]
+    widest = max(float(np.nanmax(x)) for x in ways) / small
+    enlarged = 0.1 * rest.size / widest if widest > 0.0 else 1.0
+    title = f"{_name(problem)}: mode {number + 1}, {frequency:.4g} Hz"
+    words = f"damping ratio {float(modes.damping_ratios[number]) + 0.0:.3g}; displacements enlarged"
+    return Animation(scene(seen(enlarged), title, words))
 
 
 def still(problem: Problem) -> bytes:

@@ -247,10 +247,17 @@ def _components(traj: Trajectory, name: str) -> list[tuple[str, np.ndarray]]:
 def _choose(traj: Trajectory) -> list[Panel]:
     """The panels with content in the order motion, contacts, energy, so that related ones share a row."""
     labels = traj.system.labels
-    motion = panels.path(traj)
+    motion = panels.path(traj) + panels.beams(traj)
+    bent = tuple(f"{x.name}." for x in panels.beam_parts(traj))
+
+    def others(entries: Sequence[str], values: Any) -> tuple[Sequence[str], np.ndarray]:
+        """Coordinates of all bodies but the nodes of beams."""
+        kept = [k for k in range(np.shape(values)[1]) if not (bent and entries[k].startswith(bent))]
+        return [entries[k] for k in kept] if entries else (), np.asarray(values)[:, kept]
+
     if not labels.path_limits:
-        motion += panels.quantities(traj, "positions", labels.q, traj.q, "q")
-    motion += panels.quantities(traj, "velocities", labels.v, traj.v, "v")
+        motion += panels.quantities(traj, "positions", *others(labels.q, traj.q), "q")
+    motion += panels.quantities(traj, "velocities", *others(labels.v, traj.v), "v")
     forces = panels.gaps(traj) + panels.contacts(traj) + panels.constraints(traj)
     energy = panels.energy(traj)
     return motion + energy + forces if len(motion) % 2 else motion + forces + energy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +90,36 @@ def quantities(
         draw = _quantity(traj, one, names, unit, values[:, shown])
         panels.append(Panel(name + some, draw, legend=len(shown) > 1))
     return panels
+
+
+def beam_parts(traj: Trajectory) -> list[Any]:
+    """Beams of a mechanism."""
+    topology = getattr(traj.system.parts, "topology", None)
+    return [] if topology is None else list(topology.all_of("beam"))
+
+
+def beams(traj: Trajectory) -> list[Panel]:
+    """Panels of beams: how far nodes are from their places at the start, and curvatures of the elements by
+    the rotation between their nodes.
+    """
+    labels, q = [label_name(x) for x in traj.system.labels.q], np.asarray(traj.q)
+    moved, bent = dict[str, np.ndarray](), dict[str, np.ndarray]()
+    for part in beam_parts(traj):
+        points = np.asarray(traj.params[part.name].points)
+        nodes = [labels.index(f"{part.name}.{k}.x") for k in range(len(points))]
+        for k, at in enumerate(nodes):
+            moved |= {f"{part.name}.{k}.{x} [m]": q[:, at + j] - q[0, at + j] for j, x in enumerate("xyz")}
+        arc = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
+        turns = [q[:, at + 3 : at + 7] for at in nodes]
+        for k, (one, two) in enumerate(itertools.pairwise(turns)):
+            sine = one[:, :1] * two[:, 1:] - two[:, :1] * one[:, 1:] - np.cross(one[:, 1:], two[:, 1:])
+            angle = 2.0 * np.arcsin(np.minimum(np.linalg.norm(sine, axis=1), 1.0))
+            middle, length = 0.5 * (arc[k] + arc[k + 1]), arc[k + 1] - arc[k]
+            bent[f"{part.name} at {middle:.3g} m [rad/m]"] = angle / length
+    found = []
+    for title, of in (("deflections", moved), ("curvatures", bent)):
+        found += quantities(traj, title, tuple(of), np.stack(list(of.values()), axis=1), "q") if of else []
+    return found
 
 
 @dataclasses.dataclass(frozen=True)

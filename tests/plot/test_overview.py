@@ -12,9 +12,12 @@ import pytest
 from matplotlib.image import imread
 
 import nsjax
-from nsjax import Problem, State, System, models, plot, schemes
-from nsjax.plot import panels, style
+from nsjax import Problem, State, System, analysis, models, plot, schemes
+from nsjax import multibody as mb
+from nsjax.figures import new_figure
+from nsjax.plot import animate_mode, panels, style
 from nsjax.trajectory import ROWS
+from tests.plot.coasting import coasting
 from tests.points import unit_mass
 
 CRANK = models.slider_crank()
@@ -255,3 +258,51 @@ def test_prefixes() -> None:
         (5e-3, "", 1.0, ""), (np.nan, "J", 1.0, "J"),
     ):  # fmt: skip
         assert style.scale([0.0, -largest], unit) == (pytest.approx(factor), name)
+
+
+def test_beams_are_drawn_by_deflection_and_curvature() -> None:
+    """A straight cantilever bent to an arc: the tip of the closed form, and one curvature in all elements;
+    no quaternions.
+    """
+    arm = mb.beam("arm", (0, 0, 0), (1, 0, 0), elements=4, section=mb.circular(0.01, E=1e9, rho=1e3))
+    problem = mb.assemble(arm, mb.fixed("wall", "ground", "arm.start"))
+    run, curvature = coasting(problem, rows=2), 0.4
+    angles = curvature * np.linspace(0.0, 1.0, 5)
+    poses = np.zeros((5, 7))
+    poses[:, 0], poses[:, 2] = np.sin(angles) / curvature, (np.cos(angles) - 1.0) / curvature
+    poses[:, 3], poses[:, 5] = np.cos(angles / 2), np.sin(angles / 2)
+    q = np.array(run.q)
+    q[1, : poses.size] = poses.ravel()
+    deflection, bending = panels.beams(dataclasses.replace(run, q=q))
+    assert (deflection.title[:11], bending.title) == ("deflections", "curvatures")
+    axes = new_figure().subplots()
+    bending.draw(axes)
+    np.testing.assert_allclose([x.get_ydata() for x in axes.lines], [[0.0, curvature]] * 4, atol=1e-12)
+    axes = new_figure().subplots()
+    deflection.draw(axes)
+    tip = next(x.get_ydata() for x in axes.lines if x.get_label().startswith("arm.4.z"))
+    np.testing.assert_allclose(tip, [0.0, 1e3 * (np.cos(curvature) - 1.0) / curvature], atol=1e-9)
+
+
+def test_a_mode_moves_as_its_shape() -> None:
+    """Two carts between walls: side by side in the first mode, against each other in the second."""
+    problem = mb.assemble(
+        mb.body("one", mass=1.0), mb.slide("left", "ground", "one"),
+        mb.body("two", mass=1.0), mb.slide("right", "ground", "two", at=(1.0, 0.0)),
+        mb.joint_spring("k1", "left", stiffness=10.0), mb.joint_spring("k2", "right", stiffness=10.0),
+        mb.spring("between", "one", "two", stiffness=20.0, length=1.0),
+    )  # fmt: skip
+    modes = analysis.modes(problem)
+    for number, sign in ((0, 1.0), (1, -1.0)):
+        found = animate_mode(problem, modes, number)
+        ways = {}
+        for trace in found.scene.traces:
+            if trace.role == "body" and trace.kind == "area":
+                places = np.stack([trace.at(row).mean(axis=0)[0] for row in range(48)])
+                ways[trace.name] = places - places[12]  # a quarter of the period: rest
+        np.testing.assert_allclose(ways["two"], sign * ways["one"], atol=1e-9)
+        wide = np.max(np.abs(ways["one"]))
+        np.testing.assert_allclose(
+            ways["one"], ways["one"][0] * np.cos(2 * np.pi * np.arange(48) / 48), atol=1e-9
+        )
+        assert 0.05 < wide / np.linalg.norm(found.scene.high - found.scene.low) < 0.15
