@@ -300,6 +300,8 @@ def energy_line(traj: Any) -> str:
     beside = f" ({100 * (end - start) / start:+.3g} %)" if start else ""
     if traj.system.potential is not None:
         beside = f" (largest kinetic energy {with_unit(np.max(kinetic), 'J')})"
+    if left := getattr(traj.system.parts, "unstored", ()):
+        beside += f"; without that of {', '.join(left)}: give the law potential="
     ends = f"{with_unit(start, 'J')} at the start, {with_unit(end, 'J')} at the end"
     return f"{name:<16} {ends}, difference {with_unit(end - start, 'J')}{beside}"
 

@@ -262,3 +262,17 @@ def test_components_have_names() -> None:
     beam = mb.assemble(mb.beam("arm", (0, 0, 0), (1, 0, 0), elements=1, section=rubber)).system
     assert find(beam, "arm.end.z") is find(beam, "arm.1.z")
     assert find(beam, "arm.end.z").unit == "m"
+
+
+def test_the_energy_names_springs_that_it_leaves_out() -> None:
+    """A law alone does not say what it stores; with its potential the energy stays."""
+    for given, words in (({}, "without that of coil"), ({"potential": lambda e, own: 5.0 * e * e}, "")):
+        problem = multibody.assemble(
+            multibody.body("cart", mass=1.0), multibody.slide("rail", "ground", "cart"),
+            multibody.joint_spring("coil", "rail", law=lambda e, rate, own: 10.0 * e, **given),
+            start={"cart": 0.3},
+        )  # fmt: skip
+        traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=100)
+        assert words in str(traj)
+        assert ("potential=" in str(traj)) == bool(words)
+        assert (np.ptp(traj["energy"]) < 1e-4) == (not words)

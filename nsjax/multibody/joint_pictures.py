@@ -123,12 +123,13 @@ def _hinge(scene: Scene, part: Part, x: Any) -> list[Shape]:
         found.append(symbols.drawn_at(point, axes, symbols.SUPPORT, part.name, "ground"))
     if scene.dimension == 3:
         axis, rings = axis_in_ground(scene, part, x), shapes.cylinder_rings(0.016, 0.03)
-        marks = shapes.lathe(*rings, along=axis, around=symbols.AROUND)
-        faces = shapes.lathe_faces(4, symbols.AROUND)
-        bolt = jnp.broadcast_to(point, marks.shape)
-        found.append(
-            Shape(points=bolt, name=part.name, kind="mesh", role="joint", faces=faces, marks=marks)
-        )
+        marks = shapes.lathe(*rings, around=symbols.AROUND)
+        pose, faces = symbols.placed_axes(point, symbols.sides(axis)), shapes.lathe_faces(4, symbols.AROUND)
+        bolt = Shape(
+            points=jnp.zeros(marks.shape), name=part.name, kind="mesh", role="joint", faces=faces,
+            marks=marks, pose=pose,
+        )  # fmt: skip
+        found.append(bolt)
     limits = [y for y in (x.lower, x.upper) if y is not None]
     if limits:
         found.append(_stops(scene, part, x, point, limits))

@@ -374,6 +374,12 @@ class Mechanism:
         )
 
     @property
+    def unstored(self) -> tuple[str, ...]:
+        """Names of springs whose law has no potential: the energy of a run leaves them out."""
+        loads = [x for x in self.topology.loads if load_kind(x).energy is not None]
+        return tuple(x.name for x in loads if x.option("law") and not x.option("potential"))
+
+    @property
     def other_names(self) -> dict[str, str]:
         """Names of nodes of beams by the names of ends and stations."""
         return self.topology.other_names

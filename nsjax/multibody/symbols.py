@@ -110,17 +110,27 @@ def upright(dimension: int) -> list[Array]:
 def drawn_at(
     point: Any, axes: list[Any], drawing: np.ndarray, name: str, role: str, at: Any = (0.0, 0.0)
 ) -> Shape:
-    """A symbol around a point.
+    """A symbol around a point, whose axes are its pose.
 
     Args:
         point: (d,) [m].
-        axes: unit vectors of its two axes.
+        axes: unit vectors of its two axes, at right angles.
         drawing: (n, 2).
         name, role: of the shape.
         at: displacement of the whole symbol along its axes.
     """
-    marks = jnp.asarray(drawing + np.asarray(at)) @ jnp.stack(axes[:2])
-    return Shape(points=jnp.broadcast_to(point, marks.shape), name=name, role=role, marks=marks)
+    flat, d = drawing + np.asarray(at), len(axes[0])
+    marks = jnp.asarray(np.concatenate([flat, np.zeros((len(flat), d - 2))], axis=1))
+    return Shape(
+        points=jnp.zeros(marks.shape), name=name, role=role, marks=marks, pose=placed_axes(point, axes)
+    )
+
+
+def placed_axes(point: Any, axes: list[Any]) -> Array:
+    """Pose (d, d + 1) of axes at a point, of which the third may be left out."""
+    both = [jnp.asarray(x, float) for x in axes[:2]]
+    third = [jnp.cross(both[0], both[1])] if both[0].shape[0] == 3 else []
+    return jnp.stack([*both, *third, jnp.asarray(point, float)], axis=1)
 
 
 def between(

@@ -35,7 +35,8 @@ def spring(
         damping, quadratic_damping: c [N s/m], c2 [N s^2/m^2].
         length: free length [m]; None: zero.
         law: ``(e, rate, own) -> tension`` [N], in place of the coefficients.
-        potential: ``(e, own) -> energy`` [J] stored by the conservative part of ``law``.
+        potential: ``(e, own) -> energy`` [J] stored by the conservative part of ``law``; without it the
+            energy of a run leaves this spring out, and its report says so.
         own: numbers for ``law`` and ``potential``, any pytree.
         switch: surfaces of ``law``, a function of the same arguments; see `force`.
 
