@@ -276,3 +276,14 @@ def test_the_energy_names_springs_that_it_leaves_out() -> None:
         assert words in str(traj)
         assert ("potential=" in str(traj)) == bool(words)
         assert (np.ptp(traj["energy"]) < 1e-4) == (not words)
+
+
+def test_a_problem_is_printed_as_its_numbers() -> None:
+    lines = str(models.bouncing_ball()).splitlines()
+    assert lines[0].startswith("System('bouncing_ball'")
+    assert any(re.fullmatch(r"restitution +\S+", x) for x in lines)
+    assert any(x.startswith("state.q ") for x in lines)
+    large = multibody.assemble(*(multibody.body(f"b{k}", mass=1.0, inertia=1.0) for k in range(70)))
+    lines = str(large).splitlines()
+    assert len(lines) < 70
+    assert lines[-1].startswith("state.v ")

@@ -22,6 +22,7 @@ from nsjax.core.system_parts import (
     check_islands,
     check_labels,
     problem_html,
+    problem_text,
 )
 from nsjax.jaxtools.owned import kept
 from nsjax.linalg import Dense, Structure, interleaving
@@ -407,6 +408,9 @@ class Problem:
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.system, self.params, self.state))
+
+    def __str__(self) -> str:
+        return problem_text(self)
 
     def _repr_html_(self) -> str:
         return problem_html(self)

@@ -264,10 +264,10 @@ PICTURES = "nsjax.plot"
 """Package of the drawing functions, which stands above this module and is imported at the first picture."""
 
 
-def problem_html(problem: Any) -> str:
-    """A problem as a table of its numbers by their names, beside a picture of its start."""
+def problem_rows(problem: Any) -> list[tuple[str, str]]:
+    """Names and values of the numbers of a problem, after its system; none inside transformations."""
     if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((problem.params, problem.state))):
-        return as_html(problem)
+        return []
     rows = [("", repr(problem.system))]
     for root, node in (("", problem.params), ("state.", problem.state)):
         for name in dotted(node):
@@ -275,6 +275,25 @@ def problem_html(problem: Any) -> str:
             for word in name.split("."):
                 value = child(value, word)
             rows.append((root + name, short(np.asarray(value))))
+    return rows
+
+
+def problem_text(problem: Any) -> str:
+    """A problem as lines of its numbers by their names."""
+    rows = problem_rows(problem)
+    if not rows:
+        return repr(problem)
+    most, start = 60, rows[-len(dotted(problem.state)) :]  # lines
+    shown = rows if len(rows) <= most else [*rows[: most - len(start)], ("...", ""), *start]
+    wide = max(len(name) for name, _ in shown[1:])
+    return "\n".join([shown[0][1], *(f"{name:<{wide}}  {value}".rstrip() for name, value in shown[1:])])
+
+
+def problem_html(problem: Any) -> str:
+    """A problem as a table of its numbers by their names, beside a picture of its start."""
+    rows = problem_rows(problem)
+    if not rows:
+        return as_html(problem)
     cells = "".join(f"<tr><th>{html.escape(a)}</th><td>{html.escape(b)}</td></tr>" for a, b in rows)
     return beside(f"<table>{cells}</table>", problem)
 
