@@ -90,7 +90,7 @@ def frames(problem: Any, traj: Any, window: tuple[float, float]) -> list[Image.I
 
 def few(drawn: Image.Image) -> Image.Image:
     """A picture with few colours."""
-    return drawn.quantize(96, dither=Image.Dither.NONE)
+    return drawn.quantize(192, dither=Image.Dither.NONE)
 
 
 def main(names: list[str]) -> None:
