@@ -242,7 +242,8 @@ class ByName:
         which = np.atleast_1d(which) if each else which
 
         def both(normal: Array, tangential: Array) -> Any:
-            rows = [normal[..., which, None], tangential[..., which, :]]
+            along = _forces_across(self.params, name, tangential[..., which, :])
+            rows = [normal[..., which, None], along]
             return jnp.concatenate(rows, axis=-1) if is_traced(rows) else np.concatenate(rows, axis=-1)
 
         return ContactRows(
@@ -391,7 +392,7 @@ def table(system: System) -> dict[str, NamedQuantity]:
     for name, which in (groups | {x: k for k, x in enumerate(labels.contacts)}).items():
         gap = labels.gaps[which] if labels.gaps and isinstance(which, int) else "m"
         for field, unit in (("gap", gap), ("force", "N"), ("impulse", "N s"), ("impacts", "")):
-            read = functools.partial(_of_contact, np.array(which), field)
+            read = functools.partial(_of_contact, name, np.array(which), field)
             add(f"{name}.{field}", "contact", read, unit, True)
     for k, name in enumerate(labels.dry_frictions):
         for field in ("force", "impulse"):
@@ -499,12 +500,25 @@ def _of_part(system: System, kind: str, part: Any, field: str, *row: Any) -> Arr
     return system.parts.part_row(kind, part, *row)[field]
 
 
-def _of_contact(which: np.ndarray, field: str, *row: Any) -> Array:
+def _of_contact(name: str, which: np.ndarray, field: str, *row: Any) -> Array:
     output = row[3]
     if field in ("gap", "impacts"):
         return jnp.asarray(getattr(output, field)[which])
     normal, tangential = (getattr(output, f"{field}_{way}")[which] for way in ("normal", "tangential"))
-    return jnp.concatenate([normal[..., None], tangential], axis=-1)
+    return jnp.concatenate([normal[..., None], _forces_across(row[4], name, tangential)], axis=-1)
+
+
+def _forces_across(params: PyTree, name: str, tangential: Array) -> Array:
+    """Tangential forces (..., nt) of the contacts of a part; with a grain, those of the output are scaled
+    by the ratio of both coefficients.
+    """
+    known, part = getattr(params, "model", params), name.split(".")[0]
+    x: Any = known[part] if isinstance(known, Mapping) and part in known else None
+    if getattr(x, "friction_across", None) is None:
+        return tangential
+    ratio = jnp.asarray(x.friction_across) / jnp.asarray(x.friction)
+    ratio = ratio.reshape(ratio.shape + (1,) * (jnp.ndim(tangential) - 1 - ratio.ndim))
+    return jnp.concatenate([tangential[..., :1], ratio[..., None] * tangential[..., 1:]], axis=-1)
 
 
 @compiled_for("system", "name")

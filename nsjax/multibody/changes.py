@@ -12,13 +12,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.contact.bounded import bounded_as_contacts, by_row
+from nsjax.contact.event_motion import EXACT
+from nsjax.contact.events import DEFAULT
+from nsjax.contact.friction import SlidingRule, consistent_forces
 from nsjax.core import InputError, Problem, State, System
 from nsjax.core.operators import gap_rows, prepared
-from nsjax.core.step import mass_matrix
+from nsjax.core.step import SystemState, mass_matrix
+from nsjax.core.system import bordered, row_groups
 from nsjax.linalg import solve
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.mechanism import Mechanism
-from nsjax.multibody.reactions import momentum
+from nsjax.multibody.reactions import Instant, Loads, momentum
 from nsjax.multibody.start import LARGEST, root
 from nsjax.types import Array, Fn, PyTree, is_traced
 
@@ -195,15 +200,30 @@ def _energy(scene: Scene, bodies: list[str], p: PyTree, momenta: Any) -> Array:
 
 def reaction(problem: Problem, joint: str) -> Fn:
     """The force of a joint as a function of the state, ``(t, q, v, p) -> (2,) or (3,)`` [N], for ``stop``
-    of `nsjax.simulate`: a bolt that breaks at its force.
+    and ``resets`` of `nsjax.simulate`: a bolt, weld or joint that breaks at its force, also by contacts.
+
+    Forces of contacts, limits, dry friction and parts with ``active`` or ``locked`` are those of the laws
+    on acceleration level at this state, with the accelerations ``a``::
+
+        M a = h + W lambda,      0 <= d^2 g / dt^2  _|_  lambda_N >= 0        of contacts that are closed
+        |lambda_T| <= mu lambda_N where they stick, and against the sliding where they slide
+
+    A contact is closed if its gap is at most 1e-6 (1 + |q|) and its rate at most 1e-3 (1 + |v|) in
+    magnitude, and it sticks, or is about to, if it slides no faster. Schemes leave rates of the order of
+    the step in closed contacts.
 
     Args:
-        problem: of `assemble`, without contacts, limits and dry friction, whose forces a scheme alone
-            knows.
+        problem: of `assemble`.
         joint: its name.
 
     Raises:
-        InputError: for another problem, and an unknown joint.
+        InputError: for another problem, an unknown joint, and for contacts of which a step chooses a few.
+
+    Order: instant and derivative are those of the scheme. The force is that of an instant, so that a
+    joint breaks where its force grows steadily; impulses of impacts have no force, and break nothing.
+
+    Limits: slides below 1e-3 m/s are taken as their end: for the time in which they stop, the friction is
+    that of the motion to come. Where sticking contacts or dependent joints leave forces open, so is this.
 
     Example:
         >>> import jax.numpy as jnp
@@ -219,17 +239,48 @@ def reaction(problem: Problem, joint: str) -> Fn:
         20.0
     """
     mechanism = _mechanism(problem.system)
-    system = problem.system
-    if system.nc or len(mechanism.presence.dry_frictions):
+    if problem.system.changing_contacts or problem.system.contact_set is not None:
         raise InputError(
-            "reaction: the mechanism has contacts, limits or dry friction, whose forces the scheme alone "
-            "knows; stop at a function of the state, or read traj.joint(name).force of the run"
+            "reaction: the mechanism has contacts of which every step chooses a few; name those that act "
+            "beside the joint, with contact(...), and leave the group out"
         )
     known = mechanism.part_names("joint")
     if joint not in known:
         raise InputError(f"reaction: unknown joint {joint!r}; choose one of {', '.join(known)}")
+    return Reaction(mechanism, joint)
 
-    def force(t: Array, q: Array, v: Array, p: PyTree) -> Array:
-        return mechanism.part_row("joint", joint, t, q, v, None, p)["force"]
 
-    return force
+@dataclasses.dataclass(frozen=True)
+class Reaction:
+    """The function that `reaction` returns."""
+
+    mechanism: Mechanism
+    joint: str
+
+    def __call__(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
+        """The force at a state."""
+        forces = self._forces(SystemState(system=self._system, params=p, state=State(t=t, q=q, v=v)))
+        return Instant(self.mechanism, t, q, v, p, forces).carried(self.joint)[0]
+
+    @property
+    def _system(self) -> System:
+        return bounded_as_contacts(bordered(self.mechanism.system()))
+
+    def _forces(self, at: SystemState) -> Loads | None:
+        """Forces of contacts and bounded rows by the laws on acceleration level; None: there are none."""
+        own, system = self.mechanism.system(), at.system
+        if not system.nc:
+            return None
+        slow = 1e-3  # part of ``1 + |v|`` that is zero
+        size = slow * (1.0 + jnp.max(jnp.abs(at.v)))
+        near = at.gap() <= 1e-6 * (1.0 + jnp.max(jnp.abs(at.q)))
+        resting = near & (jnp.abs(row_groups(system).contacts(at.rates())[:, 0]) <= size)
+        held = np.zeros(system.nc, bool)  # rows that come and go stay wherever they act
+        first = own.nc + len(self.mechanism.presence.dry_frictions)
+        held[first : first + sum(len(rows) for _, rows in self.mechanism.presence.switched)] = True
+        rule = SlidingRule(criteria=dataclasses.replace(DEFAULT, slide=slow), stuck=jnp.asarray(held))
+        x = consistent_forces(at, lax.stop_gradient(resting), EXACT, rule)[1]
+        rows = row_groups(system)
+        each, tangents = rows.contacts(x), 2 if own.dry_friction_discs else 1
+        friction = by_row(own, each[own.nc :, 1 : 1 + tangents]) if own.nd else jnp.zeros(0)
+        return Loads(each[: own.nc, 0], each[: own.nc, 1 : 1 + own.nt], rows.bilateral(x), friction)

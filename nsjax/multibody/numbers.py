@@ -223,7 +223,9 @@ CONSTANT = {"friction_speed": 1.0, "restitution_speed": float("inf")}
 
 @record()
 class Contact:
-    """Law and shapes of a contact; torsional and rolling friction are lengths [m]."""
+    """Law and shapes of a contact; torsional and rolling friction are lengths [m]. ``grain`` is a direction
+    in the axes of a body, ``friction_across`` the coefficient across it.
+    """
 
     first: Any
     second: Any
@@ -235,6 +237,8 @@ class Contact:
     friction_sliding: Number | None = quantity(default=None, shape="each")
     friction_speed: Number | None = quantity("m/s", None, shape="each", positive=True)
     restitution_speed: Number | None = quantity("m/s", None, shape="each", positive=True)
+    friction_across: Number | None = quantity(default=None, shape="one", positive=True)
+    grain: Array | None = quantity(default=None, shape="point")
 
 
 @record()

@@ -68,7 +68,8 @@ def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) 
     """
     contacts = [x for x in parts if x.kind == "contact"]
     counts = [gap_functions.count(x, x.numbers, dimension) for x in contacts]
-    rigid = [x for x in contacts if gap_functions.rigid(x)]
+    # pairs of a batch have the numbers of their shapes alone, not a grain
+    rigid = [x for x in contacts if gap_functions.rigid(x) and x.option("grain") is None]
     groups = [] if at_once is None else [x for x in batched(rigid, dimension) if _enough(x, at_once)]
     of = {name: x for x in groups for name in x.names}
     places = dict(zip([x.name for x in contacts], np.cumsum([0, *counts])[:-1], strict=True))

@@ -29,7 +29,8 @@ class Meeting:
         first, second: names of the bodies; for contacts of several pairs, one name a contact.
         here, there: contact points on the first and on the second body [m].
         normal: unit vector from the second to the first.
-        tangents: unit vectors across the normal.
+        tangents: unit vectors across the normal; where friction depends on the direction, the second one
+            times the ratio of the coefficients (`_by_grain`).
         carried: velocity of ``there`` [m/s]; None: it moves with the second body.
         moving: velocity of ``here`` [m/s]; None: it moves with the first body.
     """
@@ -109,8 +110,24 @@ def meetings(scene: Scene, part: Part, numbers: Any, near: Any = None) -> Meetin
         x if x is None or isinstance(x, tuple) else a.vector(x) for x in (own.here, own.there, own.normal)
     )
     across = a.tangents(normal) if own.tangents is None else own.tangents
+    if part.option("grain") is not None:
+        across = _by_grain(scene, part.option("grain"), numbers, normal)
     first, second = part.bodies
     return Meeting(own.gap, first, second, here, there, normal, across, own.carried, own.moving)
+
+
+def _by_grain(scene: Scene, body: str, numbers: Any, normal: Any) -> tuple[Array, Array]:
+    """Tangents along the grain of a body and across it, the second one times ``r = mu_2 / mu_1``.
+
+    With the impulse ``x = x_1 t_1 + x_2 r t_2`` and the slips ``(u_1, r u_2)``, Coulomb's disc ``|x_T| <=
+    mu_1 x_N`` is the ellipse of both coefficients, its greatest dissipation that of the ellipse, and the
+    power ``x . u`` that of the forces.
+    """
+    grain = space.turned(scene.frame(body).turn, space.vector(numbers.grain))
+    along = space.subtract(grain, space.scale(space.dot(grain, normal), space.array(normal)))
+    size = space.size(along)
+    along = along / jnp.where(size > 0.0, size, 1.0)
+    return along, numbers.friction_across / numbers.friction * space.cross(normal, along)
 
 
 def flat(rows: list[Any]) -> Array:

@@ -11,7 +11,7 @@ from nsjax.multibody import numbers
 from nsjax.multibody.contacts import curves, hulls
 from nsjax.multibody.contacts.all_shapes import PAIRS
 from nsjax.multibody.contacts.shape import Shape
-from nsjax.multibody.contacts.turning_friction import coefficients
+from nsjax.multibody.contacts.turning_friction import along_grain, coefficients
 from nsjax.multibody.parts import GROUND, Part, made, number, unit
 from nsjax.types import is_traced
 
@@ -331,7 +331,7 @@ def walls(lower: Any, upper: Any, body: str = GROUND) -> Shape:
 def contact(
     name: str, first: Shape, second: Shape, *, restitution: Any = 0.0, restitution_tangential: Any = 0.0,
     friction: Any = None, friction_sliding: Any = None, friction_speed: Any = None,
-    restitution_speed: Any = None,
+    restitution_speed: Any = None, grain: Any = None,
 ) -> Part:  # fmt: skip
     """A contact between two shapes.
 
@@ -348,9 +348,22 @@ def contact(
             depend on the speed.
         restitution_speed: restitution falls with the speed of impacts from this one on [m/s]; None: it does
             not.
+        grain: in space, a direction (3,) in the axes of the second body, or ``(body, direction)`` in those
+            of another: friction is then a pair ``(mu_1, mu_2)``, along the grain (as seen in the tangent
+            plane) and across it. In ``params[name]`` these are ``friction`` and ``friction_across``.
 
     Raises:
         InputError: for shapes that do not meet, or stand on one body, and negative coefficients.
+
+    With a grain, forces lie in an ellipse, and dissipate most among its forces (MuJoCo's elliptic cones)::
+
+        (lambda_1 / mu_1)^2 + (lambda_2 / mu_2)^2 <= lambda_N^2,
+        lambda_i = -lambda_N mu_i^2 u_i / |(mu_1 u_1, mu_2 u_2)|   where it slides
+
+    so that the force is not against the sliding unless along an axis of the ellipse. This is Coulomb's law
+    of the slips ``(u_1, mu_2 u_2 / mu_1)``, which all schemes and certificates see: entries
+    ``force_tangential`` of a run are ``(lambda_1, mu_1 lambda_2 / mu_2)``; ``traj.contact`` and pictures
+    have the forces.
 
     The guide's table of pairs tells which shapes meet, and in how many contacts. One contact is at the
     nearest points; the others support a body that lies on a face or along a side.
@@ -393,7 +406,8 @@ def contact(
         raise InputError(f"contact {name!r}: both shapes stand on {first.body!r}; name two bodies")
     law = {"restitution": restitution, "restitution_tangential": restitution_tangential}
     kept = {k: number("contact", name, k, v, 0.0) for k, v in law.items()}
-    kept |= coefficients(name, friction)
+    of_direction, options = along_grain(name, friction, grain, (second.body, first.body, GROUND))
+    kept |= of_direction or coefficients(name, friction)
     falls = {"friction_sliding": friction_sliding, "friction_speed": friction_speed}
     if any(x is not None for x in falls.values()) and None in (friction, *falls.values()):
         raise InputError(
@@ -404,4 +418,6 @@ def contact(
     falls |= {"restitution_speed": restitution_speed}
     kept |= {k: number("contact", name, k, x, 0.0) for k, x in falls.items()}
     both = numbers.Contact(first=first.numbers, second=second.numbers, **kept)
-    return made("contact", name, (first.body, second.body), both, shapes=(first.kind, second.kind))
+    return made(
+        "contact", name, (first.body, second.body), both, shapes=(first.kind, second.kind), **options
+    )

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError
+from nsjax.forms import NumberForm
 from nsjax.math import taken
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.batches import Batch
@@ -61,6 +62,44 @@ def coefficients(name: str, friction: Any) -> dict[str, Any]:
     return {k: None if k in absent else number("contact", name, k, x, 0.0) for k, x in given.items()}
 
 
+def along_grain(
+    name: str, friction: Any, grain: Any, bodies: tuple[str, ...]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Numbers and options of a contact whose friction depends on the direction; both empty without a grain.
+
+    Args:
+        name: of the contact.
+        friction: the coefficients along and across the grain.
+        grain: a direction in the axes of the first of ``bodies``, or a pair of one of them and a direction
+            in its axes.
+
+    Raises:
+        InputError: for values that are no two positive numbers and no direction, and for other bodies.
+    """
+    if grain is None:
+        return {}, {}
+    owner, way = grain if len(grain) == 2 and isinstance(grain[0], str) else (bodies[0], grain)
+    if not (isinstance(friction, tuple) and len(friction) == 2) or np.shape(way) != (3,):
+        raise InputError(
+            f"contact {name!r}: friction = {friction} and grain = {grain}; give two coefficients, along "
+            "the grain and across it, and a direction of three entries: friction=(0.2, 0.6), "
+            "grain=(1.0, 0.0, 0.0)"
+        )
+    if owner not in bodies:
+        raise InputError(
+            f"contact {name!r}: a grain of {owner!r}; it belongs to one of "
+            f"{', '.join(dict.fromkeys(bodies))}"
+        )
+    along, across = friction
+    form = NumberForm(shape="one", positive=True)
+    found = {
+        "friction": number("contact", name, "friction", along, 0.0, form),
+        "friction_across": number("contact", name, "friction_across", across),
+        "grain": number("contact", name, "grain", way),
+    }
+    return found, {"grain": owner}
+
+
 def turns(numbers: Any) -> bool:
     """Whether the numbers of a contact or group contain friction against turning."""
     return any(getattr(numbers, key, None) is not None for key in ("torsional", "rolling"))
@@ -96,10 +135,11 @@ def check_capacity(parts: Sequence[Part]) -> None:
     """
     one = next((x for x in parts if turns(x.numbers)), None)
     group = next((x for x in parts if x.kind == "contact_group"), None)
-    falls = (x for x in parts if any(getattr(x.numbers, key, None) is not None for key in SPEEDS))
+    own = (*SPEEDS, "grain")
+    falls = (x for x in parts if any(getattr(x.numbers, key, None) is not None for key in own))
     if group is not None and (fast := next(falls, None)) is not None:
         raise InputError(
-            f"contact {fast.name!r}: friction_sliding and restitution_speed do not work beside "
+            f"contact {fast.name!r}: friction_sliding, restitution_speed and grain do not work beside "
             f"{group.name!r}, a group of more than 2000 pairs of free bodies with a capacity; leave the "
             "capacity out, or these numbers"
         )

@@ -15,10 +15,12 @@ from nsjax.multibody.contacts import gap_functions, shape_parts
 from nsjax.multibody.contacts.groups import MANY_CONTACTS, ordered, unused, with_selection
 from nsjax.multibody.contacts.heightfields import heightfield
 from nsjax.multibody.files.source import Source, listed
-from nsjax.multibody.parts import Part
+from nsjax.multibody.parts import GROUND, Part
 
-Friction = float | tuple[float, float, float] | None
-"""Coefficient of friction, or sliding, torsional and rolling coefficients; None: frictionless."""
+Friction = float | tuple[float, float, float] | tuple[float, float] | None
+"""Coefficient of friction, or sliding, torsional and rolling coefficients, or two sliding ones, along and
+across a direction; None: frictionless.
+"""
 
 GEOMETRIES = {0: "plane", 2: "sphere", 3: "capsule", 5: "cylinder", 6: "box"}
 """Kinds of shapes by the numbers of `mujoco.mjtGeom`."""
@@ -92,9 +94,14 @@ def contacts(source: Source) -> tuple[list[Part], list[str]]:
             unknown[" and ".join(sorted(kinds))].append(" - ".join(names))
             continue
         name = unused("_".join(names), taken)
+        grain = None
         if source.friction is not None or not source.own_friction:
             friction = source.friction
-        parts.append(shape_parts.contact(name, *met, restitution=source.restitution, friction=friction))
+        elif isinstance(friction, tuple) and len(friction) == 2:
+            grain = GROUND, _grain(source, one, other)
+        parts.append(
+            shape_parts.contact(name, *met, restitution=source.restitution, friction=friction, grain=grain)
+        )
     said = [
         f"contact of {kinds} is not known: {listed(found)} pass through each other"
         for kinds, found in unknown.items()
@@ -132,9 +139,26 @@ def pairs(source: Source) -> Iterator[tuple[int, int, Friction]]:
     for pair in itertools.combinations(range(model.ngeom), 2):
         if pair in given:
             k = given[pair]
-            yield *pair, _law(source, int(model.pair_dim[k]), model.pair_friction[k])
+            friction = _law(source, int(model.pair_dim[k]), model.pair_friction[k])
+            first, second = (float(x) for x in _coefficients(source, model.pair_friction[k])[:2])
+            if isinstance(friction, float) and first != second and min(first, second) > 0.0:
+                friction = friction if _grain(source, *pair) is None else (first, second)
+            yield *pair, friction
         elif _may_meet(source, *pair):
             yield *pair, _friction(source, *pair)
+
+
+def _grain(source: Source, one: int, other: int) -> tuple[float, float, float] | None:
+    """Direction, in the axes of the ground, in which the first coefficient of a pair acts: the first
+    tangent of MuJoCo's contacts with a plane of the ground; None where it changes with the contact.
+    """
+    model, kinds = source.model, source.mujoco.mjtGeom
+    planes = [g for g in (one, other) if int(model.geom_type[g]) == int(kinds.mjGEOM_PLANE)]
+    others = [int(model.geom_type[g]) for g in (one, other) if g not in planes]
+    if len(planes) != 1 or int(model.geom_bodyid[planes[0]]) or int(kinds.mjGEOM_CAPSULE) in others:
+        return None  # a capsule has its own axis as tangent
+    normal = source.turn(model.geom_quat[planes[0]])[:, 2]
+    return (0.0, 1.0, 0.0) if abs(normal[1]) < 0.5 else (0.0, 0.0, 1.0)
 
 
 def _friction(source: Source, one: int, other: int) -> Friction:
@@ -179,6 +203,8 @@ def uneven(source: Source) -> Iterator[tuple[str, str]]:
     for k in range(model.npair):
         first, second, _, roll, other = (float(x) for x in _coefficients(source, model.pair_friction[k]))
         ends, sizes = (int(model.pair_geom1[k]), int(model.pair_geom2[k])), int(model.pair_dim[k])
+        if sizes == 3 and min(first, second) > 0.0 and _grain(source, *ends) is not None:
+            continue
         who = " - ".join(source.names["geom", g] for g in ends)
         for kind, least, one, two in (("", 3, first, second), (" of rolling", 6, roll, other)):
             if sizes >= least and one != two:

@@ -81,6 +81,9 @@ def missing(tree: TreePacking) -> str:
         "contact laws that depend on the speed": [
             name for part, name in pieces if any(getattr(part.numbers, x, None) is not None for x in SPEEDS)
         ],
+        "friction that depends on the direction": [
+            name for part, name in pieces if part.option("grain") is not None
+        ],
         "groups of which a step evaluates few contacts": [str(x.group) for x in presence.named.chosen],
         "groups of free bodies": [x.part.name for x in presence.batches],
         "shapes whose features are searched for": [name for part, name in pieces if not _at_points(part)],

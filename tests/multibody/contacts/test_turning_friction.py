@@ -253,16 +253,17 @@ OVERRIDE = '<option o_friction="0.8 0.3 0.005 1e-4 2e-4"><flag override="enable"
 
 
 @pytest.mark.parametrize(("override", "friction", "sizes", "asked", "wanted"), [
-    ("", "0.8 0.05 0.005 1e-4 1e-4", 3, None, ("friction of 0.8 in one direction, 0.05 in the other",)),
+    ("", "0.8 0.05 0.005 1e-4 1e-4", 4, None, ("friction of 0.8 in one direction, 0.05 in the other",)),
+    ("", "0.8 0.05 0.005 1e-4 1e-4", 3, None, ()),
     ("", "0.8 0.8 0.005 1e-4 2e-4", 6, None, ("friction of rolling of 0.0001 in one direction, 0.0002",)),
     ("", "0.8 0.5 0.005 1e-4 2e-4", 6, None, ("friction of 0.8", "friction of rolling of 0.0001")),
     ("", "0.8 0.8 0.005 1e-4 2e-4", 4, None, ()), ("", "0.8 0.05 0.005 1e-4 2e-4", 1, None, ()),
     ("", "0.8 0.05 0.005 1e-4 2e-4", 6, 0.5, ()), ("", "0.8 0.8 0.005 1e-4 1e-4", 6, None, ()),
-    (OVERRIDE, "1 1 0.005 1e-4 1e-4", 3, None, ("friction of 0.8 in one direction, 0.3 in the other",)),
+    (OVERRIDE, "1 1 0.005 1e-4 1e-4", 4, None, ("friction of 0.8 in one direction, 0.3 in the other",)),
 ])  # fmt: skip
 @pytest.mark.filterwarnings("ignore::nsjax.multibody.LeftOutWarning")
 def test_friction_by_direction_is_named(override, friction, sizes, asked, wanted) -> None:
-    """A file's coefficients for the second direction are not read, and it says so."""
+    """Coefficients for the second direction beside friction against turning are not read: it says so."""
     pytest.importorskip("mujoco")
     model = read_mjcf(UNEVEN.format(override, friction, sizes), friction=asked)
     assert len(model.left_out) == len(wanted), model.left_out
