@@ -17,7 +17,7 @@ from nsjax.core.errors import InputError, NamedRows, nearest, observed
 from nsjax.core.operators import kinetic_energy, potential_energy, prepared, refreshed
 from nsjax.core.scheme import NOTES, ROWS, Event, Output
 from nsjax.core.system import System
-from nsjax.core.system_parts import part_unit
+from nsjax.core.system_parts import forces_across, part_unit
 from nsjax.jaxtools.owned import compiled_for, kept
 from nsjax.types import Array, PyTree, is_traced, record
 
@@ -242,7 +242,7 @@ class ByName:
         which = np.atleast_1d(which) if each else which
 
         def both(normal: Array, tangential: Array) -> Any:
-            along = _forces_across(self.params, name, tangential[..., which, :])
+            along = forces_across(self.params, name, tangential[..., which, :])
             rows = [normal[..., which, None], along]
             return jnp.concatenate(rows, axis=-1) if is_traced(rows) else np.concatenate(rows, axis=-1)
 
@@ -505,20 +505,7 @@ def _of_contact(name: str, which: np.ndarray, field: str, *row: Any) -> Array:
     if field in ("gap", "impacts"):
         return jnp.asarray(getattr(output, field)[which])
     normal, tangential = (getattr(output, f"{field}_{way}")[which] for way in ("normal", "tangential"))
-    return jnp.concatenate([normal[..., None], _forces_across(row[4], name, tangential)], axis=-1)
-
-
-def _forces_across(params: PyTree, name: str, tangential: Array) -> Array:
-    """Tangential forces (..., nt) of the contacts of a part; with a grain, those of the output are scaled
-    by the ratio of both coefficients.
-    """
-    known, part = getattr(params, "model", params), name.split(".")[0]
-    x: Any = known[part] if isinstance(known, Mapping) and part in known else None
-    if getattr(x, "friction_across", None) is None:
-        return tangential
-    ratio = jnp.asarray(x.friction_across) / jnp.asarray(x.friction)
-    ratio = ratio.reshape(ratio.shape + (1,) * (jnp.ndim(tangential) - 1 - ratio.ndim))
-    return jnp.concatenate([tangential[..., :1], ratio[..., None] * tangential[..., 1:]], axis=-1)
+    return jnp.concatenate([normal[..., None], forces_across(row[4], name, tangential)], axis=-1)
 
 
 @compiled_for("system", "name")

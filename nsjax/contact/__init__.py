@@ -7,6 +7,7 @@ from nsjax.lazy import lazily
 if TYPE_CHECKING:
     from nsjax.contact.events import Criteria
     from nsjax.contact.jump import Jump, StepForces, forced_jump, no_jump, velocity_jump
+    from nsjax.contact.poisson import PoissonLaw
     from nsjax.contact.problem import (
         ContactLaw,
         ContactProblem,
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "METHODS", "Bounded", "ContactLaw", "ContactProblem", "ContactSolution", "Coulomb", "Criteria",
-    "DelassusFactors", "GivenForces", "Jump", "RateLaw", "RowGroup", "RowGroups", "SolverSettings",
-    "SpeedLaw", "StepForces", "Unilateral", "complementarity_gap", "cone_violation", "forced_jump",
-    "natural_residual", "no_jump", "solve", "velocity_jump", "worst_contact",
+    "DelassusFactors", "GivenForces", "Jump", "PoissonLaw", "RateLaw", "RowGroup", "RowGroups",
+    "SolverSettings", "SpeedLaw", "StepForces", "Unilateral", "complementarity_gap", "cone_violation",
+    "forced_jump", "natural_residual", "no_jump", "solve", "velocity_jump", "worst_contact",
 ]  # fmt: skip
 
 lazily(__name__)

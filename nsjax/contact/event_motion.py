@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from nsjax.contact import jump
 from nsjax.contact.friction import LawfulMotion, SlidingRule, at_border, lasting_forces, sticking
 from nsjax.contact.jump import impulses_of, jump_problem
+from nsjax.contact.poisson import PoissonLaw, solve_in_phases
 from nsjax.contact.solvers import SolverSettings, newton_step
 from nsjax.core.operators import Rows
 from nsjax.core.row_groups import RowGroups
@@ -224,13 +225,16 @@ def _jump_along(x: EventMotion, time: float, way: Array, a: Array) -> tuple[Blow
     f = Formed(at=at, inertia=inertia, rows=rows, response=response)
     p, none = rows.border_and_joints(p)[0], jnp.zeros(at.system.nv)
     groups = rows.groups
-    problem = jump_problem(f, rows.rate(at.v), none, x.active)
+    problem, law = jump_problem(f, rows.rate(at.v), none, x.active)
     # the velocities after the impact change with those before it, and by the impulses in turned directions
     faster = matvec(turned.wt, at.v) + turned.offset + matvec(rows.wt, a)
-    change = jump_problem(f, faster, none, x.active).free
+    change = jump_problem(f, faster, none, x.active)[0].free
     change = change + matvec(turned.wt, matvec(response, p)) + matvec(rows.wt, matvec(bent, p))
 
     def impulses(s: Array) -> Array:
+        if isinstance(law, PoissonLaw):
+            both = dataclasses.replace(problem, free=problem.free + s * change)
+            return solve_in_phases(law, EXACT, both, both.free, None).x
         # impulses on the branches of the impact, which a shift does not change
         return newton_step(problem, p)(dataclasses.replace(problem, free=problem.free + s * change))
 

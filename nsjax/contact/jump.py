@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact.branches import dependent_answer
+from nsjax.contact.poisson import PoissonLaw, solve_in_phases
 from nsjax.contact.problem import ContactLaw, ContactProblem, DelassusFactors, with_reserve, worst_contact
 from nsjax.contact.solvers import SolverSettings
 from nsjax.core.operators import Joints, Rows
@@ -224,8 +225,8 @@ IMPACT = StepForces()
 
 def jump_problem(
     f: Formed, before: Array, drift: Array, active: Array, forces: StepForces = IMPACT
-) -> ContactProblem:
-    """The contact problem of `velocity_jump`.
+) -> tuple[ContactProblem, ContactLaw]:
+    """The contact problem of `velocity_jump`, and its law; by Poisson's law without restitution.
 
     Args:
         before: rates of the rows before the jump.
@@ -237,13 +238,15 @@ def jump_problem(
     free = before + matvec(rows.wt, drift)
     if nc:
         law = f.at.law()
-        free = free + law.rebound(groups, before, forces.settling)
+        if not isinstance(law, PoissonLaw):
+            free = free + law.rebound(groups, before, forces.settling)
     if forces.constraint_rate is not None:
         free = free - jnp.pad(forces.constraint_rate, (groups.ends[2], 0))
-    return ContactProblem(
+    problem = ContactProblem(
         rows=groups, delassus=DelassusFactors(wt=rows.wt, response=f.response), free=free,
         friction=law.friction_of(nc), mask=active[:nc], given=law.given(forces.duration),
     )  # fmt: skip
+    return problem, law
 
 
 def velocity_jump(
@@ -254,7 +257,7 @@ def velocity_jump(
 
     With ``u = W' v`` before and ``v + drift + dv`` after, ``dv = M^-1 W Lambda``:
     ``0 <= u_N^+ + e_N u_N^- _|_ Lambda_N >= 0``, Coulomb's law with ``u_T^+ + e_T u_T^-``, and
-    ``u_B^+ = 0`` (or ``constraint_rate``).
+    ``u_B^+ = 0`` (or ``constraint_rate``). Poisson's law is that of `nsjax.contact.PoissonLaw`.
 
     Args:
         f: the system with the velocity ``v`` to which restitution refers, its rows (contacts, then
@@ -274,10 +277,13 @@ def velocity_jump(
         # the joints answer first: responses of contacts are those of a mechanism whose joints hold
         lift, hold = _joints_answer(rows.joints, f.inertia, v + drift, forces.push)
         free = drift + lift
-    problem = jump_problem(f, before, free, active, forces)
+    problem, law = jump_problem(f, before, free, active, forces)
     nc = problem.nc
     begin = None if start is None else problem.stack(start, jnp.zeros(problem.nb))
-    answer = settings.solve(problem, begin)
+    if isinstance(law, PoissonLaw):
+        answer = solve_in_phases(law, settings, problem, before, forces.settling)
+    else:
+        answer = settings.solve(problem, begin)
     dv, constraints = f.velocity_change(answer.x), problem.bilateral(answer.x)
     if hold is not None:
         more = f.inertia.constrained(matvec(rows.wt.T, answer.x), jnp.zeros_like(hold))

@@ -10,9 +10,11 @@ import dataclasses
 import functools
 import html
 import importlib
+from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.errors import InputError, check_whole
@@ -374,3 +376,16 @@ def from_lagrangian(kinetic: Fn, potential: Fn | None = None, force: Fn | None =
         [[18.0]]
     """
     return Lagrangian(kinetic, potential, force)
+
+
+def forces_across(params: PyTree, name: str, tangential: Array) -> Array:
+    """Tangential forces (..., nt) of the contacts of a part; with a grain, those of the output are scaled
+    by the ratio of both coefficients.
+    """
+    known, part = getattr(params, "model", params), name.split(".")[0]
+    x: Any = known[part] if isinstance(known, Mapping) and part in known else None
+    if getattr(x, "friction_across", None) is None:
+        return tangential
+    ratio = jnp.asarray(x.friction_across) / jnp.asarray(x.friction)
+    ratio = ratio.reshape(ratio.shape + (1,) * (jnp.ndim(tangential) - 1 - ratio.ndim))
+    return jnp.concatenate([tangential[..., :1], ratio[..., None] * tangential[..., 1:]], axis=-1)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax import shapes
-from nsjax.contact import ContactLaw, SpeedLaw
+from nsjax.contact import ContactLaw, PoissonLaw, SpeedLaw
 from nsjax.core import Labels, System, add, subtract
 from nsjax.core.errors import InputError
 from nsjax.core.keys import Prepared
@@ -275,7 +275,9 @@ class Mechanism:
             more = {key: [none] for key in numbers} | {"restitution": own}
             more |= {key: [jnp.full(len(limits), x)] for key, x in CONSTANT.items() if key in numbers}
             numbers = {key: jnp.concatenate([x, *more[key]]) for key, x in numbers.items()}
-        return ContactLaw(**numbers) if len(numbers) == len(LAW) else SpeedLaw(**numbers)
+        if len(numbers) > len(LAW):
+            return SpeedLaw(**numbers)
+        return PoissonLaw(**numbers) if self.presence.poisson else ContactLaw(**numbers)
 
     def constraint(self, t: Array, q: Array, p: PyTree) -> Array:
         """Residuals (nb - nh,) of joints that close loops, then of prescribed motions and couplings."""
@@ -448,7 +450,8 @@ class Mechanism:
         absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
         given: dict[str, Any] = {"mass": self.mass}
         if absolute:
-            given = self.tree.structure(self, self.presence.touching, bool(self.presence.turning))
+            joined = bool(self.presence.turning) or self.presence.poisson
+            given = self.tree.structure(self, self.presence.touching, joined)
         if self.knows_rows:
             given["rows"] = self.contact_rows
         given |= Selection(self).promises()

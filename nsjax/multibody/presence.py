@@ -115,6 +115,7 @@ class Presence:
             come after the rows of ``dry_frictions``.
         turning: names of the bounded rows of contacts with friction against turning, which come after the
             rows of ``switched``.
+        poisson: whether restitution is that of impulses.
     """
 
     contacts: tuple[str, ...]
@@ -131,6 +132,7 @@ class Presence:
     couplings: tuple[str, ...] = ()
     turning: tuple[str, ...] = ()
     switched: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    poisson: bool = False
 
     @property
     def bounded(self) -> tuple[str, ...]:
@@ -172,6 +174,7 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
             (x.name, _switched_rows(x, topology.dimension)) for x in parts if x.option("switched")
         ),
         turning=turning_friction.row_names(parts, topology.dimension),
+        poisson=any(x.option("poisson") for x in parts),
     )  # fmt: skip
 
 

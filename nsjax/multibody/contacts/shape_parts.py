@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nsjax.core import InputError
+from nsjax.core.arguments import check_switches
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import curves, hulls
 from nsjax.multibody.contacts.all_shapes import PAIRS
@@ -331,7 +332,7 @@ def walls(lower: Any, upper: Any, body: str = GROUND) -> Shape:
 def contact(
     name: str, first: Shape, second: Shape, *, restitution: Any = 0.0, restitution_tangential: Any = 0.0,
     friction: Any = None, friction_sliding: Any = None, friction_speed: Any = None,
-    restitution_speed: Any = None, grain: Any = None,
+    restitution_speed: Any = None, grain: Any = None, poisson: Any = False,
 ) -> Part:  # fmt: skip
     """A contact between two shapes.
 
@@ -351,6 +352,9 @@ def contact(
         grain: in space, a direction (3,) in the axes of the second body, or ``(body, direction)`` in those
             of another: friction is then a pair ``(mu_1, mu_2)``, along the grain (as seen in the tangent
             plane) and across it. In ``params[name]`` these are ``friction`` and ``friction_across``.
+        poisson: restitution is that of impulses, of compression and expansion, in place of velocities
+            (`nsjax.contact.PoissonLaw`, with the schemes that take it). All contacts of a mechanism have
+            one law; stops of joints follow it.
 
     Raises:
         InputError: for shapes that do not meet, or stand on one body, and negative coefficients.
@@ -408,6 +412,8 @@ def contact(
     kept = {k: number("contact", name, k, v, 0.0) for k, v in law.items()}
     of_direction, options = along_grain(name, friction, grain, (second.body, first.body, GROUND))
     kept |= of_direction or coefficients(name, friction)
+    check_switches(f"contact {name!r}", poisson=poisson)
+    options |= {"poisson": True} if poisson else {}
     falls = {"friction_sliding": friction_sliding, "friction_speed": friction_speed}
     if any(x is not None for x in falls.values()) and None in (friction, *falls.values()):
         raise InputError(

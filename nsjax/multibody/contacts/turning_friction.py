@@ -64,7 +64,7 @@ def coefficients(name: str, friction: Any) -> dict[str, Any]:
 
 def along_grain(
     name: str, friction: Any, grain: Any, bodies: tuple[str, ...]
-) -> tuple[dict[str, Any], dict[str, str]]:
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Numbers and options of a contact whose friction depends on the direction; both empty without a grain.
 
     Args:
@@ -133,10 +133,23 @@ def check_capacity(parts: Sequence[Part]) -> None:
     Raises:
         InputError: naming both.
     """
+    own = [x for x in parts if x.kind in ("contact", "contact_group")]
+    by_poisson = next((x for x in own if x.option("poisson")), None)
+    other = next((x for x in own if not x.option("poisson")), None)
+    if by_poisson is not None and other is not None:
+        raise InputError(
+            f"contact {by_poisson.name!r}: Poisson's restitution, and {other.name!r} has Newton's; give "
+            "all contacts of a mechanism poisson=True, or none, and leave groups with a capacity out"
+        )
+    if by_poisson is not None and any(getattr(by_poisson.numbers, x, None) is not None for x in SPEEDS):
+        raise InputError(
+            f"contact {by_poisson.name!r}: Poisson's restitution and friction or restitution that depend "
+            "on the speed; leave one of them out"
+        )
     one = next((x for x in parts if turns(x.numbers)), None)
     group = next((x for x in parts if x.kind == "contact_group"), None)
-    own = (*SPEEDS, "grain")
-    falls = (x for x in parts if any(getattr(x.numbers, key, None) is not None for key in own))
+    names = (*SPEEDS, "grain")
+    falls = (x for x in parts if any(getattr(x.numbers, key, None) is not None for key in names))
     if group is not None and (fast := next(falls, None)) is not None:
         raise InputError(
             f"contact {fast.name!r}: friction_sliding, restitution_speed and grain do not work beside "

@@ -445,7 +445,7 @@ class Bodies:
         Args:
             functions: functions of the mechanism.
             touching: see `loose`.
-            bounded: whether contacts have bounded rows, for which islands are not made.
+            bounded: whether contacts have bounded rows or Poisson's law, for which islands are not made.
         """
         block = FREE.sizes[self.dimension][1]
         if self.topology.all_of("beam"):

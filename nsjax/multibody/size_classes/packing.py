@@ -84,6 +84,7 @@ def missing(tree: TreePacking) -> str:
         "friction that depends on the direction": [
             name for part, name in pieces if part.option("grain") is not None
         ],
+        "restitution of impulses": [name for part, name in pieces if part.option("poisson")],
         "groups of which a step evaluates few contacts": [str(x.group) for x in presence.named.chosen],
         "groups of free bodies": [x.part.name for x in presence.batches],
         "shapes whose features are searched for": [name for part, name in pieces if not _at_points(part)],
