@@ -86,7 +86,7 @@ class Filters:
         """Mass matrix of the system, and the time constants on the diagonal below it."""
         own, k = mass_matrix(self.system, q, self.ready(p)), len(self.names)
         constants = [p.time_constants[name] for name in self.names]
-        T = jnp.stack([jnp.asarray(1.0 if x is None else x, float) for x in constants])
+        T = jnp.stack([jnp.asarray(1.0 if _given(x) else x, float) for x in constants])
         corner = jnp.zeros((own.shape[0], k))
         lower = jnp.concatenate([corner.T, T[:, None] * jnp.eye(k)], axis=1)
         return jnp.concatenate([jnp.concatenate([own, corner], axis=1), lower])
@@ -94,10 +94,7 @@ class Filters:
     def force(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
         """The force of the system at the activations, then ``u - a``, or ``u``."""
         w, a = self.split(v)
-        rates = [
-            p.command(name) - (0.0 if p.time_constants[name] is None else a[k])
-            for k, name in enumerate(self.names)
-        ]
+        rates = [_rate(p.time_constants[x], p.command(x), a[k]) for k, x in enumerate(self.names)]
         return jnp.concatenate([self.system.force(t, q, w, self.ready(p, a)), jnp.stack(rates)])
 
     def refresh(self, t: Array, q: Array, p: FilteredParams) -> FilteredParams:
@@ -179,6 +176,20 @@ class Filters:
         return full if full.split(".")[0] in own else f"model.{full}"
 
 
+def _given(T: Any) -> bool:
+    """Whether a time constant is none: a command that is integrated, or a record with the function
+    ``rate``.
+    """
+    return T is None or hasattr(T, "rate")
+
+
+def _rate(T: Any, u: Array, a: Array) -> Array:
+    """Rate of an activation, times its inertia."""
+    if _given(T):
+        return u if T is None else jnp.asarray(T.rate(u, a))
+    return u - a
+
+
 @dataclasses.dataclass(frozen=True)
 class UnfilteredFunction:
     """A function of the system that sees neither activations nor velocities."""
@@ -256,7 +267,7 @@ def with_actuator_dynamics(
         problem: with motors that follow their commands at once.
         time_constants: ``T`` [s] by the name of an actuator, force or torque (``"motor"``), or of a number
             of the force (``"drive.own.control"``); None: the number is the integral of its command,
-            ``da/dt = u``.
+            ``da/dt = u``. A record with numbers and the function ``rate(u, a)`` gives ``da/dt`` itself.
         start: activations at the start by the same names; None: the problem's own numbers, which are also
             the commands (zero where a command is integrated).
         ranges: least and largest command by the same names; None: no bounds.
@@ -304,7 +315,7 @@ def with_actuator_dynamics(
                 f"with_actuator_dynamics: {name!r} has the shape {shape_of(problem, key)}; name an entry"
             )
         if (
-            T is not None
+            not _given(T)
             and not is_traced(T)
             and not np.all(numbers("with_actuator_dynamics", f"time constant of {name!r}", T) > 0.0)
         ):

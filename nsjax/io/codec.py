@@ -65,6 +65,8 @@ PLACES = {
     "input.table": "nsjax.core.signals:SampledSignal", "input.segment": "nsjax.core.signals:Segment",
     "input.guards": "nsjax.core.guards:GuardMemory", "input.filtered": "nsjax.core.filters:FilteredParams",
     "multibody.actuator": "nsjax.multibody.files.actuators:Servo",
+    "multibody.muscle": "nsjax.multibody.files.muscles:Muscle",
+    "multibody.excitation": "nsjax.multibody.files.muscles:Excitation",
     "multibody.servo": "nsjax.multibody.joint_forces:ServoNumbers",
     "multibody.thruster": "nsjax.multibody.numbers:Thruster",
     "multibody.ellipsoid_drag": "nsjax.multibody.loads.ellipsoid_drag:Ellipsoid",

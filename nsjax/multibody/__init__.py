@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         walls,
     )
     from nsjax.multibody.contacts.spheres import pairs_of, spheres
+    from nsjax.multibody.convex_pieces import convex_pieces
     from nsjax.multibody.couplings.coupling_kind import coupling, gear, rack_pinion
     from nsjax.multibody.files import LeftOutWarning, ModelFile, read_mjcf, read_urdf
     from nsjax.multibody.joint_forces import servo
@@ -60,7 +61,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Change", "LeftOutWarning", "Mesh", "ModelFile", "OneWay", "Part", "Sensor", "Shape", "Stribeck",
     "actuator", "assemble", "ball", "beam",
-    "body", "box", "capsule", "change", "circular", "contact", "contact_group", "corners", "coupling",
+    "body", "box", "capsule", "change", "circular", "contact", "contact_group",
+    "convex_pieces", "corners", "coupling",
     "cylinder",
     "cylindrical", "distance", "ellipsoid_drag", "fixed", "fluid_drag", "force", "gear", "heightfield",
     "hinge", "hole", "hull", "joint_spring", "joint_tendon", "line_load", "mesh", "pairs_of", "pin",

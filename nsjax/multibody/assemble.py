@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +29,6 @@ from nsjax.multibody.contacts.named_contacts import NamedContacts
 from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.kept_start import KeptStart, kept_beams, kept_start, nearest_start
-from nsjax.multibody.loads import has_line
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.parts import Part, number
@@ -384,17 +384,18 @@ def _check_shapes(part: Part, dimension: int) -> None:
             raise InputError(f"{part.kind} {part.name!r}: {lack}")
 
 
-POINTS = ("com", "at", "on", "axis", "second_axis", "normal")
+POINTS = ("com", "at", "on", "axis", "second_axis", "normal", "sides")
 """Names of the numbers that may be one number, along the x axis, or a vector."""
 
 
 def _check_points(part: Part, dimension: int) -> None:
     """Refuse vectors whose number of components is not the dimension of the mechanism."""
     shapes = (part.numbers.first, part.numbers.second) if part.kind == "contact" else (part.numbers,)
-    for x in (*shapes, *(getattr(part.numbers, "shape", None) or ())):
+    more = (getattr(part.numbers, name, None) or () for name in ("shape", "around"))
+    for x in itertools.chain(shapes, *more):
         for name in POINTS:
             value: Any = getattr(x, name, None)
-            for shape in map(np.shape, value if has_line(part) and name == "at" else (value,)):
+            for shape in map(np.shape, value if isinstance(value, tuple) else (value,)):
                 if len(shape) == 1 and shape != (dimension,):
                     raise InputError(
                         f"{part.kind} {part.name!r}: {name} has {shape[0]} components in a mechanism of "

@@ -57,17 +57,26 @@ def mesh(body: str, points: Any, faces: Any, *, most: int = 2_000) -> Mesh:
         >>> body("fin", mass=0.1, shape=sheet).option("meshes")
         (mesh('fin', 1 triangles),)
     """
+    points, faces = _fewer(*checked(f"mesh of {body!r}", points, faces), most)
+    return Mesh(body, points.astype(np.float32).tobytes(), faces.astype(np.int32).tobytes())
+
+
+def checked(who: str, points: Any, faces: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Points (n, 3) and triples (m, 3) of their indices.
+
+    Raises:
+        InputError: for others.
+    """
     points, faces = np.asarray(points, float), np.asarray(faces)
     if points.ndim != 2 or points.shape[1] != 3 or not np.all(np.isfinite(points)):
-        raise InputError(f"mesh of {body!r}: points have shape {points.shape}; give finite numbers (n, 3)")
+        raise InputError(f"{who}: points have shape {points.shape}; give finite numbers (n, 3)")
     whole = faces.ndim == 2 and faces.shape[1] == 3 and np.issubdtype(faces.dtype, np.integer)
     if not whole or not len(faces) or faces.min() < 0 or faces.max() >= len(points):
         raise InputError(
-            f"mesh of {body!r}: faces have shape {faces.shape}; give triples (m, 3) of indices of the "
-            f"{len(points)} points"
+            f"{who}: faces have shape {faces.shape}; give triples (m, 3) of indices of the {len(points)} "
+            "points"
         )
-    points, faces = _fewer(points, faces, most)
-    return Mesh(body, points.astype(np.float32).tobytes(), faces.astype(np.int32).tobytes())
+    return points, faces
 
 
 def _fewer(points: np.ndarray, faces: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:

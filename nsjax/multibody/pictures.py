@@ -337,7 +337,7 @@ def _dots(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
     parts = [x for x in topology.joints if kind_of(x).drawn == "dot"]
     found = [_Drawing(_dot, None, x.name, x.bodies[:1], p[x.name].at) for x in parts]
     for part in topology.lines:
-        ends = list(zip(part.bodies, p[part.name].at, strict=True))  # none over drums
+        ends = list(zip(part.bodies, p[part.name].at, strict=False))  # none over drums
         found += [_Drawing(_dot, None, part.name, (body,), at) for body, at in ends[1:-1]]
     return _drawn(scene, found)
 

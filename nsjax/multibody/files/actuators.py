@@ -1,4 +1,4 @@
-"""Actuators of a model file: motors, servos, thrusters, tendons, and the activations of their controls."""
+"""Actuators of a model file: motors, servos, thrusters, and the activations of their controls."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy as np
 
 from nsjax.core import Problem
 from nsjax.core.filters import with_actuator_dynamics
+from nsjax.multibody.files import muscles
 from nsjax.multibody.files.source import Source, gathered
-from nsjax.multibody.files.tree import BALL, FREE, HINGE, SLIDE, nonzero
+from nsjax.multibody.files.tree import BALL, FREE, nonzero
 from nsjax.multibody.joint_forces import AtOnce, within
-from nsjax.multibody.loads import actuator, joint_tendon, tendon, thruster
+from nsjax.multibody.loads import actuator, thruster
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.types import Array, Fn, record
 
@@ -145,12 +146,13 @@ class Activations:
     """Controls that act through an activation, by the names of actuators.
 
     Args:
-        time_constants: time constants of filters [s]; None: the activation integrates the control.
+        time_constants: time constants of filters [s]; None: the activation integrates the control; of a
+            muscle `nsjax.multibody.files.muscles.Excitation`.
         ranges: bounds (2,) of the controls before the activations, where there are any.
         at: activations at the file's reference position (key None), and in its key frames by name.
     """
 
-    time_constants: dict[str, float | None] = dataclasses.field(default_factory=dict)
+    time_constants: dict[str, Any] = dataclasses.field(default_factory=dict)
     ranges: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     at: dict[str | None, dict[str, float]] = dataclasses.field(default_factory=dict)
 
@@ -192,6 +194,8 @@ def activations(source: Source, driven: set[str], keys: Sequence[str]) -> Activa
             continue
         constant = max(float(model.actuator_dynprm[k][0]), least_constant)
         found.time_constants[name] = None if kind == mujoco.mjtDyn.mjDYN_INTEGRATOR else constant
+        if kind == mujoco.mjtDyn.mjDYN_MUSCLE:
+            found.time_constants[name] = muscles.excitation(source, k)
         bounds = (
             _range(model.actuator_ctrllimited, model.actuator_ctrlrange, source.control(k))
             if clamped
@@ -225,10 +229,11 @@ def actuators(source: Source, lines: set[str]) -> tuple[list[Part], list[str]]:
             continue
         said += [(f"actuators whose {what} is left out", who) for what in _lost(source, k)]
         own = servo_of(source, k)
+        law: Fn = muscles.Contract() if isinstance(own, muscles.Muscle) else Serve()
         parts.append(
-            thruster_of(source, k, Serve(), dataclasses.replace(own, gear=1.0, joint_range=None))
+            thruster_of(source, k, law, dataclasses.replace(own, gear=1.0, joint_range=None))
             if thrusts(source, k)
-            else actuator(source.names["actuator", k], driven_by(source, k), law=Serve(), own=own)
+            else actuator(source.names["actuator", k], driven_by(source, k), law=law, own=own)
         )
     return parts, gathered(said)
 
@@ -288,13 +293,17 @@ def _obstacle(source: Source, k: int, lines: set[str]) -> str:
         dynamics.mjDYN_FILTER,
         dynamics.mjDYN_FILTEREXACT,
         dynamics.mjDYN_INTEGRATOR,
+        dynamics.mjDYN_MUSCLE,
     )
     if int(model.actuator_dyntype[k]) not in known or int(model.actuator_actnum[k]) > 1:
-        return "have an activation that is neither a filter nor an integrator"
+        return "have an activation that is neither a filter, an integrator nor that of a muscle"
     plain = (mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE)
-    if int(model.actuator_gaintype[k]) not in plain:
-        return "have a gain that is neither fixed nor affine"
-    if int(model.actuator_biastype[k]) not in (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE):
+    if muscles.contracts(source, k):
+        if why := muscles.obstacle(source, k):
+            return why
+    elif int(model.actuator_gaintype[k]) not in plain:
+        return "have a gain that is neither fixed, affine nor that of a muscle"
+    elif int(model.actuator_biastype[k]) not in (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE):
         return "have a bias that is not affine"
     for what in ("damping", "armature", "dampingpoly"):
         if np.any(getattr(model, f"actuator_{what}", np.zeros(source.actuators))[k]):
@@ -345,14 +354,23 @@ def _total(source: Source, k: int) -> Any:
     return np.array(getattr(model, f"{kind}_actfrcrange")[on], float)
 
 
-def servo_of(source: Source, k: int) -> Servo:
+def servo_of(source: Source, k: int) -> Servo | muscles.Muscle:
     """Numbers of an actuator from the file."""
+    given = _bounds(source, k)
+    if muscles.contracts(source, k):
+        return muscles.muscle_of(source, k, given)
     model, mujoco = source.model, source.mujoco
     gain, bias = (np.array(x[k][:3], float) for x in (model.actuator_gainprm, model.actuator_biasprm))
     if int(model.actuator_gaintype[k]) == mujoco.mjtGain.mjGAIN_FIXED:
         gain[1:] = 0.0
     if int(model.actuator_biastype[k]) == mujoco.mjtBias.mjBIAS_NONE:
         bias[:] = 0.0
+    return Servo(gain=gain, bias=bias, **given)
+
+
+def _bounds(source: Source, k: int) -> dict[str, Any]:
+    """Control, gear and bounds of an actuator from the file."""
+    model, mujoco = source.model, source.mujoco
     if int(model.actuator_dyntype[k]) != mujoco.mjtDyn.mjDYN_NONE:  # the activation acts as control
         control = _range(model.actuator_actlimited, model.actuator_actrange, k)
     else:
@@ -362,93 +380,7 @@ def servo_of(source: Source, k: int) -> Servo:
     in_tendon = int(model.actuator_trntype[k]) == mujoco.mjtTrn.mjTRN_TENDON
     if in_tendon and total is not None:  # this bound acts on the actuator, before the gear
         force, total = total if force is None else np.clip(force, *total), None
-    return Servo(
-        control=0.0, gear=source.gear(k), gain=gain, bias=bias, control_range=control,
-        force_range=force, joint_range=total,
-    )  # fmt: skip
-
-
-# Tendons of a model file: sums of coordinates of joints, and lengths through sites and pulleys.
-
-
-POLYNOMIALS = ("stiffnesspoly", "dampingpoly")
-
-
-def tendons(source: Source) -> tuple[list[Part], list[str]]:
-    """Tendons as parts, and sentences about tendons and numbers that are left out."""
-    parts, said = [], []
-    for k in range(source.model.ntendon):
-        who, why = source.called("tendon", k), _tendon_obstacle(source, k)
-        if why:
-            said.append((f"tendons that {why} are left out: they neither pull nor bind", who))
-            continue
-        parts.append(_part(source, k))
-        said += [(f"tendons whose {what} is left out", who) for what in _lost_of_tendon(source, k)]
-    return parts, gathered(said)
-
-
-def _wraps(source: Source, k: int) -> range:
-    first = int(source.model.tendon_adr[k])
-    return range(first, first + int(source.model.tendon_num[k]))
-
-
-def _tendon_obstacle(source: Source, k: int) -> str:
-    """Reason for which a tendon has no equivalent part; empty if it has one."""
-    model, kinds = source.model, source.mujoco.mjtWrap
-    known = {int(kinds.mjWRAP_JOINT), int(kinds.mjWRAP_PULLEY), int(kinds.mjWRAP_SITE)}
-    if any(int(model.wrap_type[w]) not in known for w in _wraps(source, k)):
-        return "wind about a geometry"
-    joints = [w for w in _wraps(source, k) if int(model.wrap_type[w]) == kinds.mjWRAP_JOINT]
-    if any(int(model.jnt_type[int(model.wrap_objid[w])]) not in (HINGE, SLIDE) for w in joints):
-        return "run over a ball or free joint"
-    return ""
-
-
-def _lost_of_tendon(source: Source, k: int) -> list[str]:
-    model = source.model
-    lost = ["armature"] * bool(np.any(getattr(model, "tendon_armature", np.zeros(k + 1))[k]))
-    bounded = getattr(model, "tendon_actfrclimited", np.zeros(k + 1))[k]
-    if bounded and len(acting_in(source, k)) > 1:
-        lost.append("bound of the sum of all actuators")
-    if any(np.any(getattr(model, f"tendon_{x}", np.zeros(k + 1))[k]) for x in POLYNOMIALS):
-        lost.append("stiffness or damping of higher order")
-    return lost
-
-
-def _numbers(source: Source, k: int) -> dict[str, Any]:
-    """Stiffness, damping, limits and friction of a tendon that the file gives and does not switch off."""
-    model, found = source.model, dict[str, Any]()
-    if model.tendon_stiffness[k] and not source.off("spring"):
-        least, most = (float(x) for x in model.tendon_lengthspring[k])
-        found |= {
-            "stiffness": float(model.tendon_stiffness[k]),
-            "length": least if least == most else (least, most),
-        }
-    if model.tendon_damping[k] and not source.off("damper"):
-        found["damping"] = float(model.tendon_damping[k])
-    if model.tendon_limited[k] and not source.off("limit"):
-        found["limits"] = tuple(float(x) for x in model.tendon_range[k])
-        found["restitution"] = source.restitution
-    if model.tendon_frictionloss[k] and not source.off("frictionloss"):
-        found["friction"] = float(model.tendon_frictionloss[k])
-    return found
-
-
-def _part(source: Source, k: int) -> Part:
-    model, kinds = source.model, source.mujoco.mjtWrap
-    name, given, wraps = source.names["tendon", k], _numbers(source, k), _wraps(source, k)
-    if int(model.wrap_type[wraps[0]]) == kinds.mjWRAP_JOINT:
-        factors: dict[str, float] = {}
-        for w in wraps:
-            joint = source.names["joint", int(model.wrap_objid[w])]
-            factors[joint] = factors.get(joint, 0.0) + float(model.wrap_prm[w])
-        return joint_tendon(name, factors, **given)
-    path: list[Any] = []
-    for w in wraps:
-        if int(model.wrap_type[w]) == kinds.mjWRAP_PULLEY:
-            path.append(float(model.wrap_prm[w]))
-            continue
-        site = int(model.wrap_objid[w])
-        place = source.place(int(model.site_bodyid[site]))
-        path.append((place.body, place.point(model.site_pos[site])))
-    return tendon(name, *path, **given)
+    return {
+        "control": 0.0, "gear": source.gear(k), "control_range": control, "force_range": force,
+        "joint_range": total,
+    }  # fmt: skip

@@ -14,6 +14,7 @@ from nsjax.core import InputError
 from nsjax.multibody.contacts import gap_functions, shape_parts
 from nsjax.multibody.contacts.groups import MANY_CONTACTS, ordered, unused, with_selection
 from nsjax.multibody.contacts.heightfields import heightfield
+from nsjax.multibody.convex_pieces import convex_pieces, volume
 from nsjax.multibody.files.source import Source, listed
 from nsjax.multibody.parts import GROUND, Part
 
@@ -30,6 +31,34 @@ def kind_of(source: Source, g: int) -> str:
     """Kind of a geometry, as sentences name it."""
     named = source.mujoco.mjtGeom(int(source.model.geom_type[g])).name.removeprefix("mjGEOM_").lower()
     return GEOMETRIES.get(int(source.model.geom_type[g]), named)
+
+
+def _shapes(source: Source, g: int) -> list[shape_parts.Shape]:
+    """The shape of a geometry, or the convex pieces of a mesh; none without an equivalent."""
+    if kind_of(source, g) != "mesh" or source.concavity is None or not _hollow(source, g):
+        shape = _shape(source, g)
+        return [] if shape is None else [shape]
+    place = source.place(int(source.model.geom_bodyid[g]))
+    turn, (points, faces) = place.turn @ source.turn(source.model.geom_quat[g]), _surface(source, g)
+    at = place.point(source.model.geom_pos[g])
+    return convex_pieces(place.body, at + points @ turn.T, faces, concavity=source.concavity)
+
+
+def _surface(source: Source, g: int) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices and triangles of the mesh of a geometry, in its axes."""
+    model, mesh = source.model, int(source.model.geom_dataid[g])
+    start, many = int(model.mesh_faceadr[mesh]), int(model.mesh_facenum[mesh])
+    return _vertices(source, g), np.asarray(model.mesh_face[start : start + many], int)
+
+
+def _hollow(source: Source, g: int) -> bool:
+    """Whether a mesh encloses less than its hull, by more than the roundness of a coarse surface."""
+    points, faces = _surface(source, g)
+    hull = _hull("", points)
+    if hull is None:
+        return False
+    share = 0.97  # of the volume of the hull, above which a mesh counts as convex
+    return 0.0 < volume(points, faces) < share * volume(hull.numbers.vertices, hull.numbers.faces)
 
 
 def _shape(source: Source, g: int) -> shape_parts.Shape | None:
@@ -84,27 +113,31 @@ def contacts(source: Source) -> tuple[list[Part], list[str]]:
     """Contacts of all pairs of geometries that may meet, and sentences about unknown pairs."""
     parts: list[Part] = []
     taken, unknown = set(source.names.values()), collections.defaultdict(list)
-    shape_of = functools.cache(functools.partial(_shape, source))  # hulls take long
+    shapes_of = functools.cache(functools.partial(_shapes, source))  # hulls take long
     for one, other, friction in pairs(source):
         kinds = kind_of(source, one), kind_of(source, other)
-        shapes = shape_of(one), shape_of(other)
         names = source.names["geom", one], source.names["geom", other]
-        met = ordered(*shapes)
-        if met is None:
+        found = [ordered(*x) for x in itertools.product(shapes_of(one), shapes_of(other))]
+        known = [x for x in found if x is not None]
+        if not known or len(known) < len(found):
             unknown[" and ".join(sorted(kinds))].append(" - ".join(names))
             continue
-        name = unused("_".join(names), taken)
         grain = None
         if source.friction is not None or not source.own_friction:
             friction = source.friction
         elif isinstance(friction, tuple) and len(friction) == 2:
             grain = GROUND, _grain(source, one, other)
-        parts.append(
-            shape_parts.contact(name, *met, restitution=source.restitution, friction=friction, grain=grain)
-        )
+        law = {"restitution": source.restitution, "friction": friction, "grain": grain}
+        for met in known:
+            parts.append(shape_parts.contact(unused("_".join(names), taken), *met, **law))
+    filled = [] if source.concavity is not None else _filled(source)
     said = [
-        f"contact of {kinds} is not known: {listed(found)} pass through each other"
-        for kinds, found in unknown.items()
+        "meshes that are not convex touch as their hulls, without their hollows; concavity=0.05 of the "
+        f"reader divides them into convex pieces: {listed(filled)}"
+    ] * bool(filled)
+    said += [
+        f"contact of {kinds} is not known: {listed(those)} pass through each other"
+        for kinds, those in unknown.items()
     ]
     if source.self_contact is None:
         every = dataclasses.replace(source, self_contact=True)
@@ -126,6 +159,15 @@ def contacts(source: Source) -> tuple[list[Part], list[str]]:
     if many > MANY_CONTACTS or (parts and source.capacity is not None):
         parts = with_selection(unused("contacts", taken), source.capacity, None, parts)
     return parts, said
+
+
+def _filled(source: Source) -> list[str]:
+    """Names of the meshes in contacts whose hollows are filled."""
+    meeting = {g for one, other, _ in pairs(source) for g in (one, other)}
+    meshes = sorted(g for g in meeting if kind_of(source, g) == "mesh")
+    first = {int(source.model.geom_dataid[g]): g for g in reversed(meshes)}  # equal meshes are seen once
+    hollow = {mesh for mesh, g in first.items() if _hollow(source, g)}
+    return [repr(source.names["geom", g]) for g in meshes if int(source.model.geom_dataid[g]) in hollow]
 
 
 def pairs(source: Source) -> Iterator[tuple[int, int, Friction]]:

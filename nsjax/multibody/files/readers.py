@@ -13,7 +13,7 @@ from nsjax.core import InputError, Problem, nearest
 from nsjax.core.arguments import check_switches
 from nsjax.multibody.assemble import EQUILIBRIUM, assembled
 from nsjax.multibody.couplings import KINDS as COUPLINGS
-from nsjax.multibody.files.actuators import Activations, acting_on, activations, actuators, tendons, thrusts
+from nsjax.multibody.files.actuators import Activations, acting_on, activations, actuators, thrusts
 from nsjax.multibody.files.geometries import contacts, pairs, uneven
 from nsjax.multibody.files.model_source import (
     Masses,
@@ -27,6 +27,7 @@ from nsjax.multibody.files.model_source import (
 )
 from nsjax.multibody.files.source import SWITCHES, Source, gathered, listed, listening
 from nsjax.multibody.files.starts import key_names, moved_far, sensors, start, starts
+from nsjax.multibody.files.tendons import tendons
 from nsjax.multibody.files.texts import robot, sentence
 from nsjax.multibody.files.tree import BALL, FREE, bodies, equalities
 from nsjax.multibody.files.visuals import meshes, of_urdf
@@ -234,7 +235,7 @@ class ModelFile(list[Part]):
 
 def read_mjcf(
     path_or_text: Path, *, restitution: Any = 0.0, friction: Any = None, contact: bool = True,
-    self_contact: bool = True, capacity: int | None = None,
+    self_contact: bool = True, capacity: int | None = None, concavity: float | None = None,
 ) -> ModelFile:  # fmt: skip
     """Parts of a mechanism in MuJoCo's format MJCF.
 
@@ -245,12 +246,14 @@ def read_mjcf(
     * equality constraints: connect and weld as a `ball` and a `fixed` joint that close loops; those of
       joints (``<mimic>`` of a URDF) and of tendons as a `coupling`; those that are not active at the start
       with ``active=False``, to be switched on by ``resets`` of `nsjax.simulate`, see `hinge`;
-    * tendons: fixed ones as a `joint_tendon`, those through sites and pulleys as a `tendon`;
-    * motors, position and velocity servos in hinges, slides and tendons, whose control is
+    * tendons: fixed ones as a `joint_tendon`, those through sites, about geometries and over pulleys as a
+      `tendon`;
+    * motors, position and velocity servos and muscles in hinges, slides and tendons, whose control is
       ``params["name"].own.control``;
     * the medium (density, viscosity, wind) as a `fluid_drag` on every body, ``"body_medium"``,
       or as an `ellipsoid_drag` on every geometry with such a ``fluidshape``;
-    * geometries as contacts, for the pairs that `contact` knows; meshes as their convex hulls.
+    * geometries as contacts, for the pairs that `contact` knows; meshes as their convex hulls, or, with
+      ``concavity``, those that are not convex as `convex_pieces`.
 
     Where `assemble` puts the parts together, controls of filtered or integrated actuators act directly. The
     method ``problem`` adds their activations by `nsjax.with_actuator_dynamics`; their control then is
@@ -284,6 +287,7 @@ def read_mjcf(
         self_contact: whether bodies of one tree, the links of a robot, may touch each other; pairs that the
             file names always may. Without these contacts programs of robots are many times smaller.
         capacity: candidate pairs of a step, see `contact_group`.
+        concavity: divides meshes that are not convex, see `convex_pieces`; None: they touch as their hulls.
 
     Returns:
         A list of parts with the attributes ``gravity``, ``start``, ``starts``, ``controls``, ``names``,
@@ -314,15 +318,16 @@ def read_mjcf(
         spec, title, _ = opened(path_or_text, "read_mjcf")
         model, said = compiled(spec, title, "read_mjcf")
     source = Source(
-        library(), model, title, restitution, friction, capacity=capacity, self_contact=self_contact
-    )
+        library(), model, title, restitution, friction, capacity=capacity, self_contact=self_contact,
+        concavity=concavity,
+    )  # fmt: skip
     return _made(source, contact, [*heard, *said])
 
 
 def read_urdf(
     path_or_text: Path, free: bool = False, *, floor: float | None = None, restitution: Any = 0.0,
     friction: Any = None, contact: bool = True, self_contact: bool | None = None,
-    capacity: int | None = None, density: float | None = None,
+    capacity: int | None = None, density: float | None = None, concavity: float | None = None,
 ) -> ModelFile:  # fmt: skip
     """Parts of a mechanism in the format URDF, read like `read_mjcf`.
 
@@ -338,6 +343,7 @@ def read_urdf(
             not, and a sentence of ``left_out`` says so. Collision geometries of robots often penetrate each
             other at the start, and programs with these contacts are many times larger.
         capacity: candidate pairs of a step, see `contact_group`.
+        concavity: divides meshes that are not convex, see `convex_pieces`; None: they touch as their hulls.
         density: of the collision shapes of links without an inertial, or with one without mass or moments,
             which then have the inertia of these shapes, scaled to the mass where the inertial has one
             [kg/m^3]; None: incomplete inertials are refused, and links without have 1000. A sentence of
@@ -386,7 +392,8 @@ def read_urdf(
     said += strange_elements(bare, followers)
     source = Source(
         library(), model, title, restitution, friction, own_friction=False, capacity=capacity,
-        self_contact=self_contact, held_roots=True, visuals=of_urdf(library(), robot(bare), title),
+        self_contact=self_contact, held_roots=True, concavity=concavity,
+        visuals=of_urdf(library(), robot(bare), title),
     )  # fmt: skip
     whole = float(np.sum(model.body_mass))
     dummy = 1e-6  # part of the mass of a file below which a free root is told: a root that stands for none

@@ -59,6 +59,8 @@ class Source:
             not, and a sentence says so.
         held_roots: whether a root that is fixed to the ground counts as parent of the bodies that hang on
             it, which then do not touch it; it does not in MJCF.
+        concavity: depth of hollows up to which meshes are divided into convex pieces, see
+            `nsjax.multibody.convex_pieces`; None: each is its hull.
         visuals: triangles that pictures show in place of the geometries of a body, by its name in the file.
     """
 
@@ -71,6 +73,7 @@ class Source:
     capacity: int | None = None
     self_contact: bool | None = True
     held_roots: bool = False
+    concavity: float | None = None
     visuals: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def off(self, what: str) -> bool:

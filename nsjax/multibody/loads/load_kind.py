@@ -209,6 +209,8 @@ class Tendon:
 
     Args:
         at: points through which it runs, each in the axes of its body [m]; () for a `joint_tendon`.
+        around: numbers of the spheres and cylinders about which it winds.
+        sides: points at their sides, each in the axes of its body [m]; of those that have one.
         ratios: divisors of the lengths of its branches; for a `joint_tendon`, factors of its joints.
         rest: free length, or the least and the largest length (2,) between which it exerts no force [m].
         stiffness, damping: [N/m], [N s/m]; or [N m/rad], [N m s/rad].
@@ -226,6 +228,8 @@ class Tendon:
     upper: Any = quantity(default=None, shape="one")
     restitution: Any = quantity(default=None, shape="one", least=0.0, most=1.0)
     friction: Any = quantity(default=None, shape="one", least=0.0)
+    around: Any = ()
+    sides: Any = ()
 
 
 def line_numbers(kind: str, name: str, at: Any, ratios: Any, given: dict[str, Any]) -> Tendon:

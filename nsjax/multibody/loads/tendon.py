@@ -1,11 +1,13 @@
-"""Tendons, ropes and cables through points of bodies, with pulleys."""
+"""Tendons, ropes and cables through points of bodies and about shapes, with pulleys."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax import shapes
 from nsjax.core import InputError
@@ -13,8 +15,8 @@ from nsjax.multibody import symbols
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
+from nsjax.multibody.loads import winding
 from nsjax.multibody.loads.load_kind import (
-    End,
     Line,
     LoadKind,
     Tendon,
@@ -23,14 +25,15 @@ from nsjax.multibody.loads.load_kind import (
     line_energy,
     line_numbers,
 )
-from nsjax.multibody.parts import POINT, POSITIVE, Part, made, number
+from nsjax.multibody.parts import GROUND, POINT, POSITIVE, Part, made, number
+from nsjax.types import is_traced
 
 
 def tendon(
-    name: str, *path: End | float, stiffness: Any = None, damping: Any = None, length: Any = None,
+    name: str, *path: Any, stiffness: Any = None, damping: Any = None, length: Any = None,
     limits: Any = None, restitution: Any = 0.0, friction: Any = None,
 ) -> Part:  # fmt: skip
-    """A tendon, rope or cable that runs without friction through points of bodies.
+    """A tendon, rope or cable that runs without friction through points of bodies and about shapes.
 
     It runs straight from point to point. Pulleys divide it into branches b with the divisors r_b. With the
     points x_i of a branch, its length and its tension are::
@@ -39,12 +42,20 @@ def tendon(
 
     Each straight piece of branch b pulls both its ends together with ``T / r_b``.
 
+    Between two points it may wind about a sphere (a disc in the plane) or a cylinder of a body: where the
+    straight line would enter the shape, it lies on it along the shortest line, and pulls the body where it
+    meets and leaves the shape. With straight pieces l_0 and l_1 and the angle phi about the radius r, the
+    term is ``l_0 + r phi + l_1``; about a cylinder ``sqrt((l_0 + r phi + l_1)^2 + z^2)`` with the distance
+    z of both points along the axis.
+
     Args:
         name: of the tendon. Laws and sensors read its length as the coordinate of this name. An
             `actuator` may name it in place of a joint: a positive effort [N] lengthens the tendon.
         path: points in their order, each a body's name for its origin, or ``("rod", point)`` in body axes
             [m]. A number between them is a pulley: the branch before it ends, and the number is the divisor
-            of the branch after it.
+            of the branch after it. A `sphere` or `cylinder` between two points is wound about on the
+            shorter way; ``(shape, ("rod", point))`` past this point at its side, also where the straight
+            line is free; ``(shape, "inside")`` from within, like a ring through which it runs.
         stiffness, damping: k [N/m], c [N s/m].
         length: free length [m]; or a pair of lengths between which the stiffness exerts no force: a rope,
             which cannot push, has ``(0.0, length)``. None: zero.
@@ -54,13 +65,16 @@ def tendon(
         friction: bound of dry friction along the length [N].
 
     Raises:
-        InputError: for branches of fewer than two points, for pulleys that are not positive, and for limits
-            in the wrong order; by `assemble`, for unknown bodies and points that coincide.
+        InputError: for branches of fewer than two points, for shapes that are no sphere or cylinder or have
+            no points beside them, for points at a side that lie within a shape, for pulleys that are not
+            positive, and for limits in the wrong order; by `assemble`, for unknown bodies and points that
+            coincide.
 
-    Limits: the tendon has no mass and does not wrap around shapes. A piece whose ends coincide has no
-    direction. Damping acts on slack tendons, too.
+    Limits: the tendon has no mass. A piece whose ends coincide has no direction. Damping acts on slack
+    tendons, too. A cylinder counts as endless; a rope winds less than one turn, and runs straight while one
+    of its points is within the shape. Its stiffness jumps where it lifts off, its pull does not.
 
-    Source: MuJoCo's documentation, chapter Computation, for branches and pulleys.
+    Source: MuJoCo's documentation, chapter Computation, for branches, pulleys and the way about shapes.
 
     Example:
         >>> from nsjax.multibody import assemble, body, slide, tendon
@@ -77,12 +91,20 @@ def tendon(
     """
     branches: list[list[tuple[str, Any]]] = [[]]
     ratios: list[Any] = [1.0]
+    winds: list[tuple[int, Any, Any]] = []
     for k, x in enumerate(path):
+        if isinstance(x, list):
+            raise InputError(f"tendon {name!r}: a list in its path; give its points one by one, *points")
+        shape, side = x if isinstance(x, tuple) and len(x) == 2 else (x, None)
+        if hasattr(shape, "numbers"):
+            last = sum(map(len, branches)) - 1
+            if not branches[-1] or (winds and winds[-1][0] == last):
+                raise _alone(name, shape)
+            winds.append((last, shape, side))
+            continue
         if isinstance(x, str | tuple):
             branches[-1].append(end_of("tendon", name, x))
             continue
-        if isinstance(x, list):
-            raise InputError(f"tendon {name!r}: a list in its path; give its points one by one, *points")
         ratio = number("tendon", name, "pulley", x, form=POSITIVE)
         if k == 0:
             ratios = [ratio]
@@ -95,6 +117,10 @@ def tendon(
             f"tendon {name!r}: a branch of {short[0]} points has no length; give two or more between its "
             "pulleys"
         )
+    lasts = np.cumsum([len(x) for x in branches]) - 1
+    for k, shape, _ in winds:
+        if k in lasts:
+            raise _alone(name, shape)
     at = tuple(number("tendon", name, "point", x[1], form=POINT) for branch in branches for x in branch)
     given = {
         "rest": length, "stiffness": stiffness, "damping": damping, "limits": limits,
@@ -102,60 +128,162 @@ def tendon(
     }  # fmt: skip
     kept = line_numbers("tendon", name, at, tuple(ratios), given)
     bodies = tuple(x[0] for branch in branches for x in branch)
-    return made("tendon", name, bodies, kept, branches=tuple(map(len, branches)))
+    ways, sides = _ways(name, winds)
+    if winds:
+        around, past = tuple(x.numbers for _, x, _ in winds), tuple(at for _, at in sides)
+        kept = dataclasses.replace(kept, around=around, sides=past)
+        bodies += tuple(x.body for _, x, _ in winds) + tuple(x for x, _ in sides)
+    return made("tendon", name, bodies, kept, branches=tuple(map(len, branches)), winds=ways or None)
 
 
-def _pieces(part: Part, numbers: Tendon) -> Iterator[tuple[int, Any]]:
-    """Index of the first point of every straight piece, and the divisor of its branch."""
+def _alone(name: str, shape: Any) -> InputError:
+    return InputError(
+        f"tendon {name!r}: the {shape.kind} of {shape.body!r} has no points beside it; give each shape "
+        "between two points of a branch"
+    )
+
+
+Turn = tuple[int, str, str]
+"""A shape on the path: number of the point before it, its kind, and the way about it."""
+
+
+def _ways(name: str, winds: list[tuple[int, Any, Any]]) -> tuple[tuple[Turn, ...], list[tuple[str, Any]]]:
+    """Shapes on the path, and the points at their sides, of those that have one."""
+    ways, sides = [], []
+    for k, shape, side in winds:
+        who = f"tendon {name!r}: the {shape.kind} of {shape.body!r}"
+        if shape.kind not in ("sphere", "cylinder") or shape.numbers.radius is None:
+            raise InputError(f"{who} is no sphere or cylinder; a rope winds about these alone")
+        way = winding.SHORT if side is None else winding.INSIDE
+        if side is not None and side != winding.INSIDE:
+            if not isinstance(side, tuple):
+                raise InputError(f"{who} has the side {side!r}; give a point ('rod', point), or 'inside'")
+            way, (body, at) = winding.SIDE, end_of("tendon", name, side)
+            at = number("tendon", name, "side", at, form=POINT)
+            if body == shape.body and _within(shape, at):
+                raise InputError(f"{who} holds the point {side!r} at its side; give 'inside' for a ring")
+            sides.append((body, at))
+        ways.append((k, shape.kind, way))
+    return tuple(ways), sides
+
+
+def _within(shape: Any, at: Any) -> bool:
+    """Whether a point of the same body is nearer to the centre of a shape than its radius."""
+    x = shape.numbers
+    if is_traced((at, x.at, x.radius)):
+        return False
+    return float(np.linalg.norm(_wide(at) - _wide(x.at))) < x.radius
+
+
+def _wide(at: Any) -> np.ndarray:
+    """A point as a vector (3,): a number is one on the x axis."""
+    found = np.zeros(3)
+    given = np.atleast_1d(0.0 if at is None else np.asarray(at, float))
+    found[: given.size] = given
+    return found
+
+
+def _pieces(part: Part, numbers: Tendon) -> Iterator[tuple[int, Any, int | None]]:
+    """Index of the first point of every piece between two points, the divisor of its branch, and the number
+    of the shape about which it winds; None: it is straight.
+    """
+    turns = {k: n for n, (k, _, _) in enumerate(part.option("winds") or ())}
     first = 0
     for count, ratio in zip(part.option("branches"), numbers.ratios, strict=True):
         for k in range(first, first + count - 1):
-            yield k, ratio
+            yield k, ratio, turns.get(k)
         first += count
+
+
+def _wound(scene: Scene, part: Part, numbers: Tendon, places: list[Any], n: int) -> winding.Wound:
+    """The piece that winds about the shape number ``n``, from the places of all points."""
+    ways = part.option("winds")
+    k, kind, way = ways[n]
+    side = None
+    if way == winding.SIDE:
+        before = sum(x[2] == winding.SIDE for x in ways[:n])
+        body = part.bodies[len(numbers.at) + len(ways) + before]
+        side = scene.point(body, numbers.sides[before])
+    drum = winding.Drum(kind, part.bodies[len(numbers.at) + n], numbers.around[n], way, side)
+    return winding.wound(scene, drum, (places[k], places[k + 1]))
 
 
 def _line(scene: Scene, topology: Any, part: Part, p: Any) -> Line:
     a, numbers = scene.algebra, p[part.name]
-    ends = list(zip(part.bodies, numbers.at, strict=True))
+    ends = list(zip(part.bodies, numbers.at, strict=False))
     places = [scene.point(*x) for x in ends]
     motions = [scene.motion(body, scene.arm(body, at)) for body, at in ends]
-    length, rate, pulls = None, None, []
-    for k, ratio in _pieces(part, numbers):
-        gone, share = a.subtract(places[k + 1], places[k]), 1.0 / ratio
-        size = a.size(gone)
-        along = a.scale(share / jnp.where(size > 0.0, size, 1.0), gone)
-        length = plane.plus(length, share * size)
-        rate = plane.plus(rate, a.dot(along, a.subtract(motions[k + 1], motions[k])))
-        pulls.append((k, along))
+    length, rate = None, None
+    pulls: list[tuple[str, Any, str, Any, Any]] = []
+    for k, ratio, n in _pieces(part, numbers):
+        here, there, share = part.bodies[k], part.bodies[k + 1], 1.0 / ratio
+        if n is None:
+            gone = a.subtract(places[k + 1], places[k])
+            size = a.size(gone)
+            along = a.scale(share / jnp.where(size > 0.0, size, 1.0), gone)
+            length = plane.plus(length, share * size)
+            rate = plane.plus(rate, a.dot(along, a.subtract(motions[k + 1], motions[k])))
+            pulls.append((here, places[k], there, places[k + 1], along))
+            continue
+        bent, body = _wound(scene, part, numbers, places, n), part.bodies[len(numbers.at) + n]
+        length = plane.plus(length, share * bent.length)
+        centre = scene.frame(body).origin
+        on, off = (scene.motion(body, a.subtract(x, centre)) for x in (bent.on, bent.off))
+        for one, place, moved, other, where, going, way in (
+            (here, places[k], motions[k], body, bent.on, on, bent.leaving),
+            (body, bent.off, off, there, places[k + 1], motions[k + 1], bent.arriving),
+        ):
+            along = a.scale(share, way)
+            rate = plane.plus(rate, a.dot(along, a.subtract(going, moved)))
+            pulls.append((one, place, other, where, along))
 
     def act(effort: Any) -> Iterator[Push]:
-        for k, along in pulls:
+        for one, place, other, where, along in pulls:
             push = a.scale(effort, along)
-            yield part.bodies[k], a.negative(push), places[k], None
-            yield part.bodies[k + 1], push, places[k + 1], None
+            yield one, a.negative(push), place, None
+            yield other, push, where, None
 
     return Line(length, rate, act)
 
 
 def _check(scene: Scene, part: Part, numbers: Tendon) -> None:
-    places = [scene.position(*x) for x in zip(part.bodies, numbers.at, strict=True)]
-    for k, _ in _pieces(part, numbers):
+    places = [scene.position(*x) for x in zip(part.bodies, numbers.at, strict=False)]
+    for k, _, _ in _pieces(part, numbers):
         if not float(jnp.max(jnp.abs(places[k + 1] - places[k]))) > 0.0:
             raise InputError(
                 f"tendon {part.name!r}: a piece between {part.bodies[k]!r} and {part.bodies[k + 1]!r} has "
                 "length zero at the start, so that its pull has no direction; move its points apart"
             )
+    for k, kind, _ in part.option("winds") or ():
+        if kind == "cylinder" and scene.dimension == 2:
+            raise InputError(
+                f"tendon {part.name!r}: a cylinder behind {part.bodies[k]!r} lies in the plane; give a "
+                "sphere, which is a disc there"
+            )
 
 
 def _shapes(scene: Scene, part: Part, numbers: Tendon) -> list[shapes.Shape]:
-    places, found, first = [scene.position(*x) for x in zip(part.bodies, numbers.at, strict=True)], [], 0
+    found, first, a = list[shapes.Shape](), 0, scene.algebra
+    places = [scene.position(*x) for x in zip(part.bodies, numbers.at, strict=False)]
+    vectors = [a.vector(x) for x in places]
+    turns = {k: n for k, _, n in _pieces(part, numbers) if n is not None}
     for count in part.option("branches"):
-        points = jnp.stack(places[first : first + count])
-        found.append(shapes.Shape(points=points, name=part.name, role="spring"))
+        rows = []
+        for k in range(first, first + count):
+            rows.append(places[k][None])
+            if k in turns:
+                rows.append(_wound(scene, part, numbers, vectors, turns[k]).arc())
+        found.append(shapes.Shape(points=jnp.concatenate(rows), name=part.name, role="spring"))
         ends = ((first, first + 1), (first + count - 1, first + count - 2))
         walls = [(part.bodies[k], places[k], places[other] - places[k]) for k, other in ends]
         found += symbols.walls_at(walls, part.name)
         first += count
+    drawn = {"sphere": symbols.of_sphere, "cylinder": symbols.of_cylinder}
+    for n, (_, kind, way) in enumerate(part.option("winds") or ()):
+        body = part.bodies[len(numbers.at) + n]
+        if way != winding.INSIDE:
+            name = part.name if body == GROUND else body
+            found += drawn[kind](scene, name, body, numbers.around[n])
     return found
 
 

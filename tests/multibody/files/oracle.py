@@ -173,7 +173,7 @@ class Here:
         a, system = jnp.asarray(act[self.acting()]), self.problem.system
         rest = jnp.concatenate([jnp.zeros(system.nv - a.shape[0]), a])
         force = system.force(jnp.zeros(()), jnp.asarray(self.problem.state.q), rest, p)[-a.shape[0] :]
-        constants = [1.0 if T is None else T for T in delayed.time_constants.values()]
+        constants = [T if isinstance(T, float) else 1.0 for T in delayed.time_constants.values()]
         return self.filters.model(p, a), np.asarray(force) / np.array(constants)
 
     def acting(self) -> np.ndarray:

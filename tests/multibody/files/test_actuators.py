@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import nsjax
 from nsjax import schemes
 from nsjax.multibody import assemble, read_mjcf
-from tests.multibody.files.oracle import mujoco, quiet
+from tests.multibody.files.oracle import compared, mujoco, quiet
 
 # Activations of actuators, bounds of joints, and equalities of tendons, of model files.
 SLEDGE = """<mujoco><option gravity="0 0 -9.81"/><worldbody>{}<body name="a" pos="0 0 0.3">
@@ -76,10 +78,53 @@ def test_which_bounds_are_told() -> None:
     told = quiet(read_mjcf, BOUNDED.format(stop), contact=False).left_out
     assert any("actuators whose stop of its activation (it goes on beyond actrange" in x for x in told)
     assert any("actuators whose delay is left out: 'n'" in x for x in told)
-    muscle = quiet(
-        read_mjcf, BOUNDED.format('<muscle name="m" tendon="t" lengthrange="0 1"/>'), contact=False
-    )
-    assert any("an activation that is neither a filter nor an integrator" in x for x in muscle.left_out)
+
+
+MUSCLES = (
+    "<mujoco><option gravity='0 0 -9.81'/><worldbody><site name='w' pos='-0.2 0 0.3'/><body name='a'>"
+    "<joint name='j' axis='0 1 0'/><geom type='capsule' size='0.03' fromto='0 0 0 0.4 0 0' mass='1'/>"
+    "<geom name='drum' type='cylinder' size='0.08 0.1' pos='0 0 0.1' zaxis='0 1 0' mass='0.1'/>"
+    "<site name='s' pos='0.3 0 0.05'/><body pos='0.4 0 0'><joint name='k' axis='0 1 0'/>"
+    "<geom type='capsule' size='0.03' fromto='0 0 0 0.3 0 0' mass='0.5'/><site name='t' pos='0.2 0 0.1'/>"
+    "</body></body></worldbody><tendon><spatial name='one'><site site='w'/><geom geom='drum'/>"
+    "<site site='s'/></spatial><spatial name='two'><site site='s'/><site site='t'/></spatial></tendon>"
+    "<actuator><muscle name='m' tendon='one' lengthrange='0.3 0.7' force='40' ctrlrange='0 1'/>"
+    "<muscle name='n' tendon='two' lengthrange='0.1 0.4' range='0.8 1.1' scale='20' lmin='0.6' lmax='1.5'"
+    " vmax='2' fpmax='1.1' fvmax='1.4' timeconst='0.02 0.06' tausmooth='0.3' gear='1.3'/>"
+    "<general name='p' joint='k' gaintype='muscle' dyntype='filter' dynprm='0.05' gear='0.2'"
+    " gainprm='0.75 1.05 30 200 0.5 1.6 1.5 1.3 1.2' lengthrange='-0.3 0.4' forcerange='-8 5'/>"
+    "</actuator><sensor><actuatorfrc name='fm' actuator='m'/><actuatorfrc name='fn' actuator='n'/>"
+    "<actuatorfrc name='fp' actuator='p'/></sensor></mujoco>"
+)  # fmt: skip
+
+
+def test_muscles() -> None:
+    """Forces, rates of activations and accelerations of the library, at random states and controls."""
+    worst = compared(MUSCLES, states=40, wide=1.2)
+    assert max(worst[x] for x in ("actuatorfrc", "activations", "accelerations")) < 1e-12
+    assert not [x for x in quiet(read_mjcf, MUSCLES, contact=False).left_out if "actuator" in x]
+
+
+def test_a_muscle_that_is_excited() -> None:
+    """The activation rises by ``a' = (1 - a) / (T (1 + 3 a) / 2)``, and its derivatives agree."""
+    file = quiet(read_mjcf, MUSCLES, contact=False)
+    problem = file.problem().replace({file.activations.key("m"): 1.0})
+
+    def at_the_end(rising: Any) -> Any:
+        made = problem.replace({"time_constants.m.rising": rising})
+        run = nsjax.simulate(*made, schemes.generalized_alpha(), dt=1e-3, steps=30)
+        return run["m.activation"][-1]
+
+    value, slope = jax.jit(lambda x: jax.jvp(at_the_end, (x,), (1.0,)))(0.01)
+
+    def exact(T: float) -> float:
+        return solve_ivp(lambda t, a: (1.0 - a) / (T * (0.5 + 1.5 * a)), (0.0, 0.03), [0.0], rtol=1e-10,
+                         atol=1e-12).y[0, -1]  # fmt: skip
+
+    assert abs(float(value) - exact(0.01)) < 1e-3
+    wide = (exact(0.0101) - exact(0.0099)) / 2e-4
+    assert abs(float(slope) - wide) < 5e-3 * abs(wide)
+    assert abs(float(jax.jit(jax.grad(at_the_end))(0.01) - slope)) < 1e-9 * abs(wide)
 
 
 SEVERAL = (
@@ -184,14 +229,15 @@ def test_numbers_of_a_file() -> None:
     assert (t.lower, t.upper, t.friction, t.restitution) == (-0.1, 0.3, 0.7, 0.0)
 
 
-def test_what_winds_about_a_geometry_is_told() -> None:
+def test_tendons_that_are_left_out_are_told() -> None:
+    """Of one whose side site lies within its geometry in some positions only; with its actuators."""
     text = TENDONS.format(
-        "<spatial name='t'><site site='w'/><geom geom='ball'/><site site='sa'/></spatial>"
+        "<spatial name='t'><site site='w'/><geom geom='ball' sidesite='sa'/><site site='sd'/></spatial>"
         f"<fixed name='u' armature='0.1'>{FIXED}</fixed>",
         "<motor name='m' tendon='t'/>", "",
-    ).replace("<site name='sa2'", "<geom name='ball' size='0.02' mass='0'/><site name='sa2'")  # fmt: skip
+    ).replace("<site name='sf'", "<geom name='ball' size='0.9' mass='0'/><site name='sf'")  # fmt: skip
     file = quiet(read_mjcf, text)
-    assert any("wind about a geometry are left out" in x for x in file.left_out)
+    assert any("their side site lies in some positions are left out" in x for x in file.left_out)
     assert any("act on a tendon that is left out" in x for x in file.left_out)
     assert any("tendons whose armature is left out" in x for x in file.left_out)
     assert [x.name for x in file if x.kind in ("tendon", "joint_tendon")] == ["u"]

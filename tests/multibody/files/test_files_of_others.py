@@ -304,8 +304,8 @@ def test_many_of_a_kind_are_one_sentence() -> None:
     assert said == (
         "actuators that do not act on a joint, tendon or site are left out: 'm0', 'm1', 'm2', 'm3' and 26 "
         "more",
-        "actuators that have an activation that is neither a filter nor an integrator are left out: "
-        "'i0', 'i1', 'i2', 'i3' and 26 more",
+        "actuators that have an activation that is neither a filter, an integrator nor that of a muscle "
+        "are left out: 'i0', 'i1', 'i2', 'i3' and 26 more",
     )
     links = "".join(
         f"<body name='w{k}'><joint type='ball' frictionloss='{rng.integers(1, 3)}' limited='true' "

@@ -53,6 +53,7 @@ def plane_tree(seed: int, bodies: int) -> Problem:
         mb.tendon(
             "cable",
             ("ground", (0.1, 2.0)),
+            mb.sphere("b0", 0.2, (0.0, 0.5)),
             ("b1", 0.1),
             2.0,
             (far, 0.2),
@@ -124,7 +125,8 @@ def test_functions_of_spatial_parts() -> None:
         mb.body("e", **rod), mb.hinge("F", "d", "e", axis=(0, 1, 0), motion=lambda t: 0.1 + t),
         mb.body("box", **rod), mb.body("bar", **rod),
         mb.spring("cord", ("a", (0.1, 0.0, 0.2)), "box", stiffness=2.0, length=0.1),
-        mb.tendon("rope", "ground", ("e", (0.0, 0.2, 0.1)), ("d", up), stiffness=3.0),
+        mb.tendon("rope", "ground", ("e", (0.0, 0.2, 0.1)),
+                  (mb.cylinder("d", 0.2, 0.1, axis=up), ("d", (0.5, 0.5, 0.0))), ("d", up), stiffness=3.0),
         mb.torque("twist", "b", (0.1, 0.2, 0.3), follower=True),
         mb.contact("on", mb.box("box", 0.2, 0.2, 0.1), mb.box("e", 0.3, 0.3, 0.1), friction=0.3),
         mb.contact("over", mb.capsule("bar", 0.1, 0.3), mb.box("box", 0.2, 0.2, 0.1)),
