@@ -395,7 +395,7 @@ def _through_branch(
         in_loops(second.jaxpr, fixed, rows, most, takes)
         found = []
         for x, other in zip(second.jaxpr.outvars, plain(), strict=True):
-            new = x.val if not isinstance(x, Var) else rows[x] if x in rows else fixed[x]
+            new = rows[x] if x in rows else fixed[x] if isinstance(x, Var) else x.val
             found.append(jnp.where(takes.reshape(-1, *(1,) * (other.ndim - 1)), new, other))
         return found
 

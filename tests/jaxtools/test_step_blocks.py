@@ -77,9 +77,8 @@ def test_rows_by_loops_of_few_operations() -> None:
     """A function for each of several rows, of which some take a branch of several parts."""
 
     def function(a, x):
-        far = lambda x: (jnp.sin(x) * jnp.cos(x) + jnp.exp(-x) * a, 1.0)  # noqa: E731
-        found = jax.lax.cond(x > 1.0, far, lambda x: (x, 0.0), 2.0 * x)
-        return *found, x + a
+        far = lambda x: jnp.sin(x) * jnp.cos(x) + jnp.exp(-x) * a  # noqa: E731
+        return jax.lax.cond(x > 1.0, far, lambda x: x, 2.0 * x), x + a
 
     rows = jnp.linspace(0.0, 1.0, 5)
     made = in_one_list(jax.make_jaxpr(function)(0.3, 0.1))
