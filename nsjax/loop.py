@@ -45,7 +45,7 @@ from nsjax.jaxtools import (
 from nsjax.jaxtools.control_flow import StepBlocks, branch, repeat_for
 from nsjax.jaxtools.owned import compiled_for
 from nsjax.jaxtools.programs import large_in_pieces
-from nsjax.jaxtools.step_blocks import BlockSizes, scan_steps
+from nsjax.jaxtools.step_blocks import Plan, scan_steps
 from nsjax.recording import (
     Watch,
     WatchLimits,
@@ -485,7 +485,7 @@ def run_steps(
     elif count:
         blocks = blocks or StepBlocks(count, True)
         # guards choose in each step whether it is taken: one branch around all of it
-        plan = None if program.guards is None else BlockSizes(steps=count + 1)
+        plan = None if program.guards is None else Plan(steps=count + 1)
         both, _ = scan_steps(lambda both, _: (step(both), None), both, count, blocks, plan)
     run, values = row_values(program.system, setup.params, *both)
     state = run.next.carry.state

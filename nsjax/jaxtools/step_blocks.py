@@ -43,7 +43,7 @@ Body = Callable[[PyTree, None], tuple[PyTree, PyTree]]
 _Data = tuple[list[Array], list[Array]]
 
 
-class BlockSizes(NamedTuple):
+class Plan(NamedTuple):
     """Sizes from which on the derivative of a run goes through blocks, and those of its parts.
 
     Args:
@@ -70,7 +70,7 @@ def scan_steps(
     carry: PyTree,
     length: int,
     blocks: StepBlocks,
-    plan: BlockSizes | None = None,
+    plan: Plan | None = None,
     usual: Body | None = None,
 ) -> tuple[PyTree, PyTree]:
     """``lax.scan(body, carry, None, length)`` for the steps of a run, whose reverse mode stores what
@@ -81,10 +81,10 @@ def scan_steps(
         carry: state of the loop.
         length: number of steps.
         blocks: what reverse mode stores.
-        plan: sizes; None: those of `BlockSizes`.
+        plan: sizes; None: those of `Plan`.
         usual: the body where no blocks are made; None: it stores what ``blocks`` says.
     """
-    plan = plan or BlockSizes()
+    plan = plan or Plan()
 
     def plain(body: Body, carry: PyTree, once: Body | None) -> tuple[PyTree, PyTree]:
         if once is None:
@@ -96,7 +96,7 @@ def scan_steps(
     made, shapes = jax.make_jaxpr(lambda x: body(x, None), return_shape=True)(carry)
     if not plan.step <= code_size(without_unread(made)) <= LARGE_STEP:
         return plain(body, carry, usual)
-    step = _TracedStep(made, len(jax.tree.leaves(carry)))
+    step = _Step(made, len(jax.tree.leaves(carry)))
 
     def in_order(data: _Data) -> Any:
         consts, leaves = data
@@ -134,7 +134,7 @@ def _opened(lines: Jaxpr) -> Jaxpr:
     return lines.replace(constvars=[], invars=[*lines.constvars, *lines.invars])
 
 
-class _TracedStep:
+class _Step:
     """A traced step ``constants, carry -> carry, row`` of flat lists, and its derivative in two parts."""
 
     def __init__(self, made: ClosedJaxpr, count: int) -> None:
@@ -218,11 +218,11 @@ def _cheap_again(known: ClosedJaxpr, linear: Jaxpr) -> tuple[ClosedJaxpr, Closed
     return without_unread(fewer), without_repeats(ClosedJaxpr(new, []))
 
 
-def _in_blocks(step: _TracedStep, data: _Data, length: int, plans: tuple[StepBlocks, BlockSizes]) -> Any:
+def _in_blocks(step: _Step, data: _Data, length: int, plans: tuple[StepBlocks, Plan]) -> Any:
     """The run in blocks of steps, of which the last one is filled up by steps that do nothing."""
     (consts, carry), (blocks, plan) = data, plans
     size = plan.block
-    number, block = -(-length // size), _StepBlock(step, plan, length % size == 0)
+    number, block = -(-length // size), _Block(step, plan, length % size == 0)
 
     def one(both: tuple[list[Array], Array], _: None) -> tuple[tuple[list[Array], Array], list[Array]]:
         carry, left = both
@@ -235,12 +235,12 @@ def _in_blocks(step: _TracedStep, data: _Data, length: int, plans: tuple[StepBlo
     return last, [x.reshape(number * size, *x.shape[2:])[:length] for x in rows]
 
 
-class _StepBlock:
+class _Block:
     """``(constants, carry, number of steps) -> (carry, rows)`` of a block, with its derivative; ``even``:
     whether all blocks have all steps.
     """
 
-    def __init__(self, step: _TracedStep, plan: BlockSizes, even: bool) -> None:
+    def __init__(self, step: _Step, plan: Plan, even: bool) -> None:
         self.step, self.plan, self.even = step, plan, even
         self.taken = with_rule(self._value, self._rule)
 

@@ -13,16 +13,14 @@ import pytest
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.jaxtools.step_blocks import BlockSizes, scan_steps
+from nsjax.jaxtools.step_blocks import Plan, scan_steps
 from nsjax.multibody import assemble, read_mjcf
 
-FINE = BlockSizes(steps=2, step=0, whole=0, part=2000)
-NEVER = BlockSizes(steps=10**9)
+FINE = Plan(steps=2, step=0, whole=0, part=2000)
+NEVER = Plan(steps=10**9)
 
 
-def derivatives(
-    monkeypatch: pytest.MonkeyPatch, plan: BlockSizes, problem, scheme, run
-) -> list[np.ndarray]:
+def derivatives(monkeypatch: pytest.MonkeyPatch, plan: Plan, problem, scheme, run) -> list[np.ndarray]:
     """Of an objective over all rows by the first velocities and a number of the model, in both modes."""
     for module in ("nsjax.loop", "nsjax.simulate"):
         planned = lambda *x, usual=None: scan_steps(*x[:4], plan, usual)  # noqa: E731
@@ -43,7 +41,7 @@ def derivatives(
     return [np.asarray(x) for x in (value, *slopes, along)]
 
 
-def compare(monkeypatch: pytest.MonkeyPatch, *case, plan: BlockSizes = FINE) -> None:
+def compare(monkeypatch: pytest.MonkeyPatch, *case, plan: Plan = FINE) -> None:
     found, expected = (derivatives(monkeypatch, x, *case) for x in (plan, NEVER))
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * np.max(np.abs(b)))
@@ -72,9 +70,5 @@ def test_a_hopper_that_lands(monkeypatch: pytest.MonkeyPatch, reference_data: pa
     """A robot of a file, by parts of the size that long runs have: it falls, lands, slides and lies."""
     hopper = assemble(*read_mjcf(reference_data / "robots" / "hopper.xml"), gravity=9.81)
     compare(
-        monkeypatch,
-        hopper,
-        schemes.moreau(),
-        {"dt": 1e-3, "steps": 1001, "every": 1},
-        plan=BlockSizes(steps=2),
+        monkeypatch, hopper, schemes.moreau(), {"dt": 1e-3, "steps": 1001, "every": 1}, plan=Plan(steps=2)
     )

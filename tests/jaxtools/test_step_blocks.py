@@ -12,10 +12,10 @@ import pytest
 from nsjax.jaxtools.control_flow import StepBlocks, branch
 from nsjax.jaxtools.internals import jaxpr_as_fun
 from nsjax.jaxtools.programs import in_one_list
-from nsjax.jaxtools.step_blocks import BlockSizes, in_loops, scan_steps
+from nsjax.jaxtools.step_blocks import Plan, in_loops, scan_steps
 
 AT = jnp.array([1.1, 0.7, 0.4]), jnp.array([0.3, 0.8, 0.1])
-FINE = BlockSizes(steps=2, step=0, whole=0, block=8, part=20)
+FINE = Plan(steps=2, step=0, whole=0, block=8, part=20)
 
 
 def total(p: jax.Array, x: jax.Array, scan, length: int) -> jax.Array:
