@@ -36,16 +36,16 @@ from nsjax.core.slots import ContactSlots
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System, at_nodes_alone, bordered, step_system, traced_once
 from nsjax.jaxtools import (
+    keep_solutions,
     make_live,
     value_with_derivative_of,
     with_lanes,
     with_tangent,
     without_derivative,
 )
-from nsjax.jaxtools.control_flow import StepBlocks, branch, repeat_for
+from nsjax.jaxtools.control_flow import StepBlocks, branch, repeat_for, scan_blocks
 from nsjax.jaxtools.owned import compiled_for
 from nsjax.jaxtools.programs import large_in_pieces
-from nsjax.jaxtools.step_blocks import Plan, scan_steps
 from nsjax.recording import (
     Watch,
     WatchLimits,
@@ -459,10 +459,6 @@ def no_tally(program: LoopProgram) -> dict[str, Array]:
     return {name: QUANTITIES[name].start(program.system) for name in counted}
 
 
-ALONE = StepBlocks(0, False)
-"""One step, of which the loop around it decides what reverse mode stores."""
-
-
 def run_steps(
     setup: RunSetup, run: RunState, count: Array | int, blocks: StepBlocks | None = None
 ) -> tuple[RunState, dict[str, Array | None]]:
@@ -480,13 +476,14 @@ def run_steps(
         step = large_in_pieces(lambda both: _one_step(setup, *both), both)
     if not isinstance(count, int):
         both = repeat_for(count, lambda _, both: step(both), both)
-    elif blocks == ALONE:
-        both = step(both)
     elif count:
-        blocks = blocks or StepBlocks(count, True)
-        # guards choose in each step whether it is taken: one branch around all of it
-        plan = None if program.guards is None else Plan(steps=count + 1)
-        both, _ = scan_steps(lambda both, _: (step(both), None), both, count, blocks, plan)
+        size, solutions = blocks or StepBlocks(count, True)
+
+        def one(both: PyTree, _: None) -> tuple[PyTree, None]:
+            return step(both), None
+
+        once = keep_solutions(one) if solutions else jax.checkpoint(one, prevent_cse=False)
+        both, _ = scan_blocks(once, both, count, size)
     run, values = row_values(program.system, setup.params, *both)
     state = run.next.carry.state
     kept = {name: values.get(name) if name in program.keep else None for name in ROWS}

@@ -25,7 +25,6 @@ from nsjax.core.system import Problem, State, System, row_groups
 from nsjax.jaxtools.cache import kept_call
 from nsjax.jaxtools.compilation import INSIDE, compiled_once, tracing
 from nsjax.jaxtools.control_flow import (
-    StepBlocks,
     kept_bytes,
     lanes_around,
     plan_blocks,
@@ -36,9 +35,7 @@ from nsjax.jaxtools.control_flow import (
 )
 from nsjax.jaxtools.fingerprint import package_held
 from nsjax.jaxtools.owned import compiled_for, kept, latest, owned
-from nsjax.jaxtools.step_blocks import scan_steps
 from nsjax.loop import (
-    ALONE,
     LoopProgram,
     RunState,
     begin_run,
@@ -442,11 +439,7 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
         return row(run, every, blocks)
 
     group = rows if blocks.size < every else max(1, blocks.size // every)
-    if every == 1 and program.guards is None:
-        alone = lambda run, _: row(run, 1, ALONE)  # noqa: E731
-        run, rest = scan_steps(alone, run, rows, StepBlocks(group, True), usual=body)
-    else:
-        run, rest = scan_blocks(body, run, rows, group)
+    run, rest = scan_blocks(body, run, rows, group)
     every_row = jax.tree.map(lambda x, more: jnp.concatenate([x[None], more]), first, rest)
     # of a run that was refused, what its steps say follows from that; a value that is not finite has no
     # derivative

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -123,12 +121,6 @@ def counted(f: Callable[..., Any], *arguments: Any) -> tuple[Any, int]:
     return jax.tree.unflatten(jax.tree.structure(shapes), found), code_size(made)
 
 
-def _called(line: Any) -> tuple[ClosedJaxpr, list[Any]] | None:
-    """The function that an equation calls, and its arguments."""
-    call = line.primitive.name in ("jit", "pjit")
-    return (line.params["jaxpr"], line.invars) if call else None
-
-
 def equations(made: ClosedJaxpr | Jaxpr) -> int:
     """Number of equations of a traced function, including those of the functions that it calls.
 
@@ -191,78 +183,6 @@ def _inside(value: Any) -> list[Any]:
     if isinstance(value, ClosedJaxpr | Jaxpr):
         return [value]
     return [x for part in value for x in _inside(part)] if isinstance(value, list | tuple) else []
-
-
-def lines_alone(
-    made: Jaxpr, lines: list[Any], wanted: Any = None
-) -> tuple[ClosedJaxpr, list[Var], list[Var]]:
-    """Some equations of a traced function as a function, with its arguments and results.
-
-    Args:
-        made: the function.
-        lines: some of its equations, in their order.
-        wanted: variables of which those made here are the results; None: all that are made here.
-    """
-    own = {x: None for line in lines for x in line.outvars if type(x) is Var}
-    used = {x: None for line in lines for x in line.invars if isinstance(x, Var) and x not in own}
-    results = [x for x in own if wanted is None or x in wanted]
-    body = made.replace(
-        constvars=[], invars=list(used), outvars=results, eqns=lines,
-        debug_info=made.debug_info.with_unknown_names(),
-    )  # fmt: skip
-    return ClosedJaxpr(body, []), list(used), results
-
-
-def in_one_list(made: ClosedJaxpr) -> ClosedJaxpr:
-    """A traced function with the equations of the functions that it calls in place of the calls, but those
-    of branches, loops, and functions with a rule for their derivative.
-
-    Example:
-        >>> import jax
-        >>> from nsjax.jaxtools.programs import in_one_list
-        >>> made = in_one_list(jax.make_jaxpr(lambda x: jax.jit(lambda y: 2.0 * y)(x) + 1.0)(1.0))
-        >>> [line.primitive.name for line in made.eqns]
-        ['mul', 'add']
-    """
-
-    def flat(lines: Jaxpr, consts: Any, arguments: Any) -> list[Any]:
-        known = dict(zip([*lines.constvars, *lines.invars], [*consts, *arguments], strict=True))
-        read = lambda x: known[x] if isinstance(x, Var) else x.val  # noqa: E731
-        together: list[Any] = []
-
-        def done() -> None:
-            body, used, results = lines_alone(lines, together)
-            known.update(zip(results, jaxpr_as_fun(body)(*map(read, used)), strict=True))
-            together.clear()
-
-        for line in lines.eqns:
-            called = _called(line)
-            if called is None:
-                together.append(line)
-                continue
-            done()
-            function, operands = called
-            own = [read(x) for x in operands]
-            found = flat(function.jaxpr, function.consts, own)
-            known.update(zip(line.outvars, found, strict=True))
-        done()
-        return [read(x) for x in lines.outvars]
-
-    types = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in made.in_avals]
-    constants = made.consts
-    found = jax.make_jaxpr(lambda *x: flat(made.jaxpr, x[: len(constants)], x[len(constants) :]))(
-        *constants, *types
-    )
-    lines = found.jaxpr
-    n = len(constants)
-    return (
-        found
-        if not n
-        else found.replace(
-            jaxpr=lines.replace(constvars=[*lines.constvars, *lines.invars[:n]], invars=lines.invars[n:]),
-            consts=[*found.consts, *constants],
-        )
-    )
 
 
 # Loops of large steps and of their derivatives, which are compiled in pieces.
@@ -351,19 +271,6 @@ def large_in_pieces(step: Callable[[PyTree], PyTree], first: PyTree) -> Callable
     return traced
 
 
-_whole = contextvars.ContextVar("whole kernels", default=False)
-
-
-@contextlib.contextmanager
-def without_ends() -> Iterator[None]:
-    """Context in which `ends_kernel` does nothing, for steps that are cut into kernels by other means."""
-    token = _whole.set(True)
-    try:
-        yield
-    finally:
-        _whole.reset(token)
-
-
 def ends_kernel(tangents: PyTree, data: PyTree) -> PyTree:
     """The same tangents from a program that the compiler cannot put into one kernel, nor its transpose.
 
@@ -380,8 +287,6 @@ def ends_kernel(tangents: PyTree, data: PyTree) -> PyTree:
         >>> ends_kernel([jnp.arange(3.0)], [jnp.ones(3)])[0].tolist()
         [0.0, 1.0, 2.0]
     """
-    if _whole.get():
-        return tangents
     leaves: Any
     leaves, tree = jax.tree.flatten(tangents)
     moving, known = [k for k, x in enumerate(leaves) if _is_vector(x)], jax.tree.leaves(data)
