@@ -87,7 +87,11 @@ def explore(draw: Callable[..., Any], **ranges: Any) -> Any:
 
 
 class Live:
-    """A mechanism that moves while it is watched, see `live`."""
+    """A mechanism that moves while it is watched.
+
+    Args:
+        step, ranges, control, rate: as `live` takes them.
+    """
 
     def __init__(
         self, step: Stepper, ranges: Mapping[str, Any], control: Callable[..., Any] | None, rate: float

@@ -380,7 +380,6 @@ def _bounds(source: Source, k: int) -> dict[str, Any]:
     in_tendon = int(model.actuator_trntype[k]) == mujoco.mjtTrn.mjTRN_TENDON
     if in_tendon and total is not None:  # this bound acts on the actuator, before the gear
         force, total = total if force is None else np.clip(force, *total), None
-    return {
-        "control": 0.0, "gear": source.gear(k), "control_range": control, "force_range": force,
-        "joint_range": total,
-    }  # fmt: skip
+    return dict(
+        control=0.0, gear=source.gear(k), control_range=control, force_range=force, joint_range=total
+    )

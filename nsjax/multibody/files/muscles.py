@@ -31,7 +31,7 @@ class Muscle:
         lengthened: largest ``FV``, of a muscle that is pulled.
         control_range, force_range, joint_range: as in `nsjax.multibody.files.actuators.Servo`.
 
-    Source: MuJoCo's documentation, chapter Modeling, section Muscles.
+    Source: MuJoCo's documentation, chapter "Modeling", section "Muscles".
     """
 
     control: Array | float
