@@ -345,8 +345,8 @@ def test_what_is_refused() -> None:
     many = contact_group("all", [sphere(x, 0.1) for x in names], friction=0.3, capacity=9)
     fast = contact("fast", sphere("ball0", 0.1), plane(), restitution=0.5, restitution_speed=1.0)
     words = (
-        "contact 'fast': friction_sliding, restitution_speed and grain do not work beside 'all', a group of "
-        "more than 2000 pairs of free bodies with a capacity; leave the capacity out, or these numbers"
+        "contact 'fast': friction_sliding, restitution_speed and grain do not work beside 'all', a group "
+        "of more than 2000 pairs of free bodies with a capacity; leave the capacity out, or these numbers"
     )
     with pytest.raises(InputError, match=words):
         assemble(
