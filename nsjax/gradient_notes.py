@@ -10,10 +10,18 @@ nearly one) and *undefined* (the motion has no derivative there; the one returne
 
 from __future__ import annotations
 
-# saved runs hold bits: new ones follow the last
-(
-    SETTLING, COUPLED, GRAZING, KINK, ACCUMULATION, UNLOCATED, TOGETHER, JAMMED, NEAR, JUMP, SWITCHED,
-) = (1 << k for k in range(11))  # fmt: skip
+# Saved runs hold bits: they keep their values, and new ones follow the last.
+SETTLING = 1
+COUPLED = 2
+GRAZING = 4
+KINK = 8
+ACCUMULATION = 16
+UNLOCATED = 32
+TOGETHER = 64
+JAMMED = 128
+NEAR = 256
+JUMP = 512
+SWITCHED = 1024
 
 HARMLESS, ONE_SIDED, UNDEFINED = "harmless", "one-sided", "undefined"
 

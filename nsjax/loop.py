@@ -28,6 +28,7 @@ from nsjax.contact.switches import (
     force_notes,
     through_switches,
 )
+from nsjax.core.checks import refuse_located
 from nsjax.core.guards import GuardMemory, Guards, begin_guards, guards_of, numbers_at_start
 from nsjax.core.inputs import Inputs
 from nsjax.core.operators import on_constraints, prepared, refreshed
@@ -96,7 +97,10 @@ class StopQuantity:
 
 def guards_for(system: System, stop: Any, resets: Any = ()) -> Guards | None:
     """The guards of a run, whose ``stop`` may be the name of a quantity; None without any."""
-    return guards_of(system, _named(system, stop), resets)
+    found = guards_of(system, _named(system, stop), resets)
+    if found is not None:
+        refuse_located("simulate: stop and resets")
+    return found
 
 
 def _named(system: System, stop: Any) -> Any:

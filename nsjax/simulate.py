@@ -226,8 +226,6 @@ def checked(
     """
     checks.check_kind(system, scheme)
     checks.check_precision()
-    if guards is not None:
-        checks.refuse_located("simulate: stop and resets")
     steps = checks.check_lengths(dt, steps, time, every, events)
     checks.check_gradient(scheme, gradient)
     if progress not in (None, True, False) and not callable(progress):

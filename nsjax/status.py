@@ -6,19 +6,33 @@ the time loop keeps the union and the first failure, and `describe` turns bits i
 
 from __future__ import annotations
 
-# Saved runs hold bits: new ones follow the last. `DIVERGED` (`nsjax.stability`), `ENERGY_ROSE`
-# (`nsjax.report`) and `WALL_PASSED` (`nsjax.stability.passed`) are set after a run outside transformations,
-# from its rows.
-(
-    CONTACT_UNSOLVED, MASS_NOT_FINITE, FORCE_NOT_FINITE, GAP_NOT_FINITE, MASS_SINGULAR, STATE_NOT_FINITE,
-    DIVERGED, CONTACT_JAMMED, CANDIDATES_LOST, ENERGY_ROSE, WALL_PASSED,
-) = (1 << k for k in range(11))  # fmt: skip
+# Saved runs hold bits: they keep their values, and new ones follow the last.
+CONTACT_UNSOLVED = 1
+MASS_NOT_FINITE = 2
+FORCE_NOT_FINITE = 4
+GAP_NOT_FINITE = 8
+MASS_SINGULAR = 16
+STATE_NOT_FINITE = 32
+DIVERGED = 64
+"""Set after a run outside transformations, from its rows: `nsjax.stability`."""
 
-# `REFUSED` is set at the start of a run that takes no part because its numbers are refused; its rows are
-# not a number. Outside transformations an error says so instead. Runs inside them add a bit behind it.
-(
-    REFUSED, REFUSED_NOT_FINITE, REFUSED_NEGATIVE, REFUSED_LAW, REFUSED_MASS, REFUSED_START,
-) = (1 << k for k in range(20, 26))  # fmt: skip
+CONTACT_JAMMED = 128
+CANDIDATES_LOST = 256
+ENERGY_ROSE = 512
+"""Set after a run outside transformations, from its rows: `nsjax.report`."""
+
+WALL_PASSED = 1024
+"""Set after a run outside transformations, from its rows: `nsjax.stability.passed`."""
+
+REFUSED = 2**20
+"""Set at the start of a run that takes no part because its numbers are refused; its rows are not a number.
+Outside transformations an error says so instead. Runs inside transformations add one of the bits below."""
+
+REFUSED_NOT_FINITE = 2**21
+REFUSED_NEGATIVE = 2**22
+REFUSED_LAW = 2**23
+REFUSED_MASS = 2**24
+REFUSED_START = 2**25
 
 _NAMED = (
     "run it alone, outside of jit and vmap: the error of simulate names the number and its remedy; inside, "

@@ -86,7 +86,7 @@ class Filters:
         """Mass matrix of the system, and the time constants on the diagonal below it."""
         own, k = mass_matrix(self.system, q, self.ready(p)), len(self.names)
         constants = [p.time_constants[name] for name in self.names]
-        T = jnp.stack([jnp.asarray(1.0 if _given(x) else x, float) for x in constants])
+        T = jnp.stack([jnp.asarray(1.0 if _without_constant(x) else x, float) for x in constants])
         corner = jnp.zeros((own.shape[0], k))
         lower = jnp.concatenate([corner.T, T[:, None] * jnp.eye(k)], axis=1)
         return jnp.concatenate([jnp.concatenate([own, corner], axis=1), lower])
@@ -176,16 +176,14 @@ class Filters:
         return full if full.split(".")[0] in own else f"model.{full}"
 
 
-def _given(T: Any) -> bool:
-    """Whether a time constant is none: a command that is integrated, or a record with the function
-    ``rate``.
-    """
+def _without_constant(T: Any) -> bool:
+    """Whether an activation has no time constant: it integrates its command, or a record gives its rate."""
     return T is None or hasattr(T, "rate")
 
 
 def _rate(T: Any, u: Array, a: Array) -> Array:
     """Rate of an activation, times its inertia."""
-    if _given(T):
+    if _without_constant(T):
         return u if T is None else jnp.asarray(T.rate(u, a))
     return u - a
 
@@ -315,7 +313,7 @@ def with_actuator_dynamics(
                 f"with_actuator_dynamics: {name!r} has the shape {shape_of(problem, key)}; name an entry"
             )
         if (
-            not _given(T)
+            not _without_constant(T)
             and not is_traced(T)
             and not np.all(numbers("with_actuator_dynamics", f"time constant of {name!r}", T) > 0.0)
         ):

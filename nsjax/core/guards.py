@@ -112,7 +112,7 @@ class Guards:
             q: Any
             v: Any
             q, v = found if isinstance(found, tuple | list) and len(found) == 2 else (None, None)
-            if jnp.shape(q) != at.q.shape or jnp.shape(v) != at.v.shape or q is None:
+            if q is None or v is None or jnp.shape(q) != at.q.shape or jnp.shape(v) != at.v.shape:
                 raise InputError(
                     f"{name} returns {found!r}; return a pair (q, v) of shapes {at.q.shape} and "
                     f"{at.v.shape}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import contextvars
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,14 +18,8 @@ from nsjax.types import Array
 WIDE, NARROW = np.dtype(np.float64), np.dtype(np.float32)
 
 
-@dataclasses.dataclass
-class _Tracing:
-    """Whether what is traced now becomes a program of single precision."""
-
-    narrow: bool = False
-
-
-_TRACING = _Tracing()
+_SINGLE = contextvars.ContextVar("single", default=False)
+"""Whether what this thread traces now becomes a program of single precision."""
 
 
 def least_tolerance() -> float:
@@ -34,16 +28,16 @@ def least_tolerance() -> float:
     Contact problems of robots end with residuals of some 1e-6 in single precision, and rates of their rows
     differ from those of differentiated gaps by 1e-7.
     """
-    return 1e3 * float(np.finfo(np.float32).eps) if _TRACING.narrow else 0.0
+    return 1e3 * float(np.finfo(np.float32).eps) if _SINGLE.get() else 0.0
 
 
 @contextlib.contextmanager
 def _tracing_single() -> Iterator[None]:
-    before, _TRACING.narrow = _TRACING.narrow, True
+    before = _SINGLE.set(True)
     try:
         yield
     finally:
-        _TRACING.narrow = before
+        _SINGLE.reset(before)
 
 
 def single_precision(function: Callable[..., Any]) -> Callable[..., Any]:

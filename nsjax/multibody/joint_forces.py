@@ -324,6 +324,39 @@ def within(x: Array, bounds: Any) -> Array:
 
 
 @record()
+class Controlled:
+    """Numbers that every actuator of a model file has.
+
+    Args:
+        control: ``u``, constant; clipped to ``control_range``.
+        gear: ratio of the actuator's length to the coordinate.
+        control_range: bounds (2,) of the control; None: none.
+        force_range: bounds (2,) of the force before the gear; None: none.
+        joint_range: bounds (2,) of the effort, after the gear; None: none.
+    """
+
+    control: Array | float
+    gear: Array | float
+    control_range: Any = None
+    force_range: Any = None
+    joint_range: Any = None
+
+    @property
+    def target(self) -> str:
+        """Name of the number that a controller sets."""
+        return "control"
+
+    @property
+    def command(self) -> Array:
+        """The control inside its bounds."""
+        return within(jnp.asarray(self.control, float), self.control_range)
+
+    def effort(self, force: Array) -> Array:
+        """Effort on the coordinate by a force before the gear."""
+        return within(self.gear * within(force, self.force_range), self.joint_range)
+
+
+@record()
 class ServoNumbers:
     """``effort = stiffness (position - x) + damping (velocity - x')``, inside ``limits`` (2,)."""
 

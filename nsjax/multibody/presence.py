@@ -161,6 +161,7 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
     tangents = topology.dimension - 1 if rough else 0
     batches, order = batches_of(parts, topology)
     alike = named(parts, topology.dimension)
+    turning_friction.check_restitution(parts)
     turning_friction.check_capacity(parts)
     if alike.chosen:  # the contacts of a step may join any bodies
         touching = [""] * len(touching)

@@ -126,12 +126,11 @@ def check(part: Part, dimension: int) -> None:
         )
 
 
-def check_capacity(parts: Sequence[Part]) -> None:
-    """Refuse friction against turning, and laws that depend on the speed, together with groups of many free
-    bodies, whose contacts have no names.
+def check_restitution(parts: Sequence[Part]) -> None:
+    """Refuse Poisson's restitution beside Newton's, and beside laws that depend on the speed.
 
     Raises:
-        InputError: naming both.
+        InputError: naming the contacts.
     """
     own = [x for x in parts if x.kind in ("contact", "contact_group")]
     by_poisson = next((x for x in own if x.option("poisson")), None)
@@ -146,6 +145,15 @@ def check_capacity(parts: Sequence[Part]) -> None:
             f"contact {by_poisson.name!r}: Poisson's restitution and friction or restitution that depend "
             "on the speed; leave one of them out"
         )
+
+
+def check_capacity(parts: Sequence[Part]) -> None:
+    """Refuse friction against turning, and laws that depend on the speed, together with groups of many free
+    bodies, whose contacts have no names.
+
+    Raises:
+        InputError: naming both.
+    """
     one = next((x for x in parts if turns(x.numbers)), None)
     group = next((x for x in parts if x.kind == "contact_group"), None)
     names = (*SPEEDS, "grain")

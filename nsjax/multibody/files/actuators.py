@@ -6,15 +6,14 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import Problem
 from nsjax.core.filters import with_actuator_dynamics
 from nsjax.multibody.files import muscles
-from nsjax.multibody.files.source import Source, gathered
+from nsjax.multibody.files.source import MINVAL, Source, gathered
 from nsjax.multibody.files.tree import BALL, FREE, nonzero
-from nsjax.multibody.joint_forces import AtOnce, within
+from nsjax.multibody.joint_forces import AtOnce, Controlled
 from nsjax.multibody.loads import actuator, thruster
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.types import Array, Fn, record
@@ -102,31 +101,18 @@ OWN = (
 
 
 @record()
-class Servo:
+class Servo(Controlled):
     """Numbers of an actuator with the effort ``gear (g . (1, l, l') u + b . (1, l, l'))`` at the length
     ``l = gear q``.
 
     Args:
-        control: ``u``, constant; clipped to ``control_range``.
-        gear: ratio of the actuator's length to the coordinate of the joint.
         gain, bias: ``g`` and ``b`` (3,).
-        control_range: bounds (2,) of the control; None: none.
-        force_range: bounds (2,) of the force before the gear; None: none.
-        joint_range: bounds (2,) of the effort, after the gear; None: none.
+
+    The others as in `nsjax.multibody.joint_forces.Controlled`.
     """
 
-    control: Array | float
-    gear: Array | float
     gain: Any
     bias: Any
-    control_range: Any = None
-    force_range: Any = None
-    joint_range: Any = None
-
-    @property
-    def target(self) -> str:
-        """Name of the number that a controller sets."""
-        return "control"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,8 +123,7 @@ class Serve(AtOnce):
         """Effort at a joint's coordinate and rate."""
         length, speed = own.gear * x, own.gear * rate
         gain, bias = (k[0] + k[1] * length + k[2] * speed for k in (own.gain, own.bias))
-        push = gain * within(jnp.asarray(own.control, float), own.control_range) + bias
-        return within(own.gear * within(push, own.force_range), own.joint_range)
+        return own.effort(gain * own.command + bias)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -187,12 +172,11 @@ def activations(source: Source, driven: set[str], keys: Sequence[str]) -> Activa
     """
     model, mujoco = source.model, source.mujoco
     found, clamped = Activations(at={key: {} for key in keys}), not source.off("clampctrl")
-    least_constant = 1e-15  # time constant that the library uses in place of zero [s]
     for k in range(source.actuators):
         name, kind = source.names["actuator", k], int(model.actuator_dyntype[k])
         if name not in driven or kind == mujoco.mjtDyn.mjDYN_NONE:
             continue
-        constant = max(float(model.actuator_dynprm[k][0]), least_constant)
+        constant = max(float(model.actuator_dynprm[k][0]), MINVAL)
         found.time_constants[name] = None if kind == mujoco.mjtDyn.mjDYN_INTEGRATOR else constant
         if kind == mujoco.mjtDyn.mjDYN_MUSCLE:
             found.time_constants[name] = muscles.excitation(source, k)

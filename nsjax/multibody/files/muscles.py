@@ -8,19 +8,17 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.multibody.files.source import Source
-from nsjax.multibody.joint_forces import AtOnce, within
+from nsjax.multibody.files.source import MINVAL, Source
+from nsjax.multibody.joint_forces import AtOnce, Controlled
 from nsjax.types import Array, record
 
 
 @record()
-class Muscle:
+class Muscle(Controlled):
     """Numbers of a muscle with the effort ``-gear F0 (u FL(L) FV(V) + FP(L))`` at the length
     ``l = gear q``, with ``L = start + (l - shortest) / optimum`` and ``V = l' / (optimum fastest)``.
 
     Args:
-        control: activation ``u``, constant; clipped to ``control_range``.
-        gear: ratio of the muscle's length to the coordinate.
         force: ``F0`` at the optimum length, at rest [N].
         passive: 1 with the passive force ``FP``, 0 without.
         optimum: length at which the muscle is strongest [m].
@@ -29,13 +27,12 @@ class Muscle:
         fastest: speed of shortening at which it does not pull [optimum lengths per second].
         stretched: ``FP`` at ``most``.
         lengthened: largest ``FV``, of a muscle that is pulled.
-        control_range, force_range, joint_range: as in `nsjax.multibody.files.actuators.Servo`.
+
+    The others as in `nsjax.multibody.joint_forces.Controlled`; ``control`` is the activation.
 
     Source: MuJoCo's documentation, chapter "Modeling", section "Muscles".
     """
 
-    control: Array | float
-    gear: Array | float
     force: Any
     passive: Any
     optimum: Any
@@ -46,14 +43,6 @@ class Muscle:
     fastest: Any
     stretched: Any
     lengthened: Any
-    control_range: Any = None
-    force_range: Any = None
-    joint_range: Any = None
-
-    @property
-    def target(self) -> str:
-        """Name of the number that a controller sets."""
-        return "control"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,14 +54,12 @@ class Contract(AtOnce):
         length = own.start + (own.gear * x - own.shortest) / _some(own.optimum)
         speed = own.gear * rate / _some(own.optimum * own.fastest)
         active = by_length(length, own) * by_speed(speed, own)
-        control = within(jnp.asarray(own.control, float), own.control_range)
-        push = -own.force * (control * active + own.passive * passively(length, own))
-        return within(own.gear * within(push, own.force_range), own.joint_range)
+        return own.effort(-own.force * (own.command * active + own.passive * passively(length, own)))
 
 
 def _some(x: Any) -> Array:
     """A length or difference, never zero."""
-    return jnp.maximum(jnp.asarray(x, float), 1e-15)  # the smallest number of MuJoCo
+    return jnp.maximum(jnp.asarray(x, float), MINVAL)
 
 
 def by_length(x: Array, own: Muscle) -> Array:
@@ -123,7 +110,7 @@ class Excitation:
         """``da/dt`` [1/s]."""
         scale = 0.5 + 1.5 * jnp.clip(a, 0.0, 1.0)
         gone, width = jnp.clip(u, 0.0, 1.0) - a, jnp.asarray(self.width, float)
-        smooth = width >= 1e-15  # the smallest number of MuJoCo
+        smooth = width >= MINVAL
         x = jnp.clip(gone / jnp.where(smooth, width, 1.0) + 0.5, 0.0, 1.0)
         share = jnp.where(
             smooth, x**3 * (3.0 * x * (2.0 * x - 5.0) + 10.0), jnp.where(gone > 0.0, 1.0, 0.0)
@@ -167,13 +154,12 @@ def muscle_of(source: Source, k: int, given: dict[str, Any]) -> Muscle:
     first, last, force, scale, least, most, fastest, stretched, lengthened = (
         float(x) for x in model.actuator_gainprm[k][:9]
     )
-    small = 1e-15  # the smallest number of MuJoCo
     shortest, longest = (float(x) for x in model.actuator_lengthrange[at])
     if force < 0.0:
-        force = scale / max(small, float(model.actuator_acc0[at]))
+        force = scale / max(MINVAL, float(model.actuator_acc0[at]))
     return Muscle(
         force=force, passive=float(int(model.actuator_biastype[k]) == mujoco.mjtBias.mjBIAS_MUSCLE),
-        optimum=(longest - shortest) / max(small, last - first), shortest=shortest, start=first,
+        optimum=(longest - shortest) / max(MINVAL, last - first), shortest=shortest, start=first,
         least=least, most=most, fastest=fastest, stretched=stretched, lengthened=lengthened, **given,
     )  # fmt: skip
 

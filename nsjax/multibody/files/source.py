@@ -22,6 +22,9 @@ KINDS = (("body", "nbody"), ("joint", "njnt"), ("geom", "ngeom"), ("equality", "
          ("tendon", "ntendon"))  # fmt: skip
 """Kinds of elements with names, in the order in which identifiers are assigned: bodies keep their names."""
 
+MINVAL = 1e-15
+"""Smallest number of MuJoCo, which stands in place of zero in its denominators."""
+
 SWITCHES = {
     "equality": ("EQUALITY", "CONSTRAINT"), "frictionloss": ("FRICTIONLOSS", "CONSTRAINT"),
     "limit": ("LIMIT", "CONSTRAINT"), "contact": ("CONTACT", "CONSTRAINT"), "spring": ("SPRING", "PASSIVE"),

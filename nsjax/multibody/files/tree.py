@@ -11,7 +11,7 @@ import numpy as np
 from nsjax.multibody.contacts.groups import unused
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.couplings import coupling
-from nsjax.multibody.files.source import Place, Source, gathered
+from nsjax.multibody.files.source import MINVAL, Place, Source, gathered
 from nsjax.multibody.joints import ball, fixed, hinge, slide
 from nsjax.multibody.loads import ellipsoid_drag, fluid_drag, force, joint_spring, torque
 from nsjax.multibody.meshes import Mesh
@@ -27,10 +27,7 @@ def resistance(source: Source, b: int, name: str) -> Iterator[Part]:
     """
     model, option = source.model, source.model.opt
     mass = float(model.body_mass[b])
-    # smallest number of MuJoCo: the medium does not act on bodies below this mass [kg], and bounds from
-    # below the differences of moments that give the edges of the box [kg m^2]
-    least = 1e-15
-    if not acts(source) or mass < least or not model.body_weldid[b]:
+    if not acts(source) or mass < MINVAL or not model.body_weldid[b]:
         return
     geoms = ellipsoids(source, b)
     for k, g in enumerate(geoms):
@@ -38,7 +35,7 @@ def resistance(source: Source, b: int, name: str) -> Iterator[Part]:
     if geoms:
         return
     moments = np.array(model.body_inertia[b], float)
-    box = np.sqrt(np.maximum(least, np.sum(moments) - 2.0 * moments) / mass * 6.0)
+    box = np.sqrt(np.maximum(MINVAL, np.sum(moments) - 2.0 * moments) / mass * 6.0)
     wind = np.array(option.wind, float)
     turned = source.rotation_vector(source.turn(model.body_iquat[b]))
     yield fluid_drag(
