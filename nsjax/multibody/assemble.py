@@ -33,7 +33,16 @@ from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.parts import Part, number
 from nsjax.multibody.presence import presence_of
-from nsjax.multibody.start import StartArguments, at_rest, close, dependent_rows, poses
+from nsjax.multibody.start import (
+    StartArguments,
+    as_joint,
+    at_rest,
+    close,
+    dependent_rows,
+    journals_of,
+    poses,
+    with_journals,
+)
 from nsjax.multibody.topology import (
     Topology,
     absolute_topology,
@@ -74,7 +83,9 @@ def assemble(
             from the closure of loops. A beam, and each body of a mechanism with beams, is given like a free
             body in space, a beam by its displacement from the drawn shape; nodes may have a start of their
             own. Rigid bodies follow from their joints to beams, and so do velocities, for which beams move
-            like rigid bodies.
+            like rigid bodies. A contact of a `sphere` in a round `hole`, a bearing with clearance, has the
+            eccentricity of the sphere, from the centre of the hole in its axes [m], zero for a centred
+            one: the start is that of the ideal linkage with a joint there, and then the clearance opens.
             ``"equilibrium"``: rest in a stable equilibrium of all forces without contacts and limits, to
             which a damped motion from ``guess`` leads.
         guess: in the same form, the position from which the closure of loops is searched. It decides which
@@ -131,6 +142,8 @@ def assembled(parts: tuple[Part, ...], gravity: Any, coordinates: str, begin: St
     dimension = dimension_of(parts, gravity)
     _check_dimension((*parts, *stand_ins(parts)), dimension)
     parts = with_candidates(parts, dimension, coordinates)
+    own, journals = journals_of(parts, begin.start, dimension)
+    begin = dataclasses.replace(begin, start=own)
     if any(part.kind == "beam" for part in parts):
         if begin.near is not None:
             raise InputError("assemble: near does not work in a mechanism with beams; give start and guess")
@@ -142,8 +155,12 @@ def assembled(parts: tuple[Part, ...], gravity: Any, coordinates: str, begin: St
     params = {part.name: part.numbers for part in parts} | {"gravity": gravity}
     _check_leaves(parts, tree)
     _check_turning(parts, tree)
+    ideal = tree
+    if journals:
+        centred = tuple(as_joint(x, dimension) if x.name in dict(journals) else x for x in parts)
+        ideal = _mechanism(centred, joint_topology(centred, dimension))
     if begin.near is None:
-        q, v = close(tree, params, begin.start, begin.guess)
+        q, v = close(ideal, with_journals(params, journals, dimension), begin.start, begin.guess)
     else:
         q, v = nearest_start(tree, params, begin.near)
     _check_springs(tree, params, q)
@@ -151,12 +168,13 @@ def assembled(parts: tuple[Part, ...], gravity: Any, coordinates: str, begin: St
     if coordinates == "joint":
         _check_armatures(parts, tree)
         _tell_turns(parts, tree)
-        return _problem(tree, dropped, params, q, v, kept_start(tree, begin, dropped, False))
+        kept = kept_start(ideal, begin, dropped, False, journals)
+        return _problem(tree, dropped, params, q, v, kept)
     made = _mechanism(parts, absolute_topology(parts, dimension))
     _check_masses(parts)
     _check_armatures(parts, made)
     q, v = poses(tree, params, q, v, made.tree.names, made.topology.counted)
-    return _problem(made, dropped, params, q, v, kept_start(tree, begin, dropped, True))
+    return _problem(made, dropped, params, q, v, kept_start(ideal, begin, dropped, True, journals))
 
 
 def _problem(

@@ -27,15 +27,17 @@ from nsjax.multibody.start import (
     CLOSED,
     LARGEST,
     Closure,
+    Journals,
     StartArguments,
     closing_rates,
     given_coordinates,
     openings,
     poses,
     root,
+    with_journals,
 )
 from nsjax.multibody.topology import ENTRIES, Link
-from nsjax.types import Array, PyTree, without_values
+from nsjax.types import Array, PyTree, is_traced, without_values
 
 if TYPE_CHECKING:
     from nsjax.multibody.mechanism import Mechanism
@@ -179,12 +181,15 @@ class KeptStart:
         open_position, open_rate: (nv,) whether the position, and whether the velocity, follows from the
             constraints.
         needed: numbers of independent constraint rows on positions, and on velocities.
+        journals: names of bearings with clearance that the tree has as joints, and eccentricities, see
+            `nsjax.multibody.start.with_journals`.
     """
 
     tree: Mechanism
     open_position: tuple[bool, ...]
     open_rate: tuple[bool, ...]
     needed: tuple[int, int]
+    journals: Journals = ()
 
     def restarted(
         self, made: Mechanism, before: dict[str, PyTree], after: dict[str, PyTree], keys: Sequence[Key]
@@ -213,7 +218,8 @@ class KeptStart:
             )
         given = [x for x in moving if x.path in START]
         ways = tuple(tuple(self._open(made, level, given)) for level in (0, 1))
-        numbers = jax.tree.map(lambda x: jnp.asarray(x, float), (before["params"], after["params"], state))
+        known = (with_journals(x["params"], self.journals, made.dimension) for x in (before, after))
+        numbers = jax.tree.map(lambda x: jnp.asarray(x, float), (*known, state))
         q, v, fits = _closed_again(self.tree, made, ways, *numbers)
         if traced:
             q, v = jnp.where(fits, q, jnp.nan), jnp.where(fits, v, jnp.nan)
@@ -250,13 +256,19 @@ class KeptStart:
         """Whether a changed number moves the start."""
         if key.path in START:
             # poses do not say which joint coordinate has changed
-            return key.index is not None and self.tree.topology == made.topology
+            return key.index is not None and not _read_from_poses(self.tree, made)
         leaves, tree = jax.tree.flatten(base["params"])
-        return _enters(self.tree, made, key.path, tree, tuple(map(np.shape, leaves)))
+        return _enters(self.tree, made, self.journals, key.path, tree, tuple(map(np.shape, leaves)))
+
+
+def _read_from_poses(tree: Mechanism, made: Mechanism) -> bool:
+    return tree.topology.coordinates != made.topology.coordinates
 
 
 @kept
-def _enters(tree: Mechanism, made: Mechanism, path: tuple[str, ...], structure: Any, shapes: Any) -> bool:
+def _enters(
+    tree: Mechanism, made: Mechanism, journals: Journals, path: tuple[str, ...], structure: Any, shapes: Any
+) -> bool:
     """Whether constraints, or the poses of bodies from joint coordinates, depend on a number."""
     zeros: dict[str, Any] = {"t": np.zeros(())} | {
         k: np.zeros(n) for k, n in zip("qv", tree.topology.sizes, strict=True)
@@ -269,10 +281,11 @@ def _enters(tree: Mechanism, made: Mechanism, path: tuple[str, ...], structure: 
 
     def equations(value: Any) -> Any:
         changed: Any = put(base, Key("", path, None), value)
-        p, (t, q, v) = changed["params"], (jnp.asarray(getattr(changed["state"], x)) for x in "tqv")
+        p = with_journals(changed["params"], journals, made.dimension)
+        t, q, v = (jnp.asarray(getattr(changed["state"], x)) for x in "tqv")
         found = [tree.constraint(t, q, p)] if tree.rows.kept_numbers[0] else []
         found += [tree.velocity_constraint(t, q, v, p)] if tree.rows.kept_numbers[1] else []
-        if tree.topology != made.topology:
+        if _read_from_poses(tree, made):
             found += poses(tree, p, q, v, made.tree.names, made.topology.counted)
         return found
 
@@ -288,7 +301,7 @@ def _closed_again(
     (nv,) of the open positions and of the open velocities.
     """
     t, q, v = state.t, state.q, state.v
-    read, names = tree.topology != made.topology, (getattr(made.tree, "names", ()), made.topology.counted)
+    read, names = _read_from_poses(tree, made), (getattr(made.tree, "names", ()), made.topology.counted)
     fits = jnp.asarray(True)
     if read:
         q, v, distance = Reading(tree, made).coordinates(before, q, v)
@@ -363,7 +376,7 @@ def _apart(link: Link, own: Scene, given: Scene, p: PyTree) -> list[Array]:
 
 
 def kept_start(
-    tree: Mechanism, begin: StartArguments, dropped: Sequence[str], absolute: bool
+    tree: Mechanism, begin: StartArguments, dropped: Sequence[str], absolute: bool, journals: Journals
 ) -> KeptStart | None:
     """What the start of a mechanism keeps; None where no number moves it.
 
@@ -372,8 +385,9 @@ def kept_start(
         begin: given coordinates.
         dropped: names of its redundant constraint rows.
         absolute: whether it is made in absolute coordinates.
+        journals: see `KeptStart`.
     """
-    if not tree.rows.names and not absolute:
+    if (not tree.rows.names and not absolute) or is_traced(journals):
         return None
     _, _, held, driven = given_coordinates(tree, begin.start if begin.near is None else {}, "start")
     for name in tree.presence.motions:  # they follow their motion
@@ -382,7 +396,7 @@ def kept_start(
             held[link.rates] = driven[link.rates] = False
     present = [x for x in tree.rows.names if x not in dropped]
     needed = len([x for x in present if x not in tree.rows.rates]), len(present)
-    return KeptStart(tree, tuple(map(bool, ~held)), tuple(map(bool, ~driven)), needed)
+    return KeptStart(tree, tuple(map(bool, ~held)), tuple(map(bool, ~driven)), needed, journals)
 
 
 def kept_beams(made: Mechanism, start: Mapping[str, Any]) -> KeptStart | None:

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -25,6 +25,8 @@ from nsjax.linalg.elimination import independent
 from nsjax.math import rotations
 from nsjax.multibody.coordinates.frames import ALGEBRA, Frame, MechanismConstants, Scene, several
 from nsjax.multibody.coordinates.spatial_vectors import quaternion
+from nsjax.multibody.numbers import Joint
+from nsjax.multibody.parts import POINT, Part, made, number
 from nsjax.multibody.topology import Link
 from nsjax.statics import rest
 from nsjax.types import Array, PyTree, is_traced, without_values
@@ -308,6 +310,62 @@ class StartArguments:
     start: Start = dataclasses.field(default_factory=dict)
     guess: Start = dataclasses.field(default_factory=dict)
     near: Start | None = None
+
+
+# Bearings with clearance: at the start they are joints through the centre of the journal.
+
+Journals = tuple[tuple[str, Any], ...]
+"""Names of contacts of a sphere in a round hole, and the eccentricities of the spheres: vectors from the
+centres of the holes, in the axes of these [m]."""
+
+
+def journals_of(parts: Sequence[Part], start: Start, dimension: int) -> tuple[Start, Journals]:
+    """The start without the bearings with clearance that it names, and the eccentricities in these.
+
+    Raises:
+        InputError: for a contact that is no bearing, and eccentricities beyond the clearance.
+    """
+    contacts = {x.name: x for x in parts if x.kind == "contact" and x.name in start}
+    found = []
+    for name, x in contacts.items():
+        who = f"start: contact {name!r}"
+        if x.option("shapes") != ("sphere", "hole") or x.numbers.second.axis is not None:
+            raise InputError(
+                f"{who} is one of {' and '.join(x.option('shapes'))}; a start places a sphere in a round "
+                "hole, without axis; give positions of bodies in place of this one"
+            )
+        if any(y.kind == "beam" for y in parts):
+            raise InputError(f"{who} has no start in a mechanism with beams; give positions of bodies")
+        given = number("start", name, "eccentricity", start[name], form=POINT)
+        flat = jnp.asarray(given) if is_traced(given) else np.asarray(0.0 if given is None else given)
+        if flat.shape not in ((), (dimension,)):
+            raise InputError(f"{who}: eccentricity has shape {flat.shape}; give {dimension} numbers [m]")
+        off = tuple(flat if flat.ndim else (flat, *(0.0,) * (dimension - 1)))
+        most = x.numbers.second.radius - (0.0 if x.numbers.first.radius is None else x.numbers.first.radius)
+        if not is_traced((off, most)):
+            off = tuple(map(float, off))
+            if math.hypot(*off) > most * (1.0 + 1e-9):  # rounding
+                raise InputError(
+                    f"{who}: the eccentricity is {math.hypot(*off):.3g} m, beyond its clearance of "
+                    f"{most:.3g} m; give a smaller one"
+                )
+        found.append((name, off))
+    return {k: x for k, x in start.items() if k not in contacts}, tuple(found)
+
+
+def with_journals(p: PyTree, journals: Journals, dimension: int) -> PyTree:
+    """Params with numbers of ideal joints in place of those of bearings with clearance."""
+    a, own = ALGEBRA[dimension], {}
+    for name, off in journals:
+        at = a.array(a.add(a.vector(p[name].second.at), a.vector(jnp.stack(off))))
+        own[name] = Joint(at=at, on=a.array(a.vector(p[name].first.at)))
+    return {**p, **own} if own else p
+
+
+def as_joint(part: Part, dimension: int) -> Part:
+    """The joint, without its numbers, in place of a bearing with clearance; it closes a loop."""
+    kind = "hinge" if dimension == 2 else "ball"
+    return made(kind, part.name, part.bodies[::-1], Joint(), loop=True)
 
 
 def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[Any, Any]:

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+import nsjax
 from nsjax import InputError
-from nsjax.multibody import assemble, body, coupling, hinge, slide
+from nsjax.core.operators import prepared, refreshed
+from nsjax.multibody import assemble, ball, body, contact, coupling, hinge, hole, slide, sphere
 
 # Positions and velocities that close loops, and their derivatives by the numbers of the parts.
 GROUND, CRANK, ROCKER = 0.4, 0.1, 0.3
@@ -169,3 +171,96 @@ def test_couplings_and_limits(coordinates: str) -> None:
         np.testing.assert_allclose(np.ravel(found), (x, x / 2.0), atol=1e-10)
         speed = (2.0 * rates[0] + rates[1]) / 5.0
         np.testing.assert_allclose(np.ravel(speeds), (2.0 * speed, speed), atol=1e-10)
+
+
+# Bearings with clearance: the ideal linkage, closed at a given eccentricity of the journal.
+
+
+def loose(lengths: Any, off: Any, coordinates: str = "joint", angle: Any = 0.3) -> nsjax.Problem:
+    """A four-bar whose rocker has a journal in a hole of the coupler."""
+    ground, crank, coupler, rocker = lengths
+    return assemble(
+        body("crank", mass=0.1, inertia=1e-3, com=(0.02, 0.01)),
+        body("coupler", mass=0.4, inertia=5e-3, com=0.15), body("rocker", mass=0.3, inertia=2e-3),
+        hinge("o", "ground", "crank"), hinge("a", "crank", "coupler", at=crank),
+        hinge("c", "ground", "rocker", at=ground),
+        contact("b", sphere("rocker", 0.009, at=rocker), hole("coupler", 0.01, at=coupler)),
+        start={"crank": (angle, 5.0), "b": off}, guess={"rocker": 1.5, "coupler": 0.5}, gravity=9.81,
+        coordinates=coordinates,
+    )  # fmt: skip
+
+
+def of_loose(lengths: Any, off: Any, angle: Any) -> jax.Array:
+    """Angles by the law of cosines, for a coupler that ends at the centre of the journal."""
+    ground, crank, coupler, rocker = lengths
+    reach, aside = jnp.hypot(coupler + off[0], off[1]), jnp.arctan2(off[1], coupler + off[0])
+    apart = jnp.stack([ground - crank * jnp.cos(angle), -crank * jnp.sin(angle)])
+    d = jnp.sqrt(jnp.sum(apart**2))
+    inner = jnp.arccos((reach**2 + d**2 - rocker**2) / (2 * reach * d))
+    phi = jnp.arctan2(apart[1], apart[0]) + inner
+    eye = reach * jnp.stack([jnp.cos(phi), jnp.sin(phi)]) - apart
+    return jnp.stack([angle, phi - aside, jnp.arctan2(eye[1], eye[0])])
+
+
+def drawn(k: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Lengths, eccentricity (of the first draw: none, of the last: on the wall) and angle of the crank."""
+    seeded = np.random.default_rng(k)
+    lengths = np.array([0.4, 0.1, 0.4, 0.3]) * seeded.uniform(0.9, 1.1, 4)
+    size, way = (0.0, seeded.uniform(), 1.0)[min(k, 2)], seeded.uniform(-np.pi, np.pi)
+    return lengths, 1e-3 * size * np.array([np.cos(way), np.sin(way)]), seeded.uniform(-0.5, 0.5)
+
+
+@pytest.mark.parametrize("coordinates", BOTH)
+def test_a_linkage_with_clearance_starts_as_the_ideal_one(coordinates: str) -> None:
+    """Angles and rates by the law of cosines; the gap is the clearance less the eccentricity. Numbers that
+    change afterwards close the linkage anew.
+    """
+    for k in range(3):
+        lengths, off, angle = drawn(k)
+        problem = loose(lengths, off, coordinates, angle)
+        for given in (lengths, lengths + np.array([0.0, 0.0, 0.02, 0.0])):
+            problem = problem.replace({"b.second.at": given[2]})
+            wanted, rates = jax.jvp(lambda a: of_loose(given, off, a), (angle,), (5.0,))  # noqa: B023
+            t, q, v = jnp.zeros(()), jnp.asarray(problem.state.q), jnp.asarray(problem.state.v)
+            p = refreshed(problem.system, t, q, prepared(problem.system, problem.params))
+            scene = problem.system.parts.scene(t, q, v, p)
+            found = [[f(x) for x in ("crank", "coupler", "rocker")] for f in (scene.rotation, scene.spin)]
+            np.testing.assert_allclose(found, [wanted, rates], atol=2e-11)
+            gap = float(problem.system.gap(t, q, p)[0])
+            np.testing.assert_allclose(gap, 1e-3 - np.linalg.norm(off), atol=1e-11)
+
+
+@pytest.mark.slow
+def test_derivatives_of_a_start_with_clearance() -> None:
+    """By all lengths, the eccentricity and the angle, forward and reverse, and by a number afterwards."""
+    given = drawn(1)
+    wanted = jax.jacfwd(of_loose, argnums=(0, 1, 2))(*map(jnp.asarray, given))
+
+    def angles(lengths: Any, off: Any, angle: Any) -> Any:
+        return loose(lengths, off, "joint", angle).state.q
+
+    for transform in (jax.jacfwd, jax.jacrev):
+        found = transform(angles, argnums=(0, 1, 2))(*map(jnp.asarray, given))
+        for x, y in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(x, y, atol=1e-9)
+    problem = loose(*given[:2], "joint", given[2])
+    found = jax.grad(lambda x: problem.replace({"b.second.at": x}).state.q[2])(given[0][2])
+    np.testing.assert_allclose(found, wanted[0][2, 2], atol=1e-9)
+
+
+def test_a_socket_with_clearance() -> None:
+    """A spatial slider-crank: the rod's end is in a socket of the slider, with the eccentricity e:
+    ``|A - (s, 0, 0) - e| = l``.
+    """
+    crank, rod, angle, off = 0.1, 0.3, 0.7, np.array([1e-4, -2e-4, 3e-4])
+    small, x = (1e-3, 1e-3, 1e-3), (1.0, 0.0, 0.0)
+    problem = assemble(
+        body("crank", mass=0.1, inertia=small), hinge("o", "ground", "crank", axis=(0.0, 0.0, 1.0)),
+        body("rod", mass=0.1, inertia=small), ball("a", "crank", "rod", at=crank),
+        body("piston", mass=0.1, inertia=small), slide("s", "ground", "piston", axis=x),
+        contact("b", sphere("rod", 0.009, at=rod), hole("piston", 0.01)), gravity=(0.0, 0.0, -9.81),
+        start={"crank": angle, "b": off}, guess={"piston": 0.4},
+    )  # fmt: skip
+    tip = crank * np.array([np.cos(angle), np.sin(angle), 0.0]) - off
+    place = tip[0] + np.sqrt(rod**2 - tip[1] ** 2 - tip[2] ** 2)
+    np.testing.assert_allclose(problem.state.q[-1], place, atol=1e-11)
