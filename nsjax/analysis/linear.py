@@ -151,7 +151,7 @@ def linearise(
     u = [np.ravel(np.asarray(value_of(problem, key), float)) for _, key in wanted.keys]
     whole = np.concatenate([*u, np.zeros(0)])
     shapes = tuple(shape_of(problem, key) for _, key in wanted.keys)
-    held = _closed_contacts(given, contacts)
+    held = closed_contacts(given, contacts, "linearise")
     point = OperatingPoint(system, wanted, shapes, tuple(outputs), held.rows, held.dry_frictions)
     G = np.asarray(point.directions(params, state, whole))
     kept = independent(G)
@@ -188,14 +188,18 @@ class HeldContacts:
     dry_frictions: tuple[int, ...]
 
 
-def _closed_contacts(problem: Problem, wanted: Sequence[str] | None) -> HeldContacts:
-    """Contacts that are held closed, and bounded rows at rest."""
+def closed_contacts(problem: Problem, wanted: Sequence[str] | None, who: str) -> HeldContacts:
+    """Contacts that are held closed, and bounded rows at rest.
+
+    Raises:
+        InputError: see `linearise`; ``who`` is the caller that sentences name.
+    """
     system, state, d = problem.system, problem.state, 1 + problem.system.nt
     t = jnp.asarray(state.t)
     p = refreshed(system, t, jnp.asarray(state.q), prepared(system, problem.params))
     if not system.nc:
-        chosen_contacts(system, wanted or (), "linearise")
-        return HeldContacts((), (), _bounded_at_rest(problem, p, []))
+        chosen_contacts(system, wanted or (), who)
+        return HeldContacts((), (), _bounded_at_rest(problem, p, [], who))
     names = contact_names(system)
     gap = np.asarray(system.gap(t, state.q, p))
     rates = np.asarray(row_rates(system, t, jnp.asarray(state.q), jnp.asarray(state.v), p))
@@ -203,35 +207,35 @@ def _closed_contacts(problem: Problem, wanted: Sequence[str] | None) -> HeldCont
     if wanted is None:
         chosen = [k for k in range(system.nc) if gap[k] <= TOUCHING and abs(rates[k, 0]) <= TOUCHING]
     else:
-        chosen = list(chosen_contacts(system, wanted, "linearise"))
+        chosen = list(chosen_contacts(system, wanted, who))
     friction = np.asarray(system.law(p).friction_of(system.nc))
     rows: list[int] = []
     for k in chosen:
         if abs(gap[k]) > 1e3 * TOUCHING or abs(rates[k, 0]) > TOUCHING:
             raise InputError(
-                f"linearise: contact {names[k]!r} is not closed at rest: its gap is {gap[k]:.3g} m, its "
+                f"{who}: contact {names[k]!r} is not closed at rest: its gap is {gap[k]:.3g} m, its "
                 f"gap rate {rates[k, 0]:.3g} m/s; give a state in which it is closed, or leave it out of "
                 "contacts"
             )
         if friction[k] > 0.0 and np.any(np.abs(rates[k, 1:]) > TOUCHING):
             raise InputError(
-                f"linearise: contact {names[k]!r} slides with friction {friction[k]:.3g}; sliding "
+                f"{who}: contact {names[k]!r} slides with friction {friction[k]:.3g}; sliding "
                 "contacts must have none: give a state in which it rests, set its friction to zero, or "
                 "leave it out of contacts"
             )
         rows += [k * d + i for i in range(d if friction[k] > 0.0 else 1)]
-    dry_frictions = _bounded_at_rest(problem, p, chosen)
+    dry_frictions = _bounded_at_rest(problem, p, chosen, who)
     return HeldContacts(tuple(names[k] for k in chosen), tuple(rows), dry_frictions)
 
 
-def _bounded_at_rest(problem: Problem, p: PyTree, held: Sequence[int]) -> tuple[int, ...]:
+def _bounded_at_rest(problem: Problem, p: PyTree, held: Sequence[int], who: str) -> tuple[int, ...]:
     """Bounded rows at rest; rows that belong to a contact only if this contact is held."""
     system, state = problem.system, problem.state
     if not system.nd:
         return ()
     if system.dry_friction_law is not None:
         raise InputError(
-            f"linearise: which forces of dry_friction_law = {system.dry_friction_law!r} hold their rates "
+            f"{who}: which forces of dry_friction_law = {system.dry_friction_law!r} hold their rates "
             "is not known; write those that hold as constraints, and leave out the others"
         )
     rates = np.asarray(system.dry_friction(jnp.asarray(state.t), state.q, state.v, p))
@@ -245,7 +249,7 @@ def _bounded_at_rest(problem: Problem, p: PyTree, held: Sequence[int]) -> tuple[
             continue  # without pressure or friction the contact has no moment
         if lead >= 0 and not still:
             raise InputError(
-                f"linearise: bounded row {names[k]!r} of contact {contact_names(system)[lead]!r} moves at "
+                f"{who}: bounded row {names[k]!r} of contact {contact_names(system)[lead]!r} moves at "
                 f"{rates[k]:.3g}, and its bound {bounds[k]:.3g} depends on the normal force; give a state "
                 "in which it rests, set its coefficient to zero, or leave the contact out of contacts"
             )
@@ -312,8 +316,8 @@ class OperatingPoint:
         s, q = self.system, jnp.asarray(state.q)
         return jax.jacfwd(lambda xi: s.difference(q, s.retract(q, xi)))(jnp.zeros(s.nv))
 
-    def balance(self, t: Array, q: Array, v: Array, p: PyTree) -> tuple[Array, Array]:
-        """Accelerations (nv,) and forces of the rows (k,)."""
+    def pushed(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
+        """Forces (nv,) of the system, with the dry friction of what moves."""
         s = self.system
         push = s.force(t, q, v, p)
         if s.nd:
@@ -321,6 +325,11 @@ class OperatingPoint:
             moving = np.array([k not in self.dry_frictions and leads[k] < 0 for k in range(s.nd)])
             rate, back = jax.vjp(lambda v: s.dry_friction(t, q, v, p), v)
             push = push - back(jnp.where(moving, s.dry_friction_bound(p) * jnp.sign(rate), 0.0))[0]
+        return push
+
+    def balance(self, t: Array, q: Array, v: Array, p: PyTree, more: Any = 0.0) -> tuple[Array, Array]:
+        """Accelerations (nv,) with further forces ``more``, and forces of the rows (k,)."""
+        s, push = self.system, self.pushed(t, q, v, p) + more
         mass = mass_matrix(s, q, p)
         G = jax.jacfwd(lambda v: self.rates(t, q, v, p))(v)
         if not G.shape[0]:

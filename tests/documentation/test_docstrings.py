@@ -27,6 +27,7 @@ ELSEWHERE = {
     "nsjax.io.Program": "nsjax.load_program",
     "nsjax.GradientCheck": "nsjax.check_gradient",
     "nsjax.Stepper": "nsjax.stepper",
+    "nsjax.analysis.InverseDynamics": "nsjax.analysis.inverse_dynamics",
     "nsjax.analysis.Linearised": "nsjax.analysis.linearise",
     "nsjax.multibody.Mesh": "nsjax.multibody.mesh",
     "nsjax.multibody.Sensor": "nsjax.multibody.sensor",
