@@ -60,7 +60,7 @@ def new_name(package: str, name: str) -> str | None:
     """
     new = OLD_NAMES.get(package, {}).get(name)
     if new is not None:
-        _warn(f"{package}.{name}", f"{package}.{new}", 4)
+        say_new_name(f"{package}.{name}", f"{package}.{new}", 4)
     return new
 
 
@@ -102,7 +102,7 @@ def renamed_options(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
             given: dict[str, Any] = options
             for old in names.keys() & given.keys():
                 if names[old] not in given:  # else the function refuses the old name
-                    _warn(f"{function.__name__}: {old}", names[old], 3)
+                    say_new_name(f"{function.__name__}: {old}", names[old], 3)
                     given[names[old]] = given.pop(old)
             return function(*arguments, **options)
 
@@ -135,7 +135,7 @@ def renamed_fields(cls: type[T]) -> type[T]:
             level = 3
             while sys._getframe(level - 2).f_code.co_filename == dataclasses.__file__:
                 level += 1  # the caller of `dataclasses.replace`
-            _warn(f"{cls.__name__}: {old}", own[old], level)
+            say_new_name(f"{cls.__name__}: {old}", own[old], level)
             fields[own[old]] = fields.pop(old)  # over the present value, which `replace` gives as well
         init(self, *arguments, **fields)
 
@@ -157,14 +157,14 @@ def read_by(record: T, **names: str) -> T:
     """
     for old, new in names.items():
         if not hasattr(record, new) and hasattr(record, old):
-            _warn(f"{type(record).__name__}.{old}", new, 4)
+            say_new_name(f"{type(record).__name__}.{old}", new, 4)
             setattr(type(record), new, property(operator.attrgetter(old)))
     return record
 
 
 def _read_as(old: str, new: str) -> property:
     def read(self: Any) -> Any:
-        _warn(f"{type(self).__name__}.{old}", new, 3)
+        say_new_name(f"{type(self).__name__}.{old}", new, 3)
         return getattr(self, new)
 
     return property(read, doc=f"Name of `{new}` until version 0.3.")
@@ -183,9 +183,10 @@ def new_field(record: str, name: Any) -> Any:
     """
     new = OLD_FIELDS.get(record, {}).get(name) if isinstance(name, str) else None
     if new is not None:
-        _warn(name, new, 4)
+        say_new_name(name, new, 4)
     return new or name
 
 
-def _warn(old: str, new: str, level: int) -> None:
+def say_new_name(old: str, new: str, level: int) -> None:
+    """Warns that ``old`` is called ``new``, in the line of the caller that many calls above."""
     warnings.warn(f"{old} is called {new} since version 0.3", DeprecationWarning, stacklevel=level)

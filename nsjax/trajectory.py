@@ -16,9 +16,10 @@ from nsjax.core.operators import kinetic_energy, potential_energy, prepared, ref
 from nsjax.core.scheme import QUANTITIES, ROWS, Carry, Output, RowQuantities
 from nsjax.core.system import System
 from nsjax.jaxtools.owned import compiled_for
+from nsjax.part_rows import ByName
 from nsjax.renamed import renamed_fields
 from nsjax.report import failed_loads
-from nsjax.sensors import ByName, find, label_name, quantity, read_rows, row_output, table
+from nsjax.sensors import find, label_name, quantity, read_rows, row_output, table
 from nsjax.types import Array, PyTree, is_traced, record
 from nsjax.views import Views
 
@@ -142,9 +143,11 @@ class Trajectory(Views, ByName, RowQuantities):
 
     ``traj[name]`` is a column by its label (``traj["theta1"]``), an observable of the model,
     ``"kinetic"``, ``"potential"``, ``"energy"``, or a quantity of a part as in `sensor`
-    (``traj["pin.force"]``), or a component of one (``"pin.force.x"``; of a contact ``"guide.force.n"``,
-    ``"guide.force.t1"``). ``traj.body("rod")``, ``traj.joint("pin")``, ``traj.load("coil")`` and
-    ``traj.contact("guide")`` show the parts of a mechanism by name.
+    (``traj["pin.force"]``), or a component of one (``"pin.force.x"``; of a contact ``"foot.force.n"``,
+    ``"foot.force.t1"``). Names of all contacts of a part are in the plural: ``traj["guide.forces"]`` is
+    (rows, contacts, 1 + nt), also where the part has only one. ``traj.body("rod")``, ``traj.joint("pin")``,
+    ``traj.load("coil")``, ``traj.contact("foot")`` and ``traj.contacts("guide")`` show the parts of a
+    mechanism by name.
     """
 
     system: System
@@ -171,7 +174,9 @@ class Trajectory(Views, ByName, RowQuantities):
             )
         found = find(self.system, name)
         if found is None:
-            raise KeyError(f"trajectory has no quantity {name!r}; {nearest(name, table(self.system))}")
+            raise KeyError(
+                f"trajectory has no quantity {name!r}; {nearest(name, table(self.system), 'traj.keys()')}"
+            )
         if found.kind in ("q", "v"):
             return found.read(self.t, self.q, self.v)
         return self._derived()[name] if found.kind in ("observable", "energy") else self.sensor(name)
@@ -210,8 +215,9 @@ class Trajectory(Views, ByName, RowQuantities):
         Args:
             name: a label, an observable or an energy as in ``traj[name]``; ``part.quantity`` for the
                 quantities of `body`, `joint`, `load` and `contact` (``"rod.velocity"``, ``"pin.torque"``,
-                ``"coil.power"``, ``"foot.force"``), and ``"rod.acceleration"``, that of the origin of a
-                body's axes; or a `nsjax.multibody.sensor`.
+                ``"coil.power"``, ``"foot.force"``), in the plural those of `contacts` (``"guide.gaps"``,
+                ``forces``, ``impulses``, ``impact_counts``), and ``"rod.acceleration"``, that of the origin
+                of a body's axes; or a `nsjax.multibody.sensor`.
 
         Raises:
             InputError: for an unknown name, forces that are not saved, and a batch.

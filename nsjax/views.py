@@ -12,9 +12,11 @@ import numpy as np
 
 from nsjax.core.errors import InputError, optional
 from nsjax.core.scheme import QUANTITIES
-from nsjax.core.system import Problem, State
+from nsjax.core.system import Problem, State, System
 from nsjax.core.system_parts import PICTURES, beside
+from nsjax.part_rows import contact_groups
 from nsjax.report import report
+from nsjax.sensors import NamedQuantity, find, part_and_singular
 from nsjax.types import as_html, is_traced, record_repr
 
 if TYPE_CHECKING:
@@ -23,7 +25,11 @@ if TYPE_CHECKING:
 DIMENSIONS = {"nc": "contact", "nt": "tangent", "nb": "constraint", "nd": "dry_friction"}
 """Names of the axes of row quantities, by their sizes in `System`."""
 
-AXES = ("x", "y", "z")
+ENTRIES = {"axis": ("x", "y", "z"), "way": ("n", "t1", "t2")}
+"""Names of the components of vectors, and of the forces of contacts: normal, and along the tangents."""
+
+PART = "contact of "
+"""Begins the name of the axis of all contacts of a part."""
 
 FILES = "nsjax.io"
 """Package of files, which stands above this module and is imported where it is needed."""
@@ -93,7 +99,9 @@ class Views:
         ``dry_friction``. Columns without labels are ``q`` and ``v`` over ``coordinate`` and ``velocity``.
 
         Args:
-            more: further quantities of ``traj[name]``, and sensors (`nsjax.multibody.sensor`).
+            more: further quantities of ``traj[name]``, and sensors (`nsjax.multibody.sensor`). Forces of
+                contacts have the axis ``way`` (n, t1, t2), those of a part (``"guide.forces"``) the axis
+                ``contact of guide`` before it.
 
         Raises:
             InputError: if xarray is missing, or for a batch.
@@ -101,14 +109,12 @@ class Views:
         """
         xarray = optional("to_xarray needs", "data", "xarray")
         data = {}
+        coords: dict[str, Any] = {"time": ("time", np.asarray(self.t), {"units": "s"})}
         for name, (dims, values, unit) in columns(self, more).items():
             data[name] = (dims, values, {"units": unit} if unit else {})
-        labels = self.system.labels
-        coords: dict[str, Any] = {"time": ("time", np.asarray(self.t), {"units": "s"})}
-        coords |= {"contact": list(labels.contacts)} if labels.contacts else {}
-        coords |= {"constraint": list(labels.constraints)} if labels.constraints else {}
-        wide = next((x.shape[1] for dims, x, _ in data.values() if dims[1:] == ("axis",)), 0)
-        coords |= {"axis": list(AXES[:wide])} if wide else {}
+            for dim, size in zip(dims[1:], values.shape[1:], strict=True):
+                if entries := _entries(self.system, dim):
+                    coords[dim] = list(entries[:size])
         attributes = {"model": self.system.name, "scheme": self.carry.scheme, "status": int(self.status)}
         return xarray.Dataset(data, coords=coords, attrs=attributes)
 
@@ -155,18 +161,13 @@ class Views:
 
 def _flat(traj: Any, more: tuple[Any, ...]) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """Every number of every column by name, and its unit."""
-    labels = traj.system.labels
-    names: dict[str, Any] = {
-        "contact": labels.contacts, "constraint": labels.constraints, "dry_friction": labels.dry_frictions,
-    }  # fmt: skip
-    names["axis"] = AXES
     table: dict[str, np.ndarray] = {}
     units: dict[str, str] = {}
     for name, (dims, values, unit) in columns(traj, more).items():
         for place in np.ndindex(values.shape[1:]):
             pairs = zip(dims[1:], place, strict=True)
-            words = [names[dim][k] if names.get(dim) else str(k) for dim, k in pairs]
-            key = f"{name}[{', '.join(words)}]" if words else name
+            words = [(_entries(traj.system, dim) or range(k + 1))[k] for dim, k in pairs]
+            key = f"{name}[{', '.join(map(str, words))}]" if words else name
             table[key], units[key] = values[(slice(None), *place)], unit
     return table, units
 
@@ -202,7 +203,24 @@ def columns(traj: Any, more: tuple[Any, ...] = ()) -> dict[str, tuple[tuple[str,
     asked = {str(x): np.asarray(traj.sensor(x)) for x in more}
     units = {str(x): traj.unit(x) for x in more}
     for name, values in {**traj._of_parts(), **asked}.items():
-        inner = (f"{name}.{i}" for i in range(values.ndim - 1))
-        dims = ("axis",) if values.shape[1:] in ((2,), (3,)) else tuple(inner)
-        found[name] = ("time", *dims), values, units.get(name) or traj.unit(name)
+        dims = "time", *_inner(find(traj.system, name), name, values)
+        found[name] = dims, values, units.get(name) or traj.unit(name)
     return found
+
+
+def _entries(system: System, dim: str) -> tuple[str, ...]:
+    """Names of the entries along an axis of a column; none: they are numbered."""
+    known, labels = ENTRIES | {"dry_friction": system.labels.dry_frictions}, system.labels.contacts
+    known |= {"contact": labels, "constraint": system.labels.constraints}
+    if dim.startswith(PART):
+        return tuple(labels[k] for k in contact_groups(labels)[dim.removeprefix(PART)])
+    return known.get(dim, ())
+
+
+def _inner(known: NamedQuantity | None, name: str, values: np.ndarray) -> tuple[str, ...]:
+    """Names of the axes of a quantity after the time."""
+    if known is not None and known.kind == "contact":
+        part = (PART + part_and_singular(name)[0],) if known.contacts else ()
+        return (*part, *("way" for _ in known.axes[: values.ndim - 1 - len(part)]))
+    numbered = tuple(f"{name}.{i}" for i in range(values.ndim - 1))
+    return ("axis",) if values.shape[1:] in ((2,), (3,)) else numbered

@@ -12,7 +12,7 @@ import nsjax
 FLOORS = [
     {"forms", "renamed"}, {"lazy"}, {"gradient_notes", "status", "types", "version"}, {"jaxtools"},
     {"configure"}, {"math"}, {"linalg"}, {"core"}, {"shapes"}, {"report"},
-    {"contact", "fem", "figures", "statics", "views"}, {"sensors"},
+    {"contact", "fem", "figures", "part_rows", "statics"}, {"sensors"}, {"views"},
     {"consistent", "multibody", "schemes", "trajectory"}, {"recording"}, {"loop"}, {"stability"},
     {"simulate", "stepper"}, {"analysis", "environment", "models", "motion"}, {"io"},
     {"check_gradient", "sweep"}, {"identify"}, {"plot"}, {"cli"},

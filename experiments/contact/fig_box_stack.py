@@ -35,7 +35,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     traj = common.run(problem, schemes.moreau(), DT, steps, every=steps // 100)
     moved = np.max(np.abs(np.asarray(traj.q) - np.asarray(problem.state.q)), axis=1)
     weights = MASS * GRAVITY * np.arange(count, 0, -1)
-    forces = [np.asarray(traj.contact(f"on{k}").force)[1:] for k in range(count)]
+    forces = [np.asarray(traj.contacts(f"on{k}").force)[1:] for k in range(count)]
     loads = np.array([np.sum(x.reshape(len(x), -1, 2)[:, :, 0], axis=1) for x in forces])
     error = np.max(np.abs(loads - weights[:, None]), axis=0)
     numbers = {

@@ -14,6 +14,7 @@ from nsjax import io, models
 from nsjax.cli.inputs import RunPlan, check_drawn, check_files, read_problem, read_settings
 from nsjax.cli.report import Progress, tell
 from nsjax.core import InputError, nearest
+from nsjax.core.errors import listed
 from nsjax.figures import require_matplotlib
 from nsjax.trajectory import Trajectory
 
@@ -140,8 +141,7 @@ def resolve(name: str) -> str:
         return found[0]
     if found:
         shown = 8  # largest number of names in a sentence
-        more = f" or {len(found) - shown} more" if len(found) > shown else ""
-        raise InputError(f"reproduce: {name!r} may be {' or '.join(found[:shown])}{more}")
+        raise InputError(f"reproduce: {name!r} may be {listed(found, shown, 'nsjax reproduce')}")
     near = [n for n in known if paper and n.partition("/")[0].startswith(paper)]
     hint = (
         nearest(name, near) if near else nearest(paper, dict.fromkeys(n.partition("/")[0] for n in known))

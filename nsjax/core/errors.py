@@ -9,7 +9,7 @@ import importlib
 import inspect
 import operator
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
@@ -49,11 +49,25 @@ def optional(what: str, extra: str, *packages: str) -> Any:
         raise MissingPackageError(f"{what} {lack}; install it with: pip install 'nsjax[{extra}]'") from None
 
 
-def nearest(name: object, known: Iterable[object]) -> str:
+def listed(names: Sequence[str], most: int = 4, everything: str = "") -> str:
+    """The first ``most`` names as text; where there are more, their number, and the call that lists all.
+
+    Example:
+        >>> from nsjax.core.errors import listed
+        >>> listed(["mass", "length", "friction"], 2, "problem.keys()")
+        'mass, length and 1 more; problem.keys() lists all'
+    """
+    more = len(names) - most
+    where = f"; {everything} lists all" if everything else ""
+    return ", ".join(names[:most]) + (f" and {more} more{where}" if more > 0 else "")
+
+
+def nearest(name: object, known: Iterable[object], everything: str = "") -> str:
     """``"did you mean 'x'? Known: ..."`` for an unknown ``name``.
 
     A name of several words with dots resembles another one only if every word does: ``floor.friction`` is
-    not ``rod.friction``, but it is ``floor_foot.friction``. Names that share words come first.
+    not ``rod.friction``, but it is ``floor_foot.friction``. Names that share words come first. Of more than
+    forty names the closest are listed, if there is a call, ``everything``, that lists all.
 
     Example:
         >>> from nsjax.core import nearest
@@ -70,9 +84,16 @@ def nearest(name: object, known: Iterable[object]) -> str:
     hint = f"did you mean {match[0]!r}? " if match else ""
     if len(words) > 1:
         names.sort(key=lambda x: -sum(map(operator.eq, words, x.split("."))))
-    listed = 200  # largest number of known names that an error sentence lists
-    more = f" and {len(names) - listed} more" if len(names) > listed else ""
-    return f"{hint}Known: {', '.join(names[:listed]) if names else 'none'}{more}"
+    most = 40 if everything else len(names)  # largest number of known names that an error sentence lists
+    if len(names) > most:
+        close = difflib.SequenceMatcher(b=str(name))
+
+        def distance(x: str) -> tuple[int, float]:
+            close.set_seq1(x)
+            return -sum(map(operator.eq, words, x.split("."))), -close.ratio()
+
+        names.sort(key=distance)
+    return f"{hint}Known: {listed(names, most, everything) or 'none'}"
 
 
 def _resembles(word: str, known: str) -> bool:
@@ -215,7 +236,7 @@ def _guarded(run: Fn, name: str, function: Fn, arguments: tuple[Any, ...], takes
         raise
     except Exception as error:
         first = (str(error).splitlines() or [""])[0]
-        what = _hint(error) or f"{type(error).__name__}: {first[:200]}"
+        what = _hint(error) or f"{type(error).__name__}: {first}"
         raise InputError(f"{name}{_place(function, error)}: {what}{_about(error, arguments)}") from error
 
 
@@ -262,9 +283,8 @@ def _about(error: Exception, arguments: tuple[Any, ...]) -> str:
         return f"; params has {', '.join(map(str, params)) or 'no entries'}"
     none = nones(params) if "None" in str(error) else []
     if none:
-        listed = 6  # largest number of parameters that a message lists
-        more = f" and {len(none) - listed} more" if len(none) > listed else ""
-        return f"; params{', params'.join(none[:listed])}{more} is None: give a number"
+        most = 6  # largest number of parameters that a message lists
+        return f"; {listed([f'params{x}' for x in none], most)} is None: give a number"
     return ""
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from jax.custom_batching import custom_vmap
 
 from nsjax.core.arguments import check_is, mapping
-from nsjax.core.errors import InputError, nearest
+from nsjax.core.errors import InputError, listed, nearest
 from nsjax.core.keys import (
     Key,
     Prepared,
@@ -302,7 +302,9 @@ def _key(problem: Problem, name: str, who: str) -> Key:
     node: Any = problem.params
     for step in key.path[1:]:
         if step not in names(node):
-            raise InputError(f"{who}: unknown number {name!r}; {nearest(name, dotted(problem.params))}")
+            raise InputError(
+                f"{who}: unknown number {name!r}; {nearest(name, dotted(problem.params), 'problem.keys()')}"
+            )
         node = child(node, step)
     below = dotted(node)
     if is_group(node) and not below:
@@ -312,10 +314,12 @@ def _key(problem: Problem, name: str, who: str) -> Key:
             "be the effort of an actuator, or another number"
         )
     if below:
-        shown, loads = (f"{name}.{x}" for x in below[:6]), getattr(problem.system.parts, "part_names", None)
+        shown, loads = [f"{name}.{x}" for x in below], getattr(problem.system.parts, "part_names", None)
         driven = () if loads is None else tuple(x for x in loads("load") if find(x, problem.params) != x)
         more = f", or a motor or load: {', '.join(driven)}" if driven else ""
-        raise InputError(f"{who}: {name!r} is no number; choose one of {', '.join(shown)}{more}")
+        raise InputError(
+            f"{who}: {name!r} is no number; choose one of {listed(shown, 6, 'problem.keys()')}{more}"
+        )
     if key.index is not None and not (np.ndim(node) == 1 and key.index < np.shape(node)[0]):
         raise InputError(f"{who}: {name!r}: the array has shape {np.shape(node)}; there is no such entry")
     return dataclasses.replace(key, text=name)

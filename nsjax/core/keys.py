@@ -233,7 +233,7 @@ def number_at(base: Mapping[str, PyTree], key: Key, who: str, name: str) -> floa
 
 
 def _hint(node: PyTree, path: tuple[str, ...]) -> str:
-    return nearest(".".join(path), dotted(node) if is_group(node) else names(node))
+    return nearest(".".join(path), dotted(node) if is_group(node) else names(node), "problem.keys()")
 
 
 def put(base: dict[str, PyTree], key: Key, value: Array) -> dict[str, PyTree]:
@@ -375,7 +375,7 @@ def _beside(base: Mapping[str, PyTree], key: Key) -> str:
 def _near_names(base: Mapping[str, PyTree], text: str) -> str:
     if text.startswith("state."):
         return nearest(text, [f"state.{name}" for name in names(base["state"])])
-    return nearest(text.removeprefix("params."), [*dotted(base["params"]), *START])
+    return nearest(text.removeprefix("params."), [*dotted(base["params"]), *START], "problem.keys()")
 
 
 def _fitting(node: Any, value: Any, place: str) -> Any:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from nsjax.core.errors import InputError, check_choice, check_whole
-from nsjax.core.keys import replaced
+from nsjax.core.keys import START, dotted, replaced
 from nsjax.core.row_groups import RowGroup, RowGroups
 from nsjax.core.slots import ContactSet
 from nsjax.core.system_parts import (
@@ -414,6 +414,16 @@ class Problem:
 
     def _repr_html_(self) -> str:
         return problem_html(self)
+
+    def keys(self) -> tuple[str, ...]:
+        """Names of all numbers that `replace` takes.
+
+        Example:
+            >>> from nsjax import models
+            >>> models.bouncing_ball().keys()[-5:]
+            ('friction', 'gravity', 'state.t', 'state.q', 'state.v')
+        """
+        return (*dotted(self.params), *START.values())
 
     def replace(self, numbers: Mapping[str, Any] | None = None, /, **changes: Any) -> Problem:
         """The same problem with other numbers.

@@ -383,6 +383,7 @@ def forces_across(params: PyTree, name: str, tangential: Array) -> Array:
     by the ratio of both coefficients.
     """
     known, part = getattr(params, "model", params), name.split(".")[0]
+    known = getattr(known, "params", known)  # of prepared ones
     x: Any = known[part] if isinstance(known, Mapping) and part in known else None
     if getattr(x, "friction_across", None) is None:
         return tangential

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, nearest
+from nsjax.core.errors import listed
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
@@ -29,9 +30,7 @@ from nsjax.types import Array, PyTree, is_traced
 def titled(topology: Topology) -> str:
     """The name of a mechanism in reports."""
     bodies = tuple(x.name for x in topology.all_of("body", "beam"))
-    most = 4  # largest number of bodies that a title names
-    more = f" and {len(bodies) - most} more" if len(bodies) > most else ""
-    return f"mechanism of {', '.join(bodies[:most])}{more}"
+    return f"mechanism of {listed(bodies)}"
 
 
 def coordinate_labels(topology: Topology) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:

@@ -15,7 +15,7 @@ from nsjax.figures import new_figure
 from nsjax.identify import Estimate, Fit
 from nsjax.plot import panels, style
 from nsjax.plot.panels import Panel
-from nsjax.sensors import quantity
+from nsjax.sensors import part_and_singular, quantity
 from nsjax.trajectory import Trajectory, quantity_unit
 
 if TYPE_CHECKING:
@@ -234,11 +234,14 @@ def named(traj: Trajectory, names: Sequence[str], x: str | None = None) -> Figur
 
 
 def _components(traj: Trajectory, name: str) -> list[tuple[str, np.ndarray]]:
-    """Columns of a quantity by name: a scalar, components of a vector, or of a contact force."""
-    values = np.asarray(traj[name])
+    """Columns of a quantity by name: a scalar, components of a vector, or of the contacts of a part."""
+    values, known = np.asarray(traj[name]), quantity(traj.system, name)
+    if known.contacts:
+        _, one = part_and_singular(name)
+        return [column for x in known.contacts for column in _components(traj, f"{x}.{one}")]
     if values.ndim == 1:
         return [(name, values)]
-    letters = quantity(traj.system, name).axes
+    letters = known.axes
     if values.ndim != 2 or values.shape[1] > len(letters):
         raise InputError(f"plot: {name} has {values.shape[1:]} numbers a row; plot its entries yourself")
     return [(f"{name}.{letters[k]}", values[:, k]) for k in range(values.shape[1])]

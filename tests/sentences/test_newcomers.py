@@ -42,8 +42,12 @@ def test_plots_of_vectors_have_their_components() -> None:
         gravity=9.81, start={"crate": (0.0, 0.1, 0.0)},
     )  # fmt: skip
     run = nsjax.simulate(*crate, MOREAU, dt=1e-3, steps=2)
-    with pytest.raises(InputError, match=r"plot: feet.force has \(4, 1\) numbers a row"):
-        plot.named(run, ["feet.force"])
+    words = [x.get_text() for x in run.plot("feet.forces").axes[0].get_legend().get_texts()]
+    assert words == [f"feet.{k}.force.n" for k in range(4)]
+    solid = mb.assemble(mb.body("crate", mass=1.0, inertia=(1.0, 1.0, 1.0)), gravity=9.81)
+    run = nsjax.simulate(*solid, MOREAU, dt=1e-3, steps=2)
+    with pytest.raises(InputError, match=r"plot: crate.rotation has \(3, 3\) numbers a row"):
+        plot.named(run, ["crate.rotation"])
 
 
 def test_contacts_are_listed_once() -> None:

@@ -62,6 +62,24 @@ def test_a_name_of_several_words_resembles_one_whose_every_word_does() -> None:
     assert "Known: floor.friction, rod0.mass," in nearest("wall.friction", many)
 
 
+def test_long_lists_name_the_closest_and_where_all_are() -> None:
+    """A list without a place that holds all of it is whole."""
+    many = [f"rod{k}.mass" for k in range(300)] + ["foot.mass", "foot.force"]
+    found = nearest("foot.maas", many, "problem.keys()")
+    assert found.startswith("did you mean 'foot.mass'? Known: foot.")
+    assert found.endswith(" and 262 more; problem.keys() lists all")
+    assert found.count(",") == 39
+    assert nearest("foot.maas", many).count(",") == 301
+    problem = mb.assemble(*(mb.body(f"b{k}", mass=1.0, inertia=1.0) for k in range(50)))
+    with pytest.raises(
+        nsjax.InputError, match=r"'b7\.mas'; did you mean 'b\d+.mass'.*problem.keys\(\) lists"
+    ):
+        problem.replace({"b7.mas": 1.0})
+    keys = problem.keys()
+    assert "b49.inertia" in keys
+    assert all(problem.replace({name: 2.0}) for name in keys if name.startswith("b"))
+
+
 def test_numbers_that_are_not_set_are_not_suggested() -> None:
     joint = pendulum(limits=(None, 1.1), restitution=0.5)
     with pytest.raises(

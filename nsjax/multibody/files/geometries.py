@@ -11,11 +11,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from nsjax.core import InputError
+from nsjax.core.errors import listed
 from nsjax.multibody.contacts import gap_functions, shape_parts
 from nsjax.multibody.contacts.groups import MANY_CONTACTS, ordered, unused, with_selection
 from nsjax.multibody.contacts.heightfields import heightfield
 from nsjax.multibody.convex_pieces import convex_pieces, volume
-from nsjax.multibody.files.source import Source, listed
+from nsjax.multibody.files.source import Source
 from nsjax.multibody.parts import GROUND, Part
 
 Friction = float | tuple[float, float, float] | tuple[float, float] | None

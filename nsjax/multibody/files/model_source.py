@@ -16,11 +16,10 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.arguments import numbers
-from nsjax.core.errors import optional
+from nsjax.core.errors import listed, optional
 from nsjax.multibody.files.source import (
     TEXT,
     find_packages,
-    listed,
     weighs,
     without_absent_shapes,
     without_pictures,

@@ -11,6 +11,7 @@ import numpy as np
 
 from nsjax.core import InputError, Problem, nearest
 from nsjax.core.arguments import check_switches
+from nsjax.core.errors import listed
 from nsjax.multibody.assemble import EQUILIBRIUM, assembled
 from nsjax.multibody.couplings import KINDS as COUPLINGS
 from nsjax.multibody.files.actuators import Activations, acting_on, activations, actuators, thrusts
@@ -25,7 +26,7 @@ from nsjax.multibody.files.model_source import (
     opened,
     strange_elements,
 )
-from nsjax.multibody.files.source import SWITCHES, Source, gathered, listed, listening
+from nsjax.multibody.files.source import SWITCHES, Source, gathered, listening
 from nsjax.multibody.files.starts import key_names, moved_far, sensors, start, starts
 from nsjax.multibody.files.tendons import tendons
 from nsjax.multibody.files.texts import robot, sentence

@@ -8,12 +8,13 @@ import functools
 import os
 import pathlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from nsjax.core.errors import listed
 from nsjax.multibody.contacts.groups import unused
 from nsjax.multibody.files.texts import FORMATS, read_as_text
 from nsjax.multibody.parts import GROUND
@@ -165,12 +166,6 @@ class Source:
         above = self.place(int(self.model.body_parentid[b]))
         turn = self.turn(self.model.body_quat[b])
         return Place(above.body, above.turn @ turn, above.point(self.model.body_pos[b]))
-
-
-def listed(names: Sequence[str], most: int = 4) -> str:
-    """The first ``most`` names, and the number of the others, as text."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def gathered(said: Iterable[tuple[str, str]]) -> list[str]:

@@ -145,5 +145,5 @@ def test_a_cup_stands_on_its_floor() -> None:
     run = nsjax.simulate(*problem, schemes.moreau(), dt=2e-3, steps=150)
     run.raise_for_status()
     assert float(run.body("ball").position[-1][2]) == pytest.approx(0.28, abs=2e-3)
-    floor = sum(float(np.sum(run.contact(f"floor{k}").impulse[-1][..., 0])) for k in range(len(shapes)))
+    floor = sum(float(np.sum(run.contacts(f"floor{k}").impulse[-1][..., 0])) for k in range(len(shapes)))
     assert floor == pytest.approx(3.0 * 9.81 * 2e-3, rel=0.05)

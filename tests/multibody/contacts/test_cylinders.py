@@ -118,7 +118,7 @@ def test_cylinders_at_rest() -> None:
     traj = nsjax.simulate(*parts, schemes.moreau(), dt=1e-3, steps=50)
     traj.raise_for_status()
     assert np.max(np.abs(traj.v)) <= 1e-8
-    loads = [np.sum(np.asarray(traj.contact(x).force)[-1].reshape(-1, 3)[:, 0]) for x in ("stand", "lie")]
+    loads = [np.sum(np.asarray(traj.contacts(x).force)[-1].reshape(-1, 3)[:, 0]) for x in ("stand", "lie")]
     assert np.allclose(loads, [2.0 * 9.81, 9.81], rtol=1e-6)
     # rolls along y: no slip, the spin that goes with the speed, which stays
     v = np.concatenate([np.zeros(6), [0.0, 0.5, 0.0], [-10.0, 0.0, 0.0]])
