@@ -130,7 +130,7 @@ def unasked() -> tuple[Sentence, ...]:
 FEW = "`tests/sentences` asks for it; its own words are too few to be told from values"
 
 REASONS = {
-    ("nsjax/sensors.py", "trajectory has no "): FEW,
+    ("nsjax/part_rows.py", "trajectory has no "): FEW,
     ("nsjax/cli/inputs.py", "unknown scheme "): FEW,
     ("nsjax/cli/sweep.py", "--quantity "): FEW,
     ("nsjax/core/checks.py", "state."): FEW,
