@@ -309,3 +309,144 @@ def test_coordinates_agree() -> None:
         run.raise_for_status()
         found.append(np.asarray(run.joint("pin").rate[-1]))
     assert abs(found[0] - found[1]) < 1e-6
+
+
+# Discs on which ends of ropes are wound: a pulley that turns with its rope, a yo-yo, a fixed drum.
+MASSES, INERTIA, DISC = (3.0, 2.0), 0.02, 0.1
+
+
+def heavy(coordinates: str = "joint", inertia: Any = INERTIA, radius: Any = DISC) -> nsjax.Problem:
+    """Two weights on a rope over a pulley with inertia, on which it does not slip."""
+    disc, up = sphere("pulley", radius), (0.0, 1.0)
+    return assemble(
+        body("pulley", mass=1.0, inertia=inertia), hinge("axle", "ground", "pulley"),
+        body("a", mass=MASSES[0]), slide("A", "ground", "a", at=(-DISC, -1.0), axis=up),
+        body("b", mass=MASSES[1]), slide("B", "ground", "b", at=(DISC, -1.0), axis=up),
+        tendon("left", "a", (disc, (-1.0, 0.0)), limits=(None, 1.0)),
+        tendon("right", (disc, (1.0, 0.0)), "b", limits=(None, 1.0)), gravity=G, coordinates=coordinates,
+    )  # fmt: skip
+
+
+TAKEN = ["moreau", "half_explicit", "generalized_alpha", "bathe", "ggl_decoupled"]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "coordinates"),
+    [("moreau", "joint"), pytest.param("moreau", "absolute", marks=SLOW)]
+    + [pytest.param(x, "joint", marks=SLOW) for x in TAKEN[1:]],
+)  # fmt: skip
+def test_a_heavy_pulley_turns_with_its_rope(scheme: str, coordinates: str) -> None:
+    """``a = (m1 - m2) g / (m1 + m2 + I / r^2)`` over two turns, with both tensions ``m1 (g - a)`` and
+    ``m2 (g + a)``.
+    """
+    run = nsjax.simulate(*heavy(coordinates), getattr(schemes, scheme)(), dt=5e-3, steps=200)
+    run.raise_for_status()
+    a = (MASSES[0] - MASSES[1]) * G / (sum(MASSES) + INERTIA / DISC**2)
+    rates = [float(run.joint(x).rate[-1]) for x in ("A", "B", "axle")]
+    np.testing.assert_allclose(rates, [-a, a, a / DISC], rtol=1e-9)
+    np.testing.assert_allclose(
+        run.joint("axle").coordinate[-1], 0.5 * a / DISC, rtol=1e-2
+    )  # of the first step
+    assert float(run.joint("axle").coordinate[-1]) > 2.0 * np.pi
+    tensions = MASSES[0] * (G - a), MASSES[1] * (G + a)
+    np.testing.assert_allclose(run.force_normal[-1], tensions, rtol=1e-9)
+
+
+@SLOW
+def test_derivatives_of_a_heavy_pulley() -> None:
+    """The speed by the inertia of the pulley, forward and reverse, against the closed form."""
+
+    def speed(inertia: Any) -> Any:
+        problem = heavy().replace({"pulley.inertia": inertia})
+        return nsjax.simulate(*problem, schemes.moreau(), dt=5e-3, steps=100).v[-1, 2]
+
+    whole = sum(MASSES) + INERTIA / DISC**2
+    wanted = -0.5 * (MASSES[0] - MASSES[1]) * G / whole**2 / DISC**2
+    for derivative in (jax.jacfwd, jax.jacrev):
+        assert float(derivative(speed)(INERTIA)) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_the_rate_of_a_wound_rope_is_the_derivative_of_its_length() -> None:
+    """At random places and rotations, over many turns, and its pulls are those of virtual work; the length
+    is that of the straight piece and of the arc from the mark on the disc, drawn point by point.
+    """
+    draw, radius = np.random.default_rng(4), 0.3
+
+    def frame(x: Any, rate: Any) -> Frame:
+        turn = jnp.sin(x[2]), jnp.cos(x[2])
+        moves = (rate[0], rate[1])
+        return Frame(origin=(x[0], x[1]), turn=turn, angle=x[2], velocity=moves, spin=rate[2])
+
+    def drawn(x: Any, point: Any, way: Any) -> Any:
+        scene = Scene(2, 0.0, {"drum": frame(x, jnp.zeros(3))})
+        drum = winding.Drum("sphere", "drum", Ball(radius=radius, at=(0.1, -0.2)), winding.ONTO, way)
+        return winding.unwound(scene, drum, (point[0], point[1]))
+
+    for _ in range(10):
+        x, point = draw.normal(size=3) * (1.0, 1.0, 10.0), draw.normal(size=2) * 3.0
+        centre = x[:2] + np.array([[np.cos(x[2]), -np.sin(x[2])], [np.sin(x[2]), np.cos(x[2])]]) @ (
+            0.1,
+            -0.2,
+        )
+        gone = point - centre
+        if np.linalg.norm(gone) < 1.1 * radius:
+            continue
+        for side in (1.0, -1.0):
+            way = (
+                side * np.array([gone[1], -gone[0]]) / np.linalg.norm(gone)
+            )  # across the line to the point
+            found = drawn(x, point, way)
+            # the touching point: perpendicular to the rope, on the side of the direction
+            place, along = np.asarray(found.place), np.asarray(found.along)
+            np.testing.assert_allclose(np.linalg.norm(place - centre), radius, rtol=1e-12)
+            np.testing.assert_allclose(along @ (place - centre), 0.0, atol=1e-12)
+            assert way @ (place - centre) > 0.0
+            straight = np.linalg.norm(place - point)
+            mark = np.arctan2(way[1], way[0])
+            angle = (np.arctan2(*(place - centre)[::-1]) - mark + np.pi) % (2 * np.pi) - np.pi
+            sense = np.sign(along @ np.array([-(place - centre)[1], (place - centre)[0]]))
+            np.testing.assert_allclose(found.length, straight + sense * radius * (x[2] - angle), rtol=1e-12)
+            by_place, by_point = jax.grad(lambda *y: drawn(*y, way).length, argnums=(0, 1))(x, point)  # noqa: B023
+            np.testing.assert_allclose(by_point, -along, atol=1e-12)
+            arm = place - x[:2]
+            moment = arm[0] * along[1] - arm[1] * along[0]
+            np.testing.assert_allclose(by_place, [*along, moment], atol=1e-12)
+
+
+def test_a_yo_yo_falls() -> None:
+    """``a = g / (1 + I / (m r^2))``, from a cord that hangs from a fixed point."""
+    m, inertia, radius = 0.2, 1e-4, 0.01
+    problem = assemble(
+        body("yoyo", mass=m, inertia=inertia),
+        tendon("cord", ("ground", (radius, 0.5)), (sphere("yoyo", radius), (1.0, 0.0)), limits=(None, 0.5)),
+        gravity=G, start={"yoyo": (0.0, 0.0, 0.0)},
+    )  # fmt: skip
+    run = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=1000)
+    a = G / (1.0 + inertia / (m * radius**2))
+    np.testing.assert_allclose(run.v[-1], [0.0, -a, a / radius], rtol=1e-9, atol=1e-9)
+
+
+@SLOW
+def test_a_pendulum_unwinds_from_a_fixed_drum() -> None:
+    """Against scipy: a rope of length ``l = l0 + r (phi - phi0)`` along the tangent of a fixed disc at the
+    angle phi, from which it unwinds.
+    """
+    radius, l0, phi0 = 0.2, 0.5, 0.6
+
+    def swings(_: float, y: np.ndarray) -> list[float]:
+        phi, w = y
+        length = l0 + radius * (phi - phi0)
+        # bob at r e + l n with e = (cos, sin), n = (sin, -cos): its speed is l w along e
+        return [w, (-radius * w**2 - G * np.sin(phi)) / length]
+
+    e, n = np.array([np.cos(phi0), np.sin(phi0)]), np.array([np.sin(phi0), -np.cos(phi0)])
+    problem = assemble(
+        body("bob", mass=0.7, inertia=1.0),
+        tendon("cord", (sphere("ground", radius), (1.0, 0.0)), "bob", limits=(None, l0 - radius * phi0)),
+        gravity=G, start={"bob": (*(radius * e + l0 * n), 0.0)},
+    )  # fmt: skip
+    run = nsjax.simulate(*problem, schemes.generalized_alpha(), dt=1e-3, steps=600)
+    phi = solve_ivp(swings, (0.0, 0.6), [phi0, 0.0], rtol=1e-10, atol=1e-12).y[0, -1]
+    e, n = np.array([np.cos(phi), np.sin(phi)]), np.array([np.sin(phi), -np.cos(phi)])
+    wanted = radius * e + (l0 + radius * (phi - phi0)) * n
+    np.testing.assert_allclose(run.q[-1, :2], wanted, atol=1e-5)

@@ -211,6 +211,7 @@ class Tendon:
         at: points through which it runs, each in the axes of its body [m]; () for a `joint_tendon`.
         around: numbers of the spheres and cylinders about which it winds.
         sides: points at their sides, each in the axes of its body [m]; of those that have one.
+        directions: in which its ends leave the discs on which they are wound, each (2,).
         ratios: divisors of the lengths of its branches; for a `joint_tendon`, factors of its joints.
         rest: free length, or the least and the largest length (2,) between which it exerts no force [m].
         stiffness, damping: [N/m], [N s/m]; or [N m/rad], [N m s/rad].
@@ -230,6 +231,7 @@ class Tendon:
     friction: Any = quantity(default=None, shape="one", least=0.0)
     around: Any = ()
     sides: Any = ()
+    directions: Any = ()
 
 
 def line_numbers(kind: str, name: str, at: Any, ratios: Any, given: dict[str, Any]) -> Tendon:

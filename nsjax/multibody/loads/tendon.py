@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -48,6 +48,12 @@ def tendon(
     term is ``l_0 + r phi + l_1``; about a cylinder ``sqrt((l_0 + r phi + l_1)^2 + z^2)`` with the distance
     z of both points along the axis.
 
+    In the plane, either end may be wound on a disc, a drum or a pulley that turns with its rope. With the
+    straight piece l, the sense s = 1 in which a positive rotation winds the rope up (else -1), the angle of
+    the disc's body and that of the touching point from a given direction, the term is
+    ``l + s r (angle - touching)``, over many turns. Two ropes that are wound on one disc are one that runs
+    over it without slipping.
+
     Args:
         name: of the tendon. Laws and sensors read its length as the coordinate of this name. An
             `actuator` may name it in place of a joint: a positive effort [N] lengthens the tendon.
@@ -55,7 +61,9 @@ def tendon(
             [m]. A number between them is a pulley: the branch before it ends, and the number is the divisor
             of the branch after it. A `sphere` or `cylinder` between two points is wound about on the
             shorter way; ``(shape, ("rod", point))`` past this point at its side, also where the straight
-            line is free; ``(shape, "inside")`` from within, like a ring through which it runs.
+            line is free; ``(shape, "inside")`` from within, like a ring through which it runs. A sphere at
+            an end of a branch, ``(sphere("drum", 0.1), (1.0, 0.0))``, is a disc on which the rope is wound,
+            with the direction, in the axes of the ground, from its centre to where the rope leaves it.
         stiffness, damping: k [N/m], c [N s/m].
         length: free length [m]; or a pair of lengths between which the stiffness exerts no force: a rope,
             which cannot push, has ``(0.0, length)``. None: zero.
@@ -67,12 +75,14 @@ def tendon(
     Raises:
         InputError: for branches of fewer than two points, for shapes that are no sphere or cylinder or have
             no points beside them, for points at a side that lie within a shape, for pulleys that are not
-            positive, and for limits in the wrong order; by `assemble`, for unknown bodies and points that
-            coincide.
+            positive, and for limits in the wrong order; by `assemble`, for unknown bodies, points that
+            coincide or lie within a disc on which the rope is wound, and for such discs in space.
 
     Limits: the tendon has no mass. A piece whose ends coincide has no direction. Damping acts on slack
     tendons, too. A cylinder counts as endless; a rope winds less than one turn, and runs straight while one
-    of its points is within the shape. Its stiffness jumps where it lifts off, its pull does not.
+    of its points is within the shape. Its stiffness jumps where it lifts off, its pull does not. The point
+    beside a drum stays on its side of the line through the centre along the direction, and the touching
+    point within half a turn from the direction.
 
     Source: MuJoCo's documentation, chapter Computation, for branches, pulleys and the way about shapes.
 
@@ -89,38 +99,7 @@ def tendon(
         >>> problem.system.labels.contacts
         ('rope.upper',)
     """
-    branches: list[list[tuple[str, Any]]] = [[]]
-    ratios: list[Any] = [1.0]
-    winds: list[tuple[int, Any, Any]] = []
-    for k, x in enumerate(path):
-        if isinstance(x, list):
-            raise InputError(f"tendon {name!r}: a list in its path; give its points one by one, *points")
-        shape, side = x if isinstance(x, tuple) and len(x) == 2 else (x, None)
-        if hasattr(shape, "numbers"):
-            last = sum(map(len, branches)) - 1
-            if not branches[-1] or (winds and winds[-1][0] == last):
-                raise _alone(name, shape)
-            winds.append((last, shape, side))
-            continue
-        if isinstance(x, str | tuple):
-            branches[-1].append(end_of("tendon", name, x))
-            continue
-        ratio = number("tendon", name, "pulley", x, form=POSITIVE)
-        if k == 0:
-            ratios = [ratio]
-        else:
-            branches.append([])
-            ratios.append(ratio)
-    short = [len(x) for x in branches if len(x) < 2]
-    if short:
-        raise InputError(
-            f"tendon {name!r}: a branch of {short[0]} points has no length; give two or more between its "
-            "pulleys"
-        )
-    lasts = np.cumsum([len(x) for x in branches]) - 1
-    for k, shape, _ in winds:
-        if k in lasts:
-            raise _alone(name, shape)
+    branches, ratios, winds = _read(name, path)
     at = tuple(number("tendon", name, "point", x[1], form=POINT) for branch in branches for x in branch)
     given = {
         "rest": length, "stiffness": stiffness, "damping": damping, "limits": limits,
@@ -131,15 +110,64 @@ def tendon(
     ways, sides = _ways(name, winds)
     if winds:
         around, past = tuple(x.numbers for _, x, _ in winds), tuple(at for _, at in sides)
-        kept = dataclasses.replace(kept, around=around, sides=past)
+        ends = (x.direction for _, _, x in winds if isinstance(x, _End))
+        leaving = tuple(number("tendon", name, "direction", x) for x in ends)
+        kept = dataclasses.replace(kept, around=around, sides=past, directions=leaving)
         bodies += tuple(x.body for _, x, _ in winds) + tuple(x for x, _ in sides)
     return made("tendon", name, bodies, kept, branches=tuple(map(len, branches)), winds=ways or None)
+
+
+class _End(NamedTuple):
+    """An end of a rope that is wound on a disc: its way, and the direction in which the rope leaves it."""
+
+    way: str
+    direction: Any
+
+
+def _read(name: str, path: tuple[Any, ...]) -> tuple[list[Any], list[Any], list[tuple[int, Any, Any]]]:
+    """Points of the branches, their divisors, and the shapes: number of the point before each, itself, and
+    what is given beside it.
+    """
+    branches: list[list[tuple[str, Any]]] = [[]]
+    ratios: list[Any] = [1.0]
+    winds: list[tuple[int, Any, Any]] = []
+    for k, x in enumerate(path):
+        if isinstance(x, list):
+            raise InputError(f"tendon {name!r}: a list in its path; give its points one by one, *points")
+        shape, side = x if isinstance(x, tuple) and len(x) == 2 else (x, None)
+        if hasattr(shape, "numbers"):
+            first, last = not branches[-1], sum(map(len, branches)) - 1
+            ends = side is not None and not isinstance(side, str) and not isinstance(side[0], str)
+            if ends:
+                side = _End(winding.OFF if first else winding.ONTO, side)
+                branches[-1].append((shape.body, shape.numbers.at))
+            at = last + 1 if first else last
+            if (first and not ends) or (winds and winds[-1][0] == at):
+                raise _alone(name, shape)
+            winds.append((at, shape, side))
+        elif isinstance(x, str | tuple):
+            branches[-1].append(end_of("tendon", name, x))
+        else:
+            ratio = number("tendon", name, "pulley", x, form=POSITIVE)
+            branches, ratios = (branches, [ratio]) if k == 0 else ([*branches, []], [*ratios, ratio])
+    short = [len(x) for x in branches if len(x) < 2]
+    if short:
+        raise InputError(
+            f"tendon {name!r}: a branch of {short[0]} points has no length; give two or more between its "
+            "pulleys"
+        )
+    lasts = np.cumsum([len(x) for x in branches]) - 1
+    for at, shape, side in winds:
+        inside = isinstance(side, _End) and side.way == winding.ONTO and at + 1 not in lasts
+        if at in lasts or inside:
+            raise _alone(name, shape)
+    return branches, ratios, winds
 
 
 def _alone(name: str, shape: Any) -> InputError:
     return InputError(
         f"tendon {name!r}: the {shape.kind} of {shape.body!r} has no points beside it; give each shape "
-        "between two points of a branch"
+        "between two points of a branch, or a disc on which the rope is wound at one of its ends"
     )
 
 
@@ -154,6 +182,14 @@ def _ways(name: str, winds: list[tuple[int, Any, Any]]) -> tuple[tuple[Turn, ...
         who = f"tendon {name!r}: the {shape.kind} of {shape.body!r}"
         if shape.kind not in ("sphere", "cylinder") or shape.numbers.radius is None:
             raise InputError(f"{who} is no sphere or cylinder; a rope winds about these alone")
+        if isinstance(side, _End):
+            if shape.kind != "sphere" or np.shape(side.direction) != (2,):
+                raise InputError(
+                    f"{who} winds the rope up, leaving in the direction {side.direction!r}; give a sphere, "
+                    "which is a disc in the plane, and two numbers"
+                )
+            ways.append((k, shape.kind, side.way))
+            continue
         way = winding.SHORT if side is None else winding.INSIDE
         if side is not None and side != winding.INSIDE:
             if not isinstance(side, tuple):
@@ -195,8 +231,13 @@ def _pieces(part: Part, numbers: Tendon) -> Iterator[tuple[int, Any, int | None]
         first += count
 
 
-def _wound(scene: Scene, part: Part, numbers: Tendon, places: list[Any], n: int) -> winding.Wound:
-    """The piece that winds about the shape number ``n``, from the places of all points."""
+ENDS = (winding.ONTO, winding.OFF)
+
+
+def _wound(scene: Scene, part: Part, numbers: Tendon, places: list[Any], n: int) -> Any:
+    """The piece that winds about the shape number ``n``, from the places of all points: a `winding.Wound`,
+    or a `winding.Unwound` at an end on a disc.
+    """
     ways = part.option("winds")
     k, kind, way = ways[n]
     side = None
@@ -204,7 +245,12 @@ def _wound(scene: Scene, part: Part, numbers: Tendon, places: list[Any], n: int)
         before = sum(x[2] == winding.SIDE for x in ways[:n])
         body = part.bodies[len(numbers.at) + len(ways) + before]
         side = scene.point(body, numbers.sides[before])
-    drum = winding.Drum(kind, part.bodies[len(numbers.at) + n], numbers.around[n], way, side)
+    body = part.bodies[len(numbers.at) + n]
+    if way in ENDS:
+        side = numbers.directions[sum(x[2] in ENDS for x in ways[:n])]
+        drum = winding.Drum(kind, body, numbers.around[n], way, side)
+        return winding.unwound(scene, drum, places[k if way == winding.ONTO else k + 1])
+    drum = winding.Drum(kind, body, numbers.around[n], way, side)
     return winding.wound(scene, drum, (places[k], places[k + 1]))
 
 
@@ -228,6 +274,12 @@ def _line(scene: Scene, topology: Any, part: Part, p: Any) -> Line:
         bent, body = _wound(scene, part, numbers, places, n), part.bodies[len(numbers.at) + n]
         length = plane.plus(length, share * bent.length)
         centre = scene.frame(body).origin
+        if isinstance(bent, winding.Unwound):
+            j = k if part.option("winds")[n][2] == winding.ONTO else k + 1
+            along, moved = a.scale(share, bent.along), scene.motion(body, a.subtract(bent.place, centre))
+            rate = plane.plus(rate, a.dot(along, a.subtract(moved, motions[j])))
+            pulls.append((part.bodies[j], places[j], body, bent.place, along))
+            continue
         on, off = (scene.motion(body, a.subtract(x, centre)) for x in (bent.on, bent.off))
         for one, place, moved, other, where, going, way in (
             (here, places[k], motions[k], body, bent.on, on, bent.leaving),
@@ -254,7 +306,18 @@ def _check(scene: Scene, part: Part, numbers: Tendon) -> None:
                 f"tendon {part.name!r}: a piece between {part.bodies[k]!r} and {part.bodies[k + 1]!r} has "
                 "length zero at the start, so that its pull has no direction; move its points apart"
             )
-    for k, kind, _ in part.option("winds") or ():
+    for n, (k, kind, way) in enumerate(part.option("winds") or ()):
+        body = part.bodies[len(numbers.at) + n]
+        if way in ENDS and scene.dimension == 3:
+            raise InputError(
+                f"tendon {part.name!r}: its end is wound on a disc of {body!r}, which works in the plane "
+                "alone; in space, let the length of a rope follow a hinge: gear(name, rope, hinge, ratio=r)"
+            )
+        off = float(jnp.linalg.norm(places[k + 1] - places[k]))  # of a disc, the centre is a point
+        if way in ENDS and not off > numbers.around[n].radius:
+            raise InputError(
+                f"tendon {part.name!r}: a point lies within the disc of {body!r} on which its end is wound"
+            )
         if kind == "cylinder" and scene.dimension == 2:
             raise InputError(
                 f"tendon {part.name!r}: a cylinder behind {part.bodies[k]!r} lies in the plane; give a "
@@ -272,7 +335,8 @@ def _shapes(scene: Scene, part: Part, numbers: Tendon) -> list[shapes.Shape]:
         for k in range(first, first + count):
             rows.append(places[k][None])
             if k in turns:
-                rows.append(_wound(scene, part, numbers, vectors, turns[k]).arc())
+                bent = _wound(scene, part, numbers, vectors, turns[k])
+                rows.append(a.array(bent.place)[None] if isinstance(bent, winding.Unwound) else bent.arc())
         found.append(shapes.Shape(points=jnp.concatenate(rows), name=part.name, role="spring"))
         ends = ((first, first + 1), (first + count - 1, first + count - 2))
         walls = [(part.bodies[k], places[k], places[other] - places[k]) for k, other in ends]

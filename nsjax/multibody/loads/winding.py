@@ -16,6 +16,9 @@ from nsjax.types import Array
 SHORT, SIDE, INSIDE = "short", "side", "inside"
 """Ways about a shape: the shorter one, past a point at its side, and through a ring."""
 
+ONTO, OFF = "onto", "off"
+"""Ways of a rope whose last, or first, end is wound onto a shape."""
+
 Pair = tuple[Array, Array]
 
 
@@ -67,8 +70,9 @@ class Drum:
 
     Args:
         kind, body, numbers: a sphere, or a cylinder without ends.
-        way: one of `SHORT`, `SIDE` and `INSIDE`.
-        side: point past which the rope runs, a vector; None for the other ways.
+        way: one of `SHORT`, `SIDE`, `INSIDE`, `ONTO` and `OFF`.
+        side: point past which the rope runs, a vector; of an end that is wound up, the direction (2,) in
+            which the rope leaves the shape; None for the other ways.
     """
 
     kind: str
@@ -132,6 +136,43 @@ def wound(scene: Scene, drum: Drum, ends: tuple[Any, Any]) -> Wound:
         off=point(flat.off, heights[1]), leaving=taken(pulls[0], straight),
         arriving=taken(pulls[1], straight),
         arc=lambda: jnp.stack([arc(k / pieces) for k in range(pieces + 1)]),
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Unwound:
+    """The straight piece of a rope between a point and a disc on which the rest is wound.
+
+    Args:
+        length: of this piece, and of what the disc has wound up since its angle was zero and the rope left
+            it in the given direction [m].
+        place: where the rope meets the disc, a vector.
+        along: unit vector from the point to this place.
+    """
+
+    length: Array
+    place: Any
+    along: Any
+
+
+def unwound(scene: Scene, drum: Drum, end: Any) -> Unwound:
+    """A rope between a point ``end`` and a disc in the plane, on which it does not slip.
+
+    With the distance D of the point from the centre, the straight piece is ``l = sqrt(D^2 - r^2)``, and it
+    touches the disc at the angle ``+-arccos(r / D)`` from the point, on the side of the direction. Its rate
+    is that of the disc's point there against the rope's: ``d(l + s r (angle - touching)) / dt``.
+    """
+    a, radius = scene.algebra, jnp.asarray(drum.numbers.radius, float)
+    centre, turned = scene.point(drum.body, drum.numbers.at), scene.frame(drum.body).angle
+    x, y = a.array(a.subtract(end, centre))
+    u, w = jnp.asarray(drum.side, float)
+    square = x * x + y * y
+    leg, sense = _leg(square - radius * radius), jnp.where(x * w - y * u >= 0.0, 1.0, -1.0)
+    e = (radius * x - sense * leg * y) / square, (radius * y + sense * leg * x) / square
+    touching = jnp.arctan2(u * e[1] - w * e[0], u * e[0] + w * e[1])
+    return Unwound(
+        length=leg + sense * radius * ((0.0 if turned is None else turned) - touching),
+        place=a.add(centre, (radius * e[0], radius * e[1])), along=(-sense * e[1], sense * e[0]),
     )  # fmt: skip
 
 
