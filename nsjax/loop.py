@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from typing import Any
 
 import jax
@@ -97,7 +98,10 @@ class StopQuantity:
 
 def guards_for(system: System, stop: Any, resets: Any = ()) -> Guards | None:
     """The guards of a run, whose ``stop`` may be the name of a quantity; None without any."""
-    found = guards_of(system, _named(system, stop), resets)
+    if stop is None and not resets:
+        return None
+    locating = importlib.import_module("nsjax.schemes.locating.localized")  # other runs do not load it
+    found = guards_of(system, _named(system, stop), resets, locating.through_guards)
     if found is not None:
         refuse_located("simulate: stop and resets")
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -150,12 +149,13 @@ def read(at: SystemState) -> PyTree:
     return at.params
 
 
-def guards_of(system: System, stop: Any, resets: Any) -> Guards | None:
+def guards_of(system: System, stop: Any, resets: Any, through: Fn) -> Guards | None:
     """The `Guards` of a run, checked; None without any.
 
     Args:
         stop: a function, or a pair of it and a count; None: nothing stops.
         resets: pairs of functions.
+        through: see `Guards`.
 
     Raises:
         InputError: for values that are no functions, a count below one, and systems that have none.
@@ -175,9 +175,8 @@ def guards_of(system: System, stop: Any, resets: Any) -> Guards | None:
             "simulate: stop and resets do not work with a contact_group that has a capacity; leave the "
             "capacity out"
         )
-    locating = importlib.import_module("nsjax.schemes.locating.localized")
     made = tuple((guard, _then(k, reset)) for k, (guard, reset) in enumerate(resets))
-    return Guards(stop, count, made, locating.through_guards)
+    return Guards(stop, count, made, through)
 
 
 def _then(k: int, reset: Any) -> Any:

@@ -19,7 +19,7 @@ from nsjax.math import taken
 from nsjax.multibody import joint_forces, pictures, topology
 from nsjax.multibody.contacts import gap_functions, named_contacts, turning_friction
 from nsjax.multibody.contacts.heaps import Contacts
-from nsjax.multibody.contacts.named_contacts import NamedContacts
+from nsjax.multibody.contacts.named_contacts import Lines, NamedContacts
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.coordinates.frames import (
@@ -93,9 +93,9 @@ class Mechanism:
     def contacts(self) -> Contacts | None:
         """Contacts of free bodies with groups of candidate pairs; None without such groups."""
         presence = self.presence
-        if not presence.batches:
+        if not presence.found:
             return None
-        return Contacts(self.tree, presence.batches, presence.order, presence.tangents)
+        return Contacts(self.tree, presence.named, presence.found, presence.tangents)
 
     def gravity(self, p: PyTree) -> Any:
         """Gravity as a vector; a number acts downwards, along -y in the plane, along -z in space."""
@@ -105,14 +105,10 @@ class Mechanism:
         """Params with the derived constants of joints and bodies, and with stacked numbers."""
         p = ready(p)
         absolute = self.topology.coordinates == "absolute"
-        contacts: Any = None
-        if self.contacts is not None:
-            contacts = self.contacts.prepare(p)
-        elif self.named.many:
-            contacts = self.named.stacked(p)
         made = MechanismConstants(
             tree=self.tree.folded(p) if self.dimension == 3 or absolute else None,
-            joints=self.own.stacked(p) if self.own.links else None, contacts=contacts,
+            joints=self.own.stacked(p) if self.own.links else None,
+            contacts=self.named.stacked(p) if self.named.many else None,
         )  # fmt: skip
         return Prepared(params=p, constants=made)
 
@@ -212,9 +208,8 @@ class Mechanism:
         """Rows of the contacts (nc, 1 + nt, nv), and their rates at zero velocity (nc, 1 + nt)."""
         frames, spins, velocities = self.tree.frames_and_screws(q, None, p)
         scene = self.scene_of(t, q, None, p, frames)
-        wt = named_contacts.rows(
-            self.tree, self.named, scene, self.presence.tangents, (spins, velocities), p
-        )
+        lines = Lines(self.named, scene, self.presence.tangents, p)
+        wt = named_contacts.rows(self.tree, lines, (spins, velocities))
         offset = jnp.zeros(wt.shape[:2])
         if not self.presence.limits:
             return wt, offset

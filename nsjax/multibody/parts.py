@@ -198,6 +198,10 @@ class Part:
         """Value of an option, or None."""
         return dict(self.options).get(name)
 
+    def without(self, *names: str) -> Part:
+        """The part without options."""
+        return dataclasses.replace(self, options=tuple(x for x in self.options if x[0] not in names))
+
 
 def made(kind: str, name: str, bodies: tuple[str, ...], given: Any, **options: Any) -> Part:
     """A part, after checks of its names and functions."""

@@ -108,7 +108,7 @@ class Presence:
         tangents: number of tangents of a contact.
         named: named contacts.
         dropped: names of the redundant constraint rows that are left out.
-        batches, order: contacts of free bodies, see `nsjax.multibody.contacts.heaps.Contacts`.
+        found: candidate pairs of free bodies, see `nsjax.multibody.contacts.heaps.Contacts`.
         frictionless: number of contacts without friction, limits included, after the last one with it.
         couplings: names of the couplings of joints.
         switched: names of the joints and couplings that come and go (``active``), and of their rows, which
@@ -126,8 +126,7 @@ class Presence:
     tangents: int
     named: NamedContacts
     dropped: tuple[str, ...] = ()
-    batches: tuple[Batch, ...] = ()
-    order: tuple[int, ...] | None = None
+    found: tuple[Batch, ...] = ()
     frictionless: int = 0
     couplings: tuple[str, ...] = ()
     turning: tuple[str, ...] = ()
@@ -159,17 +158,18 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
             rough = rough or part.numbers.friction is not None
     motions = tuple(x.name for x in parts if x.option("motion") is not None)
     tangents = topology.dimension - 1 if rough else 0
-    batches, order = batches_of(parts, topology)
-    alike = named(parts, topology.dimension)
+    found = batches_of(parts, topology)
+    # beside candidate pairs of free bodies all contacts with names are evaluated
+    alike = named([x.without("group", "capacity") for x in parts] if found else parts, topology.dimension)
     turning_friction.check_restitution(parts)
     turning_friction.check_capacity(parts)
     if alike.chosen:  # the contacts of a step may join any bodies
         touching = [""] * len(touching)
-    for batch in batches:
+    for batch in found:
         contacts += batch.slots
     return Presence(
         tuple(contacts), tuple(touching), tuple(limits), tuple(dry_frictions), motions, tangents,
-        alike, batches=batches, order=order, frictionless=0 if batches else frictionless + len(limits),
+        alike, found=found, frictionless=0 if found else frictionless + len(limits),
         couplings=tuple(x.name for x in parts if x.kind in COUPLINGS and not x.option("switched")),
         switched=tuple(
             (x.name, _switched_rows(x, topology.dimension)) for x in parts if x.option("switched")

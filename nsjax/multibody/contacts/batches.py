@@ -20,14 +20,12 @@ from nsjax.multibody.contacts import gap_functions, hulls
 from nsjax.multibody.contacts.gap_functions import BOUNDED
 from nsjax.multibody.contacts.heightfields import with_blocks
 from nsjax.multibody.coordinates import planar_vectors as plane
-from nsjax.multibody.coordinates import spatial_vectors as space
-from nsjax.multibody.coordinates.frames import ALGEBRA, Frame, Scene, ground
+from nsjax.multibody.coordinates.frames import Frame, Scene, ground
 from nsjax.multibody.parts import GROUND, Part
-from nsjax.types import Array, record
+from nsjax.types import Array
 
 if TYPE_CHECKING:
     from nsjax.multibody.contacts.candidates import Candidates
-    from nsjax.multibody.coordinates.absolute import Bodies
 
 # Numbers of the shapes of a batch, stacked pair by pair, and searches among its pairs.
 
@@ -101,27 +99,6 @@ for a capsule on terrain, and 0.01 ms for a pair of boxes or cylinders.
 """
 
 
-@record()
-class Places:
-    """Pairs of a batch: numbers (n,) of both bodies (ground: 0), numbers of their shapes, held features."""
-
-    first: Array
-    second: Array
-    shapes: Any
-    near: Any
-
-
-@record()
-class BatchMeetings:
-    """Contacts of a batch: gaps (n, k), points and normals (n, k, d), tangents (n, k, nt, d)."""
-
-    gap: Array
-    here: Array
-    there: Array
-    normal: Array
-    tangents: Array
-
-
 @dataclasses.dataclass(frozen=True)
 class Batch:
     """Pairs of the same two kinds of shapes with the same options.
@@ -175,77 +152,21 @@ class Batch:
         return len(self.names) if self.source is None else self.source.capacity
 
     @property
-    def slots(self) -> list[str]:
-        """Names of the contacts in the slots of candidate pairs: group, kinds of shapes, and a number."""
+    def title(self) -> str:
+        """First name of the contacts; of candidate pairs, their group and the kinds of their shapes."""
         if self.source is None:
-            return []
-        title = f"{self.source.group}.{'_'.join(self.source.kinds)}"
-        return [f"{title}.{k}" for k in range(self.many * self.rows)]
+            return self.names[0]
+        return f"{self.source.group}.{'_'.join(self.source.kinds)}"
 
-    def _each(self, tree: Bodies, frames: Any, places: Places, of: Callable[..., Any]) -> Any:
-        """``of(scene, part, numbers, near)`` of all pairs, from the frames of all bodies."""
-
-        def one(ends: tuple[Any, Any], places: Places) -> Any:
-            scene = scene_of(tree.dimension, jnp.zeros(()), *map(tree.alone, ends))
-            both = numbers.Contact(first=places.shapes[0], second=places.shapes[1])
-            return of(scene, self.part, both, places.near)
-
-        ends = _taken(frames, places.first), _taken(frames, places.second)
-        return jax.vmap(one)(ends, places)
-
-    def meetings(self, tree: Bodies, frames: Any, places: Places, tangents: int) -> BatchMeetings:
-        """Gaps, points and normals of all pairs, from the frames of all bodies."""
-        d, a = tree.dimension, ALGEBRA[tree.dimension]
-
-        def of(*pair: Any) -> BatchMeetings:
-            found = gap_functions.meetings(*pair)
-            spread = lambda x: spread_out(a, self.rows, x).T  # noqa: E731
-            across = [spread(x) for x in found.tangents[:tangents]]
-            return BatchMeetings(
-                gap=jnp.broadcast_to(found.gap, (self.rows,)), here=spread(found.here),
-                there=spread(found.there), normal=spread(found.normal),
-                tangents=jnp.stack(across, axis=1) if across else jnp.zeros((self.rows, 0, d)),
-            )  # fmt: skip
-
-        return self._each(tree, frames, places, of)
-
-    def rates(self, tree: Bodies, frames: Any, places: Places, centres: Array) -> Array:
-        """Derivatives (n, 2, k, block) of the gap rates by the velocities of both bodies. For held features
-        they equal those of the contact points only where the gap is zero.
-        """
-        d = tree.dimension
-
-        def of(scene: Scene, part: Part, both: Any, near: Any) -> Array:
-            given = scene, part, both, near
-            return jnp.stack([gap_functions.gap_screws(*given, x, self.rows) for x in ("first", "second")])
-
-        screws = self._each(tree, frames, places, of)
-        push, spin = screws[:, :, :d], screws[:, :, d:]
-        both = jnp.stack([jnp.asarray(places.first), jnp.asarray(places.second)], axis=1)
-        x = centres[both][..., None]
-        # about the mass centres; in space along the axes of the bodies
-        if d == 2:
-            spin = spin - (x[:, :, :1] * push[:, :, 1:] - x[:, :, 1:] * push[:, :, :1])
-        else:
-            spin = spin - space.cross(x, push, axis=2)
-            spin = jnp.sum(frames[1][both][..., None] * spin[:, :, :, None], axis=2)
-        return jnp.swapaxes(jnp.concatenate([push, spin], axis=2), 2, 3)
-
-    def hold(self, tree: Bodies, frames: Any, places: Places) -> Any:
-        """Features of all pairs that a step holds fixed; None: none."""
-        if not self.searched:
-            return None
-        return self._each(tree, frames, places, lambda *pair: gap_functions.hold(*pair[:3]))
+    @property
+    def slots(self) -> list[str]:
+        """Names of the contacts in the slots of candidate pairs."""
+        return [] if self.source is None else [f"{self.title}.{k}" for k in range(self.many * self.rows)]
 
     @property
     def searched(self) -> bool:
         """Whether features are searched for at the start of a step and held during it."""
         return gap_functions.kind_of(self.part).hold is not None
-
-
-def _taken(frames: Any, places: Array) -> Any:
-    """The frames of the bodies with these numbers."""
-    return jax.tree.map(lambda x: x[places], frames)
 
 
 def spread_out(a: Any, rows: int, x: Any) -> Array:
@@ -267,15 +188,10 @@ def turning_keys(part: Part) -> tuple[str, ...]:
     return tuple(key for key in numbers.TURNING if getattr(part.numbers, key) is not None)
 
 
-def batched(parts: Sequence[Part], dimension: int, grounded: bool = True) -> list[Batch]:
+def batched(parts: Sequence[Part], dimension: int) -> list[Batch]:
     """Batches of named contacts with the same kind, options and shapes of numbers, in the order of the
-    first contact of each batch.
-
-    Args:
-        parts: the contacts.
-        dimension: 2 or 3.
-        grounded: whether contacts with the ground make batches of their own, so that the frame of the
-            ground stays a constant.
+    first contact of each batch. Contacts with the ground make batches of their own, so that the frame of
+    the ground stays a constant.
     """
     groups: dict[Any, list[Part]] = {}
     for part in parts:
@@ -283,7 +199,7 @@ def batched(parts: Sequence[Part], dimension: int, grounded: bool = True) -> lis
         if part.option("group") is not None:  # pairs that are apart are not evaluated, however large
             ends = tuple(hulls.form(x) for x in ends)
         leaves, structure = jax.tree.flatten(ends)
-        still = tuple(name == GROUND for name in part.bodies) if grounded else ()
+        still = tuple(name == GROUND for name in part.bodies)
         rows = gap_functions.count(part, part.numbers, dimension)
         frictionless = part.option("group") is not None and part.numbers.friction is None
         turning = turning_keys(part)

@@ -261,13 +261,15 @@ class Candidates:
         """Number above the identities of all pairs."""
         return len(self.places[0]) * len(self.places[1])
 
-    def pairs(self, slots: CandidatePairs, p: PyTree) -> tuple[Array, Array, Any]:
-        """First and second bodies (capacity,) of the pairs in slots (ground: 0), and their shapes."""
+    def bodies(self, slots: CandidatePairs) -> list[Array]:
+        """Numbers (capacity,) of the first and of the second bodies of the pairs in slots (ground: 0)."""
         rows = slots.first, slots.second
-        stacks = [p[self.group].shapes[kind] for kind in self.kinds]
-        shapes = tuple(jax.tree.map(lambda y, k=k: y[k], x) for x, k in zip(stacks, rows, strict=True))
-        first, second = (jnp.asarray(x)[k] for x, k in zip(self.places, rows, strict=True))
-        return first, second, shapes
+        return [jnp.asarray(x)[k] for x, k in zip(self.places, rows, strict=True)]
+
+    def shapes(self, slots: CandidatePairs, p: PyTree) -> list[Any]:
+        """Numbers of both shapes of the pairs in slots."""
+        rows = zip(self.kinds, (slots.first, slots.second), strict=True)
+        return [jax.tree.map(lambda y, k=k: y[k], p[self.group].shapes[kind]) for kind, k in rows]
 
     def near(self, tree: Bodies, frames: Any, p: PyTree) -> CandidatePairs:
         """Pairs whose gap, bounded from below by `apart`, is less than the reach of the group."""

@@ -331,8 +331,8 @@ def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Pa
             )
         places = {id(x): k for k, x in enumerate(found)}
         for x in own:
-            kept = tuple(y for y in x.options if y[0] not in ("group", "capacity"))
-            found[places[id(x)]] = dataclasses.replace(x, options=(*kept, *more))
+            bare = x.without("group", "capacity")
+            found[places[id(x)]] = dataclasses.replace(bare, options=(*bare.options, *more))
         reach = part.numbers.reach
         if more and reach is None:
             ends = ((x.option("shapes"), (x.numbers.first, x.numbers.second)) for x in own)

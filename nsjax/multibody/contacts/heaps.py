@@ -16,8 +16,8 @@ import numpy as np
 from nsjax.contact import ContactLaw
 from nsjax.core.slots import ContactSet
 from nsjax.linalg import BlockDiagonal
-from nsjax.multibody.contacts import gap_functions, hulls
-from nsjax.multibody.contacts.batches import Batch, BatchMeetings, Places, batched
+from nsjax.multibody.contacts import gap_functions
+from nsjax.multibody.contacts.batches import Batch
 from nsjax.multibody.contacts.candidates import (
     CandidatePairs,
     Candidates,
@@ -26,22 +26,15 @@ from nsjax.multibody.contacts.candidates import (
     size_classes,
 )
 from nsjax.multibody.contacts.gap_functions import ENDLESS, radius_of
+from nsjax.multibody.contacts.named_contacts import Lines, NamedContacts
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.absolute import Bodies
-from nsjax.multibody.coordinates.frames import constants, held_features, holding
+from nsjax.multibody.coordinates.frames import Scene, held_features, holding
 from nsjax.multibody.joints import FREE
-from nsjax.multibody.numbers import LAW, side_by_side
+from nsjax.multibody.numbers import LAW
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import Topology
-from nsjax.types import Array, PyTree, is_traced, record
-
-
-@record()
-class ContactNumbers:
-    """Numbers of named contacts: shapes of each batch, and laws (n,) of all contacts in their order."""
-
-    shapes: tuple[Any, ...]
-    law: dict[str, Array]
+from nsjax.types import Array, PyTree, is_traced
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,26 +44,25 @@ class Contacts(ContactSet):
 
     Args:
         tree: the bodies.
-        batches: batches of named contacts, then batches of candidate pairs.
-        order: index of each named contact in the concatenated batches; None if the order is the same.
+        named: contacts with names.
+        found: batches of candidate pairs.
         tangents: number of tangents of a contact.
     """
 
     tree: Bodies
-    batches: tuple[Batch, ...]
-    order: tuple[int, ...] | None
+    named: NamedContacts
+    found: tuple[Batch, ...]
     tangents: int
     changing = True
 
     @functools.cached_property
-    def named(self) -> tuple[Batch, ...]:
-        """Batches of named contacts."""
-        return tuple(x for x in self.batches if x.source is None)
-
-    @functools.cached_property
-    def found(self) -> tuple[Batch, ...]:
-        """Batches of candidate pairs."""
-        return self.batches[len(self.named) :]
+    def every(self) -> NamedContacts:
+        """All contacts: those with names, then those of candidate pairs."""
+        named, rows = self.named, tuple(x.many * x.rows for x in self.found)
+        order = None if named.order is None else (*named.order, *(sum(named.rows) + np.arange(sum(rows))))
+        return dataclasses.replace(
+            named, pieces=(*named.pieces, *self.found), rows=(*named.rows, *rows), order=order
+        )
 
     def promises(self) -> dict[str, Any]:
         """Arguments of the system: structure of its mass matrix, islands, and contacts."""
@@ -78,78 +70,20 @@ class Contacts(ContactSet):
         structure = BlockDiagonal(block)
         return {"structure": structure, "islands": 0, "allowed": self.allowed, "contact_set": self}
 
-    def prepare(self, p: PyTree) -> ContactNumbers:
-        """Numbers of the named contacts, stacked in arrays."""
-        shapes = tuple(
-            side_by_side(hulls.padded([(p[name].first, p[name].second) for name in batch.names]))
-            for batch in self.named
-        )
-        law = {}
-        for key in LAW:
-            columns = []
-            for batch in self.named:
-                values = [getattr(p[name], key) for name in batch.names]
-                given = [jnp.zeros(batch.rows) if x is None else jnp.asarray(x, float) for x in values]
-                columns += [jnp.broadcast_to(x, (batch.rows,)) for x in given]
-            law[key] = self._in_order(jnp.concatenate(columns)) if columns else jnp.zeros(0)
-        return ContactNumbers(shapes=shapes, law=law)
-
-    def _in_order(self, x: Array) -> Array:
-        """Values of all contacts, given batch by batch, in the order of the contacts."""
-        if self.order is None:
-            return x
-        n = len(self.order)
-        return jnp.concatenate([x[:n][np.array(self.order)], x[n:]])
-
-    def _stacked(self, p: PyTree) -> ContactNumbers:
-        made: ContactNumbers | None = constants(p).contacts
-        return self.prepare(p) if made is None else made
-
-    def _named_shapes(self, p: PyTree) -> tuple[Any, ...]:
-        """Shapes of the batches of named contacts; None for those of candidate pairs."""
-        return (*self._stacked(p).shapes, *[None] * len(self.found))
-
-    def _pairs(self, batch: Batch, near: tuple[Any, Any], named: Any, p: PyTree) -> Places:
-        """Pairs of a batch: those in the slots of ``near``, or those with names and their shapes."""
-        slots, features = near
-        if batch.source is None:
-            first, second = np.array([[self.tree.places[x] or 0 for x in pair] for pair in batch.bodies]).T
-        else:
-            first, second, named = batch.source.pairs(slots, p)
-        return Places(first=first, second=second, shapes=named, near=features)
-
-    def _places(self, p: PyTree) -> list[Places]:
-        """Pairs of all batches."""
-        found = held_features(p).candidates or ((None, None),) * len(self.batches)
-        return [self._pairs(*x, p) for x in zip(self.batches, found, self._named_shapes(p), strict=True)]
+    def _scene(self, q: Array, p: PyTree) -> Scene:
+        return Scene(self.tree.dimension, jnp.zeros(()), self.tree.frames(q, None, p))
 
     def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
         """Params with the candidate pairs at (t, q) and the held features of all pairs."""
-        frames, found = self.tree.all_frames(q, None, p), []
-        for batch, own in zip(self.batches, self._named_shapes(p), strict=True):
-            slots = None if batch.source is None else batch.source.near(self.tree, frames, p)
-            places = self._pairs(batch, (slots, None), own, p)
-            found.append((slots, batch.hold(self.tree, frames, places)))
-        return holding(p, candidates=tuple(found))
-
-    def _meetings(self, q: Array, p: PyTree) -> tuple[Any, list[tuple[Places, BatchMeetings]]]:
-        frames, places = self.tree.all_frames(q, None, p), self._places(p)
-        both = zip(self.batches, places, strict=True)
-        return frames, [(x, batch.meetings(self.tree, frames, x, self.tangents)) for batch, x in both]
-
-    def _used(self, p: PyTree, values: list[Array], empty: Any) -> Array:
-        """Values (n, k, ...) of all batches as (nc, ...); empty slots hold ``empty``, None: the reach."""
-        flat = []
-        for k, (batch, x) in enumerate(zip(self.batches, values, strict=True)):
-            if batch.source is not None:
-                on = held_features(p).candidates[k][0].used.reshape(-1, *[1] * (x.ndim - 1))
-                x = jnp.where(on, x, p[batch.source.group].reach if empty is None else empty)
-            flat.append(x.reshape(-1, *x.shape[2:]))
-        return self._in_order(jnp.concatenate(flat))
+        scene, frames = self._scene(q, p), self.tree.all_frames(q, None, p)
+        p = holding(p, chosen={x.title: x.source.near(self.tree, frames, p) for x in self.found})  # type: ignore[union-attr]
+        return holding(p, features=self.every.hold(scene, p))
 
     def gap(self, t: Array, q: Array, p: PyTree) -> Array:
         """Gaps (nc,) [m]; in empty slots the reach of their group."""
-        return self._used(p, [meeting.gap for _, meeting in self._meetings(q, p)[1]], None)
+        gap = gap_functions.flat(self.every.gaps(self._scene(q, p), p))
+        reach = [jnp.full(x.many * x.rows, p[x.source.group].reach) for x in self.found]  # type: ignore[union-attr]
+        return jnp.where(self._used(p), gap, jnp.concatenate([jnp.zeros(sum(self.named.rows)), *reach]))
 
     def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Slip velocities along the tangents (nc, nt) [m/s]."""
@@ -160,57 +94,62 @@ class Contacts(ContactSet):
 
     def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
         """Mask (nc,) of the slots that hold a pair; true for named contacts."""
-        return self._used(p, [jnp.ones((x.many, x.rows), bool) for x in self.batches], False)
+        return self._used(p)
+
+    def _used(self, p: PyTree) -> Array:
+        slots = held_features(p).chosen
+        each = [jnp.repeat(slots[x.title].used, x.rows) for x in self.found]
+        return jnp.concatenate([np.ones(sum(self.named.rows), bool), *each])
 
     def law(self, p: PyTree) -> ContactLaw:
         """The law of all contacts."""
-        columns = {key: [x] for key, x in self._stacked(p).law.items()}
-        for batch in self.found:
-            given = p[batch.source.group]  # type: ignore[union-attr]
-            for key in LAW:
-                x = getattr(given, key)
-                value = jnp.asarray(0.0 if x is None else x, float)
-                columns[key].append(jnp.broadcast_to(value, (batch.many * batch.rows,)))
-        law: dict[str, Any] = {key: jnp.concatenate(x) for key, x in columns.items()}
+        law: dict[str, Any] = {}
+        for key, own in zip(LAW, self.named.columns(p, LAW), strict=True):
+            given = [(getattr(p[x.source.group], key), x.many * x.rows) for x in self.found]  # type: ignore[union-attr]
+            more = (jnp.full(n, 0.0 if x is None else x, float) for x, n in given)
+            law[key] = jnp.concatenate([own, *more])
         return ContactLaw(**law)
+
+    def _numbers(self, p: PyTree) -> Array:
+        """Numbers (nc, 2) of both bodies of every contact, as in `Bodies.places` (ground: 0)."""
+        places, found = self.tree.places, []
+        for piece, n in zip(self.every.pieces, self.every.rows, strict=True):
+            if isinstance(piece, Batch) and piece.source is not None:
+                own: Any = jnp.stack(piece.source.bodies(held_features(p).chosen[piece.title]), axis=1)
+            else:
+                ends = piece.bodies if isinstance(piece, Batch) else (piece.bodies,)
+                own = np.array([[places[x] or 0 for x in pair] for pair in ends])
+            found.append(jnp.repeat(own, n // len(own), axis=0))
+        return self.every.in_order(found)
 
     def bodies(self, p: PyTree) -> Array:
         """Numbers (nc, 2) int of both bodies, see `nsjax.core.slots.ContactSet`."""
-        n, found = len(self.tree.names), []
-        for batch, x in zip(self.batches, self._places(p), strict=True):
-            both = jnp.stack([jnp.asarray(x.first), jnp.asarray(x.second)], axis=1)
-            own = jnp.where(both == 0, n, both - 1)  # `ContactSet` counts the ground last
-            found.append(jnp.broadcast_to(own[:, None], (batch.many, batch.rows, 2)))
-        return self._used(p, found, n)
+        n, own = len(self.tree.names), self._numbers(p)
+        # `ContactSet` counts the ground last
+        return jnp.where((own == 0) | ~self._used(p)[:, None], n, own - 1)
 
     def directions(self, t: Array, q: Array, p: PyTree) -> Array:
         """Rows (nc, 2, 1 + nt, block) of gap rate and slips, see `nsjax.core.slots.ContactSet`."""
-        frames, found = self._meetings(q, p)
-        d, n = self.tree.dimension, len(self.tree.names)
-        poses = q.reshape(n, -1)[:, :d]
-        centres, turns = jnp.concatenate([jnp.zeros((1, d)), poses]), frames[1]
-        values = []
-        for batch, (places, meeting) in zip(self.batches, found, strict=True):
-            ways = jnp.concatenate([meeting.normal[:, :, None], meeting.tangents], axis=2)
-            sides = []
-            for sign, k, point in ((1.0, places.first, meeting.here), (-1.0, places.second, meeting.there)):
-                arm = (point - centres[k][:, None])[:, :, None]
-                turn = None if d == 2 else turns[k][:, None, None]
-                sides.append(sign * jnp.concatenate([ways, _moments(arm, ways, turn)], axis=3))
-            both = jnp.stack(sides, axis=2)
-            if batch.searched:
-                rates = jnp.swapaxes(batch.rates(self.tree, frames, places, centres), 1, 2)
-                both = jnp.concatenate([rates[:, :, :, None], both[:, :, :, 1:]], axis=3)
-            values.append(both)
-        return self._used(p, values, 0.0)
+        scene, d, sides = self._scene(q, p), self.tree.dimension, []
+        turns = scene.frames.parts[1]  # type: ignore[attr-defined]
+        lines = Lines(self.every, scene, self.tangents, p)
+        centres = jnp.concatenate([jnp.zeros((1, d)), self.tree.poses(q)[:, :d]])
+        for side, own in zip(("first", "second"), self._numbers(p).T, strict=True):
+            along = lines.of(side, centres[own].T)
+            if d == 3:  # moments in body axes
+                turn = jnp.moveaxis(turns[own], 0, -1)[..., None]
+                along = jnp.concatenate([along[:d], space.turned_back(turn, along[d:])])
+            sides.append(along)
+        rows = jnp.transpose(jnp.stack(sides), (2, 0, 3, 1))
+        return jnp.where(self._used(p)[:, None, None, None], rows, 0.0)
 
     def identity(self, p: PyTree) -> Array:
         """Identities (nc,) int of the contacts of all pairs, ascending; empty slots have their own."""
-        first = sum(x.many * x.rows for x in self.named)
+        first = sum(self.named.rows)
         # named contacts keep their numbers; those of found pairs follow
         numbered = [jnp.arange(first)]
-        for k, batch in enumerate(self.found, len(self.named)):
-            slots: CandidatePairs = held_features(p).candidates[k][0]
+        for batch in self.found:
+            slots: CandidatePairs = held_features(p).chosen[batch.title]
             # numbers of empty slots follow those of the pairs, so that the list ascends
             empty = batch.source.many + np.arange(batch.many)  # type: ignore[union-attr]
             own = jnp.where(slots.used, slots.identity, empty)
@@ -220,8 +159,7 @@ class Contacts(ContactSet):
 
     def overflow(self, p: PyTree) -> Array:
         """Whether there were more candidate pairs than slots."""
-        lost = [held_features(p).candidates[k][0].lost for k in range(len(self.named), len(self.batches))]
-        return jnp.any(jnp.stack(lost)) if lost else jnp.asarray(False)
+        return jnp.any(jnp.stack([held_features(p).chosen[x.title].lost for x in self.found]))
 
     def near_counts(self, q: Array, p: PyTree) -> dict[str, Array]:
         """Capacity () that would hold all pairs near at a position, by the name of the group."""
@@ -234,38 +172,13 @@ class Contacts(ContactSet):
         return found
 
 
-def _moments(arm: Array, ways: Array, turn: Array | None) -> Array:
-    """Moments (..., 1 or 3) of unit forces about the mass centre; in space along body axes."""
-    if turn is None:
-        return (arm[..., 0] * ways[..., 1] - arm[..., 1] * ways[..., 0])[..., None]
-    return jnp.sum(turn * space.cross(arm, ways, axis=-1)[..., :, None], axis=-2)
-
-
-def batches_of(
-    parts: tuple[Part, ...], topology: Topology
-) -> tuple[tuple[Batch, ...], tuple[int, ...] | None]:
-    """Batches of the contacts of a mechanism, and the order of the named contacts; no batches without
-    groups of candidate pairs in absolute coordinates.
-    """
+def batches_of(parts: tuple[Part, ...], topology: Topology) -> tuple[Batch, ...]:
+    """Batches of candidate pairs of a mechanism; none without such groups in absolute coordinates."""
     groups = [x for x in parts if x.kind == "contact_group"]
     if topology.coordinates != "absolute" or not groups:
-        return (), None
-    tree = Bodies(topology)
-    places = {name: k for k, name in enumerate((GROUND, *tree.names))}
-    named, order = _named(tuple(x for x in parts if x.kind == "contact"), topology.dimension)
-    found = [x for part in groups for x in _found(part, places, topology.dimension)]
-    return (*named, *found), order
-
-
-def _named(parts: tuple[Part, ...], dimension: int) -> tuple[list[Batch], tuple[int, ...] | None]:
-    """Batches of named contacts, and the index of each contact in them; None if the order is the same."""
-    found, own_numbers, first = batched(parts, dimension, grounded=False), {}, 0
-    for batch in found:
-        for name in batch.names:
-            own_numbers[name] = range(first, first + batch.rows)
-            first += batch.rows
-    order = [k for part in parts for k in own_numbers[part.name]]
-    return found, None if order == list(range(first)) else tuple(order)
+        return ()
+    places = {name: k for k, name in enumerate((GROUND, *Bodies(topology).names))}
+    return tuple(x for part in groups for x in _found(part, places, topology.dimension))
 
 
 def _found(part: Part, places: dict[str, int], dimension: int) -> list[Batch]:

@@ -134,12 +134,12 @@ class NamedContacts:
     @property
     def names(self) -> list[str]:
         """Name of each piece: of a contact, or the first one of a batch."""
-        return [x.names[0] if isinstance(x, Batch) else x.name for x in self.pieces]
+        return [x.title if isinstance(x, Batch) else x.name for x in self.pieces]
 
     @functools.cached_property
     def many(self) -> tuple[Batch, ...]:
-        """The batches among the pieces."""
-        return tuple(x for x in self.pieces if isinstance(x, Batch))
+        """The batches of contacts with names among the pieces."""
+        return tuple(x for x in self.pieces if isinstance(x, Batch) and x.names)
 
     @property
     def between_bodies(self) -> int:
@@ -177,8 +177,8 @@ class NamedContacts:
         return [gap_functions.kind_of(x.part if isinstance(x, Batch) else x) for x in self.pieces]
 
     def stacked(self, p: PyTree) -> dict[str, Any]:
-        """The numbers of the shapes of each batch (`shape_stacks.stacked`), and those of its laws, by the
-        first name of the batch.
+        """The numbers of the shapes of each batch (`batches.stacked`), and those of its laws, by the first
+        name of the batch.
         """
         found, speeds = {}, self._speeds(p)
         for piece in self.many:
@@ -205,26 +205,39 @@ class NamedContacts:
             if not isinstance(piece, Batch):
                 found.append(one(scene, piece, p[piece.name], near.get(piece.name)))
                 continue
-            shapes, choice = beside[piece.names[0]][0], self.choice(piece, p)
-            which = None if choice is None or piece.places == len(piece.names) else choice.slots.which
-            ends = [several(scene.frames, [x[k] for x in piece.bodies], which) for k in (0, 1)]
-            if which is not None:
-                shapes = batches.some(shapes, len(piece.names), which)
+            ends, shapes, axes = self._pairs(piece, beside, scene, p)
 
             def at(ends: Any, shapes: Any, held: Any, piece: Batch = piece) -> Any:
                 both = numbers.Contact(first=shapes[0], second=shapes[1])
                 return fit(scene_of(self.dimension, scene.time, *ends), piece, both, held)
 
             # held features belong to the pairs that the step evaluates
-            held = None if choice is None and piece.group is not None else near.get(piece.names[0])
+            choice = self.choice(piece, p)
+            held = None if choice is None and piece.group is not None else near.get(piece.title)
             if search and choice is not None and piece.long_search:
                 found.append(
                     batches.searched(functools.partial(at, held=None), ends, shapes, choice.slots.used)
                 )
                 continue
-            axes = batches.axes(shapes, len(piece.names) if which is None else which.shape[0])
             found.append(jax.vmap(at, (-1, axes, -1), -1)(ends, shapes, held))
         return found
+
+    def _pairs(
+        self, piece: Batch, beside: dict[str, Any], scene: Scene, p: PyTree
+    ) -> tuple[list[Any], Any, Any]:
+        """Frames of both bodies of the pairs of a batch that a step evaluates, along a last axis; numbers
+        of their shapes, and the axes of the pairs in these.
+        """
+        if piece.source is not None:
+            frames, slots = scene.frames, held_features(p).chosen[piece.title]
+            both = piece.source.bodies(slots)
+            return [frames.at(x) for x in both], piece.source.shapes(slots, p), 0  # type: ignore[attr-defined]
+        shapes, choice = beside[piece.title][0], self.choice(piece, p)
+        which = None if choice is None or piece.places == len(piece.names) else choice.slots.which
+        ends = [several(scene.frames, [x[k] for x in piece.bodies], which) for k in (0, 1)]
+        if which is not None:
+            shapes = batches.some(shapes, len(piece.names), which)
+        return ends, shapes, batches.axes(shapes, len(piece.names) if which is None else which.shape[0])
 
     def meetings(self, scene: Scene, p: PyTree) -> list[Meeting]:
         """Gaps, contact points and normals, piece by piece."""
@@ -267,20 +280,22 @@ class NamedContacts:
         return found if self.order is None else [self.in_order([gap_functions.flat(found)])]
 
     def gap_screws(self, scene: Scene, p: PyTree, side: str) -> list[Array]:
-        """Derivatives (6, k) of the gaps of each piece by the motion of their first or second body: by its
-        velocity at the origin of the ground, then by its spin.
+        """Derivatives (3 or 6, k) of the gaps of each piece by the motion of their first or second body: by
+        its velocity at the origin of the ground, then by its spin.
         """
 
         def one(scene: Scene, part: Part, both: Any, near: Any) -> Any:
             body, rows = part.bodies[side == "second"], gap_functions.count(part, both, self.dimension)
             if body == GROUND:
-                return jnp.zeros((6, rows))
+                return jnp.zeros((3 * (self.dimension - 1), rows))
             return gap_functions.gap_screws(scene, part, both, near, body, rows)
 
         fit = lambda scene, piece, *x: one(scene, piece.part, *x)  # noqa: E731
         found = self.each(scene, p, one, fit, held_features(p).features)
         pairs = zip(self.pieces, found, strict=True)
-        return [jnp.swapaxes(x, 1, 2).reshape(6, -1) if isinstance(k, Batch) else x for k, x in pairs]
+        return [
+            jnp.swapaxes(x, 1, 2).reshape(x.shape[0], -1) if isinstance(k, Batch) else x for k, x in pairs
+        ]
 
     def slips(self, scene: Scene, p: PyTree) -> Array | None:
         """Slip velocities along the tangents (nc, nt) [m/s]; None without contacts."""
@@ -321,7 +336,8 @@ class NamedContacts:
 
     def _speeds(self, p: PyTree) -> tuple[str, ...]:
         """`numbers.SPEEDS` if the law of any contact depends on the speed, else ()."""
-        falls = any(getattr(p[name], key) is not None for name in self.names for key in SPEEDS)
+        names = [x for k in self.pieces for x in (k.names[:1] if isinstance(k, Batch) else (k.name,))]
+        falls = any(getattr(p[name], key) is not None for name in names for key in SPEEDS)
         return SPEEDS if falls else ()
 
     def columns(self, p: PyTree, keys: Sequence[str], ordered: bool = True) -> list[Array]:
@@ -385,58 +401,103 @@ def _first(piece: Batch) -> Choice:
 # another rate: their derivatives by the motions of both bodies stand in place of ``(n, x x n)``.
 
 
-def rows(
-    tree: SpatialTree | Bodies, named: NamedContacts, scene: Scene, tangents: int,
-    screws: tuple[Array, Array], p: PyTree,
-) -> Array:  # fmt: skip
+def rows(tree: SpatialTree | Bodies, lines: Lines, screws: tuple[Array, Array]) -> Array:
     """Rows (nc, 1 + tangents, nv) of gap rates and slip velocities by the generalised velocities.
 
     Args:
         tree: the bodies.
-        named: named contacts.
-        scene: the bodies at an instant.
-        tangents: number of tangents of each contact.
+        lines: the contacts.
         screws: spins (nv, 3) and velocities (nv, 3) of all screws.
-        p: refreshed params.
     """
-    (spins, velocities), d, made = screws, 1 + tangents, jnp.zeros(())
+    (spins, velocities), d, made = screws, 1 + lines.tangents, jnp.zeros(())
     columns = jnp.concatenate([velocities, spins], axis=1).T
-    if not named.pieces:
+    if not lines.named.pieces:
         return jnp.zeros((0, d, spins.shape[0]))
-    meetings = named.meetings(scene, p)
-    both = [(x, jnp.size(x.gap)) for x in meetings]
-    total = sum(n for _, n in both)
-    ways = [jnp.stack([space.many(y, n) for y in (x.normal, *x.tangents)[:d]], axis=2) for x, n in both]
-    way, held = named.in_order(ways, 1), [not x for x in named.at_points]
-    mask = [jnp.full(n, keep) for keep, (_, n) in zip(held, both, strict=True)]
-    for side, point, sign in (("first", "here", 1.0), ("second", "there", -1.0)):
-        moves = _moved(tree, named, meetings, side, p)
+    for side in ("first", "second"):
+        moves = _moved(tree, lines, side)
         if moves is None:
             continue
-        places = named.in_order([space.many(getattr(x, point), n) for x, n in both], 1)
         # the rate of a point along a way is a product of screws: of the way, with its moment about the
-        # origin of the ground, and of the velocity
-        along = sign * jnp.concatenate([way, space.cross(places[:, :, None], way)])
-        if any(held):
-            found = iter(named.some(held).gap_screws(scene, p, side))
-            own = [
-                next(found) if keep else jnp.zeros((6, n)) for keep, (_, n) in zip(held, both, strict=True)
-            ]
-            normal = jnp.where(named.in_order(mask), named.in_order(own, 1), along[:, :, 0])
-            along = jnp.concatenate([normal[:, :, None], along[:, :, 1:]], axis=2)
-        # one product for all contacts: a screw of six numbers for each way and each velocity
-        wide = matmul(along.reshape(6, total * d).T, columns).reshape(total, d, -1)
-        made = made + moves[:, None, :] * wide
+        # origin of the ground, and of the velocity; one product for all contacts
+        wide = matmul(lines.of(side).reshape(6, -1).T, columns)
+        made = made + moves[:, None, :] * wide.reshape(sum(lines.counts), d, -1)
     return made
 
 
-def _moved(
-    tree: SpatialTree | Bodies, named: NamedContacts, meetings: list[Meeting], side: str, p: PyTree
-) -> Any:
+@dataclasses.dataclass(frozen=True)
+class Lines:
+    """Lines along which contacts act on their bodies at an instant.
+
+    Args:
+        named: the contacts.
+        scene: the bodies.
+        tangents: number of tangents of each contact.
+        p: refreshed params.
+    """
+
+    named: NamedContacts
+    scene: Scene
+    tangents: int
+    p: PyTree
+
+    @functools.cached_property
+    def meetings(self) -> list[Meeting]:
+        """Contact points and normals, piece by piece."""
+        return self.named.meetings(self.scene, self.p)
+
+    @functools.cached_property
+    def counts(self) -> list[int]:
+        """Number of contacts of each piece."""
+        return [jnp.size(x.gap) for x in self.meetings]
+
+    def _vectors(self, of: Callable[[Meeting], Sequence[Any]]) -> Array:
+        """Vectors (dimension, nc, k) of all contacts."""
+        a, pairs = self.scene.algebra, zip(self.meetings, self.counts, strict=True)
+        each = [jnp.stack([spread_out(a, n, y) for y in of(x)], axis=2) for x, n in pairs]
+        return self.named.in_order(each, 1)
+
+    @functools.cached_property
+    def ways(self) -> Array:
+        """Normals, then tangents (dimension, nc, 1 + tangents) of all contacts."""
+        return self._vectors(lambda x: (x.normal, *x.tangents)[: 1 + self.tangents])
+
+    def of(self, side: str, about: Array | None = None) -> Array:
+        """Derivatives (3 or 6, nc, 1 + tangents) of gaps and slips by the motion of the bodies on one side:
+        by their velocity at a point, then by their spin.
+
+        Args:
+            side: ``"first"`` or ``"second"``.
+            about: (dimension, nc), the points; None: the origin of the ground.
+        """
+        named, (point, sign) = self.named, ("here", 1.0) if side == "first" else ("there", -1.0)
+        arm = self._vectors(lambda x: [getattr(x, point)])
+        arm = arm if about is None else arm - about[:, :, None]
+        along = sign * jnp.concatenate([self.ways, _moment(arm, self.ways)])
+        held = [not x for x in named.at_points]
+        if not any(held):
+            return along
+        both = list(zip(held, self.counts, strict=True))
+        found, size = iter(named.some(held).gap_screws(self.scene, self.p, side)), along.shape[0]
+        own = named.in_order([next(found) if keep else jnp.zeros((size, n)) for keep, n in both], 1)
+        if about is not None:
+            push, spin = jnp.split(own, [about.shape[0]])
+            own = jnp.concatenate([push, spin - _moment(about, push)])
+        normal = jnp.where(named.in_order([jnp.full(n, keep) for keep, n in both]), own, along[:, :, 0])
+        return jnp.concatenate([normal[:, :, None], along[:, :, 1:]], axis=2)
+
+
+def _moment(arm: Array, push: Array) -> Array:
+    """Moments (1 or 3, ...) of forces (2 or 3, ...) at ``arm``."""
+    if arm.shape[0] == 3:
+        return space.cross(arm, push)
+    return (arm[0] * push[1] - arm[1] * push[0])[None]
+
+
+def _moved(tree: SpatialTree | Bodies, lines: Lines, side: str) -> Any:
     """Mask (k, nv): whether each generalised velocity moves the body on a side of each contact; None where
     all of these bodies are the ground.
     """
-    bodies = [x.bodies(side) for x in meetings]
+    named, bodies = lines.named, [x.bodies(side) for x in lines.meetings]
     if all(name == GROUND for own in bodies for name in own):
         return None
     if not named.few:
@@ -444,7 +505,7 @@ def _moved(
     found = []
     for piece, own in zip(named.pieces, bodies, strict=True):
         moves: Any = tree.moves_of(own)
-        choice = named.choice(piece, p)
+        choice = named.choice(piece, lines.p)
         if choice is not None:
             at = choice.slots.which[:, None] * piece.rows + np.arange(piece.rows)  # type: ignore[union-attr]
             moves = jnp.asarray(moves)[at.reshape(-1)]

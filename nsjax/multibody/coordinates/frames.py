@@ -103,7 +103,13 @@ class TakenFrames(Mapping[str, Frame]):
 
     def every(self) -> Frame:
         """Frames of all bodies but the ground, along a last axis."""
-        origin, turn, angle, velocity, spin = jax.tree.map(lambda x: jnp.moveaxis(x[1:], 0, -1), self.parts)
+        return self.at(slice(1, None))
+
+    def at(self, numbers: Any) -> Frame:
+        """Frames of bodies by their numbers, an array (k,) or a slice (ground: 0), along a last axis."""
+        origin, turn, angle, velocity, spin = jax.tree.map(
+            lambda x: jnp.moveaxis(x[numbers], 0, -1), self.parts
+        )
         if angle is not None:
             origin, velocity = (origin[0], origin[1]), (velocity[0], velocity[1])
         return Frame(origin, turn, angle, velocity, spin)
@@ -316,15 +322,13 @@ class HeldFeatures:
     """What a step holds fixed of its contacts; None: nothing.
 
     Args:
-        chosen: pairs that the step evaluates (`contacts.named_contacts.Choice`), by the first name of a
-            batch.
-        features: closest points and features, by the name of a contact or the first name of a batch.
-        candidates: pairs and features of groups of free bodies, batch by batch.
+        chosen: pairs that the step evaluates (`contacts.named_contacts.Choice`, or for free bodies
+            `contacts.candidates.CandidatePairs`), by the title of a batch.
+        features: closest points and features, by the name of a contact or the title of a batch.
     """
 
     chosen: Any = None
     features: Any = None
-    candidates: Any = None
 
 
 def constants(p: PyTree) -> MechanismConstants:

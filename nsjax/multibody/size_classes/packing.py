@@ -86,7 +86,7 @@ def missing(tree: TreePacking) -> str:
         ],
         "restitution of impulses": [name for part, name in pieces if part.option("poisson")],
         "groups of which a step evaluates few contacts": [str(x.group) for x in presence.named.chosen],
-        "groups of free bodies": [x.part.name for x in presence.batches],
+        "groups of free bodies": [x.part.name for x in presence.found],
         "shapes whose features are searched for": [name for part, name in pieces if not _at_points(part)],
         "laws that jump": [x.name for x in topology.loads if x.option("switch") is not None],
         "loads that read other bodies, or act in a joint without a coordinate of the tree": [
