@@ -15,14 +15,14 @@ import nbclient
 import nbformat
 
 HERE = pathlib.Path(__file__).resolve().parent
-DPI = 60
+DPI = 80
 LARGEST = 500_000
 """Bytes of a notebook with its outputs."""
 LONGEST = 250_000
 """Characters of a text or page; longer ones are left out."""
 
-BEFORE = f"import nsjax.figures as _figures\n_figures.SCREEN_DPI = {DPI}\nimport matplotlib as _drawing\n"
-BEFORE += f"_drawing.rcParams['figure.dpi'] = {DPI}\n"
+BEFORE = "from matplotlib_inline.backend_inline import set_matplotlib_formats as _drawn\n"
+BEFORE += f"_drawn('png', dpi={DPI})\n"
 
 
 def small(output: Any) -> Any | None:

@@ -173,14 +173,15 @@ def _drawn(
 ) -> tuple[Motion, Picture]:
     """Shapes at some rows, with places of ``contacts`` or without, and the picture from which they are."""
     make = _mechanisms if isinstance(system.shapes, PlacedPicture) else _others
-    once, every = make(system, params, t, q, _places(system, params, t, q), contacts)
+    made = make(system, params, t, q, _places(system, params, t, q), contacts)
+    once, every = jax.tree.map(np.asarray, made)  # below, JAX would compile each operation
     drawn = [
         y
         if y.pose is None
         else dataclasses.replace(y, points=x.points[None], marks=None if x.marks is None else x.marks[None])
         for x, y in zip(once, every.shapes, strict=True)
     ]
-    found = jax.tree.map(np.asarray, dataclasses.replace(every, shapes=tuple(drawn)))
+    found = dataclasses.replace(every, shapes=tuple(drawn))
     shapes = _checked(found, who)
     low, high = _ends(shapes, who)
     size = _symbol_size(shapes, low, high)
@@ -228,6 +229,7 @@ def _pictures(
     ready, own = prepared(system, params), system.shapes
     assert own is not None
 
+    @jax.jit  # the first row and all rows are traced once
     def at(t: Array, q: Array, place: PyTree) -> Picture:
         if isinstance(own, PlacedPicture):
             return own.drawn(place, t, q, ready)

@@ -141,7 +141,7 @@ def resolve(name: str) -> str:
         return found[0]
     if found:
         shown = 8  # largest number of names in a sentence
-        raise InputError(f"reproduce: {name!r} may be {listed(found, shown, 'nsjax reproduce')}")
+        raise InputError(f"reproduce: {name!r} may be one of {listed(found, shown, 'nsjax reproduce')}")
     near = [n for n in known if paper and n.partition("/")[0].startswith(paper)]
     hint = (
         nearest(name, near) if near else nearest(paper, dict.fromkeys(n.partition("/")[0] for n in known))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import html
 import os
+import zlib
 
 import jax
 import numpy as np
@@ -23,6 +25,15 @@ from nsjax.types import scale
 
 NUMBERS = 1_500_000
 """Largest count of numbers in a page, which limits its frames: two bytes each."""
+
+UNPACKER = """<!doctype html><meta charset="utf-8"><script>
+const packed = Uint8Array.from(atob("$page"), c => c.charCodeAt(0));
+const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+new Response(stream).text().then(page => {
+  document.open(); document.write(page); document.close();
+});
+</script>"""
+"""Page that replaces itself by a packed one."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -51,8 +62,10 @@ class Animation:
         return self.scene.page()
 
     def _repr_html_(self) -> str:
-        page = html.escape(self.to_html(), quote=True)
+        # packed as a whole, the player too: half of the page, and every cell plays without the others
+        packed = base64.b64encode(zlib.compress(self.to_html().encode(), 9)).decode()
         inline = 640  # height of an animation in a notebook [px]
+        page = html.escape(UNPACKER.replace("$page", packed), quote=True)
         return f'<iframe srcdoc="{page}" width="100%" height="{inline}" style="border:0"></iframe>'
 
     def save(self, path: str | os.PathLike[str], *, progress: Progress = False) -> None:

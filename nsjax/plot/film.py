@@ -291,49 +291,57 @@ def _in_space(axes: Any, scene: DrawnRun, row: int) -> list[Any]:
     from matplotlib.collections import PolyCollection, TriMesh
     from matplotlib.tri import Triangulation
 
-    found, parts, dots = [], [], dict[tuple[str, float], list[np.ndarray]]()
-    pixels = float(np.ptp(axes.transData.transform([(0.0, 0.0), (1.0, 0.0)])[:, 0]))
     every = [x.at(row) for x in scene.traces]
-    at_once = projected(scene, np.concatenate(every))
-    several = np.split(at_once, np.cumsum([len(x) for x in every])[:-1])
-    for trace, points, seen in zip(scene.traces, every, several, strict=True):
-        if trace.kind == "mesh" and trace.role == "ground":
-            colours = _shaded(trace, points, row)
-            flat = PolyCollection(list(seen[trace.faces, :2]), facecolors=colours, linewidths=0.0)
-            found.append(axes.add_collection(flat, autolim=False))
-        elif trace.kind == "mesh":
-            parts.append((seen[trace.faces], _shaded(trace, points, row)))
+    ends = np.cumsum([0, *map(len, every)])
+    places = np.concatenate(every)
+    seen, found = projected(scene, places), []
+    faces, colours, pairs = [np.zeros((0, 3), int)], [np.zeros((0, 4))], [np.zeros((0, 2), int)]
+    widths, strokes, dots = [np.zeros(0)], [np.zeros((0, 4))], dict[tuple[str, float], list[np.ndarray]]()
+    for trace, first, last in zip(scene.traces, ends[:-1], ends[1:], strict=True):
+        if trace.kind == "mesh":
+            faces.append(first + trace.faces)
+            colours.append(_face_colours(trace, row))
         elif trace.kind == "dots":
-            dots.setdefault((trace.colour, trace.width_in_film), []).append(seen)
+            dots.setdefault((trace.colour, trace.width_in_film), []).append(seen[first:last])
         elif trace.kind == "force":
-            found += axes.plot(*seen[:, :2].T, color=trace.colour, linewidth=trace.width_in_film, zorder=3)
+            line = seen[first:last, :2].T
+            found += axes.plot(*line, color=trace.colour, linewidth=trace.width_in_film, zorder=3)
         else:
-            strips = _strips(seen, trace.width / pixels)
-            parts.append((strips, _alike(trace.colour, len(strips))))
+            pairs.append(np.stack([np.arange(first, last - 1), np.arange(first + 1, last)], axis=1))
+            widths.append(np.full(last - first - 1, trace.width))
+            strokes.append(_alike(trace.colour, last - first - 1))
     for (colour, size), some in dots.items():  # a call for each point would take a third of the time
         found += axes.plot(*np.concatenate(some)[:, :2].T, "o", color=colour, markersize=size, zorder=3)
-    if not parts:
+    corners = np.concatenate(faces)
+    shades = _shaded(places[corners], np.concatenate(colours))
+    flat = shades[:, 3] < 1.0  # the ground
+    if flat.any():
+        ground = PolyCollection(list(seen[corners[flat], :2]), facecolors=shades[flat], linewidths=0.0)
+        found.append(axes.add_collection(ground, autolim=False))
+    pixels = float(np.ptp(axes.transData.transform([(0.0, 0.0), (1.0, 0.0)])[:, 0]))
+    strips, kept = _strips(seen[np.concatenate(pairs)], np.concatenate(widths) / pixels)
+    shown = np.concatenate([seen[corners[~flat]], strips])
+    if not len(shown):
         return found
-    corners, colours = (np.concatenate([x[k] for x in parts]) for k in (0, 1))
-    order = np.argsort(corners[..., 2].mean(axis=1), kind="stable")
-    shown, each = corners[order].reshape(-1, 3), np.arange(3 * len(order)).reshape(-1, 3)
+    painted = np.concatenate([shades[~flat], np.tile(np.concatenate(strokes)[kept], (2, 1))])
+    order = np.argsort(shown[..., 2].mean(axis=1), kind="stable")
+    flattened, each = shown[order].reshape(-1, 3), np.arange(3 * len(order)).reshape(-1, 3)
     # triangles of one colour each: a path for each would take most of the time of a film
-    drawn = TriMesh(Triangulation(shown[:, 0], shown[:, 1], each), zorder=2)
-    drawn.set_facecolor(np.repeat(colours[order], 3, axis=0))  # type: ignore[arg-type]
+    drawn = TriMesh(Triangulation(flattened[:, 0], flattened[:, 1], each), zorder=2)
+    drawn.set_facecolor(np.repeat(painted[order], 3, axis=0))  # type: ignore[arg-type]
     return [axes.add_collection(drawn, autolim=False), *found]
 
 
-def _strips(seen: np.ndarray, wide: float) -> np.ndarray:
-    """A line (n, 3) of some width as triangles (2 (n - 1), 3, 3), without pieces that are not finite."""
-    start, end = seen[:-1], seen[1:]
-    kept = np.isfinite(start).all(axis=1) & np.isfinite(end).all(axis=1)
-    start, end = start[kept], end[kept]
+def _strips(ends: np.ndarray, wide: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pieces of lines (n, 2, 3) of some widths as triangles (2 m, 3, 3), and which m of them are finite."""
+    kept = np.isfinite(ends).all(axis=(1, 2))
+    start, end = ends[kept, 0], ends[kept, 1]
     along = (end - start)[:, :2]
     length = np.linalg.norm(along, axis=1, keepdims=True)
-    along = 0.5 * wide * along / np.where(length > 0.0, length, 1.0)
+    along = 0.5 * wide[kept, None] * along / np.where(length > 0.0, length, 1.0)
     side = np.stack([-along[:, 1], along[:, 0], np.zeros(len(along))], axis=1)
     a, b, c, d = start + side, start - side, end + side, end - side
-    return np.concatenate([np.stack([a, b, c], axis=1), np.stack([b, c, d], axis=1)])
+    return np.concatenate([np.stack([a, b, c], axis=1), np.stack([b, c, d], axis=1)]), kept
 
 
 def _alike(colour: str, count: int) -> np.ndarray:
@@ -342,16 +350,22 @@ def _alike(colour: str, count: int) -> np.ndarray:
     return np.tile(to_rgba(colour), (count, 1))
 
 
-def _shaded(trace: DrawnShape, points: np.ndarray, row: int) -> np.ndarray:
-    """Colours (m, 4) of triangles, darker where they face away from the lamp."""
-    corners, colours = points[trace.faces], _alike(trace.colour, len(trace.faces))
+def _face_colours(trace: DrawnShape, row: int) -> np.ndarray:
+    """Colours (m, 4) of triangles that face the lamp."""
+    colours = _alike(trace.colour, len(trace.faces))
     if trace.values is not None:
         means = trace.values[row % len(trace.values)][trace.faces].mean(axis=1)
         colours = _colours()(_norm(trace)(means))
+    colours[:, 3] = LOOK["ground"] if trace.role == "ground" else 1.0
+    return colours
+
+
+def _shaded(corners: np.ndarray, colours: np.ndarray) -> np.ndarray:
+    """Colours of triangles (m, 3, 3), darker where they face away from the lamp."""
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     lengths = np.linalg.norm(normals, axis=1)
     lit = np.abs(normals @ np.array(LOOK["light"])) / np.where(lengths > 0.0, lengths, 1.0)
     ambient = LOOK["ambient"]
-    colours[:, :3] *= (ambient + (1.0 - ambient) * lit)[:, None]
-    colours[:, 3] = LOOK["ground"] if trace.role == "ground" else 1.0
-    return colours
+    return np.concatenate(
+        [colours[:, :3] * (ambient + (1.0 - ambient) * lit)[:, None], colours[:, 3:]], axis=1
+    )

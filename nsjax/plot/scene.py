@@ -48,7 +48,9 @@ class _Packed(list[bytes]):
         return sum(map(len, self[:-1])) // 2
 
     def shares(self, values: np.ndarray) -> list[Any]:
-        """Place, size and ends of values (rows, n, k), each of the k between its own ends."""
+        """Place, size and ends of values (rows, n, k), each of the k between its own ends. They are stored
+        one after the other as changes over the rows, which are similar numbers that pack well.
+        """
         flat = values.reshape(-1, values.shape[-1])
         known = np.where(np.isfinite(flat), flat, np.nan)
         some = np.isfinite(flat).any(axis=0)
@@ -56,8 +58,9 @@ class _Packed(list[bytes]):
         span = np.where(high > low, high - low, 1.0)
         shares = np.round(65534.0 * (known - low) / span) - 32767.0
         # what is not a number, among coordinates of 16 bits
-        place = self._added(np.where(np.isfinite(shares), shares, -32768).astype("<i2"))
-        return [place, *values.shape, low.tolist(), high.tolist()]
+        whole = np.where(np.isfinite(shares), shares, -32768).astype("<i2").reshape(len(values), -1)
+        changes = np.diff(whole, axis=0, prepend=np.zeros_like(whole[:1]))  # modulo 2^16
+        return [self._added(np.ascontiguousarray(changes.T)), *values.shape, low.tolist(), high.tolist()]
 
     def whole(self, numbers: np.ndarray) -> list[int]:
         """Place and shape of whole numbers, of 32 bits."""

@@ -80,7 +80,7 @@ def test_the_beginning_of_a_name_is_enough(name: str, full: str | None) -> None:
     if full is not None:
         assert resolve(name) == full
         return
-    with pytest.raises(nsjax.InputError, match=rf"reproduce: '{name}' may be .* or "):
+    with pytest.raises(nsjax.InputError, match=rf"reproduce: '{name}' may be one of .*, "):
         resolve(name)
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import html
 import itertools
 import json
 import pathlib
 import re
+import shutil
+import subprocess
 import sys
 import time
 import zlib
@@ -14,17 +17,20 @@ import zlib
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import nsjax
 from nsjax import InputError, Problem, State, System, models, schemes, shapes
 from nsjax import multibody as mb
 from nsjax.motion import motion
+from nsjax.plot.film import FilmAxes
 from nsjax.plot.scene import ARROW, PACE, DrawnRun, DrawnShape, reference_force
 from tests.plot.browser import browser, missing
 from tests.plot.coasting import coasting, stretched
 from tests.points import unit_mass
 
 CRANK = models.slider_crank()
+PLAYER = pathlib.Path(__file__).with_name("player.js")
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +70,8 @@ def on_page(page: str, frame: int, name: str) -> np.ndarray:
 def unpacked(store: np.ndarray, told: list) -> np.ndarray:
     """Numbers (rows, n, k) from their shares."""
     place, *size, low, high = told
-    shares = store[place : place + int(np.prod(size))].reshape(size)
+    changes = store[place : place + int(np.prod(size))].reshape(-1, size[0])
+    shares = np.cumsum(changes, axis=1, dtype="<i2").T.reshape(size)
     span = np.where(np.greater(high, low), np.subtract(high, low), 1.0)
     return np.where(shares == -32768, np.nan, low + (shares + 32767.0) / 65534.0 * span)
 
@@ -121,7 +128,50 @@ def test_the_page_needs_nothing_else_and_is_small(animation, tmp_path: pathlib.P
     assert not re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=", page)
     assert "://" not in page
     assert len(page) < 30_000
-    assert "<iframe srcdoc=" in animation._repr_html_()[:20]
+
+
+def test_a_cell_of_a_notebook_holds_the_page_packed(animation) -> None:
+    """Whole, with its player: each cell plays alone. It has two thirds of the weight of the page."""
+    cell, page = animation._repr_html_(), animation.to_html()
+    (inner,) = re.findall(r'<iframe srcdoc="([^"]*)"', cell)
+    packed = re.search(r'atob\("([^"]+)"\)', html.unescape(inner))[1]
+    assert zlib.decompress(base64.b64decode(packed)).decode() == page
+    assert len(cell) < 0.8 * len(page)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node not found")
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_player_and_the_film_paint_the_same(seed: int, tmp_path: pathlib.Path) -> None:
+    """Projection, sorting by depth and motion stand twice, for browsers and for films: the triangles of two
+    meshes that move, drawn at random, have the same corners in the same order.
+    """
+    tri = pytest.importorskip("matplotlib.collections")
+    draw, rows, wide, high = np.random.default_rng(seed), 5, 800, 600
+    turns = Rotation.random(rows, draw).as_matrix()
+    poses = np.concatenate([turns, draw.normal(size=(rows, 3, 1))], axis=2)
+    mesh = "body", "mesh", "body", "#123456", "#123456", 1.0
+    faces = np.arange(30).reshape(10, 3)
+    meshes = (
+        DrawnShape(*mesh, draw.normal(size=(1, 30, 3)), faces, pose=poses),
+        DrawnShape(*mesh, draw.normal(size=(rows, 30, 3)), faces),
+    )
+    ends = -3.0 * np.ones(3), 3.0 * np.ones(3)
+    drawn = DrawnRun("", "", tuple(map(str, range(rows))), ("x", "y", "z"), *ends, meshes)
+    page = tmp_path / "run.html"
+    page.write_text(drawn.page(), encoding="utf-8")
+    for row in (0, 3):
+        words = ["node", str(PLAYER), str(page), str(row), str(wide), str(high)]
+        said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+        paths = [x for x in json.loads(said) if len(x) == 3]
+        painted = np.array(paths[::2])  # each is filled, and then stroked
+        film = FilmAxes(drawn)
+        film.show(row)
+        (triangles,) = [x for x in film.drawn if isinstance(x, tri.TriMesh)]
+        flat = triangles._triangulation
+        known = np.stack([flat.x, flat.y], axis=1)[flat.triangles]
+        size = 0.95 * min(wide, high)
+        np.testing.assert_allclose(painted[..., 0], wide / 2 + size * known[..., 0], atol=0.1)
+        np.testing.assert_allclose(painted[..., 1], high / 2 - size * known[..., 1], atol=0.1)
 
 
 def test_pages_stay_small_where_pictures_are_large(monkeypatch) -> None:
