@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.optimize
 
 import nsjax
 from nsjax import ContactLaw, Problem, State, System, models, schemes
@@ -248,3 +249,87 @@ def test_islands() -> None:
         nsjax.InputError, match="does not work with contacts in islands or between changing"
     ):
         nsjax.simulate(apart, params, state, schemes.moreau(), dt=1e-2, steps=2)
+
+
+ROD = 1.0 / 12.0
+"""Moment of inertia of a rod of unit mass and length [kg m^2]."""
+
+
+def rod_system() -> System:
+    """A falling rod in the plane, whose lower end strikes a rough floor by Poisson's law."""
+
+    def end(q: Any) -> Any:
+        return jnp.stack([q[0] - 0.5 * jnp.cos(q[2]), q[1] - 0.5 * jnp.sin(q[2])])
+
+    def rate(q: Any, v: Any) -> Any:
+        return jax.jvp(end, (q,), (v,))[1]
+
+    return System(
+        nq=3, nv=3, nc=1, nt=1, mass=lambda q, p: jnp.diag(jnp.array([1.0, 1.0, ROD])),
+        force=lambda t, q, v, p: jnp.array([0.0, -9.81, 0.0]), gap=lambda t, q, p: end(q)[1:],
+        slip=lambda t, q, v, p: rate(q, v)[None, :1], law=poisson,
+    )  # fmt: skip
+
+
+def rod_by_events(x: np.ndarray, time: float) -> np.ndarray:
+    """State (6,) after the first impact, by the closed form of the flight and the enumerated impact.
+
+    Args:
+        x: height of the centre, angle, velocity (3,), ``e``, ``mu``.
+        time: of the end, before a second impact.
+    """
+    height, angle, vx, vy, w, e, mu = x
+
+    def lower(t: float) -> float:
+        return height + vy * t - 4.905 * t**2 - 0.5 * np.sin(angle + w * t)
+
+    struck = scipy.optimize.brentq(lower, 0.0, time, xtol=1e-15)
+    at = angle + w * struck
+    rows = np.array([[0.0, 1.0, -0.5 * np.cos(at)], [1.0, 0.0, 0.5 * np.sin(at)]])
+    before = np.array([vx, vy - 9.81 * struck, w, e, mu])
+    (after,) = enumerated(before, rows, [1.0, 1.0, ROD])
+    left = time - struck
+    place = np.array([vx * struck, height + vy * struck - 4.905 * struck**2, at]) + after * left
+    place[1] -= 4.905 * left**2
+    assert place[1] > 0.5 * abs(np.sin(place[2]))
+    return np.concatenate([place, after - np.array([0.0, 9.81 * left, 0.0])])
+
+
+THROWN = {
+    "slides": [1.0, 0.9, 1.5, 0.0, 0.4, 0.6, 0.1],
+    "sticks": [1.0, 1.2, -0.3, 0.0, -0.2, 0.5, 0.6],
+    "turns": [1.0, 1.0, -0.55, 0.0, 0.1, 0.8, 0.3],
+}
+"""Height, angle, velocity, ``e`` and ``mu``: sliding throughout, sticking, sliding that turns."""
+
+
+@SLOW
+@pytest.mark.parametrize("name", ["moreau", *OTHERS, "localized moreau", "localized generalized_alpha"])
+def test_derivatives_of_a_run(name: str) -> None:
+    """Through the impact of a rod, forward and reverse, beside the event-driven motion: of first order in
+    the step, and exact where impacts are located.
+    """
+    time, steps = 0.5, 1000
+    scheme = getattr(schemes, name.split()[-1])()
+    exact = name.startswith("localized")
+    system = rod_system()
+
+    def run(x: Array) -> Array:
+        start = State(t=0.0, q=jnp.array([0.0, x[0], x[1]]), v=x[2:5])
+        end = nsjax.simulate(
+            system, {"e": x[5], "mu": x[6]}, start, schemes.localized(scheme) if exact else scheme,
+            dt=time / steps, steps=steps, every=steps,
+        )  # fmt: skip
+        return jnp.concatenate([end.q[-1], end.v[-1]])
+
+    both = jax.jit(jax.vmap(lambda x: (run(x), jax.jacfwd(run)(x), jax.jacrev(run)(x))))
+    drawn = np.array(list(THROWN.values()))
+    values, forward, reverse = (np.asarray(a) for a in both(drawn))
+    np.testing.assert_allclose(forward, reverse, rtol=1e-8, atol=1e-8)
+    for k, x in enumerate(drawn):
+        step = 1e-6 * np.eye(7)
+        slopes = [(rod_by_events(x + h, time) - rod_by_events(x - h, time)) / 2e-6 for h in step]
+        secant = np.stack(slopes, axis=1)
+        one, part = (1e-6, 1e-6) if exact else (10.0 * time / steps, 5.0 * time / steps)
+        np.testing.assert_allclose(values[k], rod_by_events(x, time), atol=one)
+        np.testing.assert_allclose(forward[k], secant, atol=part * np.abs(secant).max())

@@ -103,6 +103,7 @@ def test_friction_falls_with_the_speed(name: str) -> None:
         assert max(off) < 0.05
 
 
+@pytest.mark.slow
 @each_family("name", "moreau")
 def test_derivatives_of_sliding(name: str) -> None:
     """By the numbers of the law, the mass and the speed, against differences of the integration; forward

@@ -97,6 +97,7 @@ def test_a_spline_as_input_is_the_function_it_was_sampled_from(scheme) -> None:
     np.testing.assert_allclose(found.q, known.q, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_derivatives_of_a_run_by_a_spline() -> None:
     """By every value, forward and reverse, beside central secants of width 1e-3 of a smooth motion."""
     times, values = np.linspace(0.0, 0.2, 6), np.array([0.0, 0.4, -0.3, 0.2, 0.1, 0.0])

@@ -14,6 +14,7 @@ import nsjax
 from nsjax import Problem, schemes
 from nsjax import multibody as mb
 from nsjax.types import Array
+from tests.design import slow_but
 
 SLOW = pytest.mark.slow
 G = 9.81
@@ -80,14 +81,23 @@ def run(x: Array, scheme: Any, coordinates: str = "joint") -> Array:
 X = jnp.array([40.0, 6.0, 0.3])
 
 
+SCHEMES = ("moreau", "half_explicit", "moreau_theta", "ggl_unified", "generalized_alpha", "bathe")
+
+
 @pytest.mark.parametrize("coordinates", ["joint", pytest.param("absolute", marks=SLOW)])
-@pytest.mark.parametrize("name", ["moreau", *(pytest.param(x, marks=SLOW) for x in (
-    "half_explicit", "moreau_theta", "ggl_unified", "generalized_alpha", "bathe"))])  # fmt: skip
+@pytest.mark.parametrize("name", slow_but(SCHEMES, "moreau"))
 def test_a_bolt_between_sliding_cars_breaks(name: str, coordinates: str) -> None:
     scheme, guard = getattr(schemes, name)(), BREAKS[coordinates]
     stopped = nsjax.simulate(*cars(*X, coordinates), scheme, dt=0.01, steps=70, every=70, stop=guard)
     np.testing.assert_allclose(stopped.t[-1], places(X)[0], atol=1e-9)
-    np.testing.assert_allclose(run(X, scheme, coordinates), places(X)[1:], atol=1e-3)
+
+
+@SLOW
+@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
+@pytest.mark.parametrize("name", SCHEMES)
+def test_cars_after_it(name: str, coordinates: str) -> None:
+    found = run(X, getattr(schemes, name)(), coordinates)
+    np.testing.assert_allclose(found, places(X)[1:], atol=1e-3)
 
 
 @SLOW
@@ -163,19 +173,17 @@ def meets(x: Array, scheme: Any, dt: Any = 1e-3) -> Array:
     return nsjax.simulate(*ladder(*x), scheme, dt=dt, steps=600, every=600, stop=PIN).t[-1]
 
 
+@SLOW
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(x, marks=SLOW) if x != "half_explicit" else x
-        for x in (
-            "moreau",
-            "half_explicit",
-            "moreau_theta",
-            "ggl_unified",
-            "generalized_alpha",
-            "bathe",
-            "nsga_decoupled",
-        )
+        "moreau",
+        "half_explicit",
+        "moreau_theta",
+        "ggl_unified",
+        "generalized_alpha",
+        "bathe",
+        "nsga_decoupled",
     ],
 )
 def test_the_pin_of_a_sliding_ladder_breaks(name: str) -> None:
@@ -190,6 +198,5 @@ def test_the_pin_of_a_sliding_ladder_breaks(name: str) -> None:
     ]
     for dt in (1e-3, 0.93e-3):
         found, derivative = both(dt)
-        print(name, dt, float(found) - instant(), derivative - np.array(slopes), slopes)
         np.testing.assert_allclose(found, instant(), atol=1e-4)
         np.testing.assert_allclose(derivative, slopes, rtol=0.02, atol=1e-4)

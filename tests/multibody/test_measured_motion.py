@@ -91,6 +91,7 @@ def test_a_table_is_the_closed_form_from_which_it_is(scheme, coordinates) -> Non
     np.testing.assert_allclose(one, other, atol=1e-9)
 
 
+@SLOW
 def test_derivatives_by_the_values_of_a_table() -> None:
     """Through impacts, forward and reverse, in two directions beside wide secants of a scheme that locates
     impacts.

@@ -22,16 +22,11 @@ from nsjax.multibody import (
     point,
     rectangular,
 )
-from tests.design import slow_but
 
 MAKERS: dict[str, Callable[[], Any]] = {
     "generalized_alpha(0.5)": lambda: schemes.generalized_alpha(0.5), "newmark": schemes.newmark,
     "bathe": schemes.bathe, "ed_alpha": schemes.ed_alpha,
 }  # fmt: skip
-QUICK = ("generalized_alpha(0.5)",)
-every_scheme = pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in MAKERS]
-)
 
 SOLVED = 1e-9
 """Share of the energy by which it may rise: a step has the errors of its stages, 1e-12 of a speed with
@@ -78,7 +73,8 @@ def test_growth_of_the_printed_rule_in_closed_form() -> None:
             assert alpha > 1.0
 
 
-@every_scheme
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MAKERS)
 def test_an_elastic_bar_gains_nothing(name: str) -> None:
     """Steps of 0.03 to 30 times the shortest period over 2 pi, damping up to ten times critical."""
     scheme, rng = MAKERS[name](), np.random.default_rng(7)
@@ -124,7 +120,7 @@ def chain(e: float, damping: float) -> nsjax.Problem:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", slow_but(MAKERS, QUICK[0]))
+@pytest.mark.parametrize("name", MAKERS)
 def test_a_chain_with_dampers_gains_nothing(name: str) -> None:
     """Dampers that stop their joints within a hundredth of a step to a hundred steps."""
     scheme, rng, problem = MAKERS[name](), np.random.default_rng(3), chain(0.0, 1.0)

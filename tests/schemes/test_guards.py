@@ -277,11 +277,11 @@ def test_a_stop_at_an_impact_is_just_before_it(scheme) -> None:
     assert float(np.max(again.v)) == pytest.approx(0.8 * G * exact, rel=0.05)
 
 
-@pytest.mark.slow
 def faster(t, q, v, p):
     return 2.0 - v[0]
 
 
+@SLOW
 def test_a_stop_that_an_impact_throws_over_is_at_the_impact() -> None:
     """Speeds jump over it: the run ends just after the impact; its instant is that of the impact."""
     exact = np.sqrt(2.0 * 0.95 / G)

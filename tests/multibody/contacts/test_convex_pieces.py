@@ -92,6 +92,7 @@ def gap(shapes: Any, at: Any) -> float:
     return float(jnp.min(system.gap(t, q, refreshed(system, t, q, p))))
 
 
+@pytest.mark.slow
 def test_gaps_are_those_of_the_surface() -> None:
     """In the hollow of the cup and in the hole of the ring, where their hulls are full."""
     for (points, faces), at, wanted in ((CUP, (1.5, 1.4, 0.5), 0.3), (RING, (0.0, 0.0, 0.2), 0.395)):
@@ -114,6 +115,7 @@ def written(at: Any) -> str:
     return CUP_FILE.format(vertices, triangles, " ".join(map(str, at)))
 
 
+@pytest.mark.slow
 def test_a_ball_falls_into_a_cup_of_a_file() -> None:
     """And rests on its floor; on the hull it lies on the rim. The file says that its hollow is filled."""
     pytest.importorskip("mujoco", reason="the package mujoco is not installed")

@@ -105,6 +105,7 @@ def test_muscles() -> None:
     assert not [x for x in quiet(read_mjcf, MUSCLES, contact=False).left_out if "actuator" in x]
 
 
+@pytest.mark.slow
 def test_a_muscle_that_is_excited() -> None:
     """The activation rises by ``a' = (1 - a) / (T (1 + 3 a) / 2)``, and its derivatives agree."""
     file = quiet(read_mjcf, MUSCLES, contact=False)

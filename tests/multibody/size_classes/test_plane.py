@@ -112,6 +112,7 @@ def test_functions_of_a_planar_tree(seed: int) -> None:
     same(plane_tree(seed, 5 + seed), seed=seed)
 
 
+@pytest.mark.slow
 def test_functions_of_spatial_parts() -> None:
     """Loops, a gear, a motion, a tendon, springs between points, and shapes with features held."""
     up, rod = (0.0, 0.0, 1.0), {"mass": 1.0, "inertia": (0.1, 0.12, 0.15)}
