@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from nsjax import schemes
-from tests.design import slow_but
 from tests.gradients import box
 from tests.gradients.program import off, sensitivity
 
 
-@pytest.mark.parametrize("seed", slow_but(range(4), 2))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
 def test_drawn_motions_have_the_derivative_of_a_program_with_flights(seed: int) -> None:
     """A box that flies, strikes, slides, sticks and rocks: the derivatives and notes of a program of its
     own for flight, to rounding, and those of the motion between its events to the order of the step.
