@@ -132,6 +132,7 @@ def end(problem: nsjax.Problem) -> jax.Array:
     return jnp.asarray(nsjax.simulate(*problem, SCHEME, **RUN).q[-1])
 
 
+@pytest.mark.slow
 def test_runs_sweeps_and_their_derivatives() -> None:
     """By `replace`, by params themselves and by a sweep, against a mechanism that is assembled inside."""
     wanted = jax.jacfwd(lambda x: end(four_bar(BARS | {"b.at": x})))(BARS["b.at"])
