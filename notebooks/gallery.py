@@ -1,9 +1,15 @@
-"""Draws the moving pictures of the guide's gallery, and that of the README: ``python notebooks/gallery.py [NAME ...]``."""
+"""Draws the moving pictures of the guide's gallery, and that of the README: ``python notebooks/gallery.py [NAME ...]``.
+
+``python notebooks/gallery.py seconds [NAME ...]`` writes the CPU time of the runs of the gallery beside their code.
+"""
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
+import resource
+import subprocess
 import sys
 import tempfile
 from typing import Any
@@ -93,6 +99,28 @@ def few(drawn: Image.Image) -> Image.Image:
     return drawn.quantize(192, dither=Image.Dither.NONE)
 
 
+def seconds(code: str) -> float:
+    """CPU time [s] of a run from the start of Python on, with nothing compiled before."""
+    with tempfile.TemporaryDirectory() as folder:
+        own = os.environ | {"XDG_CACHE_HOME": folder}
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", code], check=True, cwd=folder, env=own)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def write_seconds(names: list[str]) -> None:
+    """Writes the CPU times of the runs named, or of all, above their code on the page of the gallery."""
+    page = PAGES[0]
+    for name in names or [x[1] for x in SECTION.findall(page.read_text(encoding="utf-8"))]:
+        spent = f"*{seconds(sections()[name][1]):.2g} s*"
+        begin, found, rest = page.read_text(encoding="utf-8").partition(f"gallery/{name}.webp)\n")
+        words, mark, code = rest.partition("```python\n")
+        words = re.sub(r"\*[\d.]+ s\*\n\n$", "", words) + f"{spent}\n\n"
+        page.write_text(begin + found + words + mark + code, encoding="utf-8")
+        print(name, spent, flush=True)
+
+
 def main(names: list[str]) -> None:
     """Draws the runs named, or all, and puts those of the README side by side."""
     nsjax.configure()
@@ -115,4 +143,5 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    asked = sys.argv[1:]
+    write_seconds(asked[1:]) if asked[:1] == ["seconds"] else main(asked)

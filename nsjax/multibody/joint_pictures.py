@@ -73,7 +73,7 @@ def _slide(scene: Scene, part: Part, x: Any, framed: Set[str], solid: Set[str]) 
     given = [(k, y) for k, y in limits if y is not None]
     reach = half if other not in solid else 0.0
     if one in framed:
-        found += _frame(start, end, axes, limits, one)
+        found += _frame(start, end, axes, limits, part.bodies)
     elif scene.dimension == 2:
         low = symbols.FRAME if other in framed else high if other not in solid else 0.0
         reached = [] if other in framed else [end]
@@ -104,15 +104,27 @@ def _block(point: Array, axes: list[Array], name: str) -> Shape:
     )  # fmt: skip
 
 
-def _frame(start: Array, end: Array, axes: list[Array], limits: list[Any], name: str) -> list[Shape]:
-    """A body around the block that slides in it, as far as its stops or the block."""
+def _frame(
+    start: Array, end: Array, axes: list[Array], limits: list[Any], names: tuple[str, ...]
+) -> list[Shape]:
+    """A body around the block that slides in it, as far as its stops or the block. Where its own point is
+    not between the stops, it is a tube from there to the nearer stop, out of which the other body comes.
+    """
     half, high = symbols.BLOCK[0], symbols.FRAME
     points = [end if y is None else start + y * axes[0] for _, y in limits]
+    rods = []
+    if all(y is not None for _, y in limits):
+        (_, low), (_, up) = limits
+        tube = (low > 0.0) | (up < 0.0)
+        stop = start + jnp.where(low > 0.0, low, up) * axes[0]
+        points = [jnp.where(tube, x, y) for x, y in zip((start, stop), points, strict=True)]
+        rod = jnp.stack([jnp.where(tube, stop, end), end])
+        rods = [Shape(points=rod, name=names[1], kind="line", role=_role(names[1]))]
     order = np.array([0, 1, 1, 0, 0])
     marks = np.array([[-half, -high], [half, -high], [half, high], [-half, high], [-half, -high]])
     kind = "area" if len(axes) == 2 else "line"
     moved = jnp.asarray(marks) @ jnp.stack(axes[:2])
-    return [Shape(points=jnp.stack(points)[order], name=name, kind=kind, marks=moved)]
+    return [Shape(points=jnp.stack(points)[order], name=names[0], kind=kind, marks=moved), *rods]
 
 
 def _hinge(scene: Scene, part: Part, x: Any) -> list[Shape]:

@@ -148,3 +148,29 @@ def test_the_plane_knows_outlines_walls_and_lines() -> None:
     assert np.linalg.norm(rim[0]) == pytest.approx(np.sqrt(0.02))  # radius of gyration
     sizes = np.linalg.norm(seen.forces[1:], axis=-1)
     np.testing.assert_allclose(sizes, 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("limits", "drawn"), [((0.2, 0.8), (0.55, 0.75)), ((-0.8, -0.2), (0.75, 0.95))])
+def test_stops_on_one_side_are_a_tube_and_a_rod(
+    limits: tuple[float, float], drawn: tuple[float, float]
+) -> None:
+    """The tube ends at the nearer stop, not at the farther one, which may lie below the floor. Between stops
+    on both sides the frame reaches from one to the other.
+    """
+    place = 0.5 if limits[0] > 0.0 else -0.5
+    for given, ends in ((limits, drawn), ((-0.6, 0.8), (-0.05, 1.35))):
+        problem = mb.assemble(
+            mb.body("trunk", mass=3.0, inertia=0.1), mb.slide("guide", "ground", "trunk", axis=(0.0, 1.0)),
+            mb.body("leg", mass=0.5, inertia=0.01),
+            mb.slide("thigh", "trunk", "leg", axis=(0.0, -1.0), limits=given),
+            start={"trunk": 0.75, "thigh": place},
+        )  # fmt: skip
+        seen = motion(problem, coasting(problem, rows=2, step=1e-6))
+        points = shape(seen, "trunk", "area").world[0]
+        thick = np.ptp(points[:, 0])  # of the symbol, which is as long beyond the ends
+        assert points[:, 1].min() == pytest.approx(ends[0], abs=thick)
+        assert points[:, 1].max() == pytest.approx(ends[1], abs=thick)
+        rod = shape(seen, "leg", "line").world[0]
+        np.testing.assert_allclose(rod[-1], [0.0, 0.75 - place], atol=1e-6)
+        near = 0.75 - min(limits, key=abs) if given == limits else 0.75 - place
+        np.testing.assert_allclose(rod[0], [0.0, near], atol=1e-6)
