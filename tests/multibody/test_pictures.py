@@ -154,8 +154,8 @@ def test_the_plane_knows_outlines_walls_and_lines() -> None:
 def test_stops_on_one_side_are_a_tube_and_a_rod(
     limits: tuple[float, float], drawn: tuple[float, float]
 ) -> None:
-    """The tube ends at the nearer stop, not at the farther one, which may lie below the floor. Between stops
-    on both sides the frame reaches from one to the other.
+    """The tube ends at the nearer stop, not at the farther one, which may lie below the floor. Between
+    stops on both sides the frame reaches from one to the other.
     """
     place = 0.5 if limits[0] > 0.0 else -0.5
     for given, ends in ((limits, drawn), ((-0.6, 0.8), (-0.05, 1.35))):
