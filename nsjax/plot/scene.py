@@ -39,13 +39,14 @@ values.
 """
 
 
-class _Packed(list[bytes]):
-    """Arrays of a page, as numbers of 16 bits one after the other."""
+class _Packed(dict[bytes, int]):
+    """Places of the arrays of a page among numbers of 16 bits one after the other, each array once: shapes
+    of a body have the same poses.
+    """
 
     def _added(self, array: np.ndarray) -> int:
         """Place of the first number."""
-        self.append(array.tobytes())
-        return sum(map(len, self[:-1])) // 2
+        return self.setdefault(array.tobytes(), sum(map(len, self)) // 2)
 
     def shares(self, values: np.ndarray) -> list[Any]:
         """Place, size and ends of values (rows, n, k), each of the k between its own ends. They are stored

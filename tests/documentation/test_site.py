@@ -126,6 +126,7 @@ def test_every_run_of_the_gallery_has_its_moving_picture() -> None:
             shown = re.findall(r"notebooks/gallery/(\w+\.webp)\)", part)
             assert len(shown) == 1, part
             assert part.count("```python") == 1, part
+            assert re.search(r"^\*[\d.]+ s", part, re.MULTILINE), part  # CPU time
             assert (ROOT / "notebooks" / "gallery" / shown[0]).read_bytes().count(b"ANMF") > 8, shown
             if page == "examples":
                 answers = re.findall(r"^ *assert ", part, re.MULTILINE)  # that are known
