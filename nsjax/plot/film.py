@@ -2,9 +2,9 @@
 
 Projection, shading and order of depth stand twice, here and in ``viewer.html``, some thirty lines each; a
 test compares what both paint. One painter would serve neither: 240 frames of a humanoid of 9,700 triangles
-take 31 ms each here, with their pixels and the GIF. The page's painter needs 39 ms before a pixel is painted
-where its script is compiled, 104 ms where it is interpreted, and an engine for it beside Python. Pictures
-from here in place of the page's script would be 1.5 MB in place of 0.45, and would not turn.
+take 31 ms each here, with their pixels and the GIF. The page's painter needs 39 ms before a pixel is
+painted where its script is compiled, 104 ms where it is interpreted, and an engine for it beside Python.
+Pictures from here in place of the page's script would be 1.5 MB in place of 0.45, and would not turn.
 """
 
 from __future__ import annotations

@@ -93,9 +93,7 @@ def test_what_stands_still_is_written_once(animation) -> None:
     moving = {name for name, many in rows.items() if many > 1}
     assert moving == {"crank", "rod", "slider", "joints", "contact forces"}
     assert rows.keys() - moving == {"lower wall", "upper wall"}
-    others = [
-        x for x in head["traces"] if x["name"] != "lower wall"
-    ]  # which has the shares of the upper one
+    others = [x for x in head["traces"] if x["name"] != "lower wall"]  # with shares of the upper one
     assert len(store) == sum(2 * x["points"][2] * (21 if x["name"] in moving else 1) for x in others)
 
 
