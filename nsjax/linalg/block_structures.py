@@ -134,29 +134,23 @@ class Saddle(BlockTridiagonal):
         return (size + missing) // self._width
 
     def _parts(self) -> tuple[BlockTridiagonal, BlockTridiagonal]:
-        return BlockTridiagonal(self.block, copies=self.copies), BlockTridiagonal(
-            self.joint, copies=self.copies
+        # a first node without a joint lacks all of its multipliers
+        joints = BlockTridiagonal(
+            self.joint, copies=self.copies, lacking=0 if self.grounded else self.joint
         )
+        return BlockTridiagonal(self.block, copies=self.copies), joints
 
     def to_blocks(self, x: Array) -> Array:
         """Vectors (n, k) node by node (N, width, k): its velocities, then the multipliers of its joint."""
-        k, split = x.shape[1], self._nodes(x.shape[0]) * self.block * self.copies
-        multipliers = x[split:]
-        if not self.grounded:
-            by_copy = multipliers.reshape(self.copies, -1, k)
-            multipliers = jnp.pad(by_copy, ((0, 0), (self.joint, 0), (0, 0))).reshape(-1, k)
-        first, second = self._parts()
-        return jnp.concatenate([first.to_blocks(x[:split]), second.to_blocks(multipliers)], axis=1)
+        split, (first, second) = self._nodes(x.shape[0]) * self.block * self.copies, self._parts()
+        return jnp.concatenate([first.to_blocks(x[:split]), second.to_blocks(x[split:])], axis=1)
 
     def from_blocks(self, x: Array, size: int) -> Array:
         """Inverse of `to_blocks`."""
-        nodes, width, k = x.shape
         split, (first, second) = self.block * self.copies, self._parts()
-        velocities = first.from_blocks(x[:, :split], nodes * split)
-        multipliers = second.from_blocks(x[:, split:], nodes * (width - split))
-        if not self.grounded:
-            multipliers = multipliers.reshape(self.copies, -1, k)[:, self.joint :].reshape(-1, k)
-        return jnp.concatenate([velocities, multipliers])
+        moving = x.shape[0] * split
+        velocities = first.from_blocks(x[:, :split], moving)
+        return jnp.concatenate([velocities, second.from_blocks(x[:, split:], size - moving)])
 
     def recovered(self, found: Array) -> Tridiagonal:
         """The matrix from its products with `seeds`; missing rows are those of the unit matrix."""

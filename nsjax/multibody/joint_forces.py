@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,17 +17,13 @@ from nsjax.forms import quantity
 from nsjax.math import picked, taken
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.coordinates import planar_vectors as plane
-from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.coordinates.frames import Scene, constants
 from nsjax.multibody.loads import actuator
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.numbers import side_by_side
 from nsjax.multibody.parts import GROUND, Part, number, record_of
 from nsjax.multibody.topology import Link, Topology
 from nsjax.types import Array, PyTree, is_traced, record
-
-if TYPE_CHECKING:
-    from nsjax.multibody.mechanism import Mechanism
-
 
 # Springs, motors, limits and dry friction of joints of a spatial tree with coordinates in ``q``.
 #
@@ -126,10 +122,15 @@ class OwnJoints:
         bounds = [jnp.asarray(getattr(p[name], which), float) for name, which in self.limits_held]
         return JointNumbers(efforts=tuple(efforts), bounds=jnp.stack(bounds) if bounds else None)
 
-    def efforts(self, t: Array, q: Array, v: Array, p: PyTree, stacked: JointNumbers) -> Array:
+    def ready(self, p: PyTree) -> JointNumbers:
+        """Stacked numbers, from prepared params, or made from plain ones."""
+        found: JointNumbers | None = constants(p).joints
+        return self.stacked(p) if found is None else found
+
+    def efforts(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Forces (nv,) of springs and motors on the velocities of their joints."""
         found, places = [], []
-        for alike, own in zip(self._groups(p), stacked.efforts, strict=True):
+        for alike, own in zip(self._groups(p), self.ready(p).efforts, strict=True):
             links, part = [self.links[x.option("joint")] for x in alike], alike[0]
             x, rate = picked(q, np.array([s.q for s in links])), picked(v, np.array([s.v for s in links]))
             effort = load_kind(part).effort or _none
@@ -145,15 +146,70 @@ class OwnJoints:
         here = np.arange(v.shape[0])[:, None] == np.array(places)
         return jnp.sum(jnp.where(here, jnp.concatenate(found), 0.0), axis=1)
 
-    def gaps(self, q: Array, stacked: JointNumbers) -> Array:
-        """Gaps (k,) of the limits of these joints [m or rad]."""
+    # Limits of joints and stops of tendons as contacts. The gap of a limit on an entry of ``q`` is the
+    # difference of this entry and a bound; its row is constant. The coordinate of a joint that closes a
+    # loop, and the length of a tendon, are functions of the position: the row of their limit is the
+    # derivative of this function.
+
+    def gaps(self, scene: Scene, q: Array, p: PyTree) -> list[Any]:
+        """Gaps of all limits in their order, as scalars or arrays [m or rad]."""
+        others = self._gaps_apart(scene, p)
+        if not self.limits_held:
+            return others
         sides = np.array([1.0 if which == "lower" else -1.0 for _, which in self.limits_held])
         x = picked(q, np.array([self.links[name].q for name, _ in self.limits_held]))
-        return sides * (x - stacked.bounds)
+        found = [sides * (x - self.ready(p).bounds), *others]
+        return found if self.order is None else [taken(gap_functions.flat(found), self.order)]
+
+    def _gaps_apart(self, scene: Scene, p: PyTree) -> list[Any]:
+        """Gaps of `limits_apart`."""
+        found = []
+        for name, which in self.limits_apart:
+            x, bound = scene.coordinates(name)[0], getattr(p[name], which)
+            lower = which == "lower"
+            found.append(plane.plus(x, -bound) if lower else plane.plus(bound, plane.minus(x)))
+        return found
+
+    def rows(
+        self, place: Callable[[Array, Array], Scene], retract: Any, at: tuple[Array, Array], p: PyTree,
+        width: int,
+    ) -> tuple[Any, Any]:  # fmt: skip
+        """Rows (k, width, nv) of all limits in their order, and their rates (k, width) at zero generalised
+        velocity; the tangential rows are zero.
+
+        Args:
+            place: bodies at a time and position.
+            retract: of the tree.
+            at: time and position.
+            p: params.
+            width: rows of a contact.
+        """
+        (t, q), nv, count = at, self.topology.sizes[1], len(self.limits_apart)
+        held = np.zeros((len(self.limits_held), nv))
+        for k, (name, which) in enumerate(self.limits_held):
+            held[k, self.links[name].v] = 1.0 if which == "lower" else -1.0
+        wt, offset = _placed(held, width), np.zeros((len(held), width))
+        if not count:
+            return wt, offset
+
+        def apart(t: Array, q: Array) -> Array:
+            return gap_functions.flat(self._gaps_apart(place(t, q), p))
+
+        moved = jacobian(lambda xi: apart(t, retract(q, xi)), jnp.zeros(nv, q.dtype), count)
+        rest = jax.jvp(lambda s: apart(s, q), (t,), (jnp.ones_like(t),))[1]
+        found = (jnp.concatenate(x) for x in ((wt, _placed(moved, width)), (offset, _placed(rest, width))))
+        made = tuple(x if self.order is None else taken(x, self.order) for x in found)
+        return made[0], made[1]
 
     def rates(self, v: Array) -> Array:
         """Rates (k,) of the joints with dry friction [m/s or rad/s]."""
         return picked(v, np.array([self.links[name].v for name in self.dry_frictions]))
+
+
+def _placed(x: Any, width: int) -> Any:
+    """Rows (k, ...) as the normal rows of contacts (k, width, ...); the tangential rows are zero."""
+    pad = np.pad if isinstance(x, np.ndarray) else jnp.pad
+    return pad(x[:, None], [(0, 0), (0, width - 1), *[(0, 0)] * (x.ndim - 1)])
 
 
 def _none(part: Part, numbers: Any, t: Any, x: Any, rate: Any) -> None:
@@ -185,21 +241,17 @@ class JointDamping:
     topology: Topology
     own: OwnJoints
 
-    def of_space(self, t: Array, q: Array, v: Array, p: PyTree, stacked: JointNumbers) -> Array:
+    def of_space(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """``D`` (nv,): every joint has velocities of its own."""
         found = jnp.zeros_like(v)
         if self.own.loads:
-            efforts = functools.partial(self._efforts, t, q, p, stacked)
-            found = _resisting(efforts, v)
+            found = _resisting(lambda v: self.own.efforts(t, q, v, p), v)
         for part, places in self._balls:
             if p[part.name].damping is not None:
                 found = found + p[part.name].damping * places
         for part, places in self._free:
             found = found + p[part.name].own * places
         return found
-
-    def _efforts(self, t: Array, q: Array, p: PyTree, stacked: JointNumbers, v: Array) -> Array:
-        return self.own.efforts(t, q, v, p, stacked)
 
     @functools.cached_property
     def _free(self) -> tuple[tuple[Part, np.ndarray], ...]:
@@ -257,58 +309,6 @@ def _resisting(effort: Callable[[Array], Array], rate: Array) -> Array:
     """``-d effort / d rate`` of efforts that depend on their own rates alone, where it is positive."""
     slope = -jax.jvp(effort, (rate,), (jnp.ones_like(rate),))[1]
     return jnp.where(slope > 0.0, slope, 0.0)
-
-
-# Limits of joints and stops of tendons as contacts: their gaps, and their rows in joint coordinates.
-#
-# The gap of a limit on an entry of ``q`` is the difference of this entry and a bound; its row is
-# constant. The coordinate of a joint that closes a loop, and the length of a tendon, are functions of the
-# position: the row of their limit is the derivative of this function.
-
-
-def gaps(mechanism: Mechanism, scene: Scene, q: Array, p: PyTree) -> list[Any]:
-    """Gaps of all limits in their order, as scalars or arrays [m or rad]."""
-    own = mechanism.own
-    others = [_gap(scene, name, which, p) for name, which in own.limits_apart]
-    if not own.limits_held:
-        return others
-    found = [own.gaps(q, mechanism.own_numbers(p)), *others]
-    return found if own.order is None else [taken(gap_functions.flat(found), own.order)]
-
-
-def _gap(scene: Scene, name: str, which: str, p: PyTree) -> Any:
-    x, bound = scene.coordinates(name)[0], getattr(p[name], which)
-    return plane.plus(x, -bound) if which == "lower" else plane.plus(bound, plane.minus(x))
-
-
-def rows(mechanism: Mechanism, t: Array, q: Array, p: PyTree, width: int) -> tuple[Any, Any]:
-    """Rows (k, width, nv) of all limits in their order, and their rates (k, width) at zero generalised
-    velocity; the tangential rows are zero.
-    """
-    own, tree = mechanism.own, mechanism.tree
-    nv, count = mechanism.topology.sizes[1], len(own.limits_apart)
-    held = np.zeros((len(own.limits_held), nv))
-    for k, (name, which) in enumerate(own.limits_held):
-        held[k, own.links[name].v] = 1.0 if which == "lower" else -1.0
-    wt, offset = _placed(held, width), np.zeros((len(held), width))
-    if not count:
-        return wt, offset
-
-    def apart(t: Array, q: Array) -> Array:
-        scene = mechanism.scene(t, q, None, p)
-        return gap_functions.flat([_gap(scene, name, which, p) for name, which in own.limits_apart])
-
-    moved = jacobian(lambda xi: apart(t, tree.retract(q, xi)), jnp.zeros(nv, q.dtype), count)
-    rest = jax.jvp(lambda s: apart(s, q), (t,), (jnp.ones_like(t),))[1]
-    found = (jnp.concatenate(x) for x in ((wt, _placed(moved, width)), (offset, _placed(rest, width))))
-    made = tuple(x if own.order is None else taken(x, own.order) for x in found)
-    return made[0], made[1]
-
-
-def _placed(x: Any, width: int) -> Any:
-    """Rows (k, ...) as the normal rows of contacts (k, width, ...); the tangential rows are zero."""
-    pad = np.pad if isinstance(x, np.ndarray) else jnp.pad
-    return pad(x[:, None], [(0, 0), (0, width - 1), *[(0, 0)] * (x.ndim - 1)])
 
 
 # Position and velocity servos in hinges and slides.

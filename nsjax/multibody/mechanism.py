@@ -16,7 +16,7 @@ from nsjax.core.errors import InputError
 from nsjax.core.keys import Prepared
 from nsjax.core.signals import ready
 from nsjax.math import taken
-from nsjax.multibody import joint_forces, pictures, topology
+from nsjax.multibody import pictures, topology
 from nsjax.multibody.contacts import gap_functions, named_contacts, turning_friction
 from nsjax.multibody.contacts.heaps import Contacts
 from nsjax.multibody.contacts.named_contacts import Lines, NamedContacts
@@ -25,7 +25,6 @@ from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.coordinates.frames import (
     MechanismConstants,
     Scene,
-    constants,
     downwards,
     holding,
     still_frames,
@@ -33,7 +32,7 @@ from nsjax.multibody.coordinates.frames import (
 from nsjax.multibody.coordinates.planar import Dynamics, PlanarTree
 from nsjax.multibody.coordinates.spatial import SpatialTree
 from nsjax.multibody.couplings import kind_of as coupling_kind
-from nsjax.multibody.joint_forces import JointDamping, JointNumbers, OwnJoints
+from nsjax.multibody.joint_forces import JointDamping, OwnJoints
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.joints.friction_laws import Held, JointLaws
 from nsjax.multibody.joints.joint_kind import axis_of
@@ -117,11 +116,6 @@ class Mechanism:
         """Loads, limits and dry friction of spatial joints whose coordinates are entries of ``q``."""
         return OwnJoints(self.topology, self.presence.limits, self.presence.dry_frictions)
 
-    def own_numbers(self, p: PyTree) -> JointNumbers:
-        """Stacked numbers of these joints, from prepared params, or made from plain ones."""
-        found: JointNumbers | None = constants(p).joints
-        return self.own.stacked(p) if found is None else found
-
     def scene(self, t: Array, q: Array, v: Array | None, p: PyTree) -> Scene:
         """All bodies and joints at an instant."""
         return self.scene_of(t, q, v, p, self.tree.frames(q, v, p))
@@ -168,7 +162,7 @@ class Mechanism:
         if self.topology.coordinates == "absolute" or self.dimension == 3:
             made: Array = self.tree.force(q, v, self.gravity(p), p, loads)
             if self.own.loads:
-                made = made + self.own.efforts(t, q, v, p, self.own_numbers(p))
+                made = made + self.own.efforts(t, q, v, p)
             for part in self.topology.line_loads:
                 along: Any = load_kind(part).along
                 made = made + along(self.topology, self.tree, part, t, q, p).reshape(-1)
@@ -179,7 +173,7 @@ class Mechanism:
         """Damping of the joints of a tree, (nv,) in space and (nv, nv) in the plane."""
         of = JointDamping(self.topology, self.own)
         if self.dimension == 3:
-            return of.of_space(t, q, v, p, self.own_numbers(p))
+            return of.of_space(t, q, v, p)
         return of.of_plane(self.scene(t, q, v, p), self.tree.turns, self.tree.group, p)
 
     def switch(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
@@ -213,7 +207,8 @@ class Mechanism:
         offset = jnp.zeros(wt.shape[:2])
         if not self.presence.limits:
             return wt, offset
-        limits = joint_forces.rows(self, t, q, p, wt.shape[1])
+        place = lambda t, q: self.scene(t, q, None, p)  # noqa: E731
+        limits = self.own.rows(place, self.tree.retract, (t, q), p, wt.shape[1])
         return jnp.concatenate([wt, limits[0]]), jnp.concatenate([offset, limits[1]])
 
     @property
@@ -246,7 +241,7 @@ class Mechanism:
         if self.contacts is not None:
             return self.contacts.gap(t, q, p)
         scene = self.scene(t, q, None, p)
-        return gap_functions.flat([*self.named.gaps(scene, p), *joint_forces.gaps(self, scene, q, p)])
+        return gap_functions.flat([*self.named.gaps(scene, p), *self.own.gaps(scene, q, p)])
 
     def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Slip velocities (nc, nt) of the contacts, then zeros of the limits."""
