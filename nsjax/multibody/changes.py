@@ -208,7 +208,7 @@ def reaction(problem: Problem, joint: str) -> Fn:
         M a = h + W lambda,      0 <= d^2 g / dt^2  _|_  lambda_N >= 0        of contacts that are closed
         |lambda_T| <= mu lambda_N where they stick, and against the sliding where they slide
 
-    A contact is closed if its gap is at most 1e-6 (1 + |q|) and its rate at most 1e-3 (1 + |v|) in
+    A contact is closed if its gap is at most ``1e-6 (1 + |q|)`` and its rate at most ``1e-3 (1 + |v|)`` in
     magnitude, and it sticks, or is about to, if it slides no faster. Schemes leave rates of the order of
     the step in closed contacts.
 
