@@ -154,8 +154,10 @@ def _walker(coordinates: str, dimension: int, sunk: float, radius=0.05) -> nsjax
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("dimension", [2, 3])
-@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
+@pytest.mark.parametrize(
+    ("coordinates", "dimension"),
+    [("joint", 2), ("joint", 3), ("absolute", 2), pytest.param("absolute", 3, marks=pytest.mark.slow)],
+)
 def test_a_mechanism_is_lifted_as_a_whole(coordinates: str, dimension: int) -> None:
     """By the depth of its deepest foot, with nothing turned or bent, and by no more."""
     given = _walker(coordinates, dimension, 0.1)

@@ -141,6 +141,7 @@ def legged(free: bool, ball: bool = False) -> Problem:
 TEAM = {"upright": (False, False), "free": (True, False), "on a ball": (False, True), "both": (True, True)}
 
 
+@pytest.mark.slow
 def test_quaternions_stand_at_the_same_places_in_all_mechanisms_of_a_class() -> None:
     """None, of a free base before hinges, of a ball among hinges, and both, in one batch."""
     times = {"dt": 1e-3, "steps": 200}
