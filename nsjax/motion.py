@@ -240,8 +240,7 @@ def _pictures(
             )
         return found
 
-    def moving(row: tuple[Array, Array, PyTree]) -> Picture:
-        found = at(*row)
+    def moving(found: Picture) -> Picture:
         kept = [
             x if x.pose is None else dataclasses.replace(x, points=jnp.zeros(0), marks=None)
             for x in found.shapes
@@ -250,8 +249,11 @@ def _pictures(
         return dataclasses.replace(found, shapes=tuple(kept), contacts=places)
 
     rows = (t, q, places)
+    first = at(*jax.tree.map(lambda x: x[0], rows))
+    if len(t) == 1:  # one picture compiles in less time without a loop
+        return first.shapes, jax.tree.map(lambda x: jnp.asarray(x)[None], moving(first))
     # row by row: stresses inside a large mesh take a thousand times the memory of what is drawn
-    return at(*jax.tree.map(lambda x: x[0], rows)).shapes, lax.map(moving, rows)
+    return first.shapes, lax.map(lambda row: moving(at(*row)), rows)
 
 
 # pictures of mechanisms have many operations, each for a few points; those of solids have much to compute
