@@ -223,9 +223,7 @@ class Mechanism:
         return self.presence.named.of_step if self.few else self.presence.named
 
     def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
-        """Params with the candidate pairs, and the closest points and features that the step holds."""
-        if self.contacts is not None:
-            return self.contacts.refresh(t, q, p)
+        """Params with the pairs that a step evaluates, and the points and features that it holds."""
         scene = self.scene(t, q, None, p)
         if self.chooses:
             p = holding(p, chosen=self.named.choose(scene, p))
@@ -238,15 +236,11 @@ class Mechanism:
 
     def gap(self, t: Array, q: Array, p: PyTree) -> Array:
         """Gaps (nc,) of the contacts, then of the limits."""
-        if self.contacts is not None:
-            return self.contacts.gap(t, q, p)
         scene = self.scene(t, q, None, p)
         return gap_functions.flat([*self.named.gaps(scene, p), *self.own.gaps(scene, q, p)])
 
     def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Slip velocities (nc, nt) of the contacts, then zeros of the limits."""
-        if self.contacts is not None:
-            return self.contacts.slip(t, q, v, p)
         scene, nt = self.scene(t, q, v, p), self.presence.tangents
         limits, slips = len(self.presence.limits), self.named.slips(scene, p)
         still = [] if not limits else [jnp.zeros((limits, nt))]
@@ -255,8 +249,6 @@ class Mechanism:
 
     def law(self, p: PyTree) -> ContactLaw:
         """The law of all contacts."""
-        if self.contacts is not None:
-            return self.contacts.law(p)
         numbers: dict[str, Any] = self.named.law(p)
         limits = [name for name, _ in self.presence.limits]
         if limits:
@@ -445,6 +437,7 @@ class Mechanism:
         if self.knows_rows:
             given["rows"] = self.contact_rows
         given |= Selection(self).promises()
+        contacts: Any = self.contacts or self
         if self.contacts is not None:
             given = {"inertia": self.inertia} | self.contacts.promises()
         refreshed = self.named.searched or self.contacts is not None or self.chooses
@@ -462,8 +455,8 @@ class Mechanism:
             name=titled(self.topology), nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, nh=nh,
             frictionless=frictionless,
             force=self.force, potential=self.potential,
-            gap=self.gap if nc else None, slip=self.slip if nc and nt else None,
-            law=self.law if nc else None, constraint=self.constraint if nb > nh else None,
+            gap=contacts.gap if nc else None, slip=contacts.slip if nc and nt else None,
+            law=contacts.law if nc else None, constraint=self.constraint if nb > nh else None,
             velocity_constraint=self.velocity_constraint if nh else None,
             dry_friction=self.dry_friction if nd else None,
             dry_friction_bound=self.dry_friction_bound if nd else None,
@@ -473,7 +466,7 @@ class Mechanism:
             retract=add if flat else self.tree.retract,
             difference=subtract if flat else self.tree.difference,
             prepare=self.prepare if spatial or absolute or self.named.many else None,
-            refresh=self.refresh if refreshed else None,
+            refresh=contacts.refresh if refreshed else None,
             observe=self.observe if names.observables else None,
             shapes=shapes.PlacedPicture(self.places, self.picture),
             labels=names, parts=self, tangent_hint=hint, stiff=stiff, **given,
