@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -100,6 +102,100 @@ def _same_function(a: Jaxpr, b: Jaxpr) -> bool:
     return operands(a.outvars) == [*map(_operand, b.outvars)]
 
 
+def sliced_once(made: Any, known: dict[int, Any] | None = None) -> Any:
+    """A traced function in which slices of an array along an axis that do not overlap are results of one
+    operation.
+
+    Reverse mode fills up every slice with zeros and adds: two operations for each, of which the compiler
+    makes kernels of their own. One concatenation is the transpose of all of them together.
+
+    Args:
+        made: traced function, or a parameter of an operation that may hold some.
+        known: functions that have been rewritten so far; None: none.
+
+    Example:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> from nsjax.jaxtools.internals import jaxpr_as_fun
+        >>> from nsjax.jaxtools.programs import sliced_once
+        >>> f = jaxpr_as_fun(sliced_once(jax.make_jaxpr(lambda x: x[:2] * x[2:])(jnp.ones(4))))
+        >>> back = jax.make_jaxpr(jax.grad(lambda x: f(x)[0].sum()))(jnp.ones(4))
+        >>> [line.primitive.name for line in back.eqns if line.primitive.name in ("pad", "concatenate")]
+        ['concatenate']
+    """
+    known = {} if known is None else known
+    if isinstance(made, tuple | list):
+        new = made if hasattr(made, "_fields") else type(made)(sliced_once(x, known) for x in made)
+        return made if all(map(operator.is_, made, new)) else new
+    if isinstance(made, ClosedJaxpr):
+        new = sliced_once(made.jaxpr, known)
+        return made if new is made.jaxpr else known.setdefault(id(made), made.replace(jaxpr=new))
+    if not isinstance(made, Jaxpr):
+        return made
+    if id(made) not in known:
+        known[id(made)] = _sliced_once(made, known)
+    return known[id(made)]
+
+
+def _sliced_once(made: Jaxpr, known: dict[int, Any]) -> Jaxpr:
+    """`sliced_once` of a function without constants of its own."""
+    together, swap, done = _splits(made), {}, set()
+    lines, same = [], not together
+    read = lambda x: swap.get(x, x) if isinstance(x, Var) else x  # noqa: E731
+    for line in made.eqns:
+        if id(line) in together:
+            split, swap[line.outvars[0]] = together[id(line)]
+            if id(split) in done:
+                continue
+            line = split
+            done.add(id(split))
+        params = {name: sliced_once(value, known) for name, value in line.params.items()}
+        if any(value is not line.params[name] for name, value in params.items()):
+            line, same = line.replace(params=params), False
+        lines.append(line.replace(invars=[read(x) for x in line.invars]))
+    if same:
+        return made
+    info = made.debug_info.with_unknown_names()
+    return made.replace(eqns=lines, outvars=[read(x) for x in made.outvars], debug_info=info)
+
+
+def _splits(made: Jaxpr) -> dict[int, tuple[Any, Var]]:
+    """Operations that replace slices of a traced function, by ``id`` of the slice, and which of their
+    results is the slice.
+    """
+    groups: dict[Any, list[Any]] = {}
+    for line in made.eqns:
+        if (place := _place(line)) is not None:
+            groups.setdefault((line.invars[0], place[0]), []).append((place[1:], line))
+    found: dict[int, tuple[Any, Var]] = {}
+    for (x, axis), group in groups.items():
+        size, ends, chosen = x.aval.shape[axis], [0], set()
+        for start, end in sorted({place for place, _ in group}, key=lambda place: place[::-1]):
+            if start >= ends[-1]:  # those that end first leave most room for others
+                chosen.add((start, end))
+                ends += [start, end] if start > ends[-1] else [end]
+        if len(chosen) < 2:
+            continue
+        sizes = [b - a for a, b in itertools.pairwise([*ends, size] if size > ends[-1] else ends)]
+        # traced anew each time, since the variables of its results are to be new
+        split = jax.make_jaxpr(lambda y, n=sizes, k=axis: lax.split(y, n, k))(x.aval).eqns[0]
+        split, parts = split.replace(invars=[x]), dict(zip(ends, split.outvars, strict=False))
+        found |= {id(line): (split, parts[place[0]]) for place, line in group if place in chosen}
+    return found
+
+
+def _place(line: Any) -> tuple[int, int, int] | None:
+    """Axis, start and end of a slice along one axis alone; None for other operations."""
+    if line.primitive is not lax.slice_p or not isinstance(line.invars[0], Var):
+        return None
+    given, shape = line.params, line.invars[0].aval.shape
+    if given["strides"] is not None and set(given["strides"]) != {1}:
+        return None
+    part = zip(given["start_indices"], given["limit_indices"], shape, strict=True)
+    cut = [(k, a, b) for k, (a, b, n) in enumerate(part) if (a, b) != (0, n)]
+    return cut[0] if len(cut) == 1 and cut[0][1] < cut[0][2] else None
+
+
 def counted(f: Callable[..., Any], *arguments: Any) -> tuple[Any, int]:
     """``f(*arguments)`` by a program that holds only the operations that its results need, and the
     `code_size` of this program.
@@ -117,7 +213,7 @@ def counted(f: Callable[..., Any], *arguments: Any) -> tuple[Any, int]:
     """
     made, shapes = jax.make_jaxpr(f, return_shape=True)(*arguments)
     made = without_unread(made)
-    found = jaxpr_as_fun(made)(*jax.tree.leaves(arguments))
+    found = jaxpr_as_fun(sliced_once(made))(*jax.tree.leaves(arguments))
     return jax.tree.unflatten(jax.tree.structure(shapes), found), code_size(made)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
 from nsjax.jaxtools.internals import (
@@ -156,6 +157,58 @@ mlir.register_lowering(_ruled, _lowered)
 ad.primitive_jvps[_ruled] = _derivative
 batching.fancy_primitive_batchers[_ruled] = _batched
 partial_eval.dce_rules[_ruled] = _without_unread
+
+
+# Entries that are moved around, whose transpose moves them back.
+
+
+def cycled(x: Array, axis: int, places: int) -> Array:
+    """The entries of ``x`` along an axis, moved around to places in front of their own.
+
+    The transpose of JAX's own slices and their concatenation fills each slice up with zeros and adds: five
+    operations, of which the compiler makes kernels of their own. This one has the other slices.
+
+    Args:
+        x: array.
+        axis: axis, not counted from the end.
+        places: number of places, between 0 and the number of entries.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.jaxtools.rules import cycled
+        >>> cycled(jnp.arange(3.0), 0, 1).tolist()
+        [1.0, 2.0, 0.0]
+    """
+    return _cycled.bind(x, value=_slices(x.shape, x.dtype, axis, places), axis=axis, places=places)
+
+
+@functools.cache
+def _slices(shape: tuple[int, ...], dtype: Any, axis: int, places: int) -> ClosedJaxpr:
+    """The operation as a traced function, whose size counts in a program."""
+
+    def moved(x: Array) -> Array:
+        ends = ((places, shape[axis]), (0, places))
+        return lax.concatenate([lax.slice_in_dim(x, *part, axis=axis) for part in ends], axis)
+
+    return jax.make_jaxpr(moved)(jax.ShapeDtypeStruct(shape, dtype))
+
+
+def _cycled_back(change: Any, x: Any, value: ClosedJaxpr, axis: int, places: int) -> list[Any]:
+    return [cycled(change, axis, change.shape[axis] - places)]
+
+
+def _cycled_lanes(x: Any, axes: Any, value: ClosedJaxpr, axis: int, places: int) -> Any:
+    return cycled(x[0], axis + (axes[0] <= axis), places), axes[0]
+
+
+_cycled = Primitive("nsjax_cycled")
+_cycled.def_impl(lambda x, value, axis, places: jaxpr_as_fun(value)(x)[0])
+_cycled.def_abstract_eval(lambda x, value, axis, places: value.out_avals[0])
+mlir.register_lowering(
+    _cycled, mlir.lower_fun(lambda x, value, axis, places: jaxpr_as_fun(value)(x), multiple_results=True)
+)
+ad.deflinear2(_cycled, _cycled_back)
+batching.primitive_batchers[_cycled] = _cycled_lanes
 
 
 def _ended(made: Any) -> Any:

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
-from nsjax.jaxtools.programs import code_size, counted, equations, without_repeats
+from nsjax.jaxtools.programs import code_size, counted, equations, sliced_once, without_repeats
+from nsjax.jaxtools.rules import cycled
 
 
 def test_the_same_function() -> None:
@@ -89,3 +90,54 @@ def test_different_operations_stay() -> None:
         return x + 1.0
 
     assert len(without_repeats(jax.make_jaxpr(printing)(0.3)).eqns) == 3
+
+
+def _sliced(x, a):
+    """Slices that overlap, lie apart and come twice, of rows and columns, in calls and branches."""
+    part = jax.jit(lambda u: u[:1] * u[1:2] + u[1:2])
+    both = jax.lax.cond(x[0] > 0.0, lambda u: u[:3] * u[3:6], lambda u: u[4:] - u[:3], x)
+    rows = jnp.sum(jnp.sin(a[:3] * a[3:])) * jnp.sum(a[1:4] ** 2)
+    columns = jnp.sum(a[:, :2] ** 2) * jnp.sum(a[:, 3:]) + a[2, 1]
+    return (
+        x[0] * x[1] * jnp.sum(x[:3]) + rows * columns + part(x[5:])[0] * part(x[:2])[0] + jnp.sum(both**2)
+    )
+
+
+def test_slices_of_an_array_are_one_operation() -> None:
+    """The same values and derivatives of first and second order, with concatenations in place of sums."""
+    rng = np.random.default_rng(4)
+    x, a = rng.normal(size=7), rng.normal(size=(6, 4))
+    made = jax.make_jaxpr(_sliced)(x, a)
+    once = sliced_once(made)
+    own = lambda *x: jaxpr_as_fun(once)(*x)[0]  # noqa: E731
+    slope = lambda f, x, a: jax.grad(lambda x: f(x, a) + jnp.sum(jax.grad(f, 1)(x, a) ** 2))(x)  # noqa: E731
+    every = [jax.jit(lambda x, a, f=f: (f(x, a), slope(f, x, a))) for f in (own, _sliced)]
+    for start in (x, -x, 0.0 * x):
+        for one, other in zip(*(f(start, a) for f in every), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-13)
+    counts = [str(jax.make_jaxpr(jax.grad(f, (0, 1)))(x, a)).count(" pad[") for f in (own, _sliced)]
+    assert counts[0] < counts[1] / 2
+    assert sliced_once(once) is once
+
+
+def test_cycled_entries() -> None:
+    """Values of ``numpy.roll``; derivatives of both modes, of the second order too, and in lanes."""
+    x = np.random.default_rng(3).normal(size=(3, 4))
+    for axis, places in ((0, 1), (0, 2), (1, 3)):
+
+        def all_of(turn, x):
+            f = lambda x: jnp.sum(jnp.sin(turn(x)) * x)  # noqa: E731
+            return (
+                jax.grad(f)(x),
+                jax.grad(lambda x: jnp.sum(jax.grad(f)(x) ** 2))(x),
+                jax.jvp(f, (x,), (x,))[1],
+            )
+
+        own = lambda x, k=axis, n=places: cycled(x, k, n)  # noqa: E731
+        wanted = lambda x, k=axis, n=places: jnp.roll(x, -n, k)  # noqa: E731
+        np.testing.assert_array_equal(own(x), np.roll(x, -places, axis))
+        found, known = (jax.jit(lambda x, f=f: all_of(f, x))(x) for f in (own, wanted))
+        for one, other in zip(found, known, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-14, atol=1e-14)
+        lanes = jax.vmap(own, -1, -1)(np.stack([x, -x], -1))
+        np.testing.assert_array_equal(lanes[..., 1], np.roll(-x, -places, axis))

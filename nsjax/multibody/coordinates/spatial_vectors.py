@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.jaxtools import rules
 from nsjax.math import norm as safe_norm
 from nsjax.math import rotations
 from nsjax.types import Array
@@ -79,8 +79,7 @@ def dot(a: Vector, b: Vector) -> Any:
 
 def cycled(a: Array, axis: int = 0) -> Array:
     """Components permuted to ``(y, z, x)``."""
-    first, rest = (jax.lax.slice_in_dim(a, k, m, axis=axis) for k, m in ((0, 1), (1, 3)))
-    return jnp.concatenate([rest, first], axis=axis)
+    return rules.cycled(jnp.asarray(a), axis % jnp.ndim(a), 1)
 
 
 def cross(a: Vector, b: Vector, axis: int = 0) -> Vector:
