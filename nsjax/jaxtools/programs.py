@@ -127,19 +127,18 @@ def sliced_once(made: Any, known: dict[int, Any] | None = None) -> Any:
     if isinstance(made, tuple | list):
         new = made if hasattr(made, "_fields") else type(made)(sliced_once(x, known) for x in made)
         return made if all(map(operator.is_, made, new)) else new
-    if isinstance(made, ClosedJaxpr):
-        new = sliced_once(made.jaxpr, known)
-        return made if new is made.jaxpr else known.setdefault(id(made), made.replace(jaxpr=new))
-    if not isinstance(made, Jaxpr):
-        return made
-    if id(made) not in known:
+    if isinstance(made, ClosedJaxpr) and id(made) not in known:
+        lines = sliced_once(made.jaxpr, known)
+        known[id(made)] = made if lines is made.jaxpr else made.replace(jaxpr=lines)
+    elif isinstance(made, Jaxpr) and id(made) not in known:
         known[id(made)] = _sliced_once(made, known)
-    return known[id(made)]
+    return known.get(id(made), made)
 
 
 def _sliced_once(made: Jaxpr, known: dict[int, Any]) -> Jaxpr:
     """`sliced_once` of a function without constants of its own."""
-    together, swap, done = _splits(made), {}, set()
+    together, done = _splits(made), set()
+    swap: dict[Var, Var] = {}
     lines, same = [], not together
     read = lambda x: swap.get(x, x) if isinstance(x, Var) else x  # noqa: E731
     for line in made.eqns:
@@ -188,7 +187,8 @@ def _place(line: Any) -> tuple[int, int, int] | None:
     """Axis, start and end of a slice along one axis alone; None for other operations."""
     if line.primitive is not lax.slice_p or not isinstance(line.invars[0], Var):
         return None
-    given, shape = line.params, line.invars[0].aval.shape
+    source: Any = line.invars[0].aval
+    given, shape = line.params, source.shape
     if given["strides"] is not None and set(given["strides"]) != {1}:
         return None
     part = zip(given["start_indices"], given["limit_indices"], shape, strict=True)
