@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.control import fig_throw, search, strike, throw
+from experiments.control import fig_shooting, fig_throw, search, shooting, strike, throw
 
 
 def test_newton_brings_the_motion_itself_into_the_cup():
@@ -25,3 +25,20 @@ def test_newton_brings_the_motion_itself_into_the_cup():
 def test_it_strikes_earlier_where_it_is_pulled():
     times = [strike.motion_strike(x)[0] for x in ((0.0, 0.0), (-1.0, 2.0))]
     assert times[1] < times[0]
+
+
+def test_motions_by_other_means_of_the_shooting():
+    """A hopper that pushes evenly, and a box that is lifted evenly, are uniformly accelerated."""
+    shot = shooting.HOP
+    forces = np.full(shot.knots, 60.0)
+    rise = 0.5 * (60.0 / shooting.TRUNK - shooting.G) * shot.end**2
+    np.testing.assert_allclose(
+        shooting.hopped(forces)[[0, 2]], 0.4 + rise * np.ones(2) - [0.0, 0.05], atol=1e-9
+    )
+    lift = np.concatenate([np.full(6, 10.0), np.full(6, 5.0)])
+    whole = shooting.HAND + 2.0 * shooting.FINGER + shooting.CRATE
+    height, speed = shooting.lifted(lift)
+    a = 10.0 / whole - shooting.G
+    np.testing.assert_allclose([height, speed], [0.04 + 0.125 * a, 0.5 * a], rtol=1e-6)
+    need = shooting.CRATE * 10.0 / whole / (2.0 * shooting.FRICTION)
+    np.testing.assert_allclose(fig_shooting.grip_over_need(lift), 5.0 / need, rtol=1e-12)
