@@ -320,8 +320,8 @@ def heavy(coordinates: str = "joint", inertia: Any = INERTIA, radius: Any = DISC
     disc, up = sphere("pulley", radius), (0.0, 1.0)
     return assemble(
         body("pulley", mass=1.0, inertia=inertia), hinge("axle", "ground", "pulley"),
-        body("a", mass=MASSES[0]), slide("A", "ground", "a", at=(-DISC, -1.0), axis=up),
-        body("b", mass=MASSES[1]), slide("B", "ground", "b", at=(DISC, -1.0), axis=up),
+        body("a", mass=MASSES[0], inertia=1e-3), slide("A", "ground", "a", at=(-DISC, -1.0), axis=up),
+        body("b", mass=MASSES[1], inertia=1e-3), slide("B", "ground", "b", at=(DISC, -1.0), axis=up),
         tendon("left", "a", (disc, (-1.0, 0.0)), limits=(None, 1.0)),
         tendon("right", (disc, (1.0, 0.0)), "b", limits=(None, 1.0)), gravity=G, coordinates=coordinates,
     )  # fmt: skip
