@@ -61,8 +61,9 @@ class Contacts(ContactSet):
         named, rows = self.named, tuple(x.many * x.rows for x in self.found)
         order = None if named.order is None else (*named.order, *(sum(named.rows) + np.arange(sum(rows))))
         return dataclasses.replace(
-            named, pieces=(*named.pieces, *self.found), rows=(*named.rows, *rows), order=order
-        )
+            named, pieces=(*named.pieces, *self.found), rows=(*named.rows, *rows), order=order,
+            turning=(*named.turning, *((),) * len(self.found)),
+        )  # fmt: skip
 
     def promises(self) -> dict[str, Any]:
         """Arguments of the system: structure of its mass matrix, islands, and contacts."""

@@ -77,7 +77,8 @@ def test_directions_are_derivatives() -> None:
     parts: list[Any] = [body(x, **MASS, com=(0.01, 0.02, -0.03)) for x in ("a", "b")]
     known = [x for x in itertools.product(KINDS, KINDS) if x in all_shapes.PAIRS]
     parts += [contact("_".join(x), shape(x[0], "a"), shape(x[1], "b"), friction=0.3) for x in known]
-    group = contact_group("all", [shape("sphere", "a"), shape("sphere", "b")], capacity=1, reach=10.0)
+    found = [shape(kind, name) for name in ("a", "b") for kind in ("sphere", "box")]
+    group = contact_group("all", found, capacity=2, reach=10.0)
     problem = assemble(*parts, group, gravity=9.81, coordinates="absolute", start={"a": (0.0, 0.0, 1.0)})
     system, t = problem.system, jnp.zeros(())
     p = prepared(system, problem.params)
