@@ -420,8 +420,8 @@ class Problem:
 
         Example:
             >>> from nsjax import models
-            >>> models.bouncing_ball().keys()[-5:]
-            ('friction', 'gravity', 'state.t', 'state.q', 'state.v')
+            >>> models.bouncing_ball().keys()[-3:]
+            ('state.t', 'state.q', 'state.v')
         """
         return (*dotted(self.params), *START.values())
 

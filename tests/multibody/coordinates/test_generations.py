@@ -166,7 +166,7 @@ def test_forces_in_joints_are_those_on_their_bodies(seed) -> None:
                 total += jnp.sum(push * (moved.velocity(name) + jnp.cross(moved.spin(name), arm)))
             if moment is not None:
                 total += jnp.sum(moment * moved.spin(name))
-        return total, w @ mechanism.own.efforts(t, q, v, p, mechanism.own.stacked(p))
+        return total, w @ mechanism.own.efforts(t, q, v, p)
 
     assert len(mechanism.own.loads) >= 6
     assert not mechanism.own.others
