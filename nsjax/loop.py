@@ -100,11 +100,9 @@ def guards_for(system: System, stop: Any, resets: Any = ()) -> Guards | None:
     """The guards of a run, whose ``stop`` may be the name of a quantity; None without any."""
     if stop is None and not resets:
         return None
+    refuse_located("simulate: stop and resets")
     locating = importlib.import_module("nsjax.schemes.locating.localized")  # other runs do not load it
-    found = guards_of(system, _named(system, stop), resets, locating.through_guards)
-    if found is not None:
-        refuse_located("simulate: stop and resets")
-    return found
+    return guards_of(system, _named(system, stop), resets, locating.through_guards)
 
 
 def _named(system: System, stop: Any) -> Any:

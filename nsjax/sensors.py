@@ -94,10 +94,8 @@ def part_and_singular(name: str) -> tuple[str, str]:
         >>> part_and_singular("guide.forces.n")
         ('guide', 'force.n')
     """
-    words, singular = (
-        name.split("."),
-        {x: one for one, several in OF_CONTACTS.items() for x in (one, several)},
-    )
+    words = name.split(".")
+    singular = {x: one for one, several in OF_CONTACTS.items() for x in (one, several)}
     k = max(k for k, word in enumerate(words) if word in singular)
     return ".".join(words[:k]), ".".join([singular[words[k]], *words[k + 1 :]])
 

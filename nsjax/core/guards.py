@@ -149,8 +149,8 @@ def read(at: SystemState) -> PyTree:
     return at.params
 
 
-def guards_of(system: System, stop: Any, resets: Any, through: Fn) -> Guards | None:
-    """The `Guards` of a run, checked; None without any.
+def guards_of(system: System, stop: Any, resets: Any, through: Fn) -> Guards:
+    """The `Guards` of a run, checked.
 
     Args:
         stop: a function, or a pair of it and a count; None: nothing stops.
@@ -161,10 +161,8 @@ def guards_of(system: System, stop: Any, resets: Any, through: Fn) -> Guards | N
         InputError: for values that are no functions, a count below one, and systems that have none.
     """
     stop, count = stop if isinstance(stop, tuple | list) and len(stop) == 2 else (stop, 1)
-    if stop is None and not resets:
-        return None
     check_whole("simulate: count of stop", count, 1)
-    if stop is not None and not callable(stop):
+    if not callable(stop) and not (stop is None and resets):
         raise InputError(
             f"simulate: stop = {stop!r}; give a function (t, q, v, p) -> number that falls through zero "
             "where the run ends, or a pair (function, 3) for the third time"

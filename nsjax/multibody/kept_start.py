@@ -262,6 +262,7 @@ class KeptStart:
 
 
 def _read_from_poses(tree: Mechanism, made: Mechanism) -> bool:
+    """Whether the state of the mechanism is poses of bodies, from which those of joints are read."""
     return tree.topology.coordinates != made.topology.coordinates
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import nsjax
 from nsjax import models, multibody, schemes
+from nsjax.multibody.coordinates import spatial_vectors as space
 
 BALL = models.bouncing_ball(restitution=0.8)
 RADIUS, TIME = 0.05, 0.6
@@ -44,6 +45,20 @@ def test_value_and_gradient() -> None:
     # Moreau's rule moves the impact by up to a step of 1e-3 s
     assert abs(found - value) < 2e-2
     assert abs(slopes.restitution - slope) < 2e-2
+
+
+def test_cross_products_forward_and_reverse() -> None:
+    """Whose components are moved around by an operation of the package."""
+    x, w = np.random.default_rng(2).normal(size=(2, 5, 3, 4))
+
+    def volume(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jnp.sum(space.cross(x, x[:, ::-1]) * w)
+
+    for derivative in (jax.grad(volume), jax.jacfwd(volume)):
+        lanes = jax.vmap(derivative)
+        found = nsjax.single_precision(lanes)(x, w)
+        assert found.dtype == jnp.float32
+        np.testing.assert_allclose(found, lanes(x, w), atol=1e-5)
 
 
 def test_a_program_has_no_wide_numbers_and_lanes_are_its_own() -> None:

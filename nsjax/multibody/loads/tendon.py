@@ -245,12 +245,11 @@ def _wound(scene: Scene, part: Part, numbers: Tendon, places: list[Any], n: int)
         before = sum(x[2] == winding.SIDE for x in ways[:n])
         body = part.bodies[len(numbers.at) + len(ways) + before]
         side = scene.point(body, numbers.sides[before])
-    body = part.bodies[len(numbers.at) + n]
-    if way in ENDS:
+    elif way in ENDS:
         side = numbers.directions[sum(x[2] in ENDS for x in ways[:n])]
-        drum = winding.Drum(kind, body, numbers.around[n], way, side)
+    drum = winding.Drum(kind, part.bodies[len(numbers.at) + n], numbers.around[n], way, side)
+    if way in ENDS:
         return winding.unwound(scene, drum, places[k if way == winding.ONTO else k + 1])
-    drum = winding.Drum(kind, body, numbers.around[n], way, side)
     return winding.wound(scene, drum, (places[k], places[k + 1]))
 
 
