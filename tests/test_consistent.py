@@ -154,9 +154,12 @@ def _walker(coordinates: str, dimension: int, sunk: float, radius=0.05) -> nsjax
     )  # fmt: skip
 
 
+LIFTED = (("joint", 2), ("absolute", 2), ("absolute", 3))
+
+
 @pytest.mark.parametrize(
     ("coordinates", "dimension"),
-    [("joint", 2), ("joint", 3), ("absolute", 2), pytest.param("absolute", 3, marks=pytest.mark.slow)],
+    [("joint", 3), *(pytest.param(*x, marks=pytest.mark.slow) for x in LIFTED)],
 )
 def test_a_mechanism_is_lifted_as_a_whole(coordinates: str, dimension: int) -> None:
     """By the depth of its deepest foot, with nothing turned or bent, and by no more."""
@@ -214,6 +217,7 @@ def test_corner_slide_and_held_mechanisms() -> None:
     assert float(_gaps(nsjax.consistent(problem).problem)[0]) == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_derivative_of_a_lift() -> None:
     """A foot that is larger by a millimetre lifts the mechanism by one: forward and reverse."""
     given = _walker("joint", 2, 0.1)

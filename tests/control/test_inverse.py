@@ -91,7 +91,8 @@ def test_two_links(coordinates: str) -> None:
         np.testing.assert_allclose(heavier, by_weight, atol=1e-12)
 
 
-@pytest.mark.parametrize("coordinates", slow_but(BOTH, "absolute"))
+@pytest.mark.slow
+@pytest.mark.parametrize("coordinates", BOTH)
 def test_a_loop_by_its_power(coordinates: str) -> None:
     """A four-bar with a driven crank, a damper and a tendon: the power of the motor is the rate of kinetic
     and potential energy and the losses, all functions of the crank's angle by the law of cosines.
@@ -185,7 +186,7 @@ FILES = {"hopper": (ROBOTS / "hopper.xml", read_mjcf), "ant": (ROBOTS / "ant.xml
 FILES |= {"arm": (ARM, read_urdf)}
 
 
-@pytest.mark.parametrize("name", slow_but(list(FILES), "hopper"))
+@pytest.mark.parametrize("name", slow_but(list(FILES), "arm"))
 def test_files_beside_mujoco(name: str) -> None:
     """Generalised forces are those of ``mj_inverse``; the motors of the file get back the controls by which
     ``mj_forward`` has accelerated their joints.

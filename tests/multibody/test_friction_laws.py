@@ -45,6 +45,7 @@ def test_a_clutch_turns_in_one_sense(name: str, sense: int) -> None:
     np.testing.assert_allclose(sense * found, event_driven(NUMBERS), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_clutch_in_absolute_coordinates_and_its_derivative() -> None:
     problem, h = ratchet("absolute"), 1e-4
 

@@ -50,6 +50,7 @@ def force_of_drive(run, motion) -> np.ndarray:
     return BASE * np.asarray(a) - STIFFNESS * rail.coordinate - DAMPING * rail.rate
 
 
+@pytest.mark.slow
 def test_a_measured_excitation_as_motion_and_as_inertial_force() -> None:
     """An impact damper: the same motion and the same force of the drive by both readings, and from the
     multiplier of the scheme, but in the rows of steps with an impact.

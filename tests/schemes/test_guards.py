@@ -355,6 +355,7 @@ def down(t, q, v, p):
     return q[0]
 
 
+@pytest.mark.slow
 def test_a_clock_beside_an_event_driven_run() -> None:
     """A damped pendulum that is kicked each time that it passes the bottom in one sense: order two."""
 

@@ -139,6 +139,7 @@ def test_a_latch_is_identified() -> None:
     np.testing.assert_allclose(stopped.values, true, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_stepper_stops_and_is_reset() -> None:
     """The same state as `simulate`; steps after the stop change nothing."""
     made = nsjax.stepper(car(), schemes.moreau(), 0.01, stop=(arrives, 2), resets=TURNED, inputs=["engine"])

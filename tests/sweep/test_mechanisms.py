@@ -80,6 +80,7 @@ def test_chains_of_one_to_twelve_links_in_one_batch() -> None:
         same(chains[k], runs[k], schemes.moreau(), struck=k == 0, **times)
 
 
+@pytest.mark.slow
 def test_loops_in_one_batch_and_others_without_compiling() -> None:
     """A four-bar and a slider-crank, then others with more springs, limits and another tree."""
     times = {"dt": 1e-3, "steps": 300}

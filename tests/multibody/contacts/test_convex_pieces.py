@@ -133,6 +133,7 @@ def test_a_ball_falls_into_a_cup_of_a_file() -> None:
     assert filled[2] == pytest.approx(0.48, abs=5e-3)
 
 
+@pytest.mark.slow
 def test_a_cup_stands_on_its_floor() -> None:
     """With a ball in it: what carries both is the floor."""
     points, faces = CUP

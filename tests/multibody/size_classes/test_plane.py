@@ -12,6 +12,7 @@ import pytest
 import nsjax
 from nsjax import multibody as mb
 from nsjax.core import Problem
+from tests.design import slow_but
 from tests.multibody.size_classes.test_functions import compared, drawn, values
 
 
@@ -107,7 +108,7 @@ def same(problem: Problem, *others: Problem, seed: int = 0) -> None:
     compared(nsjax.side_by_side(problem, *others), *drawn(problem, seed), constraints)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", slow_but([1, 2, 3, 4], 2))
 def test_functions_of_a_planar_tree(seed: int) -> None:
     same(plane_tree(seed, 5 + seed), seed=seed)
 
