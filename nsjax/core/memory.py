@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from nsjax.core.errors import InputError, optional
+from nsjax.jaxtools import notes_to
 
 # Progress of runs and sweeps, told between compiled calls: a callback inside would split the kernel.
 
@@ -23,7 +24,7 @@ def meter(progress: Progress, total: int, unit: str = "lane") -> Iterator[Callab
     """Context with a function that the caller calls with the number of finished lanes or steps.
 
     Args:
-        progress: False or None: silent; True: a bar; a function: called with those done and all.
+        progress: False or None: silent; True: a bar, which says what compiles meanwhile; a function: called with those done and all.
         total: number of all.
         unit: ``"lane"`` or ``"step"``.
 
@@ -37,7 +38,10 @@ def meter(progress: Progress, total: int, unit: str = "lane") -> Iterator[Callab
         yield lambda done: progress(done, total)
         return
     tqdm = optional("progress=True needs", "progress", "tqdm.auto").tqdm
-    with tqdm(total=total, unit=unit, unit_scale=unit == "step") as bar:
+    with (
+        tqdm(total=total, unit=unit, unit_scale=unit == "step") as bar,
+        notes_to(lambda line, last: bar.set_description_str("" if last else line)),
+    ):
         yield lambda done: bar.update(done - bar.n) and None
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         ONE_KERNEL_OPTION,
         TESTED_JAXLIB,
         interactive,
+        notes_to,
         one_kernel_works,
         watch_compiling,
     )
@@ -43,6 +44,7 @@ __all__ = [
     "keep_solutions",
     "machine_key",
     "make_live",
+    "notes_to",
     "one_kernel_works",
     "only_tangent",
     "use_cache",

@@ -417,6 +417,27 @@ def tracing(name: str) -> Iterator[None]:
         _watch.end(TRACE, 0.0, fun_name=name)
 
 
+@contextlib.contextmanager
+def notes_to(say: Callable[[str, bool], None]) -> Iterator[None]:
+    """Context in which a function takes the notes about long compilations, whoever reads stderr.
+
+    Args:
+        say: function of a line and of whether it is the last one about its program.
+
+    Example:
+        >>> import jax
+        >>> from nsjax.jaxtools import notes_to
+        >>> with notes_to(lambda line, last: print(line)):  # too short for a note
+        ...     float(jax.jit(lambda x: x + 1.0)(1.0))
+        2.0
+    """
+    before, _watch.say = _watch.say, say
+    try:
+        yield
+    finally:
+        _watch.say = before
+
+
 def watch_compiling(announce: bool | None = None) -> None:
     """Starts notes about long compilations on stderr and suppresses the compiler's alarm.
 

@@ -88,8 +88,8 @@ def sweep(
             functions once, at module level: a new function compiles again.
         memory_bytes: bound on the memory of rows and results of lanes in flight, on all devices of the
             process together.
-        progress: True shows a bar (extra ``progress``); a function is called with the numbers of
-            lanes done and of all lanes.
+        progress: True shows a bar (extra ``progress``), and beside it what compiles; a function is called
+            with the numbers of lanes done and of all lanes.
         checkpoint: path of a file to which finished lanes are added, every second or two. After a stop or a
             crash the same call resumes with the missing lanes, bit for bit; after the end it returns the
             lanes of the file. Remove the file when the result is saved. Each of several processes has its

@@ -13,6 +13,7 @@ import time
 import pytest
 
 from nsjax.jaxtools import compilation
+from nsjax.core.memory import meter
 from nsjax.jaxtools.compilation import COMPILE, CompileListener
 
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
@@ -163,3 +164,20 @@ def test_garbage_is_looked_for_less_often_while_programs_are_made(given: tuple[i
         assert gc.get_threshold() == (900, 5, 5)
     finally:
         gc.set_threshold(*before)
+
+
+def test_a_bar_says_what_compiles(
+    monkeypatch: pytest.MonkeyPatch, folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where nobody was seen to read stderr: who asks for a bar reads it."""
+    pytest.importorskip("tqdm")
+    watch = CompileListener(None, patience=0.2)
+    monkeypatch.setattr(compilation, "_watch", watch)
+    with meter(True, 10, "step") as tell:
+        part(watch, COMPILE, "jit(_advance)", 0.5)
+        tell(10)
+    assert watch.say is None
+    said = capsys.readouterr().err
+    assert f"nsjax: compiling the time loop: 0 s; {compilation.USUAL_TIMES}" in said
+    last = said.rstrip().rsplit("\r", 1)[-1]
+    assert "10.0/10.0" in last and "compiling" not in last, last
