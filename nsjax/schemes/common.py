@@ -64,15 +64,15 @@ def choose(name: str, option: str, value: str, known: tuple[str, ...]) -> str:
     return value
 
 
-def known_options(name: str, options: dict[str, Any]) -> dict[str, Any]:
+def known_options(name: str, options: dict[str, Any], *own: str) -> dict[str, Any]:
     """``options``, if all of them are options of the mixed framework (`MIXED`).
 
     Raises:
-        InputError: for an unknown option.
+        InputError: for an unknown option; it names those that are known, ``own`` ones of the scheme first.
     """
     for key in options:
         if key not in MIXED:
-            raise InputError(f"{name}: unknown option {key!r}; {nearest(key, MIXED)}")
+            raise InputError(f"{name}: unknown option {key!r}; {nearest(key, (*own, *MIXED))}")
     return options
 
 

@@ -109,6 +109,5 @@ def ed_alpha(
     # 1e-8 gives 2e-8
     alpha_ar = within("ed_alpha", "alpha_ar", alpha_ar, 1e-6, remedy=remedy)
     coef = EdAlphaCoefficients(rho_inf=rho_inf, alpha_ar=alpha_ar, tolerances=tolerances)
-    return mixed_scheme(
-        "ed_alpha", base, coef, laws_at_start=True, carries="true", **known_options("ed_alpha", options)
-    )
+    options = known_options("ed_alpha", options, "rho_inf", "alpha_ar")
+    return mixed_scheme("ed_alpha", base, coef, laws_at_start=True, carries="true", **options)

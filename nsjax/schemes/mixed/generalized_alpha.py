@@ -178,7 +178,7 @@ def generalized_alpha(
         coef = AlphaParameters(alpha_m=alpha_m, alpha_f=alpha_f, tolerances=tolerances)
     return mixed_scheme(
         "generalized_alpha", base, coef, carries="algorithmic", one_step=trapezoidal,
-        **known_options("generalized_alpha", options),
+        **known_options("generalized_alpha", options, "rho_inf", "alpha_m", "alpha_f"),
     )  # fmt: skip
 
 
@@ -210,7 +210,7 @@ def hht(
     tolerances = Tolerances(stage=stage_tolerance, contact=contact_tolerance, gap=gap_tolerance)
     alpha_f = within("hht", "alpha_f", alpha_f, 0.0, 0.5)
     coef = Hht(alpha_f=alpha_f, tolerances=tolerances)
-    options = known_options("hht", options)
+    options = known_options("hht", options, "alpha_f")
     return mixed_scheme("hht", base, coef, carries="algorithmic", one_step=trapezoidal, **options)
 
 
@@ -244,5 +244,5 @@ def newmark(
     tolerances = Tolerances(stage=stage_tolerance, contact=contact_tolerance, gap=gap_tolerance)
     beta, gamma = (within("newmark", name, x, 0.0) for name, x in (("beta", beta), ("gamma", gamma)))
     coef = Newmark(beta=beta, gamma=gamma, tolerances=tolerances)
-    options = known_options("newmark", options)
+    options = known_options("newmark", options, "beta", "gamma")
     return mixed_scheme("newmark", base, coef, carries="algorithmic", **options)
