@@ -16,7 +16,7 @@ from nsjax.core.operators import prepared, refreshed
 from nsjax.core.system import System
 from nsjax.core.system_parts import forces_across
 from nsjax.jaxtools.owned import compiled_for
-from nsjax.renamed import say_new_name
+from nsjax.renamed import renamed_fields, say_new_name
 from nsjax.types import Array, PyTree, is_traced, record
 
 
@@ -44,6 +44,7 @@ class BodyRows(NamedRows):
     potential: Array
 
 
+@renamed_fields
 @record()
 class JointRows(NamedRows):
     """Loads of a joint on its second body, in the axes of the ground, and its coordinate.
@@ -56,18 +57,18 @@ class JointRows(NamedRows):
         impulse: impulse of the force since the row before, impacts included [N s]: from the balance of
             momentum, with forces of springs and loads by the trapezoidal rule between rows; None where rows
             are not saved.
-        coordinate, rate (rows,): coordinate of a hinge [rad] or slide [m] and its rate; None for others.
+        position, rate (rows,): angle of a hinge [rad] or displacement of a slide [m], and its rate; None for
+            others.
     """
 
     OTHER_NAMES: ClassVar[Mapping[str, str]] = {
-        "angle": "coordinate", "displacement": "coordinate", "position": "coordinate", "speed": "rate",
-        "velocity": "rate", "moment": "torque",
+        "angle": "position", "displacement": "position", "speed": "rate", "velocity": "rate", "moment": "torque",
     }  # fmt: skip
 
     force: Array
     torque: Array
     impulse: Array | None = None
-    coordinate: Array | None = None
+    position: Array | None = None
     rate: Array | None = None
 
 

@@ -35,6 +35,7 @@ OLD_FIELDS = {
     "Labels": {"drags": "dry_frictions"},
     "RowQuantities": {"drag_force": "dry_friction_force", "drag_impulse": "dry_friction_impulse"},
     "Trajectory": {"mean_drag_force": "mean_dry_friction_force"},
+    "JointRows": {"coordinate": "position"},
     "EnergyBalance": {"drag": "dry_friction"},
     "ImpulseCoefficients": {"tolerance": "contact_tolerance"},
     "MoreauCoefficients": {"tolerance": "contact_tolerance"},

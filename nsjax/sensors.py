@@ -20,7 +20,7 @@ from nsjax.core.system import System
 from nsjax.core.system_parts import forces_across, part_unit
 from nsjax.jaxtools.owned import compiled_for, kept
 from nsjax.part_rows import OF_PARTS, BodyRows, contact_groups
-from nsjax.renamed import say_new_name
+from nsjax.renamed import OLD_FIELDS, say_new_name
 from nsjax.types import Array, PyTree
 
 ENERGIES: dict[str, Callable[..., Array]] = {
@@ -42,7 +42,7 @@ UNITS = {
     "potential": "J", "force": "N", "torque": "N m", "impulse": "N s", "power": "W", "energy": "J",
     "gap": "m", "distance": "m", "mass_centre": "m",
 }  # fmt: skip
-"""Units of quantities of parts; those of coordinates, rates and efforts follow the part."""
+"""Units of quantities of parts; those of joints and efforts follow the part."""
 
 FORCES = (("joint", "force"), ("joint", "torque"), ("body", "acceleration"))
 """Quantities of parts that need forces of contacts and constraints."""
@@ -129,7 +129,7 @@ def table(system: System) -> dict[str, NamedQuantity]:
         add(name, "energy", lambda t, q, v, _, p, energy=energy: energy(system, t, q, v, p), "J")
     for kind, fields in FIELDS.items() if system.parts is not None else ():
         for part, field in itertools.product(system.parts.part_names(kind), fields):
-            unit = UNITS.get(field) or part_unit(system.parts, part, field)
+            unit = part_unit(system.parts, part, field) or UNITS.get(field, "")
             read = functools.partial(_of_part, system, kind, part, field)
             add(f"{part}.{field}", kind, read, unit, (kind, field) in FORCES)
     for k, name in enumerate(labels.contacts):
@@ -166,10 +166,10 @@ def find(system: System, name: str) -> NamedQuantity | None:
     whole, _, last = name.rpartition(".")
     if name in known or not whole:
         return known.get(name)
-    plural = f"{whole}.{OF_CONTACTS.get(last)}"
-    if plural in known:
-        say_new_name(name, plural, 4)
-        return known[plural]
+    now = f"{whole}.{OF_CONTACTS.get(last) or OLD_FIELDS['JointRows'].get(last)}"
+    if now in known:
+        say_new_name(name, now, 4)
+        return known[now]
     vector = known.get(whole) or (find(system, whole) if "." in whole else None)
     return vector.component(name) if vector is not None and last in vector.axes else None
 

@@ -77,7 +77,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     scheme = schemes.generalized_alpha(1.0)
     for dt in STEPS[2:] if quick else STEPS:
         traj = shared.run(problem, scheme, dt, TIME, round(0.008 / dt))
-        ends.append(np.asarray(traj.joint("bearing").coordinate))
+        ends.append(np.asarray(traj.joint("bearing").position))
     times = np.asarray(traj.t)
     wanted = exact(times)
     error = [float(np.abs(x - wanted[0]).max()) for x in ends]

@@ -64,7 +64,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     traj = shared.run(mechanism(), SCHEME, dt, 1.0 if quick else 10.0)
     theta = SPEED * np.asarray(traj.t)
     far = traj.joint("far")
-    angle, ratio = np.asarray(far.coordinate), np.asarray(far.rate) / SPEED
+    angle, ratio = np.asarray(far.position), np.asarray(far.rate) / SPEED
     wanted, rates = exact(theta)
     turned = np.unwrap(angle)
     error = turned - wanted

@@ -146,7 +146,7 @@ def inverse_dynamics(
             coordinates in addition to all loads [N m], [N]. None: generalised forces (nv,) on all
             velocities, ``M v' - h``, for systems without constraints.
         outputs: names of quantities that follow from the position, as for `Trajectory.sensor`:
-            ``"elbow.coordinate"``, ``"hand.position"``. As many as there are inputs, or fewer.
+            ``"elbow.position"``, ``"hand.position"``. As many as there are inputs, or fewer.
         contacts: names of contacts that are held closed, as for `nsjax.analysis.linearise`; other contacts
             and limits exert nothing.
 
@@ -216,7 +216,7 @@ def _check_reach(drives: Drives, params: PyTree, state: State, u: np.ndarray) ->
     if outputs and np.any(moving):
         raise InputError(
             f"{WHO}: the outputs {', '.join(map(str, outputs))} depend on velocities; name quantities of "
-            "the position alone, such as 'pin.coordinate' or 'rod.position'"
+            "the position alone, such as 'pin.position' or 'rod.position'"
         )
     reached = len(independent(slopes))
     if reached < slopes.shape[0]:

@@ -422,7 +422,7 @@ def joint_row(instant: Instant, joint: str, impulses: Loads | None) -> dict[str,
     """Quantities of a joint at a row, for `Trajectory.joint`: force, torque, and the terms of its impulse.
 
     Returns:
-        ``force``, ``torque``; ``coordinate`` and ``rate`` of a hinge or slide; ``momentum`` of the bodies
+        ``force``, ``torque``; ``position`` and ``rate`` of a hinge or slide; ``momentum`` of the bodies
         behind the joint, ``outer`` force on them, and ``blow``, the impulses on them since the row before.
         The impulse of the joint is ``d momentum - int outer dt - blow``; for a joint that is a constraint,
         only ``blow`` is not zero.
@@ -433,7 +433,7 @@ def joint_row(instant: Instant, joint: str, impulses: Loads | None) -> dict[str,
     part, zero = topology.of[joint], jnp.zeros(scene.dimension)
     if kind_of(part).measure is not None:
         x, rate = scene.coordinates(joint)
-        found |= {"coordinate": plane.value(x), "rate": plane.value(rate)}
+        found |= {"position": plane.value(x), "rate": plane.value(rate)}
     if impulses is None:
         return found
     impulses = dataclasses.replace(impulses, constraint=instant.mechanism.rows.all_of(impulses.constraint))

@@ -142,13 +142,13 @@ def coordinate_effort(scene: Scene, topology: Topology, part: Part, p: PyTree) -
 
 
 def part_unit(topology: Topology, name: str, field: str) -> str:
-    """Unit of a coordinate, its rate, or the effort of a load; empty for other quantities."""
+    """Unit of the position or rate of a joint, or of the effort of a load; empty for other quantities."""
     part = topology.of.get(name)
-    if part is None or field not in ("coordinate", "rate", "effort"):
+    if part is None or part.kind == "body" or field not in ("position", "rate", "effort"):
         return ""
     driven = topology.of[part.option("joint") or name]
     angle = driven.kind in JOINTS and JOINTS[driven.kind].winds
-    units = {"coordinate": ("m", "rad"), "rate": ("m/s", "rad/s"), "effort": ("N", "N m")}
+    units = {"position": ("m", "rad"), "rate": ("m/s", "rad/s"), "effort": ("N", "N m")}
     return units[field][angle]
 
 

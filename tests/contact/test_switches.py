@@ -279,7 +279,7 @@ def test_laws_of_a_mechanism(coordinates: str, scheme: str) -> None:
         run = nsjax.simulate(
             *rod(x, coordinates, switched), chosen, dt=time / steps, steps=steps, every=steps
         )
-        return jnp.stack([run.sensor("pin.coordinate")[-1], run.sensor("pin.rate")[-1]])
+        return jnp.stack([run.sensor("pin.position")[-1], run.sensor("pin.rate")[-1]])
 
     _, crossed = rod_exact(NEAR, time)
     assert crossed >= 4

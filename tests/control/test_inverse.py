@@ -37,7 +37,7 @@ BOTH = ("joint", "absolute")
 # Masses, lengths to the second hinge and to the centres of mass, inertias of two links.
 M1, M2, L, C1, C2, J1, J2 = 1.2, 0.8, 0.5, 0.2, 0.15, 0.03, 0.02
 ELBOW = 0.07  # dry friction in the elbow
-ANGLES = ["shoulder.coordinate", "elbow.coordinate"]
+ANGLES = ["shoulder.position", "elbow.position"]
 
 
 def arm(angles: Any, rates: Any, coordinates: str = "joint", **more: Any) -> nsjax.Problem:
@@ -175,7 +175,7 @@ def test_a_foot_that_stands() -> None:
         start={"trunk": 0.55, "thigh": 0.5},
     )  # fmt: skip
     stands = inverse_dynamics(leg, ["motor"], ["trunk.position.y"], contacts=["foot"])
-    flies = inverse_dynamics(leg, ["motor"], ["thigh.coordinate"])
+    flies = inverse_dynamics(leg, ["motor"], ["thigh.position"])
     at = 0.0, leg.state.q, leg.state.v, [2.0]
     np.testing.assert_allclose(stands(*at), [3.0 * (2.0 + GRAVITY)], atol=1e-12)
     np.testing.assert_allclose(flies(*at), [2.0 * 3.0 * 0.5 / 3.5], atol=1e-12)  # of the reduced mass
@@ -202,7 +202,7 @@ def test_files_beside_mujoco(name: str) -> None:
     names = [x.name for x in file if x.kind == "actuator"]
     numbers = [oracle.source.names["actuator", k] for k in range(model.nu)]
     joints = [here.mechanism.topology.of[x].option("joint") for x in names]
-    motors = inverse_dynamics(problem, names, [f"{x}.coordinate" for x in joints]) if names else None
+    motors = inverse_dynamics(problem, names, [f"{x}.position" for x in joints]) if names else None
     for _ in range(5):
         q, v = oracle.state(rng, 0.5)
         at, rates = here.state(q, v)

@@ -90,7 +90,7 @@ def test_names_of_a_run_are_what_it_shows() -> None:
     push = run.sensor(sensor("push", "effort", "motor"))[0]
     assert free[1] == pytest.approx(-9.81 - push / 3.0, rel=1e-9)
     apart = run.sensor(sensor("length", "distance", ("trunk", "leg")))
-    assert apart == pytest.approx(run.joint("thigh").coordinate, rel=1e-12)
+    assert apart == pytest.approx(run.joint("thigh").position, rel=1e-12)
     # standing: nothing accelerates, the ground carries the weight
     assert run.status == 0
 

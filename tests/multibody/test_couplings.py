@@ -104,8 +104,8 @@ def test_rack_and_pinion(coordinates) -> None:
     traj = run(problem, steps=400)
     omega = np.sqrt(k / (inertia + m * r * r))
     # order 2: the period's error is (omega dt)^2 / 12, and grows with the angle run through
-    np.testing.assert_allclose(traj.joint("shaft").coordinate, 0.5 * np.cos(omega * traj.t), atol=2e-6)
-    np.testing.assert_allclose(traj.joint("guide").coordinate, 0.1 * np.cos(omega * traj.t), atol=2e-6)
+    np.testing.assert_allclose(traj.joint("shaft").position, 0.5 * np.cos(omega * traj.t), atol=2e-6)
+    np.testing.assert_allclose(traj.joint("guide").position, 0.1 * np.cos(omega * traj.t), atol=2e-6)
 
 
 @pytest.mark.slow
@@ -122,7 +122,7 @@ def test_polynomial(coordinates) -> None:
     x = rate * np.asarray(traj.t)
     place = c[0] + c[1] * x + c[2] * x**2 + c[3] * x**3
     # the scheme holds rows on accelerations: positions drift by its order, 2
-    np.testing.assert_allclose(traj.joint("guide").coordinate, place, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(traj.joint("guide").position, place, rtol=0, atol=1e-6)
     found = traj.constraint_force[-1, problem.system.labels.constraints.index("law")]
     assert abs(float(found) - m * rate**2 * (2.0 * c[2] + 6.0 * c[3] * x[-1])) < 1e-2  # order 2 in 1e-3
 
@@ -134,7 +134,7 @@ def test_a_joint_held_by_a_constant(coordinates) -> None:
     hold = coupling("hold", "A", polynomial=(0.3,))
     problem = assemble(*arm, hold, gravity=9.81, coordinates=coordinates)
     traj = run(problem, steps=20)
-    assert abs(float(traj.joint("A").coordinate[-1]) - 0.3) < 1e-12
+    assert abs(float(traj.joint("A").position[-1]) - 0.3) < 1e-12
     force = traj.constraint_force[-1, problem.system.labels.constraints.index("hold")]
     assert abs(float(force) - 2.0 * 9.81 * 0.5 * np.cos(0.3)) < 1e-10
 
@@ -161,7 +161,7 @@ def test_screw_under_load(coordinates, back, scheme) -> None:
     a = sign * PUSH * k / (0.02 + 2.0 * k * k)
     np.testing.assert_allclose(traj.joint("thread").rate, a * traj.t, rtol=0, atol=1e-9)
     along = np.asarray(traj.body("nut").position) @ (np.array([1.0, 2.0, 2.0]) / 3.0)
-    np.testing.assert_allclose(along, sign * k * traj.joint("thread").coordinate, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(along, sign * k * traj.joint("thread").position, rtol=0, atol=1e-9)
 
 
 @pytest.mark.slow
@@ -169,9 +169,9 @@ def test_screw_under_load(coordinates, back, scheme) -> None:
 def test_screw_over_many_turns(coordinates) -> None:
     """It advances by the pitch in each."""
     traj = run(nut(coordinates, start={"thread": (0.0, 100.0)}), steps=500, every=100)
-    assert abs(float(traj.joint("thread").coordinate[-1])) > 6.0 * np.pi
+    assert abs(float(traj.joint("thread").position[-1])) > 6.0 * np.pi
     along = np.asarray(traj.body("nut").position) @ (np.array([1.0, 2.0, 2.0]) / 3.0)
-    advance = THREAD / (2.0 * np.pi) * traj.joint("thread").coordinate
+    advance = THREAD / (2.0 * np.pi) * traj.joint("thread").position
     np.testing.assert_allclose(along, advance, rtol=0, atol=1e-8)
 
 

@@ -75,7 +75,7 @@ def test_stick_and_slip_of_a_block() -> None:
     assert int(traj.status) == 0
     cycle = limit_cycle(lambda u: 1.0 + (LAW["rest"] - 1.0) * np.exp(-((u / LAW["speed"]) ** 2)), BELT)
     block = traj.joint("guide")
-    check_cycle(traj.t, block.coordinate, block.rate, BELT, cycle, (2e-3, 3e-3))
+    check_cycle(traj.t, block.position, block.rate, BELT, cycle, (2e-3, 3e-3))
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -237,7 +237,7 @@ def test_a_new_coupling(monkeypatch) -> None:
         coupled("sine", "law", "B", "A", ratio=0.4),
     ]  # fmt: skip
     traj = nsjax.simulate(*assemble(*parts), schemes.ggl_decoupled(), dt=1e-3, steps=50)
-    np.testing.assert_allclose(traj.joint("B").coordinate, 0.4 * np.sin(traj.t), atol=1e-10)
+    np.testing.assert_allclose(traj.joint("B").position, 0.4 * np.sin(traj.t), atol=1e-10)
 
 
 ROOT = pathlib.Path(nsjax.__file__).parent / "multibody"

@@ -52,14 +52,14 @@ def test_efforts_are_one_number(run) -> None:
     """Of a motor and a torsion spring on their coordinates; of a spring apart, against its tension."""
     pin, coil = run.joint("pin"), run.load("coil")
     np.testing.assert_allclose(run.load("motor").effort, run.load("motor").force[:, 0], rtol=1e-12)
-    np.testing.assert_allclose(run.load("torsion").effort, -2.0 * (pin.coordinate - 0.2), rtol=1e-12)
+    np.testing.assert_allclose(run.load("torsion").effort, -2.0 * (pin.position - 0.2), rtol=1e-12)
     np.testing.assert_allclose(np.abs(coil.effort), np.linalg.norm(coil.force, axis=1), rtol=1e-12)
     apart = run.body("rod").position + np.array([1.0, 0.0])
     assert (np.sign(coil.effort) == np.sign(np.sum(coil.force * apart, axis=1))).mean() > 0.9
     assert not np.any(run.load("push").effort)
     np.testing.assert_array_equal(run["motor.effort"], run.load("motor").effort)
     assert [run.unit(f"{x}.effort") for x in ("motor", "torsion", "coil")] == ["N", "N m", "N"]
-    assert (run.unit("pin.coordinate"), run.unit("rail.rate")) == ("rad", "m/s")
+    assert (run.unit("pin.position"), run.unit("rail.rate")) == ("rad", "m/s")
 
 
 def test_columns_are_what_a_run_answers_to(run) -> None:

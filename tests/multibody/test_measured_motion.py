@@ -47,7 +47,7 @@ def force_of_drive(run, motion) -> np.ndarray:
     """Force on the base: its acceleration, less what the spring does."""
     rail = run.joint("rail")
     a = jax.vmap(bend(motion))(jnp.asarray(run.t))
-    return BASE * np.asarray(a) - STIFFNESS * rail.coordinate - DAMPING * rail.rate
+    return BASE * np.asarray(a) - STIFFNESS * rail.position - DAMPING * rail.rate
 
 
 @pytest.mark.slow

@@ -202,7 +202,7 @@ def test_a_locked_hinge_keeps_its_angle() -> None:
     """One program for both; a lock that opens leaves the friction of the joint."""
     run = {"dt": 2e-3, "steps": 300, "every": 300}
     free, held = (nsjax.simulate(*arm(x), schemes.moreau(), **run) for x in (False, True))
-    angle = [float(x.joint("elbow").coordinate[-1]) for x in (free, held)]
+    angle = [float(x.joint("elbow").position[-1]) for x in (free, held)]
     assert abs(angle[0] - 0.7) > 0.3
     assert abs(angle[1] - 0.7) < 1e-12
     rigid = mb.assemble(

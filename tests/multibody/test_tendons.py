@@ -216,7 +216,7 @@ def test_a_rope_of_fixed_length(spatial: bool, coordinates: str, scheme: Any) ->
     rate = traj.joint("A").rate
     np.testing.assert_allclose(rate, 0.3 + acceleration * traj.t, rtol=0, atol=1e-9)
     np.testing.assert_allclose(rate + 2.0 * traj.joint("B").rate, 0.0, rtol=0, atol=1e-10)
-    height = traj.joint("A").coordinate + 2.0 * traj.joint("B").coordinate
+    height = traj.joint("A").position + 2.0 * traj.joint("B").position
     np.testing.assert_allclose(height, 0.0, rtol=0, atol=1e-9)  # the start of b follows from the length
     k = problem.system.labels.constraints.index("held")
     found = traj.constraint_impulse[:, k].sum() / traj.t[-1]
@@ -250,6 +250,6 @@ def test_lengths_that_follow_one_another() -> None:
     )  # fmt: skip
     assert float(problem.state.q[1]) == pytest.approx(0.1 + 0.2 + 0.003 - 0.2, abs=1e-11)
     traj = nsjax.simulate(*problem, schemes.generalized_alpha(), dt=1e-3, steps=100)
-    a, b, c = (traj.joint(x).coordinate for x in "ABC")
+    a, b, c = (traj.joint(x).position for x in "ABC")
     # rows are held on accelerations: positions drift by the scheme's order, 2
     np.testing.assert_allclose(a + b, 0.1 + 2.0 * c + 0.3 * c * c, rtol=0, atol=1e-6)

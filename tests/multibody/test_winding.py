@@ -345,9 +345,9 @@ def test_a_heavy_pulley_turns_with_its_rope(scheme: str, coordinates: str) -> No
     rates = [float(run.joint(x).rate[-1]) for x in ("A", "B", "axle")]
     np.testing.assert_allclose(rates, [-a, a, a / DISC], rtol=1e-9)
     np.testing.assert_allclose(
-        run.joint("axle").coordinate[-1], 0.5 * a / DISC, rtol=1e-2
+        run.joint("axle").position[-1], 0.5 * a / DISC, rtol=1e-2
     )  # of the first step
-    assert float(run.joint("axle").coordinate[-1]) > 2.0 * np.pi
+    assert float(run.joint("axle").position[-1]) > 2.0 * np.pi
     tensions = MASSES[0] * (G - a), MASSES[1] * (G + a)
     np.testing.assert_allclose(run.force_normal[-1], tensions, rtol=1e-9)
 

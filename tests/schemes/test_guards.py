@@ -465,7 +465,7 @@ def test_a_stop_among_joints_that_are_constraints(scheme) -> None:
         assert found[1].q[-1, -1] == pytest.approx(-0.8, abs=1e-11)
 
 
-@pytest.mark.parametrize("name", ["pin.coordinate", "rod.angle"])
+@pytest.mark.parametrize("name", ["pin.position", "rod.angle"])
 def test_a_stop_by_the_name_of_a_quantity(name) -> None:
     """Also of a problem with inputs."""
     rod = mb.assemble(

@@ -137,12 +137,12 @@ def test_outputs_of_parts() -> None:
         mb.force("push", "block", value=(0.0, 0.0)), mb.contact("foot", mb.point("block"), mb.plane()),
         gravity=9.81, start={"rail": 0.1},
     )  # fmt: skip
-    outputs = ["block.position[1]", "rail.speed", "rail.coordinate", "foot.force[0]"]
+    outputs = ["block.position[1]", "rail.speed", "rail.position", "foot.force[0]"]
     run = {"dt": 1e-3, "outputs": outputs}
     check = nsjax.check_accuracy(block, schemes.moreau(), time=0.3, **run)
     found = {x.output: x.value for x in check.table}
     assert abs(found["block.position[1]"]) < 1e-2  # it landed after 0.143 s
-    assert found["block.position[1]"] == found["rail.coordinate"]
+    assert found["block.position[1]"] == found["rail.position"]
     assert found["foot.force[0]"] == pytest.approx(2.0 * 9.81, rel=1e-6)
     with pytest.raises(
         nsjax.InputError, match=r"outputs: 'block.position' is an array .*; take an entry of it"

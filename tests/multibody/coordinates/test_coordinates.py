@@ -387,8 +387,8 @@ def test_torsion_spring_over_many_turns(absolute) -> None:
     for dt in (4e-3, 2e-3):
         traj = nsjax.simulate(*absolute, schemes.generalized_alpha(0.8), dt=dt, time=2.0, every=50)
         traj.raise_for_status()
-        ends.append([float(np.asarray(x)[-1]) for x in (traj.joint("h").coordinate, traj.joint("h").rate)])
-        assert np.max(traj.joint("h").coordinate) > 16.0
+        ends.append([float(np.asarray(x)[-1]) for x in (traj.joint("h").position, traj.joint("h").rate)])
+        assert np.max(traj.joint("h").position) > 16.0
     error = np.abs(np.array(ends) - exact(2.0))
     assert np.all(error[1] < 2e-3)
     energy = np.asarray(traj["energy"])  # the spring's, of turns that are counted
@@ -405,12 +405,12 @@ def test_who_counts() -> None:
     assert problem.system.nq == 10
     assert problem.system.labels.q[-3:] == tuple(f"h.turned{k} [rad]" for k in (1, 2, 3))
     traj = nsjax.simulate(*problem, MOREAU, dt=1e-2, steps=200, every=100)
-    np.testing.assert_allclose(traj.joint("h").coordinate, [40.0, 10.0, -20.0], atol=1e-9)
+    np.testing.assert_allclose(traj.joint("h").position, [40.0, 10.0, -20.0], atol=1e-9)
     driven = [bare[0], hinge("h", "ground", "r", axis=Z, motion=lambda t: 9.0 * t)]
     problem = assemble(*driven, coordinates="absolute")
     assert problem.system.nq == 7  # the motion tells the turns
     traj = nsjax.simulate(*problem, MOREAU, dt=1e-2, steps=200, every=100)
-    np.testing.assert_allclose(traj.joint("h").coordinate, [0.0, 9.0, 18.0], atol=1e-6)
+    np.testing.assert_allclose(traj.joint("h").position, [0.0, 9.0, 18.0], atol=1e-6)
 
 
 def loop(springs, **options):
