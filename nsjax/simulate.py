@@ -130,7 +130,7 @@ def simulate(
             derivatives. `nsjax.check_gradient` and `nsjax.identify` always use them.
         carry: ``traj.carry`` of an earlier run, to continue it bit for bit instead of starting at
             ``state``.
-        progress: True shows a bar (extra ``progress``), and beside it what compiles; a function is called as
+        progress: True shows a bar (extra ``progress``), and what compiles; a function is called as
             ``progress(steps_done, steps)`` between compiled calls.
         inputs: tables over time (`nsjax.signal`) by the name of a number or motor, see `nsjax.with_inputs`.
         stop: function ``(t, q, v, p) -> scalar`` with ``p`` as the functions of the system get it, or the

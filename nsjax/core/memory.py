@@ -24,7 +24,8 @@ def meter(progress: Progress, total: int, unit: str = "lane") -> Iterator[Callab
     """Context with a function that the caller calls with the number of finished lanes or steps.
 
     Args:
-        progress: False or None: silent; True: a bar, which says what compiles meanwhile; a function: called with those done and all.
+        progress: False or None: silent; True: a bar, which says what compiles meanwhile; a function: called
+            with those done and all.
         total: number of all.
         unit: ``"lane"`` or ``"step"``.
 

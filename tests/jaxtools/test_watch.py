@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from nsjax.jaxtools import compilation
 from nsjax.core.memory import meter
+from nsjax.jaxtools import compilation
 from nsjax.jaxtools.compilation import COMPILE, CompileListener
 
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
@@ -180,4 +180,5 @@ def test_a_bar_says_what_compiles(
     said = capsys.readouterr().err
     assert f"nsjax: compiling the time loop: 0 s; {compilation.USUAL_TIMES}" in said
     last = said.rstrip().rsplit("\r", 1)[-1]
-    assert "10.0/10.0" in last and "compiling" not in last, last
+    assert "10.0/10.0" in last, last
+    assert "compiling" not in last, last
