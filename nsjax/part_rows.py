@@ -57,7 +57,7 @@ class JointRows(NamedRows):
         impulse: impulse of the force since the row before, impacts included [N s]: from the balance of
             momentum, with forces of springs and loads by the trapezoidal rule between rows; None where rows
             are not saved.
-        position, rate (rows,): angle of a hinge [rad] or place of a slide [m], and its rate; None for others.
+        position, rate (rows,): angle [rad] or displacement [m] of a joint, and its rate; None for others.
     """
 
     OTHER_NAMES: ClassVar[Mapping[str, str]] = {
