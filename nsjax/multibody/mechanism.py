@@ -36,7 +36,7 @@ from nsjax.multibody.joint_forces import JointDamping, OwnJoints
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.joints.friction_laws import Held, JointLaws
 from nsjax.multibody.joints.joint_kind import axis_of
-from nsjax.multibody.loads import has_line, length_of, potential, pushes, surfaces, wrenches
+from nsjax.multibody.loads import has_line, length_of, line_of, potential, pushes, surfaces, wrenches
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.numbers import CONSTANT, LAW
 from nsjax.multibody.parts import Part, prescribed, user_laws
@@ -215,7 +215,13 @@ class Mechanism:
     def knows_rows(self) -> bool:
         """Whether rows of contacts follow from the screws of all velocities: of rigid bodies in space."""
         some = self.named.pieces or self.presence.limits
-        return bool(some) and self.dimension == 3 and self.contacts is None and self.named.rigid
+        known = self.contacts is None and self.named.rigid and not self.presence.capstans
+        return bool(some) and self.dimension == 3 and known
+
+    @functools.cached_property
+    def capstans(self) -> tuple[Part, ...]:
+        """Ropes with capstan friction, whose stops are the first limits."""
+        return tuple(self.topology.of[x] for x, _ in self.presence.limits[: self.presence.capstans])
 
     @functools.cached_property
     def named(self) -> NamedContacts:
@@ -240,11 +246,13 @@ class Mechanism:
         return gap_functions.flat([*self.named.gaps(scene, p), *self.own.gaps(scene, q, p)])
 
     def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
-        """Slip velocities (nc, nt) of the contacts, then zeros of the limits."""
+        """Slip velocities (nc, nt) of the contacts, then of the limits: of ropes on drums, and zeros."""
         scene, nt = self.scene(t, q, v, p), self.presence.tangents
         limits, slips = len(self.presence.limits), self.named.slips(scene, p)
-        still = [] if not limits else [jnp.zeros((limits, nt))]
-        found = [*([] if slips is None else [slips]), *still]
+        rubs = [line_of(scene, self.topology, x, p).slip for x in self.capstans]
+        own = [jnp.pad(jnp.stack(rubs)[:, None], [(0, 0), (0, nt - 1)])] if rubs else []
+        still = [] if limits == len(rubs) else [jnp.zeros((limits - len(rubs), nt))]
+        found = [*([] if slips is None else [slips]), *own, *still]
         return found[0] if len(found) == 1 else jnp.concatenate(found)
 
     def law(self, p: PyTree) -> ContactLaw:
@@ -255,6 +263,8 @@ class Mechanism:
             own = [jnp.broadcast_to(p[name].restitution, (1,)) for name in limits]
             none = jnp.zeros(len(limits))
             more = {key: [none] for key in numbers} | {"restitution": own}
+            more["friction"] = [*(jnp.reshape(p[x.name].capstan_friction, (1,)) for x in self.capstans)]
+            more["friction"] += [jnp.zeros(len(limits) - len(self.capstans))]
             more |= {key: [jnp.full(len(limits), x)] for key, x in CONSTANT.items() if key in numbers}
             numbers = {key: jnp.concatenate([x, *more[key]]) for key, x in numbers.items()}
         if len(numbers) > len(LAW):
@@ -423,9 +433,9 @@ class Mechanism:
         nc, nb, nd = (len(x) for x in (names.contacts, names.constraints, names.dry_frictions))
         followed, discs = turning_friction.followed(self.named, nd - len(self.presence.turning))
         if self.few:
-            nc, frictionless = (
-                x + len(self.presence.limits) for x in (sum(self.named.rows), self.named.frictionless)
-            )
+            limits, rubs = len(self.presence.limits), self.presence.capstans
+            nc = sum(self.named.rows) + limits
+            frictionless = limits - rubs + (0 if rubs else self.named.frictionless)
             nd = len(followed) or nd
             names = dataclasses.replace(names, contacts=(), gaps=(), dry_frictions=())
         nt, nh = self.presence.tangents if nc else 0, len(self.rows.kept_numbers[1])

@@ -20,6 +20,7 @@ from nsjax.multibody.contacts.named_contacts import Choice, NamedContacts
 from nsjax.multibody.coordinates.frames import held_features
 from nsjax.multibody.couplings import KINDS as COUPLINGS
 from nsjax.multibody.joints import kind_of
+from nsjax.multibody.loads import rubs_on_drum
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import Topology, is_measured
 from nsjax.types import Array, PyTree
@@ -102,7 +103,9 @@ class Presence:
     Args:
         contacts: names of the contacts of every part, in their order.
         touching: the body of each contact with the ground; "" for a contact between two bodies.
-        limits: joints and tendons with limits, as ``(name, "lower")`` or ``(name, "upper")``.
+        limits: joints and tendons with limits, as ``(name, "lower")`` or ``(name, "upper")``; those of
+            ropes with capstan friction first.
+        capstans: number of the limits, the first ones, that have capstan friction.
         dry_frictions: names of joints and tendons with dry friction.
         motions: names of joints with a prescribed motion.
         tangents: number of tangents of a contact.
@@ -132,6 +135,7 @@ class Presence:
     turning: tuple[str, ...] = ()
     switched: tuple[tuple[str, tuple[str, ...]], ...] = ()
     poisson: bool = False
+    capstans: int = 0
 
     @property
     def bounded(self) -> tuple[str, ...]:
@@ -143,7 +147,7 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
     """Features of a mechanism from the numbers of its parts."""
     contacts: list[str] = []
     touching: list[str] = []
-    limits, dry_frictions, rough, frictionless = [], [], False, 0
+    capstans, limits, dry_frictions, rough, frictionless = [], [], [], False, 0
     for part in parts:
         if part.kind == "contact":
             names = gap_functions.names(part, part.numbers, topology.dimension)
@@ -151,13 +155,16 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
             touching += [part.bodies[0] if part.bodies[1] == GROUND else ""] * len(names)
             frictionless = frictionless + len(names) if part.numbers.friction is None else 0
         elif is_measured(part) and not part.option("switched"):
+            capstans += [(part.name, "upper")] if rubs_on_drum(part) else []
             limits += [(part.name, x) for x in ("lower", "upper") if getattr(part.numbers, x) is not None]
             rubs = part.numbers.friction is not None or part.option("friction_law") is not None
             dry_frictions += [part.name] if rubs else []
         if part.kind in ("contact", "contact_group"):
             rough = rough or part.numbers.friction is not None
     motions = tuple(x.name for x in parts if x.option("motion") is not None)
-    tangents = topology.dimension - 1 if rough else 0
+    tangents = topology.dimension - 1 if rough or capstans else 0
+    limits = [*capstans, *(x for x in limits if x not in capstans)]
+    smooth = len(limits) - len(capstans) if capstans else frictionless + len(limits)
     found = batches_of(parts, topology)
     # beside candidate pairs of free bodies all contacts with names are evaluated
     alike = named([x.without("group", "capacity") for x in parts] if found else parts, topology.dimension)
@@ -169,13 +176,13 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
         contacts += batch.slots
     return Presence(
         tuple(contacts), tuple(touching), tuple(limits), tuple(dry_frictions), motions, tangents,
-        alike, found=found, frictionless=0 if found else frictionless + len(limits),
+        alike, found=found, frictionless=0 if found else smooth,
         couplings=tuple(x.name for x in parts if x.kind in COUPLINGS and not x.option("switched")),
         switched=tuple(
             (x.name, _switched_rows(x, topology.dimension)) for x in parts if x.option("switched")
         ),
         turning=turning_friction.row_names(parts, topology.dimension),
-        poisson=any(x.option("poisson") for x in parts),
+        poisson=any(x.option("poisson") for x in parts), capstans=len(capstans),
     )  # fmt: skip
 
 

@@ -250,6 +250,9 @@ class Instant:
         for name, _ in self.mechanism.presence.switched:
             if topology.of[name].bodies:
                 yield from self.row_pushes(name, given)
+        for k, part in enumerate(mechanism.capstans):
+            rub: Any = loads.line_of(scene, topology, part, self.p).rub
+            yield from rub(given.tangential[k - len(mechanism.presence.limits), 0])
         for name, effort in self.efforts(given):
             if name in topology.closures:
                 yield from loads.joint_effort(scene, topology.of[name], self.p[name], effort)

@@ -339,7 +339,7 @@ def check_names(parts: Sequence[Part]) -> None:
                 )
         joint = part.option("joint")
         if joint in lines:
-            _check_in_line(part, joint)
+            _check_in_line(part, seen[joint])
             continue
         for name in part.option("joints") or (joint,) * (joint is not None):
             if part.kind in COUPLINGS and name in lines:
@@ -356,12 +356,17 @@ def check_names(parts: Sequence[Part]) -> None:
         raise InputError("assemble: no body; add body(name, mass=...)")
 
 
-def _check_in_line(part: Part, tendon: str) -> None:
+def _check_in_line(part: Part, tendon: Part) -> None:
     """Refuse loads of joints that cannot act on a tendon."""
     if not LOADS[part.kind].in_line:
         raise InputError(
-            f"{part.kind} {part.name!r}: it cannot act on the tendon {tendon!r}; give the tendon stiffness "
-            "and damping of its own"
+            f"{part.kind} {part.name!r}: it cannot act on the tendon {tendon.name!r}; give the tendon "
+            "stiffness and damping of its own"
+        )
+    if tendon.numbers.capstan_friction is not None:
+        raise InputError(
+            f"{part.kind} {part.name!r}: it cannot act on the tendon {tendon.name!r}, whose tension "
+            "differs before and behind its drum; let it act on the body or joint at an end of the rope"
         )
 
 

@@ -41,8 +41,8 @@ KINDS: dict[str, LoadKind] = {
 __all__ = [
     "KINDS", "Line", "LoadKind", "Push", "actuator", "ellipsoid_drag", "ends_of", "energy_of",
     "fluid_drag", "force", "has_line", "joint_effort", "joint_spring", "joint_tendon", "kind_of",
-    "length_of", "line_load", "line_of", "potential", "pushes", "pushes_of", "spring", "surfaces",
-    "tendon", "thruster", "torque", "wrenches",
+    "length_of", "line_load", "line_of", "potential", "pushes", "pushes_of", "rubs_on_drum", "spring",
+    "surfaces", "tendon", "thruster", "torque", "wrenches",
 ]  # fmt: skip
 
 
@@ -70,6 +70,11 @@ def length_of(scene: Scene, topology: Any, part: Part, p: PyTree, moving: bool) 
     still = scene if moving else dataclasses.replace(scene, frames=still_frames(scene))
     line = line_of(still, topology, part, p)
     return line.length, line.rate if moving else None
+
+
+def rubs_on_drum(part: Part) -> bool:
+    """Whether a part is a rope with capstan friction."""
+    return has_line(part) and part.numbers.capstan_friction is not None
 
 
 def ends_of(topology: Any, part: Part) -> tuple[str, ...]:

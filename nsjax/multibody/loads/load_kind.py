@@ -196,11 +196,16 @@ class Line:
         length, rate: [m] and [m/s]; [rad] and [rad/s] for a sum of angles.
         act: function from a force along the length [N], positive where it lengthens the tendon, to the
             forces and moments on bodies.
+        slip: rate of a rope on its drum, as the row of capstan friction has it, see
+            `nsjax.multibody.loads.tendon.tendon`; None: the rope slips freely.
+        rub: like ``act``, from the force of this row.
     """
 
     length: Any
     rate: Any
     act: Callable[[Any], Iterator[Push]]
+    slip: Any = None
+    rub: Callable[[Any], Iterator[Push]] | None = None
 
 
 @record()
@@ -218,6 +223,7 @@ class Tendon:
         lower, upper: least and largest length, at which it has rigid stops [m].
         restitution: coefficient of restitution of the stops.
         friction: bound of dry friction along the length [N] or [N m].
+        capstan_friction: coefficient of friction on the drum about which it winds.
     """
 
     at: Any
@@ -232,6 +238,7 @@ class Tendon:
     around: Any = ()
     sides: Any = ()
     directions: Any = ()
+    capstan_friction: Any = quantity(default=None, shape="one", least=0.0)
 
 
 def line_numbers(kind: str, name: str, at: Any, ratios: Any, given: dict[str, Any]) -> Tendon:

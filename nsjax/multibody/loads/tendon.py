@@ -26,14 +26,14 @@ from nsjax.multibody.loads.load_kind import (
     line_numbers,
 )
 from nsjax.multibody.parts import GROUND, POINT, POSITIVE, Part, made, number
-from nsjax.types import is_traced
+from nsjax.types import Array, is_traced
 
 
 def tendon(
     name: str, *path: Any, stiffness: Any = None, damping: Any = None, length: Any = None,
-    limits: Any = None, restitution: Any = 0.0, friction: Any = None,
+    limits: Any = None, restitution: Any = 0.0, friction: Any = None, capstan_friction: Any = None,
 ) -> Part:  # fmt: skip
-    """A tendon, rope or cable that runs without friction through points of bodies and about shapes.
+    """A tendon, rope or cable that runs through points of bodies and about shapes.
 
     It runs straight from point to point. Pulleys divide it into branches b with the divisors r_b. With the
     points x_i of a branch, its length and its tension are::
@@ -54,6 +54,17 @@ def tendon(
     ``l + s r (angle - touching)``, over many turns. Two ropes that are wound on one disc are one that runs
     over it without slipping.
 
+    An inextensible rope may rub on one sphere or cylinder (Euler, Eytelwein). With the tensions T_1 before
+    it and T_2 behind it, the angle phi between the rope's directions there, and the rates l_1' and l_2' of
+    both parts of the rope, measured from a mark on the drum::
+
+        u = (l_1' - l_2') / 2,   T = (T_1 + T_2) / 2,   T_1 - T_2 = sign(u) 2 tanh(mu phi / 2) T in sliding
+
+    so that ``T_1 / T_2 = exp(mu phi)`` for positive u, and a ratio up to that where the rope sticks. It is
+    Coulomb's law of the stop ``upper``, whose normal force is T, with the slip ``f u``, where ``f =
+    (2 / mu) tanh(mu phi / 2)``: all schemes take it. ``traj.force_tangential`` has a force lambda, at most
+    ``mu T``, and ``T_2 - T_1 = f lambda``. Impulses obey the same law.
+
     Args:
         name: of the tendon. Laws and sensors read its length as the coordinate of this name. An
             `actuator` may name it in place of a joint: a positive effort [N] lengthens the tendon.
@@ -71,20 +82,25 @@ def tendon(
             on that side. ``(None, 2.0)`` is an inextensible rope.
         restitution: coefficient of restitution of these stops, in [0, 1].
         friction: bound of dry friction along the length [N].
+        capstan_friction: coefficient mu of the rope on its drum.
 
     Raises:
         InputError: for branches of fewer than two points, for shapes that are no sphere or cylinder or have
             no points beside them, for points at a side that lie within a shape, for pulleys that are not
-            positive, and for limits in the wrong order; by `assemble`, for unknown bodies, points that
+            positive, for limits in the wrong order, and for capstan friction of a rope that stretches, has
+        pulleys, or has no single drum; by `assemble`, for unknown bodies, points that
             coincide or lie within a disc on which the rope is wound, and for such discs in space.
 
     Limits: the tendon has no mass. A piece whose ends coincide has no direction. Damping acts on slack
     tendons, too. A cylinder counts as endless; a rope winds less than one turn, and runs straight while one
     of its points is within the shape. Its stiffness jumps where it lifts off, its pull does not. The point
     beside a drum stays on its side of the line through the centre along the direction, and the touching
-    point within half a turn from the direction.
+    point within half a turn from the direction. Capstan friction acts along the rope: a drum that slips
+    across it meets none.
 
-    Source: MuJoCo's documentation, chapter Computation, for branches, pulleys and the way about shapes.
+    Source: MuJoCo's documentation, chapter Computation, for branches, pulleys and the way about shapes;
+    L. Euler: Remarques sur l'effet du frottement dans l'équilibre. Mémoires de l'académie des sciences de
+    Berlin 18 (1769) 265-278.
 
     Example:
         >>> from nsjax.multibody import assemble, body, slide, tendon
@@ -103,11 +119,13 @@ def tendon(
     at = tuple(number("tendon", name, "point", x[1], form=POINT) for branch in branches for x in branch)
     given = {
         "rest": length, "stiffness": stiffness, "damping": damping, "limits": limits,
-        "restitution": restitution, "friction": friction,
+        "restitution": restitution, "friction": friction, "capstan_friction": capstan_friction,
     }  # fmt: skip
     kept = line_numbers("tendon", name, at, tuple(ratios), given)
     bodies = tuple(x[0] for branch in branches for x in branch)
     ways, sides = _ways(name, winds)
+    if capstan_friction is not None:
+        _check_capstan(name, kept, ways)
     if winds:
         around, past = tuple(x.numbers for _, x, _ in winds), tuple(at for _, at in sides)
         ends = (x.direction for _, _, x in winds if isinstance(x, _End))
@@ -115,6 +133,25 @@ def tendon(
         kept = dataclasses.replace(kept, around=around, sides=past, directions=leaving)
         bodies += tuple(x.body for _, x, _ in winds) + tuple(x for x, _ in sides)
     return made("tendon", name, bodies, kept, branches=tuple(map(len, branches)), winds=ways or None)
+
+
+def _check_capstan(name: str, numbers: Tendon, ways: tuple[Turn, ...]) -> None:
+    """Refuses capstan friction where the tensions beside a drum are not those of one inextensible rope."""
+    who = f"tendon {name!r}: capstan_friction = {numbers.capstan_friction}"
+    rubs = [x for x in ways if x[2] in (winding.SHORT, winding.SIDE)]
+    if len(ways) != 1 or not rubs or len(numbers.ratios) != 1:
+        raise InputError(
+            f"{who} with {len(rubs)} drums of {len(ways)} shapes and {len(numbers.ratios)} branches; a "
+            "rope with friction has one branch and one sphere or cylinder between two points, and no other "
+            "shape"
+        )
+    stretches = numbers.stiffness is not None or numbers.damping is not None
+    if numbers.upper is None or stretches:
+        what = "stiffness or damping" if stretches else "no largest length"
+        raise InputError(
+            f"{who} with {what}; the friction follows the tension of an inextensible rope: give "
+            "limits=(None, length), and neither stiffness nor damping"
+        )
 
 
 class _End(NamedTuple):
@@ -258,8 +295,9 @@ def _line(scene: Scene, topology: Any, part: Part, p: Any) -> Line:
     ends = list(zip(part.bodies, numbers.at, strict=False))
     places = [scene.point(*x) for x in ends]
     motions = [scene.motion(body, scene.arm(body, at)) for body, at in ends]
-    length, rate = None, None
+    length, rate, drum = None, None, None
     pulls: list[tuple[str, Any, str, Any, Any]] = []
+    rates = []
     for k, ratio, n in _pieces(part, numbers):
         here, there, share = part.bodies[k], part.bodies[k + 1], 1.0 / ratio
         if n is None:
@@ -267,7 +305,7 @@ def _line(scene: Scene, topology: Any, part: Part, p: Any) -> Line:
             size = a.size(gone)
             along = a.scale(share / jnp.where(size > 0.0, size, 1.0), gone)
             length = plane.plus(length, share * size)
-            rate = plane.plus(rate, a.dot(along, a.subtract(motions[k + 1], motions[k])))
+            rates.append(a.dot(along, a.subtract(motions[k + 1], motions[k])))
             pulls.append((here, places[k], there, places[k + 1], along))
             continue
         bent, body = _wound(scene, part, numbers, places, n), part.bodies[len(numbers.at) + n]
@@ -276,7 +314,7 @@ def _line(scene: Scene, topology: Any, part: Part, p: Any) -> Line:
         if isinstance(bent, winding.Unwound):
             j = k if part.option("winds")[n][2] == winding.ONTO else k + 1
             along, moved = a.scale(share, bent.along), scene.motion(body, a.subtract(bent.place, centre))
-            rate = plane.plus(rate, a.dot(along, a.subtract(moved, motions[j])))
+            rates.append(a.dot(along, a.subtract(moved, motions[j])))
             pulls.append((part.bodies[j], places[j], body, bent.place, along))
             continue
         on, off = (scene.motion(body, a.subtract(x, centre)) for x in (bent.on, bent.off))
@@ -285,16 +323,33 @@ def _line(scene: Scene, topology: Any, part: Part, p: Any) -> Line:
             (body, bent.off, off, there, places[k + 1], motions[k + 1], bent.arriving),
         ):
             along = a.scale(share, way)
-            rate = plane.plus(rate, a.dot(along, a.subtract(going, moved)))
+            rates.append(a.dot(along, a.subtract(going, moved)))
             pulls.append((one, place, other, where, along))
+        drum = len(pulls) - 1, bent.turned
+    for x in rates:
+        rate = plane.plus(rate, x)
 
-    def act(effort: Any) -> Iterator[Push]:
-        for one, place, other, where, along in pulls:
-            push = a.scale(effort, along)
+    def act(effort: Any, signs: tuple[float, ...] = (1.0,) * len(pulls)) -> Iterator[Push]:
+        for sign, (one, place, other, where, along) in zip(signs, pulls, strict=True):
+            push = a.scale(sign * effort, along)
             yield one, a.negative(push), place, None
             yield other, push, where, None
 
-    return Line(length, rate, act)
+    mu = numbers.capstan_friction
+    if mu is None or drum is None:
+        return Line(length, rate, act)
+    first, angle = drum
+    signs = tuple(0.5 if k < first else -0.5 for k in range(len(pulls)))
+    factor = angle * _tanh_over(0.5 * mu * angle)
+    slip = factor * sum(sign * plane.value(x) for sign, x in zip(signs, rates, strict=True))
+    return Line(length, rate, act, slip, lambda force: act(factor * force, signs))
+
+
+def _tanh_over(x: Array) -> Array:
+    """``tanh(x) / x``, also at zero."""
+    small = jnp.abs(x) < 1e-4  # the next term of the series, 2 x^4 / 15, is below rounding
+    safe = jnp.where(small, 1.0, x)
+    return jnp.where(small, 1.0 - x * x / 3.0, jnp.tanh(safe) / safe)
 
 
 def _check(scene: Scene, part: Part, numbers: Tendon) -> None:
@@ -310,7 +365,8 @@ def _check(scene: Scene, part: Part, numbers: Tendon) -> None:
         if way in ENDS and scene.dimension == 3:
             raise InputError(
                 f"tendon {part.name!r}: its end is wound on a disc of {body!r}, which works in the plane "
-                "alone; in space, let the length of a rope follow a hinge: gear(name, rope, hinge, ratio=r)"
+                "alone; in space, wind the rope about a cylinder of the body with capstan_friction, or let "
+                "its length follow a hinge: gear(name, rope, hinge, ratio=r, offset=length)"
             )
         off = float(jnp.linalg.norm(places[k + 1] - places[k]))  # of a disc, the centre is a point
         if way in ENDS and not off > numbers.around[n].radius:

@@ -30,6 +30,7 @@ class Wound:
         length: [m].
         on, off: where it meets and leaves the shape, vectors [m]; its first point if it runs straight.
         leaving, arriving: unit vectors along the rope before and behind the shape.
+        turned: angle between these directions, along the rope; zero if it runs straight [rad].
         arc: function without arguments, points (n, d) from ``on`` to ``off``, for pictures.
     """
 
@@ -38,6 +39,7 @@ class Wound:
     off: Any
     leaving: Any
     arriving: Any
+    turned: Any
     arc: Any
 
 
@@ -134,7 +136,7 @@ def wound(scene: Scene, drum: Drum, ends: tuple[Any, Any]) -> Wound:
     return Wound(
         length=jnp.where(flat.winds, length, direct), on=point(flat.on, heights[0]),
         off=point(flat.off, heights[1]), leaving=taken(pulls[0], straight),
-        arriving=taken(pulls[1], straight),
+        arriving=taken(pulls[1], straight), turned=jnp.where(flat.winds, share * jnp.abs(flat.swept), 0.0),
         arc=lambda: jnp.stack([arc(k / pieces) for k in range(pieces + 1)]),
     )  # fmt: skip
 

@@ -78,6 +78,7 @@ def missing(tree: TreePacking) -> str:
             str(x.joint) for x in topology.links if not _described(x.kind, topology.dimension)
         ],
         "torsional and rolling friction": presence.turning,
+        "capstan friction": [x.name for x in tree.made.capstans],
         "contact laws that depend on the speed": [
             name for part, name in pieces if any(getattr(part.numbers, x, None) is not None for x in SPEEDS)
         ],
