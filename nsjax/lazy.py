@@ -36,7 +36,11 @@ class LazyPackage(ModuleType):
         except ModuleNotFoundError as error:
             if error.name != whole:
                 raise
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        from nsjax.renamed import OTHER_WORDS
+
+        here = OTHER_WORDS.get(self.__name__, {}).get(name)
+        hint = "" if here is None else f"; did you mean {here!r}?"
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}{hint}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Sets an attribute, but for modules of the package under the name of a function or class: Python

@@ -25,6 +25,16 @@ OLD_NAMES = {
 }  # fmt: skip
 """By package: names until version 0.3, and those since."""
 
+OTHER_WORDS = {
+    "nsjax.multibody": {
+        "cable": "tendon", "circle": "sphere", "damper": "spring", "disc": "sphere", "disk": "sphere",
+        "motor": "actuator", "prismatic": "slide", "revolute": "hinge", "rigid_body": "body",
+        "rope": "tendon", "slider": "slide", "spherical": "ball", "weld": "fixed",
+    },
+    "nsjax.schemes": {"moreau_jean": "moreau", "theta": "moreau_theta"},
+}  # fmt: skip
+"""By package: words of the field for something that has another name here; errors say it."""
+
 OLD_FIELDS = {
     "System": {
         "drag": "dry_friction", "drag_bound": "dry_friction_bound", "drag_law": "dry_friction_law",

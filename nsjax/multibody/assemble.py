@@ -136,6 +136,8 @@ def assembled(parts: tuple[Part, ...], gravity: Any, coordinates: str, begin: St
     """The problem of `assemble` from a start that is no equilibrium."""
     check_choice("assemble: coordinates", coordinates, COORDINATES)
     gravity = number("assemble", "gravity", "gravity", gravity)
+    if gravity is not None and not np.ndim(gravity) and not is_traced(gravity) and gravity < 0.0:
+        raise InputError(f"assemble: gravity = {gravity}; it points down: give {-gravity}, or a vector")
     known = [x for x in parts if isinstance(x, Part)]  # others are refused below
     parts = with_nodes(with_groups(parts, coordinates, dimension_of(known, gravity)))
     check_names(parts)

@@ -13,6 +13,7 @@ import pytest
 
 import nsjax
 from nsjax.lazy import HOMES, LazyPackage
+from nsjax.renamed import OTHER_WORDS
 
 HEAVY = {"IPython", "h5py", "matplotlib", "mujoco", "optax", "pandas", "scipy", "tqdm", "xarray"}
 
@@ -78,6 +79,10 @@ def test_lists_of_names_agree(package: types.ModuleType) -> None:
         assert getattr(package, name) is getattr(package, name)
     with pytest.raises(AttributeError, match="has no attribute 'unheard_of'"):
         getattr(package, "unheard" + "_of")
+    for word, here in OTHER_WORDS.get(package.__name__, {}).items():
+        assert here in package.__all__
+        with pytest.raises(AttributeError, match=f"no attribute '{word}'; did you mean '{here}'?"):
+            getattr(package, word)
 
 
 def test_a_function_hides_the_module_of_its_name() -> None:
