@@ -54,6 +54,7 @@ PLACES = {
     "multibody.profile": "nsjax.multibody.numbers:Profile",
     "multibody.tube": "nsjax.multibody.numbers:Tube", "multibody.hull": "nsjax.multibody.numbers:Hull",
     "multibody.heightfield": "nsjax.multibody.contacts.heightfields:Heightfield",
+    "multibody.distance_field": "nsjax.multibody.contacts.distance_fields:DistanceField",
     "multibody.curve": "nsjax.multibody.contacts.curves:Curve",
     "multibody.section": "nsjax.multibody.numbers:Section",
     "multibody.beam": "nsjax.multibody.numbers:Beam",

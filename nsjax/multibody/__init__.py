@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from nsjax.multibody.assemble import assemble
     from nsjax.multibody.beams import beam, circular, rectangular, section
     from nsjax.multibody.changes import Change, change, reaction
+    from nsjax.multibody.contacts.distance_fields import distance_field
     from nsjax.multibody.contacts.groups import contact_group
     from nsjax.multibody.contacts.heightfields import heightfield
     from nsjax.multibody.contacts.shape_parts import (
@@ -64,7 +65,8 @@ __all__ = [
     "body", "box", "capsule", "change", "circular", "contact", "contact_group",
     "convex_pieces", "corners", "coupling",
     "cylinder",
-    "cylindrical", "distance", "ellipsoid_drag", "fixed", "fluid_drag", "force", "gear", "heightfield",
+    "cylindrical", "distance", "distance_field", "ellipsoid_drag", "fixed", "fluid_drag", "force", "gear",
+    "heightfield",
     "hinge", "hole", "hull", "joint_spring", "joint_tendon", "line_load", "mesh", "pairs_of", "pin",
     "plane",
     "point", "points", "profile", "rack_pinion", "reaction", "read_mjcf", "read_urdf", "rectangular",

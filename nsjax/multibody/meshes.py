@@ -57,7 +57,7 @@ def mesh(body: str, points: Any, faces: Any, *, most: int = 2_000) -> Mesh:
         >>> body("fin", mass=0.1, shape=sheet).option("meshes")
         (mesh('fin', 1 triangles),)
     """
-    points, faces = _fewer(*checked(f"mesh of {body!r}", points, faces), most)
+    points, faces = fewer(*checked(f"mesh of {body!r}", points, faces), most)
     return Mesh(body, points.astype(np.float32).tobytes(), faces.astype(np.int32).tobytes())
 
 
@@ -79,7 +79,7 @@ def checked(who: str, points: Any, faces: Any) -> tuple[np.ndarray, np.ndarray]:
     return points, faces
 
 
-def _fewer(points: np.ndarray, faces: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+def fewer(points: np.ndarray, faces: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     """At most so many triangles: points in a cell of a grid become their mean, in ever larger cells."""
     span, cells, kept = np.ptp(points, axis=0).max(), 256.0, (points, faces)
     while len(kept[1]) > most and cells > 1.0:

@@ -50,6 +50,8 @@ FORMS: Mapping[tuple[str, str], NumberForm] = {
     **{(kind, "half_length"): NEEDED for kind in ("capsule", "cylinder")},
     **{("heightfield", x): NEEDED for x in ("half_length", "half_width")}, ("heightfield", "at"): POINT,
     ("heightfield", "turned"): NumberForm("turn"), ("hull", "points"): NumberForm(needed=True),
+    **{("distance_field", x): NumberForm("one", positive=True) for x in ("spacing", "margin")},
+    ("distance_field", "at"): POINT, ("distance_field", "turned"): NumberForm("turn"),
 }  # fmt: skip
 """Forms of the numbers of shapes and contacts, by the kind and the name of a number. All other parts pass
 their forms to `number`, or their records to `record_of`.

@@ -167,7 +167,7 @@ def _points_of_contact(topology: Topology, p: PyTree) -> dict[str, list[tuple[An
 
 def _middles(kind: str, x: Any) -> list[tuple[Any, Any]]:
     """Points within a shape of a contact, and the radius of a hollow around each."""
-    if kind in ("plane", "walls", "tube", "hull", "profile", "heightfield"):
+    if kind in ("plane", "walls", "tube", "hull", "profile", "heightfield", "distance_field"):
         return []
     if kind == "points":
         return [(x.at[k], 0.0) for k in range(x.at.shape[0])]

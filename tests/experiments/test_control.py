@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from experiments.control import fig_shooting, fig_throw, search, shooting, strike, throw
+from experiments.control import (
+    cartpole,
+    fig_cartpole,
+    fig_shooting,
+    fig_throw,
+    search,
+    shooting,
+    strike,
+    throw,
+)
 
 
 def test_newton_brings_the_motion_itself_into_the_cup():
@@ -42,3 +52,15 @@ def test_motions_by_other_means_of_the_shooting():
     np.testing.assert_allclose([height, speed], [0.04 + 0.125 * a, 0.5 * a], rtol=1e-6)
     need = shooting.CRATE * 10.0 / whole / (2.0 * shooting.FRICTION)
     np.testing.assert_allclose(fig_shooting.grip_over_need(lift), 5.0 / need, rtol=1e-12)
+
+
+def test_the_cart_and_pole_are_those_of_mujoco():
+    """Also the moment of inertia of a capsule; the reward has its largest value upright and at rest."""
+    mujoco = pytest.importorskip("mujoco", reason="the package mujoco is not installed")
+    model = mujoco.MjModel.from_xml_string(cartpole.FILE)
+    np.testing.assert_allclose(model.body("pole").inertia[:2], cartpole.pole_inertia(), rtol=1e-12)
+    assert fig_cartpole.accelerations_apart(10, 1) < 1e-9
+    places = [(0.0, 0.0), (0.0, np.pi), (2.0, 0.0), (0.0, 0.0), (0.0, 0.0)]
+    rates = [(0.0, 0.0)] * 4 + [(0.0, 5.0)]
+    found = cartpole.reward(np.array(places), np.array(rates), np.array([0.0, 0.0, 0.0, 1.0, 0.0]))
+    np.testing.assert_allclose(found, [1.0, 0.0, 0.55, 0.8, 0.55], atol=1e-15)

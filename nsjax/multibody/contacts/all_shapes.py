@@ -9,7 +9,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from nsjax.multibody import symbols as pictures
-from nsjax.multibody.contacts import beam_pairs, closest_pairs, convex_pairs, cylinders, heightfields, hulls
+from nsjax.multibody.contacts import (
+    beam_pairs,
+    closest_pairs,
+    convex_pairs,
+    cylinders,
+    distance_fields,
+    heightfields,
+    hulls,
+)
 from nsjax.multibody.contacts.shape import PairKind, ShapeKind
 
 
@@ -64,7 +72,7 @@ KINDS: dict[str, ShapeKind] = {
         ShapeKind(
             "hull", pictures.of_hull, instead=((2, "a hull is spatial; use points, corners or a box"),)
         ),
-        heightfields.KIND,
+        heightfields.KIND, distance_fields.KIND,
     )
 }  # fmt: skip
 """Kinds of shapes by their names."""

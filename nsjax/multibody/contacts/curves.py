@@ -22,10 +22,11 @@ STEPS = 8
 """Newton steps from the nearest knot of the spline: twice as many as quadratic convergence needs."""
 
 
-def control_points(name: str, curve: Any, samples: int) -> Any:
+def control_points(who: str, curve: Any, samples: int) -> Any:
     """Control points (n, 2) of the spline through a curve, counter-clockwise.
 
     Args:
+        who: begins the sentences of errors.
         curve: points (n, 2), or a function of an angle in [0, 2 pi) that returns ``(x, y)``.
 
     Raises:
@@ -37,18 +38,18 @@ def control_points(name: str, curve: Any, samples: int) -> Any:
         taken = [jnp.stack([jnp.asarray(x, float) for x in curve(a)]) for a in angles]
         curve = jnp.stack(taken) if is_traced(taken) else np.array(taken)
     if np.ndim(curve) != 2 or np.shape(curve)[1] != 2 or np.shape(curve)[0] < 4:
-        raise InputError(
-            f"profile of {name!r}: the curve has shape {np.shape(curve)}; give (n, 2), four points or more"
-        )
+        raise InputError(f"{who}: the curve has shape {np.shape(curve)}; give (n, 2), four points or more")
     if is_traced(curve):  # of traced curves, only functions are known to repeat the first point
         return _interpolated(curve[:-1] if whole else curve)
-    curve = np.asarray(curve, float)
-    if np.allclose(curve[0], curve[-1], rtol=0.0, atol=1e-9 * np.ptp(curve)):
-        curve = curve[:-1]
-    _check(name, curve)
-    x, y = curve.T
-    area = np.sum(x * np.roll(y, -1) - y * np.roll(x, -1))
-    return np.asarray(_interpolated(curve if area > 0.0 else curve[::-1].copy()))
+    curve = simple(who, np.asarray(curve, float))
+    lengths = np.hypot(*(np.roll(curve, -1, axis=0) - curve).T)
+    # ratio of the last chord to the longest other one above which the curve counts as open
+    if lengths[-1] > 4.0 * np.max(lengths[:-1]):
+        raise InputError(
+            f"{who}: it is open: {lengths[-1]:.4g} m from its last point to its first, and "
+            f"{np.max(lengths[:-1]):.4g} m at most between others; close it"
+        )
+    return np.asarray(_interpolated(curve))
 
 
 def _interpolated(points: Any) -> Any:
@@ -57,25 +58,26 @@ def _interpolated(points: Any) -> Any:
     return np.linalg.inv(rows) @ points
 
 
-def _check(name: str, points: np.ndarray) -> None:
-    """Refuse a curve that is open or crosses itself."""
+def simple(who: str, points: np.ndarray) -> np.ndarray:
+    """Points (n, 2) of a closed curve that does not cross itself, counter-clockwise, without the first one
+    repeated as the last.
+    """
+    if np.allclose(points[0], points[-1], rtol=0.0, atol=1e-9 * np.ptp(points)):
+        points = points[:-1]
     chords = np.roll(points, -1, axis=0) - points
     lengths = np.hypot(*chords.T)
     if not np.all(lengths > 0.0):
         k = int(np.argmin(lengths))
-        raise InputError(f"profile of {name!r}: points {k} and {k + 1} coincide; leave one out")
-    # ratio of the last chord to the longest other one above which the curve counts as open
-    if lengths[-1] > 4.0 * np.max(lengths[:-1]):
-        raise InputError(
-            f"profile of {name!r}: it is open: {lengths[-1]:.4g} m from its last point to its first, and "
-            f"{np.max(lengths[:-1]):.4g} m at most between others; close it"
-        )
+        raise InputError(f"{who}: points {k} and {k + 1} coincide; leave one out")
     crossing = _crossing(points, chords)
     if crossing is not None:
         raise InputError(
-            f"profile of {name!r}: it crosses itself between the points {crossing[0]} and {crossing[1]}; "
+            f"{who}: it crosses itself between the points {crossing[0]} and {crossing[1]}; "
             "give points in the order of the curve"
         )
+    x, y = points.T
+    area = np.sum(x * np.roll(y, -1) - y * np.roll(x, -1))
+    return points if area > 0.0 else points[::-1].copy()
 
 
 def _crossing(points: np.ndarray, chords: np.ndarray) -> tuple[int, int] | None:

@@ -56,11 +56,12 @@ class PairKind:
     check: Callable[[str, Any, Any], None] | None = None
     rigid: bool = True
     follows: bool = False
+    unit_slope: bool = True
 
     @property
     def rate_at_points(self) -> bool:
         """Whether the rate of a gap is the relative velocity of its points along the normal."""
-        return self.rigid and (self.hold is None or self.follows)
+        return self.rigid and self.unit_slope and (self.hold is None or self.follows)
 
     @property
     def kinds(self) -> tuple[str, str]:

@@ -247,7 +247,8 @@ def profile(body: str, curve: Any, *, samples: int = curves.SAMPLES) -> Shape:
         >>> egg.numbers.control.shape
         (32, 2)
     """
-    return Shape("profile", body, numbers.Profile(control=curves.control_points(body, curve, samples)))
+    control = curves.control_points(f"profile of {body!r}", curve, samples)
+    return Shape("profile", body, numbers.Profile(control=control))
 
 
 def tube(beam: str, radius: Any) -> Shape:

@@ -24,6 +24,7 @@ from nsjax.multibody import (
     contact_group,
     corners,
     cylinder,
+    distance_field,
     heightfield,
     hole,
     hull,
@@ -48,6 +49,11 @@ TETRAHEDRON = [(0.0, 0.0, 0.0), (0.2, 0.0, 0.0), (0.0, 0.2, 0.0), (0.0, 0.0, 0.2
 NUMBERS = {3: {"k": 3, "c": 8, "b": 8, "n": 4, "2 k": 6, "v": 4}, 2: {"k": 3, "c": 4, "b": 2, "2 k": 6}}
 
 
+def distance(x: np.ndarray) -> np.ndarray:
+    """Signed distances of points from a ball."""
+    return np.linalg.norm(x, axis=1) - 0.5
+
+
 def shape(kind: str, name: str, dimension: int) -> Any:
     """Of a kind on a body."""
     half = (0.1,) * dimension
@@ -59,6 +65,7 @@ def shape(kind: str, name: str, dimension: int) -> Any:
         "walls": lambda: walls(-1.0, 1.0, name), "profile": lambda: profile(name, ROUND),
         "tube": lambda: tube(f"{name}_beam", 0.1), "hull": lambda: hull(name, TETRAHEDRON),
         "heightfield": lambda: heightfield(name, np.zeros((3, 4)), 1.0, 1.0),
+        "distance_field": lambda: distance_field(name, distance, region=np.outer((-10, 10), half)),
     }  # fmt: skip
     return made[kind]()
 

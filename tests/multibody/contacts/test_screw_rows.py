@@ -20,6 +20,7 @@ from nsjax.multibody import (
     contact,
     corners,
     cylinder,
+    distance_field,
     heightfield,
     hinge,
     hole,
@@ -31,6 +32,12 @@ from nsjax.multibody import (
 from nsjax.multibody.contacts import all_shapes
 from tests.multibody.coordinates.random_trees import GRAVITY, near
 
+
+def egg(x: np.ndarray) -> np.ndarray:
+    """About the distances of points from an ellipsoid, whose slope is not one."""
+    return np.linalg.norm(x / (1.0, 0.7, 0.8), axis=1) - 1.0
+
+
 SHAPES = {
     "points": lambda x: points(x, [(0.1, 0.2, 0.0), (-0.2, 0.1, 0.3)]),
     "corners": lambda x: corners(x, 0.1, 0.2, 0.15),
@@ -41,6 +48,7 @@ SHAPES = {
     "hole": lambda x: hole(x, 2.0, axis=(1.0, 0.0, 0.0)),
     "hull": lambda x: hull(x, 0.2 * np.random.default_rng(4).normal(size=(20, 3))),
     "heightfield": lambda x: heightfield(x, 0.4 * np.random.default_rng(5).normal(size=(6, 5)), 1.5, 1.5),
+    "distance_field": lambda x: distance_field(x, egg, spacing=0.25, region=((-1.5,) * 3, (1.5,) * 3)),
     "plane": lambda x: plane(x, normal=(0.0, 0.6, 0.8)),
 }
 OURS = {x: kind for x, kind in all_shapes.PAIRS.items() if set(x) <= set(SHAPES)}
