@@ -44,7 +44,7 @@ class Polygon:
     @property
     def drawn(self) -> tuple[np.ndarray, Faces]:
         """Points that pictures show, and triangles between them."""
-        return self.points, ()
+        return np.concatenate([self.points, self.points[:1]]), ()
 
     def distance(self, x: np.ndarray) -> np.ndarray:
         """Of points (k, 2)."""
@@ -79,7 +79,7 @@ class Spline:
     @property
     def drawn(self) -> tuple[np.ndarray, Faces]:
         """Points that pictures show, and triangles between them."""
-        return self.points, ()
+        return np.concatenate([self.points, self.points[:1]]), ()
 
     def distance(self, x: np.ndarray) -> np.ndarray:
         """Of points (k, 2)."""
