@@ -123,7 +123,7 @@ class Given:
 
 
 @dataclasses.dataclass(frozen=True)
-class Triangles:
+class SurfaceTriangles:
     """A closed surface of triangles.
 
     Args:
@@ -270,7 +270,7 @@ def _squares(x: np.ndarray, corners: np.ndarray) -> np.ndarray:
     return np.maximum(least, 0.0)
 
 
-def triangles(who: str, points: Any, faces: Any) -> Triangles:
+def triangles(who: str, points: Any, faces: Any) -> SurfaceTriangles:
     """The closed surface of triangles; equal points are one, and triangles face outward.
 
     Raises:
@@ -293,7 +293,7 @@ def triangles(who: str, points: Any, faces: Any) -> Triangles:
             "give triangles of which two meet at each edge, all counter-clockwise seen from outside"
         )
     outward = np.sum(np.linalg.det(points[faces] - points.mean(axis=0))) > 0.0
-    return Triangles(points.tobytes(), (faces if outward else faces[:, ::-1].copy()).tobytes())
+    return SurfaceTriangles(points.tobytes(), (faces if outward else faces[:, ::-1].copy()).tobytes())
 
 
 def outline(who: str, surface: Any) -> Polygon | Spline:
