@@ -70,11 +70,12 @@ class Drives(OperatingPoint):
     def efforts(self, params: PyTree, t: Array, q: Array, v: Array, a: Array, u: Array) -> Array:
         """Inputs that give the wanted accelerations, of least squares where several do."""
 
-        def reached(u: Array) -> Array:
-            return self.accelerations(t, q, v, params, u)
+        def reached(u: Array) -> tuple[Array, Array]:
+            found = self.accelerations(t, q, v, params, u)
+            return found, found
 
-        S = jax.jacfwd(reached)(u)
-        lacking = a - reached(u) + S @ u
+        S, now = jax.jacfwd(reached, has_aux=True)(u)
+        lacking = a - now + S @ u
         if S.shape[0] == S.shape[1]:
             return solve(S, lacking[:, None])[:, 0]
         return S.T @ solve(S @ S.T, lacking[:, None])[:, 0]
@@ -100,12 +101,14 @@ class InverseDynamics:
         params: of the problem.
         values: (m,) inputs of the problem, in the order of ``drives``.
         order: (m,) places in it of the inputs as they are named; None: generalised forces.
+        size: number of the wanted accelerations.
     """
 
     drives: Drives
     params: PyTree
     values: np.ndarray
     order: np.ndarray | None
+    size: int
 
     def __call__(self, t: Any, q: Any, v: Any, a: Any, params: PyTree = None) -> Array:
         """Efforts (m,) at a state, for accelerations ``a`` of the outputs; with other numbers ``params``.
@@ -115,14 +118,11 @@ class InverseDynamics:
         """
         given = self.params if params is None else canonical(params, "params")
         t, q, v, a = (jnp.asarray(x, float) for x in (t, q, v, a))
-        drives, size = self.drives, self.drives.system.nv
-        if drives.outputs:
-            size = int(jax.eval_shape(drives.accelerations, t, q, v, given, self.values).shape[0])
-        if a.shape != (size,):
-            raise InputError(f"{WHO}: a has shape {a.shape}; give ({size},), the wanted accelerations")
+        if a.shape != (self.size,):
+            raise InputError(f"{WHO}: a has shape {a.shape}; give ({self.size},), the wanted accelerations")
         if self.order is None:
-            return drives.forces(given, t, q, v, a)
-        return drives.efforts(given, t, q, v, a, jnp.asarray(self.values))[self.order]
+            return self.drives.forces(given, t, q, v, a)
+        return self.drives.efforts(given, t, q, v, a, jnp.asarray(self.values))[self.order]
 
 
 def inverse_dynamics(
@@ -201,16 +201,17 @@ def inverse_dynamics(
         if outputs or G.shape[0]:
             what = "outputs" if outputs else "constraints or held contacts"
             raise InputError(f"{WHO}: {what} need inputs; name motors or joints, as many as outputs")
-        return InverseDynamics(drives, params, values, None)
+        return InverseDynamics(drives, params, values, None, system.nv)
     ends = np.cumsum([0, *(int(np.prod(x)) for x in shapes), *(1 for _ in joints)])
     of = {name: np.arange(*ends[k : k + 2]) for k, name in enumerate((*numbers, *joints))}
     order = np.concatenate([*(of[x] for x in named), np.zeros(0, int)])
-    _check_reach(drives, params, state, values)
-    return InverseDynamics(drives, params, values, order)
+    return InverseDynamics(drives, params, values, order, _checked_size(drives, params, state, values))
 
 
-def _check_reach(drives: Drives, params: PyTree, state: State, u: np.ndarray) -> None:
-    """Refuse outputs that read velocities, and those that the inputs do not reach independently."""
+def _checked_size(drives: Drives, params: PyTree, state: State, u: np.ndarray) -> int:
+    """Number of the wanted accelerations; refuses outputs that read velocities, and those that the inputs do
+    not reach independently.
+    """
     slopes, moving = map(np.asarray, drives.slopes(params, state, jnp.asarray(u)))
     outputs = drives.outputs
     if outputs and np.any(moving):
@@ -226,3 +227,4 @@ def _check_reach(drives: Drives, params: PyTree, state: State, u: np.ndarray) ->
             "in the state of the problem; name as many outputs as there are inputs, each of which they can "
             "accelerate, or more inputs"
         )
+    return int(slopes.shape[0])

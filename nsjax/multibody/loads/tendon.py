@@ -88,8 +88,8 @@ def tendon(
         InputError: for branches of fewer than two points, for shapes that are no sphere or cylinder or have
             no points beside them, for points at a side that lie within a shape, for pulleys that are not
             positive, for limits in the wrong order, and for capstan friction of a rope that stretches, has
-        pulleys, or has no single drum; by `assemble`, for unknown bodies, points that
-            coincide or lie within a disc on which the rope is wound, and for such discs in space.
+            pulleys, or has no single drum; by `assemble`, for unknown bodies, points that coincide
+            or lie within a disc on which the rope is wound, and for such discs in space.
 
     Limits: the tendon has no mass. A piece whose ends coincide has no direction. Damping acts on slack
     tendons, too. A cylinder counts as endless; a rope winds less than one turn, and runs straight while one
