@@ -138,6 +138,7 @@ def contacts(source: Source) -> tuple[list[Part], list[str]]:
     ] * bool(filled)
     said += [
         f"contact of {kinds} is not known: {listed(those)} pass through each other"
+        + "; add contacts with a distance_field" * ("sdf" in kinds)
         for kinds, those in unknown.items()
     ]
     if source.self_contact is None:
