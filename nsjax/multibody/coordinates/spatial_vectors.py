@@ -113,7 +113,10 @@ def turned(turn: Turn, a: Vector) -> Vector:
 
 def turned_back(turn: Turn, a: Vector) -> Vector:
     """A vector, given in the axes of the ground, in body axes."""
-    return a if turn is None or a is None else jnp.sum(turn * a[:, None], axis=0)
+    if turn is None or a is None:
+        return a
+    turn, a = _columns(turn, a)
+    return jnp.sum(turn * a[:, None], axis=0)
 
 
 def both(first: Turn, second: Turn) -> Turn:

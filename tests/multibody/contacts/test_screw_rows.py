@@ -48,12 +48,12 @@ SHAPES = {
     "hole": lambda x: hole(x, 2.0, axis=(1.0, 0.0, 0.0)),
     "hull": lambda x: hull(x, 0.2 * np.random.default_rng(4).normal(size=(20, 3))),
     "heightfield": lambda x: heightfield(x, 0.4 * np.random.default_rng(5).normal(size=(6, 5)), 1.5, 1.5),
-    "distance_field": lambda x: distance_field(x, egg, spacing=0.25, region=((-1.5,) * 3, (1.5,) * 3)),
+    "distance_field": lambda x: distance_field(x, egg, spacing=0.1, region=((-1.5,) * 3, (1.5,) * 3)),
     "plane": lambda x: plane(x, normal=(0.0, 0.6, 0.8)),
 }
 OURS = {x: kind for x, kind in all_shapes.PAIRS.items() if set(x) <= set(SHAPES)}
 HELD_FIXED = [x for x, kind in OURS.items() if not kind.rate_at_points]
-KNOWN = [x for x, kind in OURS.items() if kind.hold is None]
+KNOWN = [x for x, kind in OURS.items() if kind.hold is None and kind.rate_at_points]
 FOLLOWING = [x for x, kind in OURS.items() if kind.follows]
 
 
