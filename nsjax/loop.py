@@ -21,6 +21,7 @@ from nsjax.contact.contact_set import (
 )
 from nsjax.contact.events import Touch, criteria_of, frozen
 from nsjax.contact.friction import jammed_at_start
+from nsjax.contact.sensitivity import QUIET
 from nsjax.contact.sweeps import REFUSED_GRADIENT
 from nsjax.contact.switches import (
     ClosedPhases,
@@ -38,6 +39,7 @@ from nsjax.core.slots import ContactSlots
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System, at_nodes_alone, bordered, step_system, traced_once
 from nsjax.jaxtools import (
+    Quiet,
     keep_solutions,
     make_live,
     value_with_derivative_of,
@@ -73,12 +75,14 @@ class LoopProgram:
         keep: names of the row quantities to save in addition to ``t, q, v``.
         events: number of impacts to list.
         guards: functions at whose zeros the run stops or its state is reset; None: there are none.
+        by_kind: whether steps without events have a derivative of their own, see `nsjax.jaxtools.Quiet`.
     """
 
     system: System
     keep: tuple[str, ...]
     events: int
     guards: Guards | None = None
+    by_kind: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "system", traced_once(self.system))
@@ -414,19 +418,24 @@ def _stepped(
         carry = dataclasses.replace(carry, memory=make_live(carry.memory, carry.state.q))
         return carry, *with_lanes((output, (closing, guards), moves), carry.state.q)
 
-    def full(data: tuple[Step, Known]) -> Any:
+    def whole(data: tuple[Step, Known]) -> tuple[Any, Array | None]:
         step, (closing, guards) = data
         carry, output, guards = guarded(step, guards, through_switches(step, *step.take()))
-        if closing is None:
-            return carry, output, (None, guards), None
-        closing, moves = follow_closing(step, closing, carry, output)
-        return carry, output, (closing, guards), moves
+        happens, moves = output.event.moves, None
+        output = dataclasses.replace(output, event=dataclasses.replace(output.event, moves=None))
+        if closing is not None:
+            closing, moves = follow_closing(step, closing, carry, output)
+        return (carry, output, (closing, guards), moves), happens
 
-    take = (
-        plain
-        if step.scheme.gradient == "discrete"
-        else value_with_derivative_of(full if noted else plain, full)
-    )
+    full = lambda data: whole(data)[0]  # noqa: E731
+
+    def easy(data: tuple[Step, Known]) -> Any:
+        own = dataclasses.replace(data[0], scheme=dataclasses.replace(data[0].scheme, gradient=QUIET))
+        return full((own, data[1]))
+
+    kinds = Quiet(easy, whole) if program.by_kind else None
+    live = value_with_derivative_of(full if noted else plain, full, kinds)
+    take: Any = plain if step.scheme.gradient == "discrete" else live
     carry, output, known, moves = take((step, known))
     if noted:
         event = output.event
@@ -488,8 +497,7 @@ def run_steps(
         def one(both: PyTree, _: None) -> tuple[PyTree, None]:
             return step(both), None
 
-        once = keep_solutions(one) if solutions else jax.checkpoint(one, prevent_cse=False)
-        both, _ = scan_blocks(once, both, count, size)
+        both, _ = scan_blocks(keep_solutions(one, solutions), both, count, size)
     run, values = row_values(program.system, setup.params, *both)
     state = run.next.carry.state
     kept = {name: values.get(name) if name in program.keep else None for name in ROWS}

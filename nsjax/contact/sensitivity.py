@@ -56,6 +56,7 @@ class ContactReport:
         impact: (nc,) bool, impacts: approaches faster than the gate, with an impulse.
         tau: (nc,) zero, with the derivative of the time of each impact [s].
         timed: (nc,) bool, impacts whose time has a derivative, whatever a scheme lists as impacts.
+        moves: () bool, whether events add to the derivative of the step; None without derivatives.
     """
 
     touch: Touch
@@ -63,13 +64,17 @@ class ContactReport:
     impact: Array
     tau: Array
     timed: Array
+    moves: Array | None
 
 
-def no_report(touch: Touch) -> ContactReport:
-    """The report of a step in which no contact takes part."""
+def no_report(touch: Touch, derivative: bool) -> ContactReport:
+    """The report of a step in which no contact takes part; ``derivative``: whether one is wanted."""
     zero = jnp.zeros(touch.held.shape)
     none = jnp.zeros(zero.shape, bool)
-    return ContactReport(touch=touch, notes=jnp.zeros(zero.shape, int), impact=none, tau=zero, timed=none)
+    return ContactReport(
+        touch=touch, notes=jnp.zeros(zero.shape, int), impact=none, tau=zero, timed=none,
+        moves=jnp.asarray(False) if derivative else None,
+    )  # fmt: skip
 
 
 # Interface of schemes to the driver of derivatives at events: steps, contacts, how they meet events.
@@ -92,6 +97,10 @@ class Stepped:
     more: PyTree = ()
 
 
+QUIET = "quiet"
+"""Value of `nsjax.Scheme.gradient` for the derivative of steps without events that move it."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Family:
     """Functions and choices by which a family of schemes handles events.
@@ -106,6 +115,7 @@ class Family:
         turns: whether reversals of sliding are events of the step in which they happen.
         derivative: whether derivatives are wanted at all, or decisions alone.
         refuse: whether a second differentiation is refused.
+        moves: whether events may add to the derivative; otherwise it is that of the plain step.
         ahead: part of the step by which ``predict`` looks ahead of the state along its velocity.
         laws: part of the step at which the contact laws hold for the velocity of its end: 1/2 where rows
             are those of the midpoint. Sliding is decided there: on a belt a contact that sticks under such
@@ -118,6 +128,7 @@ class Family:
     turns: bool
     derivative: bool
     refuse: bool = True
+    moves: bool = True
     ahead: float = 0.0
     laws: float = 1.0
 
@@ -260,8 +271,10 @@ class _ContactView:
             lambda links, impacts: jnp.any(links & impacts, axis=1), found.links, found.impacts
         )
         bits = bits | jnp.where(struck & motion.near & jnp.any(shifts), gradient_notes.KINK, 0)
+        assert report.moves is not None
         return StepEvents(
-            found=found, report=dataclasses.replace(report, notes=bits), shifts=shifts, late=late,
+            found=found, shifts=shifts, late=late,
+            report=dataclasses.replace(report, notes=bits, moves=report.moves | jnp.any(shifts)),
             rate=rate, aside=aside, turning=turning, motion=motion,
         )  # fmt: skip
 
@@ -324,6 +337,7 @@ class _ContactView:
             impact=impact,
             tau=jnp.zeros(load.shape),
             timed=impact,
+            moves=jnp.any(after.held & ~touch.held) if self.family.derivative else None,
         )
 
 
@@ -386,9 +400,11 @@ def through_events(
         The result of the step, and the report on its contacts.
     """
     contacts = frozen(contacts)
-    if not family.derivative:
+    if not family.derivative or not family.moves:
         r, f = respond(step, contacts)
-        return r, look_at(family, *frozen((step, contacts, r, f))).report
+        plain = dataclasses.replace(family, derivative=False)
+        report = look_at(plain, *frozen((step, contacts, r, f))).report
+        return r, dataclasses.replace(report, moves=jnp.asarray(False) if family.derivative else None)
     return _moving(respond, family)(step, contacts)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from nsjax.jaxtools.implicit import (
         LiveLeaves,
+        Quiet,
         event_solution,
         implicit_solution,
         keep_solutions,
@@ -38,6 +39,7 @@ __all__ = [
     "ONE_KERNEL_OPTION",
     "TESTED_JAXLIB",
     "LiveLeaves",
+    "Quiet",
     "event_solution",
     "implicit_solution",
     "interactive",

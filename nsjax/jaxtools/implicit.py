@@ -12,6 +12,7 @@ found it: answers carry a name (`SOLUTION`) by which `jax.checkpoint` keeps them
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,16 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jax.custom_derivatives import SymbolicZero
 
-from nsjax.jaxtools.programs import LARGE_WITH_TANGENTS, counted, ends_kernel
+from nsjax.jaxtools.choices import chosen_map
+from nsjax.jaxtools.internals import ClosedJaxpr, jaxpr_as_fun
+from nsjax.jaxtools.programs import (
+    LARGE_WITH_TANGENTS,
+    as_counted,
+    counted,
+    ends_kernel,
+    sliced_once,
+    without_unread,
+)
 from nsjax.jaxtools.rules import with_rule
 from nsjax.types import Array, PyTree
 
@@ -184,9 +194,16 @@ SOLUTION = "nsjax_solution"
 """Name of all answers, for policies of `jax.checkpoint`."""
 
 
-def keep_solutions(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f`` for which reverse mode stores only the arguments and the solutions of solvers."""
-    policy = jax.checkpoint_policies.save_only_these_names(SOLUTION)
+EVENTS = "nsjax_events"
+"""Name of what reverse mode stores of steps whose derivative is by kind, see `Quiet`."""
+
+
+def keep_solutions(f: Callable[..., Any], solutions: bool = True) -> Callable[..., Any]:
+    """``f`` for which reverse mode stores only the arguments, with ``solutions`` those of solvers, and what
+    steps by kind need.
+    """
+    names = (SOLUTION, EVENTS) if solutions else (EVENTS,)
+    policy = jax.checkpoint_policies.save_only_these_names(*names)
     return jax.checkpoint(f, prevent_cse=False, policy=policy)
 
 
@@ -341,8 +358,22 @@ def event_solution(
 # Programs that hold the operations of a derivative only if they are differentiated.
 
 
+@dataclasses.dataclass(frozen=True)
+class Quiet:
+    """What a large program takes for the derivative of a function where nothing happens.
+
+    Args:
+        easy: a shorter function, whose derivative is right there; it has the same solutions in the same
+            order.
+        whole: the function, which also returns whether something happens: ``data -> value, () bool``.
+    """
+
+    easy: Callable[[PyTree], PyTree]
+    whole: Callable[[PyTree], tuple[PyTree, Any]]
+
+
 def value_with_derivative_of(
-    plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]
+    plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree], quiet: Quiet | None = None
 ) -> Callable[[PyTree], PyTree]:
     """A function with the values of ``plain`` and the derivative of ``full``.
 
@@ -355,6 +386,7 @@ def value_with_derivative_of(
         full: another function with the same values up to rounding. A derivative evaluates it instead of
             ``plain``, to any order that it has itself; the loops of a large one are compiled in pieces
             (`nsjax.jaxtools.programs`).
+        quiet: what a large program takes in place of ``full`` where nothing happens; None: nothing.
 
     Returns:
         A function of that tree.
@@ -369,7 +401,85 @@ def value_with_derivative_of(
     """
 
     def rule(data: PyTree, change: PyTree) -> Any:
-        (value, along), size = tangent_along(full, data, change)
-        return value, ends_kernel(along, data) if size > LARGE_WITH_TANGENTS else along
+        live = LiveLeaves(data, change)
+        whole = (lambda x: (full(x), ())) if quiet is None else quiet.whole
+        made, shape = _along(whole, live)
+        count = len(made.out_avals) - (quiet is not None)
+        program, size = as_counted(
+            made.replace(jaxpr=made.jaxpr.replace(outvars=made.jaxpr.outvars[:count]))
+        )
+        if quiet is not None and size > LARGE_WITH_TANGENTS:
+            value, along = _by_kind(quiet, live, made)
+        if quiet is None or size <= LARGE_WITH_TANGENTS or value is None:
+            found = jaxpr_as_fun(program)(*live.values, *live.tangents)
+            value, along = found[: count // 2], found[count // 2 :]
+            along = ends_kernel(along, data) if size > LARGE_WITH_TANGENTS else along
+        return jax.tree.unflatten(shape, value), jax.tree.unflatten(shape, along)
 
     return with_rule(plain, rule)
+
+
+def _along(f: Callable[[PyTree], tuple[PyTree, PyTree]], live: LiveLeaves) -> tuple[ClosedJaxpr, Any]:
+    """Program of value, derivative and a further result of a function, ``values, tangents of live leaves ->
+    all three``, and the structure of the value.
+    """
+
+    def both(some: list[Array], change: list[Array]) -> tuple[PyTree, PyTree, PyTree]:
+        return jax.jvp(lambda values: f(live.whole(values)), (some,), (change,), has_aux=True)
+
+    made, shapes = jax.make_jaxpr(both, return_shape=True)(live.values, live.tangents)
+    return made, jax.tree.structure(shapes[0])
+
+
+def _by_kind(quiet: Quiet, live: LiveLeaves, made: ClosedJaxpr) -> tuple[Any, Any]:
+    """Leaves of the value and of its tangents, which come from one of two programs; None if that does not
+    serve, or if their solutions differ.
+    """
+    given = [x for x in live.leaves if isinstance(x, jax.core.Tracer)]
+    # on other devices lanes differ; large arrays are not to be copied in every step
+    if jax.default_backend() != "cpu" or sum(x.size for x in given) > 4096:
+        return None, None
+    (*value, happens), whole, known = _linear_part(live, sliced_once(without_unread(made)))
+    _, easy, own = _linear_part(live, as_counted(_along(lambda x: (quiet.easy(x), ()), live)[0])[0])
+    if [x.aval for x in known] != [x.aval for x in own]:
+        return None, None
+    count = len(given)
+
+    def with_data(line: ClosedJaxpr, solutions: list[Array], ends: bool) -> Callable[..., list[Array]]:
+        place = {id(x): k for k, x in enumerate([*given, *solutions])}
+
+        def run(data: list[Array], change: list[Array]) -> list[Array]:
+            consts = [data[place[id(x)]] if id(x) in place else x for x in line.consts]
+            moves = jaxpr_as_fun(line.replace(consts=consts))(*change)
+            return ends_kernel(moves, data[:count]) if ends else moves
+
+        return run
+
+    which, known = checkpoint_name((lax.stop_gradient(happens), known), EVENTS)
+    maps = with_data(easy, own, False), with_data(whole, _solutions(live, whole), True)
+    moves = iter(chosen_map(which, maps, [*given, *known], live.tangents))
+    return value, [next(moves) if _is_float(x) else _no_tangent(x) for x in value]
+
+
+def _linear_part(live: LiveLeaves, made: ClosedJaxpr) -> tuple[list[Array], ClosedJaxpr, list[Array]]:
+    """Results of a program of `_along` but the derivative, the linear map of the tangents, which computes
+    its coefficients again, and the solutions among its constants.
+    """
+    half = len(made.out_avals) // 2
+    moving = [
+        half + k for k, x in enumerate(made.out_avals[:half]) if jnp.issubdtype(x.dtype, jnp.floating)
+    ]
+
+    def run(change: list[Array]) -> tuple[list[Array], list[Array]]:
+        found = jaxpr_as_fun(made)(*live.values, *change)
+        return [*found[:half], *found[2 * half :]], [found[k] for k in moving]
+
+    (found, _), along = jax.linearize(keep_solutions(run), live.tangents)
+    line = jax.make_jaxpr(lambda change: along(change)[1])(live.tangents)
+    return found, line, _solutions(live, line)
+
+
+def _solutions(live: LiveLeaves, line: ClosedJaxpr) -> list[Array]:
+    """Traced constants of a linear map that are none of the data."""
+    given = {id(x) for x in live.leaves}
+    return [x for x in line.consts if isinstance(x, jax.core.Tracer) and id(x) not in given]

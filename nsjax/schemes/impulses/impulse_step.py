@@ -364,12 +364,12 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
     # shifted first, so that they are made in `_meet`
     if method.balance is not None and not derivatives(run.scheme)["derivative"]:
         run = dataclasses.replace(run, balance=method.balance(run))
-    run = dataclasses.replace(run, active=active)
+    run, wanted = dataclasses.replace(run, active=active), derivatives(run.scheme)["derivative"]
 
     def fly(_: None) -> Any:
         r = method.respond(run)
         after = events.fly(criteria_of(run.scheme), touch) if system.nc else events.no_touch(system)
-        return r, no_report(after)
+        return r, no_report(after, wanted)
 
     if not system.nc:
         r, report = fly(None)
@@ -380,7 +380,7 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
         if derivatives(run.scheme)["derivative"] and system.tangent_hint == "mass":
             # a derivative of its own for flight takes long to compile, and saves mechanisms little time
             r, report = meet(None)
-            none = no_report(events.fly(criteria_of(run.scheme), touch))
+            none = no_report(events.fly(criteria_of(run.scheme), touch), wanted)
             report = jax.tree.map(lambda a, b: jnp.where(busy, a, b), report, none)
         else:
             r, report = branch(busy, meet, fly, None, again=True)

@@ -1,0 +1,294 @@
+"""One of two linear maps of tangents, by a value of the run, and large functions in a few kernels.
+
+The derivative of `jax.lax.cond` returns the residuals of the branch that is taken, and zeros for those of
+the other one: copies of operands at every visit, even if each branch computes everything anew. The
+operation of this file is a linear map; its transpose is the same operation with both maps transposed, on
+the same data.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from nsjax.jaxtools.internals import (
+    ClosedJaxpr,
+    Jaxpr,
+    Primitive,
+    Var,
+    ad,
+    batch_jaxpr,
+    batching,
+    dce_jaxpr,
+    jaxpr_as_fun,
+    mlir,
+    partial_eval,
+)
+from nsjax.jaxtools.programs import code_size, without_repeats, without_unread
+from nsjax.types import Array
+
+
+def chosen_map(
+    which: Array, maps: Sequence[Callable[..., list[Array]]], data: list[Array], change: list[Array]
+) -> list[Array]:
+    """``maps[which](data, change)``, for functions that are linear in ``change``, with floats as results.
+
+    Args:
+        which: () bool.
+        maps: two functions with results of the same types. The second one is right for either value of
+            ``which``, and a batch whose lanes differ takes it alone; the first one is shorter. On a CPU its
+            program is a few kernels, see `in_kernels`.
+        data: arrays that coefficients come from.
+        change: tangents, or cotangents of transposed maps.
+
+    Example:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> from nsjax.jaxtools.choices import chosen_map
+        >>> maps = [lambda a, x: [2.0 * x[0]], lambda a, x: [a[0] * x[0]]]
+        >>> f = lambda which, x: chosen_map(which, maps, [jnp.asarray(3.0)], [x])[0]
+        >>> [float(jax.grad(f, argnums=1)(jnp.asarray(which), 1.0)) for which in (False, True)]
+        [2.0, 3.0]
+    """
+    count = len(data)
+
+    def traced(run: Callable[..., list[Array]]) -> ClosedJaxpr:
+        return jax.make_jaxpr(lambda *x: run(list(x[:count]), list(x[count:])))(*data, *change)
+
+    both = tuple(map(traced, maps))
+    used = [x or y for x, y in zip(*(_read(made) for made in both), strict=True)]
+    operands = [x for x, wanted in zip([*data, *change], used, strict=True) if wanted]
+    fewer = tuple(_with_inputs(made, used) for made in both)
+    return list(_choice.bind(which, *operands, maps=fewer, count=sum(used[:count])))
+
+
+def _joined(arrays: Sequence[Array]) -> Array:
+    """The numbers of several arrays, one after the other."""
+    return jnp.concatenate([jnp.ravel(x) for x in arrays])
+
+
+def _read(made: ClosedJaxpr) -> list[bool]:
+    """Which arguments a traced function reads."""
+    return dce_jaxpr(made.jaxpr, [True] * len(made.out_avals), instantiate=False)[1]
+
+
+def _with_inputs(made: ClosedJaxpr, kept: list[bool], results: list[bool] | None = None) -> ClosedJaxpr:
+    """A traced function of the arguments ``kept`` alone, and with fewer ``results``."""
+    body = made.jaxpr.replace(debug_info=made.jaxpr.debug_info.with_unknown_names())
+    return made.replace(jaxpr=dce_jaxpr(body, results or [True] * len(made.out_avals), instantiate=kept)[0])
+
+
+def _taken(which: Array, *operands: Array, maps: Any, count: int, whole: bool = False) -> list[Array]:
+    """The map that is taken, the first one ``whole`` in a few kernels."""
+    first, second = map(jaxpr_as_fun, maps)
+    if whole:
+        first = in_kernels(maps[0], 1 - which.astype(int))
+    return list(lax.cond(which, jax.jit(second), jax.jit(first), *operands))
+
+
+def _derivative(operands: Any, changes: Any, **given: Any) -> Any:
+    ahead = 1 + given["count"]
+    if all(isinstance(x, ad.Zero) for x in changes[:ahead]):
+        moves = map(ad.instantiate_zeros, changes[ahead:])
+        return _choice.bind(*operands, **given), _choice.bind(*operands[:ahead], *moves, **given)
+    return jax.jvp(functools.partial(_taken, **given), [*operands], [*map(ad.instantiate_zeros, changes)])
+
+
+def _transposed(back: Any, which: Any, *operands: Any, maps: Any, count: int) -> list[Any]:
+    data, change = operands[:count], operands[count:]
+    if all(isinstance(x, ad.Zero) for x in back):
+        return [None] * (1 + len(operands))
+    read = [not isinstance(x, ad.Zero) for x in back]
+    turned = tuple(_turned(made, count, tuple(read)) for made in maps)
+    given = [x for x, some in zip(back, read, strict=True) if some]
+    found = _choice.bind(which, *data, *given, maps=turned, count=count)
+    moves = [x if ad.is_undefined_primal(y) else None for x, y in zip(found, change, strict=True)]
+    return [None] * (1 + count) + moves
+
+
+def _turned(made: ClosedJaxpr, count: int, read: tuple[bool, ...]) -> ClosedJaxpr:
+    """The transpose of a map, ``data, changes of its results that are read -> changes``."""
+    made = _with_inputs(made, [True] * len(made.in_avals), list(read))
+    types = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in made.in_avals]
+    ends = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in made.out_avals]
+
+    def turned(data: list[Array], back: list[Array]) -> Any:
+        along = lambda *change: jaxpr_as_fun(made)(*data, *change)  # noqa: E731
+        return jax.linear_transpose(along, *types[count:])(back)
+
+    return jax.make_jaxpr(turned)(types[:count], ends)
+
+
+def _batched(axis: Any, operands: Any, axes: Any, maps: Any, count: int) -> Any:
+    operands = [x if k is None else jnp.moveaxis(x, k, 0) for x, k in zip(operands, axes, strict=True)]
+    split = [x is not None for x in axes]
+    if not split[0]:
+        ends = [batch_jaxpr(made, axis, split[1:], False)[1] for made in maps]
+        results = [x or y for x, y in zip(*ends, strict=True)]
+        each = tuple(batch_jaxpr(made, axis, split[1:], results)[0] for made in maps)
+        found = _choice.bind(*operands, maps=each, count=count)
+        return found, [0 if x else None for x in results]
+    made, results = batch_jaxpr(maps[1], axis, split[1:], False)
+    return jaxpr_as_fun(made)(*operands[1:]), [0 if x else None for x in results]
+
+
+def _without_unread(read: list[bool], line: Any) -> tuple[list[bool], Any]:
+    if not any(read):
+        return [False] * len(line.invars), None
+    maps, count = line.params["maps"], line.params["count"]
+    used = [dce_jaxpr(made.jaxpr, read, instantiate=False)[1] for made in maps]
+    kept = [x or y for x, y in zip(*used, strict=True)]
+    new = {
+        "maps": tuple(_with_inputs(made, kept, read) for made in maps), "count": sum(kept[:count])
+    }  # fmt: skip
+    some = [x for x, wanted in zip(line.invars[1:], kept, strict=True) if wanted]
+    ends = [x for x, wanted in zip(line.outvars, read, strict=True) if wanted]
+    return [True, *kept], line.replace(invars=[line.invars[0], *some], outvars=ends, params=new)
+
+
+_choice = Primitive("nsjax_chosen_map")
+_choice.multiple_results = True
+_choice.def_impl(_taken)
+_choice.def_abstract_eval(lambda *_, maps, count: maps[1].out_avals)
+mlir.register_lowering(
+    _choice, mlir.lower_fun(functools.partial(_taken, whole=True), multiple_results=True)
+)
+ad.primitive_jvps[_choice] = _derivative
+ad.primitive_transposes[_choice] = _transposed
+batching.fancy_primitive_batchers[_choice] = _batched
+partial_eval.dce_rules[_choice] = _without_unread
+
+
+# Large functions in a few kernels, inside loops that are compiled in pieces.
+
+
+def in_kernels(made: ClosedJaxpr, once: Array, most: int = 3000) -> Callable[..., list[Array]]:
+    """A traced function inside a loop that is compiled in pieces, as loops of one pass, which a CPU's
+    compiler makes kernels of.
+
+    All numbers stand in one array, in which the results of a kernel take their places: the compiler would
+    take out of a loop what does not change in it.
+
+    Args:
+        made: the function; its integers are exact as floats.
+        once: () int, one; the compiler is not to know it.
+        most: code size of operations that share a kernel, or that of one operation. The time to compile a
+            kernel grows with the square of it: the backward step of a hopper (10,800) took 33 CPU s as one
+            kernel and 19, 17 in parts of 3,000, 1,500, and 74 us a step and 88, 162 to run, on a machine
+            with much other work.
+
+    Example:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> from nsjax.jaxtools.choices import in_kernels
+        >>> made = jax.make_jaxpr(lambda x, k: (x[k] * x, k + 1))(jnp.ones(2), 0)
+        >>> run = lambda once: in_kernels(made, once, 1)(jnp.array([2.0, 3.0]), 1)
+        >>> [x.tolist() for x in jax.jit(run)(1)]
+        [[6.0, 9.0], 2]
+    """
+    if jax.default_backend() != "cpu":
+        return jaxpr_as_fun(made)
+    made = without_unread(without_repeats(in_one_list(made)))
+    lines = made.jaxpr
+    fixed = dict(zip(lines.constvars, made.consts, strict=True))
+    kernels, places, total = _parts(lines, most), {}, 0
+    for x in [*lines.invars, *(x for part in kernels for x in part[2])]:
+        places[x] = total
+        total += x.aval.size
+
+    def passed(*operands: Array) -> list[Array]:
+        numbers = _joined([x.astype(float) for x in operands])
+        at = jnp.concatenate([numbers, jnp.zeros(total - numbers.size)])
+
+        def one(at: Array, x: Any) -> Array:
+            if not isinstance(x, Var):
+                return jnp.asarray(x.val)
+            if x in fixed:
+                return fixed[x]
+            kind: Any = x.aval
+            return at[places[x] : places[x] + kind.size].reshape(kind.shape).astype(kind.dtype)
+
+        def enter(at: Array, part: tuple[ClosedJaxpr, list[Var], list[Var]]) -> Array:
+            body, needed, results = part
+            for x, y in zip(results, jaxpr_as_fun(body)(*[one(at, x) for x in needed]), strict=True):
+                at = lax.dynamic_update_slice(at, jnp.ravel(y).astype(float), (places[x],))
+            return at
+
+        for part in kernels:
+            once_more = lambda both, part=part: (both[0] + 1, enter(both[1], part))  # noqa: E731
+            going = lambda both: both[0] < once  # noqa: E731
+            at = lax.while_loop(going, once_more, (jnp.zeros_like(once), at))[1]
+        return [one(at, x) for x in lines.outvars]
+
+    return passed
+
+
+def _parts(lines: Jaxpr, most: int) -> list[tuple[ClosedJaxpr, list[Var], list[Var]]]:
+    """A traced function in parts of a code size, each with its arguments and results."""
+    groups: list[list[Any]] = []
+    size = most
+    for line in lines.eqns:
+        own = code_size(_alone(lines, [line])[0])
+        if size + own > most:
+            groups.append([])
+            size = 0
+        groups[-1].append(line)
+        size += own
+    found, read = [], {x for x in lines.outvars if isinstance(x, Var)}
+    for group in reversed(groups):
+        found.append(_alone(lines, group, read))
+        read = read | set(found[-1][1])
+    return found[::-1]
+
+
+def _alone(
+    made: Jaxpr, lines: list[Any], read: set[Var] | None = None
+) -> tuple[ClosedJaxpr, list[Var], list[Var]]:
+    """Some operations of a traced function as a function, with its arguments, and its results, those that
+    others ``read``; None: all.
+    """
+    own = {x: None for line in lines for x in line.outvars if type(x) is Var}
+    used = {x: None for line in lines for x in line.invars if isinstance(x, Var) and x not in own}
+    ends = [x for x in own if read is None or x in read]
+    info = made.debug_info.with_unknown_names()
+    body = made.replace(constvars=[], invars=[*used], outvars=ends, eqns=lines, debug_info=info)
+    return ClosedJaxpr(body, []), [*used], ends
+
+
+CALLS = ("jit", "remat2", "closed_call", "custom_jvp_call")
+"""Operations that call one function with their operands."""
+
+
+def in_one_list(made: ClosedJaxpr) -> ClosedJaxpr:
+    """A traced function with the operations of the functions that it calls in place of the calls.
+
+    Example:
+        >>> import jax
+        >>> from nsjax.jaxtools.choices import in_one_list
+        >>> made = in_one_list(jax.make_jaxpr(lambda x: jax.jit(lambda y: 2.0 * y)(x) + 1.0)(1.0))
+        >>> [line.primitive.name for line in made.eqns]
+        ['mul', 'add']
+    """
+
+    def flat(made: ClosedJaxpr, arguments: Sequence[Any]) -> list[Any]:
+        lines = made.jaxpr
+        known = dict(zip([*lines.constvars, *lines.invars], [*made.consts, *arguments], strict=True))
+        value = lambda x: known[x] if isinstance(x, Var) else x.val  # noqa: E731
+        for line in lines.eqns:
+            if line.primitive.name in CALLS:
+                inside = line.params.get("jaxpr") or line.params["call_jaxpr"]
+                inside = inside if isinstance(inside, ClosedJaxpr) else ClosedJaxpr(inside, [])
+                found = flat(inside, [value(x) for x in line.invars])
+                known.update(zip(line.outvars, found, strict=True))
+            else:
+                body, used, ends = _alone(lines, [line])
+                known.update(zip(ends, jaxpr_as_fun(body)(*map(value, used)), strict=True))
+        return [value(x) for x in lines.outvars]
+
+    types = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in made.in_avals]
+    return jax.make_jaxpr(lambda *x: flat(made, x))(*types)

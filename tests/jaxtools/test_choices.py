@@ -1,0 +1,78 @@
+"""One of two linear maps by a value of the run, and functions in several kernels."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax.jaxtools.choices import chosen_map, in_kernels, in_one_list
+
+MAPS = (
+    lambda data, x: [jnp.sin(data[0]) * x[0][:2], 2.0 * x[1]],
+    lambda data, x: [jnp.cos(data[0]) * x[0][1:], data[1][0] * x[1] + x[0][0]],
+)
+
+
+def ours(which, data, x):
+    return chosen_map(which, MAPS, data, x)
+
+
+def theirs(which, data, x):
+    return jax.lax.cond(which, MAPS[1], MAPS[0], data, x)
+
+
+def objective(f, which, data, x):
+    a, b = f(which, data, x)
+    return jnp.sum(a**2) + jnp.sum(b**3)
+
+
+@pytest.mark.parametrize("which", [False, True])
+def test_derivatives_of_any_order_are_those_of_a_branch(which: bool) -> None:
+    rng = np.random.default_rng(which)
+    data = [jnp.asarray(rng.normal(size=2)), jnp.asarray(rng.normal(size=3))]
+    x, turn = [jnp.asarray(rng.normal(size=3)), jnp.asarray(0.7)], jnp.asarray(which)
+    for g in (
+        lambda f: f(turn, data, x),
+        lambda f: jax.jit(jax.grad(lambda x: objective(f, turn, data, x)))(x),
+        lambda f: jax.grad(lambda data: objective(f, turn, data, x))(data),
+        lambda f: jax.jvp(jax.grad(lambda x: objective(f, turn, data, x)), (x,), (x,)),
+        lambda f: jax.hessian(lambda data: objective(f, turn, data, x))(data),
+        lambda f: jax.vmap(lambda x: objective(f, turn, data, [x, x[0]]))(jnp.ones((2, 3))),
+    ):
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-13), g(ours), g(theirs))
+
+
+def test_lanes_that_differ_take_the_second_map() -> None:
+    data, x = [jnp.ones(2), jnp.ones(3)], [jnp.arange(3.0), jnp.asarray(1.0)]
+    found = jax.vmap(lambda which: jax.grad(lambda x: objective(ours, which, data, x))(x))(
+        jnp.array([False, True])
+    )
+    wanted = jax.grad(lambda x: objective(theirs, True, data, x))(x)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, jnp.stack([b, b]), rtol=1e-14), found, wanted)
+
+
+def test_reverse_mode_stores_the_operands_alone() -> None:
+    data, x = [jnp.ones(2), jnp.ones(3)], [jnp.arange(3.0), jnp.asarray(1.0)]
+    count = lambda f: len(jax.tree.leaves(jax.vjp(lambda x: f(data[0][0] > 0.0, data, x), x)[1]))  # noqa: E731
+    assert count(ours) == 3  # the value it depends on and the data; no results of its maps
+
+
+@pytest.mark.parametrize("most", [1, 5, 10**6])
+def test_a_function_in_kernels(most: int) -> None:
+    """Floats, integers, bools, constants, and functions in it; each part a kernel of a larger loop."""
+    table = jnp.arange(4.0)
+
+    def f(x, k, on):
+        y = jax.jit(lambda x: jnp.sin(x) + table[:3])(x)
+        z = jax.checkpoint(lambda y: jnp.where(on, y * y, -y))(y)
+        return jnp.outer(z, x), k + 1, ~on, z[k], y.sum(), 3.0
+
+    x, k, on = jnp.array([0.3, -0.2, 0.9]), jnp.asarray(1), jnp.asarray([True, False, True])
+    made = jax.make_jaxpr(f)(x, k, on)
+    found = jax.jit(lambda once: in_kernels(made, once, most)(x, k, on))(1)
+    for a, b in zip(found, f(x, k, on), strict=True):
+        assert jnp.asarray(a).dtype == jnp.asarray(b).dtype
+        np.testing.assert_allclose(a, b, rtol=1e-15)
+    assert not {"jit", "remat2"} & {line.primitive.name for line in in_one_list(made).eqns}
