@@ -25,7 +25,7 @@ def end(x: jax.Array, scheme: nsjax.Scheme, steps: int) -> jax.Array:
     [
         ("moreau", False),
         pytest.param("moreau", True, marks=pytest.mark.slow),
-        pytest.param("half_explicit", False, marks=pytest.mark.slow),
+        pytest.param("moreau_theta", False, marks=pytest.mark.slow),
         pytest.param("ggl_decoupled", False, marks=pytest.mark.slow),
     ],
 )
