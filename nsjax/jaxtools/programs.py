@@ -320,11 +320,11 @@ So one kernel saves time after half a million steps or more. One kernel for each
 contact), as a loop of two passes of which one does nothing, is no better compromise: 119 s and 165 us for
 the hopper.
 
-Gradients of 300 steps or more by schemes of impulses divide steps: those without events, nearly all, have a
-backward program of their own in kernels of a bounded size (`nsjax.jaxtools.choices`); those with events have
-the whole one in pieces. On a machine with much other work, of one gradient of 500 steps of the hopper: 745
-kernels and 34 runs a step before, 63 kernels around 5 larger ones and 14 runs then (11 with one large one),
-and 54 CPU s to trace and compile before, some 68 then (80). It pays after some 150,000 steps.
+Gradients of 300 steps or more by schemes of impulses divide steps: those without events, nearly all, have
+a backward program of their own in kernels of a bounded size (`nsjax.jaxtools.choices`), the others the
+whole one in pieces. Of a gradient of 500 steps of the hopper, on a machine with other work: 745 kernels and
+34 runs a step before; 128 kernels, 4 larger ones, and 14 runs then (11 with one large one). Tracing and
+compiling took a quarter longer, some 13 CPU s, which pays after some 150,000 steps.
 
 A step in pieces costs a quarter of a microsecond for each of its operations, whatever they do. The
 backward step of the hopper's contact course has about a thousand, of which 260 copy results of branches.
