@@ -95,7 +95,7 @@ def by_solid_angles(x: np.ndarray, points: np.ndarray, faces: Any) -> float:
     return -found if turns > 0.5 else found
 
 
-@pytest.mark.parametrize("name", ["L", "cup", "ring"])
+@pytest.mark.parametrize("name", slow_but(("L", "cup", "ring"), "L", "cup"))
 def test_distances_from_triangles(name: str) -> None:
     points, faces = {"L": L, "cup": CUP, "ring": RING}[name]
     low, high = points.min(axis=0) - 0.3, points.max(axis=0) + 0.3
@@ -295,6 +295,7 @@ def test_a_ball_falls_into_a_cup() -> None:
     np.testing.assert_allclose(run.body("ball").position[-1], (0.1, 0.3, 0.28), rtol=0, atol=4e-3)
 
 
+@pytest.mark.slow
 def test_pictures_have_the_surface() -> None:
     """The outline, the triangles, or points of the surface of a function."""
     flat = distance_field("a", CUP[0][:8, :2], spacing=0.1)
