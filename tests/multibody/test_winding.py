@@ -232,6 +232,34 @@ def test_two_weights_over_a_drum(scheme: Any, coordinates: str, spatial: bool) -
     assert float(np.max(np.asarray(arc.points)[:, -1])) == pytest.approx(0.2, abs=2e-3)
 
 
+def test_pieces_on_one_body() -> None:
+    """They have a constant length, and no pull; two points in one place are one point."""
+    rod = body("rod", mass=1.0, inertia=0.1, com=(0.5, 0.0)), hinge("pin", "ground", "rod")
+    ends, on = ("ground", (0.0, 1.0)), ("rod", (1.0, 0.0))
+    bent = ("rod", (0.2, 0.1)), sphere("rod", 0.1, at=(0.5, 0.05)), ("rod", (0.8, 0.1)), on
+    lengths, forces = [], []
+    for path in (
+        (ends, on),
+        (ends, on, on),
+        (ends, on, on, sphere("rod", 0.1), on),
+        (ends, on, *bent[::-1]),
+    ):
+        problem = assemble(*rod, tendon("t", *path, stiffness=10.0, length=(0.0, 0.5)), gravity=G)
+        lengths.append(tensioned(problem))
+        forces.append(
+            np.asarray(problem.system.force(0.0, problem.state.q, problem.state.v, problem.params))
+        )
+    np.testing.assert_allclose(lengths[:3], lengths[0], rtol=1e-14)
+    np.testing.assert_allclose(forces[:3], np.broadcast_to(forces[0], (3, 1)), rtol=1e-14)
+    assert lengths[3] > lengths[0] + 0.6
+
+
+def tensioned(problem: Any) -> float:
+    """Length of the tendon at the start."""
+    scene = problem.system.parts.scene(0.0, problem.state.q, None, problem.params)
+    return float(scene.coordinates("t")[0])
+
+
 RADIUS, STIFF, REST = 0.15, 100.0, 1.42
 
 

@@ -88,15 +88,15 @@ def tendon(
         InputError: for branches of fewer than two points, for shapes that are no sphere or cylinder or have
             no points beside them, for points at a side that lie within a shape, for pulleys that are not
             positive, for limits in the wrong order, and for capstan friction of a rope that stretches, has
-            pulleys, or has no single drum; by `assemble`, for unknown bodies, points that coincide
-            or lie within a disc on which the rope is wound, and for such discs in space.
+            pulleys, or has no single drum; by `assemble`, for unknown bodies, points that coincide or lie
+            within a disc on which the rope is wound, and for such discs in space.
 
-    Limits: the tendon has no mass. A piece whose ends coincide has no direction. Damping acts on slack
-    tendons, too. A cylinder counts as endless; a rope winds less than one turn, and runs straight while one
-    of its points is within the shape. Its stiffness jumps where it lifts off, its pull does not. The point
-    beside a drum stays on its side of the line through the centre along the direction, and the touching
-    point within half a turn from the direction. Capstan friction acts along the rope: a drum that slips
-    across it meets none.
+    Limits: the tendon has no mass. A piece whose ends coincide has no direction, unless one body has both.
+    Damping acts on slack tendons, too. A cylinder counts as endless; a rope winds less than one turn, and
+    runs straight while one of its points is within the shape. Its stiffness jumps where it lifts off, its
+    pull does not. The point beside a drum stays on its side of the line through the centre along the
+    direction, and the touching point within half a turn from the direction. Capstan friction acts along the
+    rope: a drum that slips across it meets none.
 
     Source: MuJoCo's documentation, chapter Computation, for branches, pulleys and the way about shapes;
     L. Euler: Remarques sur l'effet du frottement dans l'équilibre. Mémoires de l'académie des sciences de
@@ -305,11 +305,16 @@ def _line(scene: Scene, topology: Any, part: Part, p: Any) -> Line:
             size = a.size(gone)
             along = a.scale(share / jnp.where(size > 0.0, size, 1.0), gone)
             length = plane.plus(length, share * size)
+            if here == there:  # of constant length, or a point
+                continue
             rates.append(a.dot(along, a.subtract(motions[k + 1], motions[k])))
             pulls.append((here, places[k], there, places[k + 1], along))
             continue
         bent, body = _wound(scene, part, numbers, places, n), part.bodies[len(numbers.at) + n]
         length = plane.plus(length, share * bent.length)
+        if here == there == body:
+            drum = len(pulls), bent.turned
+            continue
         centre = scene.frame(body).origin
         if isinstance(bent, winding.Unwound):
             j = k if part.option("winds")[n][2] == winding.ONTO else k + 1
@@ -354,7 +359,10 @@ def _tanh_over(x: Array) -> Array:
 
 def _check(scene: Scene, part: Part, numbers: Tendon) -> None:
     places = [scene.position(*x) for x in zip(part.bodies, numbers.at, strict=False)]
-    for k, _, _ in _pieces(part, numbers):
+    for k, _, n in _pieces(part, numbers):
+        drum = part.bodies[k] if n is None else part.bodies[len(numbers.at) + n]
+        if part.bodies[k] == part.bodies[k + 1] == drum:
+            continue
         if not float(jnp.max(jnp.abs(places[k + 1] - places[k]))) > 0.0:
             raise InputError(
                 f"tendon {part.name!r}: a piece between {part.bodies[k]!r} and {part.bodies[k + 1]!r} has "
