@@ -179,7 +179,7 @@ def test_a_band_on_a_spinning_drum(scheme: Any) -> None:
     run.raise_for_status()
     y, changes, lost = event_driven(MU, SPIN, END)
     weight, axle = run.joint("B"), run.joint("axle")
-    found = [float(x[-1]) for x in (weight.coordinate, weight.rate, axle.rate)]
+    found = [float(x[-1]) for x in (weight.position, weight.rate, axle.rate)]
     np.testing.assert_allclose(found, y, rtol=0, atol=3e-3)
     slips = np.abs(weight.rate - R * axle.rate) > 1e-6
     times = np.asarray(run.t)[1:][np.diff(slips.astype(int)) != 0]
