@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 from typing import Any
 
@@ -21,7 +22,7 @@ from nsjax.contact.contact_set import (
 )
 from nsjax.contact.events import Touch, criteria_of, frozen
 from nsjax.contact.friction import jammed_at_start
-from nsjax.contact.sensitivity import QUIET
+from nsjax.contact.sensitivity import MARKED, QUIET
 from nsjax.contact.sweeps import REFUSED_GRADIENT
 from nsjax.contact.switches import (
     ClosedPhases,
@@ -429,12 +430,12 @@ def _stepped(
 
     full = lambda data: whole(data)[0]  # noqa: E731
 
-    def easy(data: tuple[Step, Known]) -> Any:
-        own = dataclasses.replace(data[0], scheme=dataclasses.replace(data[0].scheme, gradient=QUIET))
-        return full((own, data[1]))
+    def of_kind(gradient: str, data: tuple[Step, Known]) -> tuple[Any, Array | None]:
+        own = dataclasses.replace(data[0], scheme=dataclasses.replace(data[0].scheme, gradient=gradient))
+        return whole((own, data[1]))
 
-    kinds = Quiet(easy, whole) if program.by_kind else None
-    live = value_with_derivative_of(full if noted else plain, full, kinds)
+    kinds = Quiet(lambda data: of_kind(QUIET, data)[0], functools.partial(of_kind, MARKED))
+    live = value_with_derivative_of(full if noted else plain, full, kinds if program.by_kind else None)
     take: Any = plain if step.scheme.gradient == "discrete" else live
     carry, output, known, moves = take((step, known))
     if noted:

@@ -97,8 +97,10 @@ class Stepped:
     more: PyTree = ()
 
 
-QUIET = "quiet"
-"""Value of `nsjax.Scheme.gradient` for the derivative of steps without events that move it."""
+MARKED, QUIET = "marked", "quiet"
+"""Values of `nsjax.Scheme.gradient` where steps have derivatives by kinds: ``"marked"`` in steps that say
+whether events move their derivative, ``"quiet"`` for the derivative of steps without such events.
+"""
 
 
 @dataclasses.dataclass(frozen=True)

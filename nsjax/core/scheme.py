@@ -186,7 +186,7 @@ class Event:
         shift: (nc,) with the derivative of the time of each impact; its value is zero, or where that time
             was located inside the step, the time from the end of the step to the impact, negative [s].
         timed: (nc,) bool, impacts with such a derivative; those too slow for the gate have none.
-        moves: () bool, whether events add to the derivative of the step; None: nobody asked.
+        moves: () bool, whether events add to the derivative of the step; None: nobody asks.
         unheld: (nc,) bool, contacts that no force holds, whose impact is one without collision; None:
             there are none.
         begun, ended: (nc,) gaps at the start and at the end of the step, with the features (closest points,

@@ -202,7 +202,7 @@ def in_kernels(made: ClosedJaxpr, once: Array, most: int = 3000) -> Callable[...
         total += x.aval.size
 
     def passed(*operands: Array) -> list[Array]:
-        numbers = _joined([x.astype(float) for x in operands])
+        numbers = _joined([jnp.asarray(x, float) for x in operands])
         at = jnp.concatenate([numbers, jnp.zeros(total - numbers.size)])
 
         def one(at: Array, x: Any) -> Array:

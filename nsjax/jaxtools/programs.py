@@ -320,12 +320,13 @@ So one kernel saves time after half a million steps or more. One kernel for each
 contact), as a loop of two passes of which one does nothing, is no better compromise: 119 s and 165 us for
 the hopper.
 
-Gradients of 300 steps or more by schemes of impulses divide steps: those without events, nearly all, have
+Gradients of 1,000 steps or more by schemes of impulses divide steps: those without events, nearly all, have
 a backward program of their own in kernels of a bounded size (`nsjax.jaxtools.choices`), the others the
 whole one in pieces. Of a gradient of 500 steps of the hopper, on a machine with other work: 745 kernels and
 34 runs a step before; 128 kernels, 4 larger ones, and 14 runs then (11 with one large one). Tracing and
 compiling took a quarter longer, some 13 CPU s, which pays after some 150,000 steps. The ant, measured in
-turn: 24 and 11 runs, 92 and 166 CPU s, which pays after some 300,000 steps.
+turn: 24 and 11 runs, 92 and 166 CPU s, which pays after some 300,000 steps: after 300
+gradients of 1,000 steps, as a fit takes them.
 
 A step in pieces costs a quarter of a microsecond for each of its operations, whatever they do. The
 backward step of the hopper's contact course has about a thousand, of which 260 copy results of branches.

@@ -274,7 +274,7 @@ def contact_event(gap: Array, active: Array, report: ContactReport, jump: Jump) 
     """
     return Event(
         gap=gap, active=active, impact=report.impact, rate_before=jump.before, rate_after=jump.after,
-        shift=report.tau, timed=report.timed, moves=report.moves,
+        shift=report.tau, timed=report.timed,
     )  # fmt: skip
 
 

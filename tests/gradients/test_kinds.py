@@ -16,7 +16,7 @@ def end(x: jax.Array, scheme: nsjax.Scheme, steps: int) -> jax.Array:
     """Height and velocity of a ball that bounces some times."""
     system, params, state = models.bouncing_ball()
     state = nsjax.State(t=0.0, q=jnp.asarray(state.q) * (1.0 + 0.1 * x), v=jnp.asarray(state.v) + 0.3 * x)
-    traj = nsjax.simulate(system, params, state, scheme, dt=3e-3, steps=steps, every=steps, save=[])
+    traj = nsjax.simulate(system, params, state, scheme, dt=1e-3, steps=steps, every=steps, save=[])
     return traj.q[-1, 0] + traj.v[-1, 0]
 
 
@@ -39,7 +39,7 @@ def test_through_impacts(name: str, lanes: bool, monkeypatch: pytest.MonkeyPatch
         return both
 
     def slope() -> np.ndarray:
-        one = jax.grad(lambda x: end(x, scheme, 320))
+        one = jax.grad(lambda x: end(x, scheme, 1000))
         return np.asarray(jax.vmap(one)(jnp.array([1.0, 1.2])) if lanes else one(1.0))
 
     monkeypatch.setattr(implicit, "_by_kind", seen)

@@ -39,7 +39,7 @@ def test_one_limit_is_enough() -> None:
 
 def test_rows_name_the_field_that_is_meant() -> None:
     run = nsjax.simulate(*pendulum(), schemes.moreau(), dt=1e-3, steps=2)
-    with pytest.raises(AttributeError, match="JointRows has no field 'angle'; did you mean 'coordinate'"):
+    with pytest.raises(AttributeError, match="JointRows has no field 'angle'; did you mean 'position'"):
         _ = run.joint("h").angle
     with pytest.raises(AttributeError, match="has no field 'omega'"):
         _ = run.body("rod").omega

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from nsjax.contact import ContactLaw, Jump, events
 from nsjax.contact.equations import CarriedTangent
 from nsjax.contact.events import criteria_of
-from nsjax.contact.sensitivity import Contacts, Family, Stepped, no_report, through_events
+from nsjax.contact.sensitivity import MARKED, Contacts, Family, Stepped, no_report, through_events
 from nsjax.contact.stage import StageAnswer, StageSettings, StageStart, solve_stage
 from nsjax.core.operators import Rows, momentum, no_rows, touching
 from nsjax.core.row_groups import GivenForces, RowGroups
@@ -386,7 +386,9 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
             r, report = branch(busy, meet, fly, None, again=True)
     solved = (r.jump.residual <= coef.contact_tolerance) & (r.estimate <= coef.stage_tolerance)
     bits = step_status(at, r.end, gap, solved, r.jump.residual, run.balance)
-    output = impulse_output(r, contact_event(gap, active, report, r.jump), report.notes, run.dt, bits)
+    moves = report.moves if run.scheme.gradient == MARKED else None
+    event = dataclasses.replace(contact_event(gap, active, report, r.jump), moves=moves)
+    output = impulse_output(r, event, report.notes, run.dt, bits)
     return Carry(state=r.end, memory=_with_memory(report.touch if system.nc else (), r.more)), output
 
 
