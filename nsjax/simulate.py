@@ -415,8 +415,8 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
     (`nsjax.core.memory`); else only those between blocks, of several rows or of parts of a row.
     """
     scheme, dt, rows, every = call.scheme, call.dt, call.rows, call.every
-    # steps of impulses have the same solutions with events and without; a program by kinds of steps compiles
-    # longer, which some 300 gradients of so many steps make up for, see `nsjax.jaxtools.programs`
+    # steps of impulses have the same solutions with events and without; a program by kinds of steps takes
+    # longer to compile, which some 300 gradients make up for, see `nsjax.jaxtools.programs`
     kinds = scheme.traits.impulses == "step" and not scheme.traits.locates and call.program.guards is None
     program = dataclasses.replace(call.program, by_kind=kinds and rows * every >= 1000)
     # arrays of numpy cannot be read at a traced index, as a model may do with its tables
