@@ -436,8 +436,7 @@ def _stepped(
 
     kinds = Quiet(lambda data: of_kind(QUIET, data)[0], functools.partial(of_kind, MARKED))
     live = value_with_derivative_of(full if noted else plain, full, kinds if program.by_kind else None)
-    take: Any = plain if step.scheme.gradient == "discrete" else live
-    carry, output, known, moves = take((step, known))
+    carry, output, known, moves = (plain if step.scheme.gradient == "discrete" else live)((step, known))
     if noted:
         event = output.event
         if step.system.nc and step.system.refresh is not None and not step.system.changing_contacts:
