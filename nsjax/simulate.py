@@ -417,8 +417,9 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
     scheme, dt, rows, every = call.scheme, call.dt, call.rows, call.every
     # steps of impulses have the same solutions with events and without; a program by kinds of steps takes
     # longer to compile, which some 300 gradients make up for, see `nsjax.jaxtools.programs`
+    many = 1_000  # steps
     kinds = scheme.traits.impulses == "step" and not scheme.traits.locates and call.program.guards is None
-    program = dataclasses.replace(call.program, by_kind=kinds and rows * every >= 1000)
+    program = dataclasses.replace(call.program, by_kind=kinds and rows * every >= many)
     # arrays of numpy cannot be read at a traced index, as a model may do with its tables
     params = jax.tree.map(jnp.asarray, call.params)
     setup = prepare_run(program, scheme, params, dt)

@@ -56,7 +56,7 @@ class ContactReport:
         impact: (nc,) bool, impacts: approaches faster than the gate, with an impulse.
         tau: (nc,) zero, with the derivative of the time of each impact [s].
         timed: (nc,) bool, impacts whose time has a derivative, whatever a scheme lists as impacts.
-        moves: () bool, whether events add to the derivative of the step; None without derivatives.
+        moves: () bool, whether events add to the derivative of the step; None: nobody asks.
     """
 
     touch: Touch
@@ -64,16 +64,16 @@ class ContactReport:
     impact: Array
     tau: Array
     timed: Array
-    moves: Array | None
+    moves: Array | None = None
 
 
-def no_report(touch: Touch, derivative: bool) -> ContactReport:
-    """The report of a step in which no contact takes part; ``derivative``: whether one is wanted."""
+def no_report(touch: Touch, marked: bool = False) -> ContactReport:
+    """The report of a step in which no contact takes part; ``marked``: as in `Family`."""
     zero = jnp.zeros(touch.held.shape)
     none = jnp.zeros(zero.shape, bool)
     return ContactReport(
         touch=touch, notes=jnp.zeros(zero.shape, int), impact=none, tau=zero, timed=none,
-        moves=jnp.asarray(False) if derivative else None,
+        moves=jnp.asarray(False) if marked else None,
     )  # fmt: skip
 
 
@@ -118,6 +118,7 @@ class Family:
         derivative: whether derivatives are wanted at all, or decisions alone.
         refuse: whether a second differentiation is refused.
         moves: whether events may add to the derivative; otherwise it is that of the plain step.
+        marked: whether reports say if events do, see `MARKED`.
         ahead: part of the step by which ``predict`` looks ahead of the state along its velocity.
         laws: part of the step at which the contact laws hold for the velocity of its end: 1/2 where rows
             are those of the midpoint. Sliding is decided there: on a belt a contact that sticks under such
@@ -131,6 +132,7 @@ class Family:
     derivative: bool
     refuse: bool = True
     moves: bool = True
+    marked: bool = False
     ahead: float = 0.0
     laws: float = 1.0
 
@@ -273,10 +275,10 @@ class _ContactView:
             lambda links, impacts: jnp.any(links & impacts, axis=1), found.links, found.impacts
         )
         bits = bits | jnp.where(struck & motion.near & jnp.any(shifts), gradient_notes.KINK, 0)
-        assert report.moves is not None
+        moves = None if report.moves is None else report.moves | jnp.any(shifts)
         return StepEvents(
             found=found, shifts=shifts, late=late,
-            report=dataclasses.replace(report, notes=bits, moves=report.moves | jnp.any(shifts)),
+            report=dataclasses.replace(report, notes=bits, moves=moves),
             rate=rate, aside=aside, turning=turning, motion=motion,
         )  # fmt: skip
 
@@ -339,7 +341,7 @@ class _ContactView:
             impact=impact,
             tau=jnp.zeros(load.shape),
             timed=impact,
-            moves=jnp.any(after.held & ~touch.held) if self.family.derivative else None,
+            moves=jnp.any(after.held & ~touch.held) if self.family.marked else None,
         )
 
 
@@ -405,8 +407,7 @@ def through_events(
     if not family.derivative or not family.moves:
         r, f = respond(step, contacts)
         plain = dataclasses.replace(family, derivative=False)
-        report = look_at(plain, *frozen((step, contacts, r, f))).report
-        return r, dataclasses.replace(report, moves=jnp.asarray(False) if family.derivative else None)
+        return r, look_at(plain, *frozen((step, contacts, r, f))).report
     return _moving(respond, family)(step, contacts)
 
 

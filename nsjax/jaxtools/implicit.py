@@ -408,12 +408,13 @@ def value_with_derivative_of(
         program, size = as_counted(
             made.replace(jaxpr=made.jaxpr.replace(outvars=made.jaxpr.outvars[:count]))
         )
-        if quiet is not None and size > LARGE_WITH_TANGENTS:
-            value, along = _by_kind(quiet, live, made)
-        if quiet is None or size <= LARGE_WITH_TANGENTS or value is None:
-            found = jaxpr_as_fun(program)(*live.values, *live.tangents)
-            value, along = found[: count // 2], found[count // 2 :]
-            along = ends_kernel(along, data) if size > LARGE_WITH_TANGENTS else along
+        large = size > LARGE_WITH_TANGENTS
+        found = _by_kind(quiet, live, made) if large and quiet is not None else None
+        if found is None:
+            both = jaxpr_as_fun(program)(*live.values, *live.tangents)
+            value, along = both[: count // 2], both[count // 2 :]
+            found = value, ends_kernel(along, data) if large else along
+        value, along = found
         return jax.tree.unflatten(shape, value), jax.tree.unflatten(shape, along)
 
     return with_rule(plain, rule)
@@ -431,18 +432,19 @@ def _along(f: Callable[[PyTree], tuple[PyTree, PyTree]], live: LiveLeaves) -> tu
     return made, jax.tree.structure(shapes[0])
 
 
-def _by_kind(quiet: Quiet, live: LiveLeaves, made: ClosedJaxpr) -> tuple[Any, Any]:
+def _by_kind(quiet: Quiet, live: LiveLeaves, made: ClosedJaxpr) -> tuple[Any, Any] | None:
     """Leaves of the value and of its tangents, which come from one of two programs; None if that does not
     serve, or if their solutions differ.
     """
     given = [x for x in live.leaves if isinstance(x, jax.core.Tracer)]
-    # on other devices lanes differ; large arrays are not to be copied in every step
-    if jax.default_backend() != "cpu" or sum(x.size for x in given) > 4096:
-        return None, None
+    many = 4096  # numbers: every step copies them, of a table or a mesh too
+    # on other devices lanes differ
+    if jax.default_backend() != "cpu" or sum(x.size for x in given) > many:
+        return None
     (*value, happens), whole, known = _linear_part(live, sliced_once(without_unread(made)))
     _, easy, own = _linear_part(live, as_counted(_along(lambda x: (quiet.easy(x), ()), live)[0])[0])
     if [x.aval for x in known] != [x.aval for x in own]:
-        return None, None
+        return None
     count = len(given)
 
     def with_data(line: ClosedJaxpr, solutions: list[Array], ends: bool) -> Callable[..., list[Array]]:

@@ -214,9 +214,8 @@ def counted(f: Callable[..., Any], *arguments: Any) -> tuple[Any, int]:
     """
     made, shapes = jax.make_jaxpr(f, return_shape=True)(*arguments)
     made, size = as_counted(made)
-    return jax.tree.unflatten(
-        jax.tree.structure(shapes), jaxpr_as_fun(made)(*jax.tree.leaves(arguments))
-    ), size
+    found = jaxpr_as_fun(made)(*jax.tree.leaves(arguments))
+    return jax.tree.unflatten(jax.tree.structure(shapes), found), size
 
 
 def as_counted(made: ClosedJaxpr) -> tuple[ClosedJaxpr, int]:
@@ -323,10 +322,10 @@ the hopper.
 Gradients of 1,000 steps or more by schemes of impulses divide steps: those without events, nearly all, have
 a backward program of their own in kernels of a bounded size (`nsjax.jaxtools.choices`), the others the
 whole one in pieces. Of a gradient of 500 steps of the hopper, on a machine with other work: 745 kernels and
-34 runs a step before; 128 kernels, 4 larger ones, and 14 runs then (11 with one large one). Tracing and
-compiling took a quarter longer, some 13 CPU s, which pays after some 150,000 steps. The ant, measured in
-turn: 24 and 11 runs, 92 and 166 CPU s, which pays after some 300,000 steps: after 300
-gradients of 1,000 steps, as a fit takes them.
+34 runs a step before; 128 kernels, 4 larger ones, and 14 runs then (11 with one large one). Of 1,000 steps,
+measured in turn: 330 and 97 us a step; tracing and compiling took 62 and 96 CPU s, which pays after some
+150,000 steps. The ant: 24 and 11 runs, 92 and 166 CPU s, which pays after some 300,000 steps: after 300
+gradients of 1,000 steps, as a search takes them.
 
 A step in pieces costs a quarter of a microsecond for each of its operations, whatever they do. The
 backward step of the hopper's contact course has about a thousand, of which 260 copy results of branches.

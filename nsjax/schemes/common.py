@@ -11,7 +11,7 @@ from nsjax import status
 from nsjax.contact import Jump, events, no_jump
 from nsjax.contact.events import Approach, Criteria, Touch, criteria_of
 from nsjax.contact.problem import with_reserve
-from nsjax.contact.sensitivity import QUIET, ContactReport, Contacts, Stepped
+from nsjax.contact.sensitivity import MARKED, QUIET, ContactReport, Contacts, Stepped
 from nsjax.contact.stage import StageAnswer
 from nsjax.core.errors import InputError, check_choice, nearest
 from nsjax.core.keys import as_number
@@ -148,9 +148,13 @@ def derivatives(scheme: Scheme) -> dict[str, bool]:
     ``derivative``: whether a step has the derivative of the motion; not with ``gradient="discrete"``.
     ``refuse``: whether a second differentiation is refused; not inside `nsjax.schemes.localized`.
     ``moves``: whether events may add to the derivative; not in steps that are known to have none.
+    ``marked``: whether steps say if events do.
     """
     gradient = scheme.gradient
-    return {"derivative": gradient != "discrete", "refuse": gradient != LOCATED, "moves": gradient != QUIET}
+    return {
+        "derivative": gradient != "discrete", "refuse": gradient != LOCATED,
+        "moves": gradient != QUIET, "marked": gradient == MARKED,
+    }  # fmt: skip
 
 
 def touch_at_start(step: Step, tolerance: Array | float) -> Touch:
@@ -274,7 +278,7 @@ def contact_event(gap: Array, active: Array, report: ContactReport, jump: Jump) 
     """
     return Event(
         gap=gap, active=active, impact=report.impact, rate_before=jump.before, rate_after=jump.after,
-        shift=report.tau, timed=report.timed,
+        shift=report.tau, timed=report.timed, moves=report.moves,
     )  # fmt: skip
 
 

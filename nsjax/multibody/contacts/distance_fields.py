@@ -143,7 +143,7 @@ def _region(who: str, region: Any) -> np.ndarray:
     return ends
 
 
-@functools.lru_cache(maxsize=32)
+@functools.lru_cache(maxsize=8)  # the largest take 32 MB each
 def _control(form: Any, first: tuple[float, ...], step: float, many: tuple[int, ...]) -> Any:
     """Control points of the distances, one more than the grid at each border, where the last two pieces of
     the spline along each axis are one polynomial.

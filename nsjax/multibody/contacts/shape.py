@@ -41,6 +41,8 @@ class PairKind:
         rigid: whether each shape is fixed to one rigid body; the surface of a beam is not.
         follows: whether ``meet`` finds the closest points of held features anew, so that the rate of a gap
             is the relative velocity of its points along the normal.
+        unit_slope: whether a gap changes by the distance that its points move along the normal; not that
+            of a function which is no distance.
 
     Example:
         >>> from nsjax.multibody.contacts.all_shapes import PAIRS as KINDS

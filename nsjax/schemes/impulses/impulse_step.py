@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from nsjax.contact import ContactLaw, Jump, events
 from nsjax.contact.equations import CarriedTangent
 from nsjax.contact.events import criteria_of
-from nsjax.contact.sensitivity import MARKED, Contacts, Family, Stepped, no_report, through_events
+from nsjax.contact.sensitivity import Contacts, Family, Stepped, no_report, through_events
 from nsjax.contact.stage import StageAnswer, StageSettings, StageStart, solve_stage
 from nsjax.core.operators import Rows, momentum, no_rows, touching
 from nsjax.core.row_groups import GivenForces, RowGroups
@@ -364,12 +364,12 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
     # shifted first, so that they are made in `_meet`
     if method.balance is not None and not derivatives(run.scheme)["derivative"]:
         run = dataclasses.replace(run, balance=method.balance(run))
-    run, wanted = dataclasses.replace(run, active=active), derivatives(run.scheme)["derivative"]
+    run, marked = dataclasses.replace(run, active=active), derivatives(run.scheme)["marked"]
 
     def fly(_: None) -> Any:
         r = method.respond(run)
         after = events.fly(criteria_of(run.scheme), touch) if system.nc else events.no_touch(system)
-        return r, no_report(after, wanted)
+        return r, no_report(after, marked)
 
     if not system.nc:
         r, report = fly(None)
@@ -380,15 +380,13 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
         if derivatives(run.scheme)["derivative"] and system.tangent_hint == "mass":
             # a derivative of its own for flight takes long to compile, and saves mechanisms little time
             r, report = meet(None)
-            none = no_report(events.fly(criteria_of(run.scheme), touch), wanted)
+            none = no_report(events.fly(criteria_of(run.scheme), touch), marked)
             report = jax.tree.map(lambda a, b: jnp.where(busy, a, b), report, none)
         else:
             r, report = branch(busy, meet, fly, None, again=True)
     solved = (r.jump.residual <= coef.contact_tolerance) & (r.estimate <= coef.stage_tolerance)
     bits = step_status(at, r.end, gap, solved, r.jump.residual, run.balance)
-    moves = report.moves if run.scheme.gradient == MARKED else None
-    event = dataclasses.replace(contact_event(gap, active, report, r.jump), moves=moves)
-    output = impulse_output(r, event, report.notes, run.dt, bits)
+    output = impulse_output(r, contact_event(gap, active, report, r.jump), report.notes, run.dt, bits)
     return Carry(state=r.end, memory=_with_memory(report.touch if system.nc else (), r.more)), output
 
 

@@ -125,7 +125,7 @@ def end_with_impact(step: Step, end: End, closed: Array, load: Array) -> ImpactE
     system, criteria, memory = step.system, criteria_of(step.scheme), step.carry.memory
     at = State(t=jnp.asarray(step.state.t) + step.dt, q=end.q, v=end.v)
     if not system.nc:
-        return ImpactEnd(state=at, jump=no_jump(system), report=no_report(memory.touch, False))
+        return ImpactEnd(state=at, jump=no_jump(system), report=no_report(memory.touch))
     new = closed & ~memory.closed
 
     def respond(step: Step, contacts: Contacts) -> tuple[Stepped, Formed]:
@@ -152,9 +152,7 @@ def end_with_impact(step: Step, end: End, closed: Array, load: Array) -> ImpactE
 
     def miss(_: None) -> ImpactEnd:
         touch = events.set_touching(dataclasses.replace(memory.touch, off=memory.touch.off + 1), closed)
-        return ImpactEnd(
-            state=at, jump=no_jump(system), report=no_report(touch, derivatives(step.scheme)["derivative"])
-        )
+        return ImpactEnd(state=at, jump=no_jump(system), report=no_report(touch))
 
     return branch(jnp.any(new), hit, miss, None)
 

@@ -381,7 +381,7 @@ def nsga_step(
     if system.nc:
         r, report = _through_events(step, at)
     else:
-        r, report = _respond(step), no_report(memory.touch, False)
+        r, report = _respond(step), no_report(memory.touch)
     more: _StepRest = r.more
     gap = step.at(r.end).gap()
     bits = step_status(at, r.end, gap, more.solved, r.jump.residual)
