@@ -83,9 +83,11 @@ class StageStart:
     again: Array | None = None
 
 
-@record(static=("equations",))
+@dataclasses.dataclass(frozen=True)
 class _Task:
-    """Problem of a stage: equations, their data, the contacts that take part, and settings."""
+    """Problem of a stage: equations, their data, the contacts that take part, and settings. No pytree:
+    JAX's caches keep the structure of what functions take, and equations hold a system.
+    """
 
     equations: Equations
     data: PyTree
@@ -204,13 +206,14 @@ def _solver(equations: Equations, measured: int) -> Callable[[Any], Any]:
     has_rows = equations.rows.count > 0
 
     def live_step(answer: Any, arguments: Any) -> Callable[[Any], Any]:
-        (task, start), (z, impulses) = arguments, answer
+        (*given, start), (z, impulses) = arguments, answer
+        task = _Task(equations, *given)
         tangent = start.kept
         if tangent is None:
             tangent = tangent_at(equations, task.data, z, impulses)
 
         if not has_rows:
-            return lambda live: (z - tangent.dynamics.solve(equations.residual(live[0].data, z)), impulses)
+            return lambda live: (z - tangent.dynamics.solve(equations.residual(live[0], z)), impulses)
 
         # the impulses solve the contact problem: one step on their branches, without another search
         now = _values(task, z, impulses)
@@ -220,7 +223,7 @@ def _solver(equations: Equations, measured: int) -> Callable[[Any], Any]:
         contacts = newton_step(frozen, impulses)
 
         def step(live: Any, z: Array = z, impulses: Array = impulses) -> tuple[Array, Array]:
-            moves = dataclasses.replace(task, data=live[0].data)
+            moves = dataclasses.replace(task, data=live[0])
             now = _values(moves, z, impulses)
             x, problem = _contact_problem(moves, now, impulses, tangent)
             new = contacts(problem)
@@ -232,7 +235,11 @@ def _solver(equations: Equations, measured: int) -> Callable[[Any], Any]:
         # without these couplings; for the derivative a second step makes their error quadratic
         return lambda live: step(live, *step(live))
 
-    return implicit_solution(functools.partial(_iterate, measured), live_step)
+    def iterate(arguments: Any) -> Any:
+        *given, start = arguments
+        return _iterate(measured, _Task(equations, *given), start)
+
+    return implicit_solution(iterate, live_step)
 
 
 class _Tangents:
@@ -281,10 +288,9 @@ def _single_pass(task: _Task, z: Array, kept: StageTangent) -> tuple[tuple[Array
 
 
 def _iterate(
-    measured: int, arguments: tuple[_Task, StageStart]
+    measured: int, task: _Task, start_of: StageStart
 ) -> tuple[tuple[Array, Array], tuple[Any, ...]]:
     """Unknowns and impulses; passes, iterations, estimate, residual and the tangent that is carried on."""
-    task, start_of = arguments
     z, carried, again, settings = start_of.z, start_of.carried, start_of.again, task.settings
     if start_of.kept is not None:
         return _single_pass(task, z, start_of.kept)
@@ -370,8 +376,7 @@ def solve_stage(
         more = jnp.zeros(joints.inside * joints.copies)
         again = None if start.again is None else jnp.concatenate([start.again, more])
         start = dataclasses.replace(start, z=jnp.concatenate([start.z, more]), again=again)
-    task = _Task(equations=joints or equations, data=data, active=active, settings=settings)
-    (z, impulses), work = _solver(task.equations, n)((task, start))
+    (z, impulses), work = _solver(joints or equations, n)((data, active, settings, start))
     passes, iterations, estimate, residual, carried = work
     if joints is not None:
         z, x = joints.split(z)

@@ -6,7 +6,8 @@ JAX that changes one of these is followed here.
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -35,12 +36,15 @@ __all__ = [
     "dce_jaxpr",
     "forget_cache_folder",
     "gathered",
+    "held_weakly",
     "jaxpr_as_fun",
     "mlir",
     "partial_eval",
     "set_log_level",
     "stop_gradient_p",
 ]
+
+T = TypeVar("T")
 
 
 def backend_exists() -> bool:
@@ -71,6 +75,17 @@ def forget_cache_folder() -> None:
     from jax.experimental.compilation_cache import compilation_cache
 
     compilation_cache.reset_cache()
+
+
+def held_weakly(kind: type[T]) -> type[T]:
+    """A class whose instances, as parameters of operations, JAX's caches do not keep alive. Without it they
+    stay until 2,048 later operations have taken their places.
+    """
+    with contextlib.suppress(ImportError):
+        from jax._src.util import weakref_cache_key_types
+
+        weakref_cache_key_types.add(kind)
+    return kind
 
 
 def gathered(values: np.ndarray) -> Any:

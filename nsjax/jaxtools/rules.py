@@ -26,6 +26,7 @@ from nsjax.jaxtools.internals import (
     batch_jaxpr,
     batching,
     dce_jaxpr,
+    held_weakly,
     jaxpr_as_fun,
     mlir,
     partial_eval,
@@ -77,6 +78,7 @@ def with_rule(value: Callable[[PyTree], PyTree], rule: Callable[..., Any]) -> Ca
     return call
 
 
+@held_weakly  # a rule may hold a system
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Rule:
     """``still -> (data, moving changes) -> (found, its moving changes)``, traced when somebody asks for it;
