@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import importlib
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
 import pytest
 
 import nsjax
 from nsjax.jaxtools import cache, machine_key
-from nsjax.jaxtools.compilation import unoptimised
+from nsjax.jaxtools.compilation import EMITTERS, OPTIMISATION, unoptimised
 
 # One program is asked for by many tests, by both test processes, and by the kernels of notebooks, which
 # inherit the environment: compile it once.
@@ -32,23 +34,34 @@ MOST_RESIDENT = 3 * 2**29
 
 LEVEL = "--xla_backend_optimization_level"
 QUICK = " ".join(f"--{name}={str(value).lower()}" for name, value in unoptimised().items())
-"""Options of the programs of quick tests: a quarter of the time to compile, ten times as long to run."""
+"""Options of the programs of tests: a quarter of the time to compile, ten times as long to run."""
+
+OPTIMISED = ("experiments", "test_landing", "test_heaps")
+"""Folder and files of the full-size tests, beside notebooks, whose programs run for longer than they
+compile. Elsewhere, in runs of many steps as well, ``QUICK`` programs take half of the time.
+"""
+USERS = {key: x for key, x in {OPTIMISATION: 3, EMITTERS: True}.items() if key in unoptimised()}
+"""Options of the programs of users."""
 
 KEEP_LOWERED = "jaxtools"
-"""Folder of the quick tests whose processes keep lowered programs: few programs serve a second test, and to
+"""Folder of the tests whose processes keep lowered programs: few programs serve a second test, and to
 export a program and to read the package for its name costs a fifth of a test's time.
 """
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Quick tests compile under ``QUICK``: most of their time is compiling and tracing.
+FLAGS = "NSJAX_TEST_XLA_FLAGS"
+"""Variable that holds the ``XLA_FLAGS`` of the caller, also for the processes of pytest-xdist."""
 
-    Full-size checks (``-m slow``) run long loops and take the users' programs, as everything does under
+
+def pytest_configure() -> None:
+    """Tests compile under ``QUICK``: most of their time is compiling and tracing.
+
+    Full-size experiments and notebooks take the users' programs, as everything does under
     ``NSJAX_TEST_OPTIMISED=1`` or with a level in ``XLA_FLAGS``. JAX's key of a kept program holds the
     flags, so that one cache serves both levels.
     """
-    flags = os.environ.get("XLA_FLAGS", "")
-    if LEVEL in flags or _full_size(config) or os.environ.get("NSJAX_TEST_OPTIMISED", "0") != "0":
+    flags = os.environ.setdefault(FLAGS, os.environ.get("XLA_FLAGS", ""))
+    if LEVEL in flags or os.environ.get("NSJAX_TEST_OPTIMISED", "0") != "0":
         return
     os.environ["XLA_FLAGS"] = f"{flags} {QUICK}".strip()
     # a trace makes millions of objects and few cycles: looking for these takes a tenth of the time
@@ -77,6 +90,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Kernels of full-size notebooks take the users' programs."""
+    with pytest.MonkeyPatch.context() as patch:
+        if left_out(item.path):
+            patch.setenv("XLA_FLAGS", os.environ[FLAGS])
+        return (yield)
+
+
 @pytest.fixture(scope="session")
 def reference_data() -> pathlib.Path:
     """Folder of cases computed or measured by others; tests that need it skip without it."""
@@ -89,11 +111,28 @@ def reference_data() -> pathlib.Path:
 
 @pytest.fixture(scope="module", autouse=True)
 def _trace_programs(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Traces the programs of quick tests, outside `KEEP_LOWERED`, as where none is kept."""
+    """Traces programs of tests, outside `KEEP_LOWERED`, as where none is kept; compiles those of full-size
+    tests in `OPTIMISED` as users do.
+    """
+    folder = request.path.parent.name
     with pytest.MonkeyPatch.context() as patch:
-        if not _full_size(request.config) and request.path.parent.name != KEEP_LOWERED:
+        if {folder, request.path.stem} & {*OPTIMISED} and _full_size(request.config):
+            jax.clear_caches()
+            compiler = importlib.import_module("jax._src.compiler")
+            patch.setattr(compiler, "get_compile_options", _as_users(compiler.get_compile_options))
+            patch.setenv("XLA_FLAGS", os.environ[FLAGS])
+        elif folder != KEEP_LOWERED:
             patch.setattr(cache, "_folder", lambda: None)
         yield
+
+
+def _as_users(options: Callable[..., Any]) -> Callable[..., Any]:
+    """JAX's options of a program, to which those of users are added."""
+
+    def added(*given: Any, env_options_overrides: Any = None, **named: Any) -> Any:
+        return options(*given, env_options_overrides=USERS | dict(env_options_overrides or {}), **named)
+
+    return added
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -40,3 +40,10 @@ def each_family(axis: str, *quick: str, beside: Sequence[str] = ()) -> Callable[
 def slow_but(values: Iterable[Any], *quick: Any) -> list[Any]:
     """Values of a parametrisation of which all but ``quick`` ones run with ``-m slow`` alone."""
     return [x if x in quick else pytest.param(x, marks=pytest.mark.slow) for x in values]
+
+
+def in_turn(names: Iterable[Any], *others: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Every name with one value of each other option, the next name with the next: families stand together
+    in lists of schemes, so that each meets every value.
+    """
+    return [(x, *(other[k % len(other)] for other in others)) for k, x in enumerate(names)]

@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 import nsjax
 from nsjax import multibody as mb
 from nsjax import schemes
+from tests.slopes import with_slopes
 
 SLOW = pytest.mark.slow
 MASS, RATE, BREAKS = 2.0, 40.0, 12.0
@@ -59,7 +60,7 @@ def test_a_bolt_breaks_at_its_force(scheme) -> None:
         return jnp.stack([t, x[1] / MASS * (t * 0.02 + 0.008 / 6.0), v])
 
     x = jnp.array([BREAKS, RATE])
-    both = jax.jit(lambda x, dt: (run(x, dt), jax.jacfwd(run)(x, dt)))
+    both = with_slopes(run)
     for dt in SIZES:
         found, slopes = both(x, dt)
         np.testing.assert_allclose(found[0], exact(x)[0], atol=1e-9)
@@ -105,7 +106,7 @@ def test_a_clutch_slips_and_locks(scheme) -> None:
         )
 
     x = jnp.array([TORQUE, FAST])
-    both = jax.jit(lambda x, dt: (run(x, dt), jax.jacfwd(run)(x, dt)))
+    both = with_slopes(run)
     for dt in 2.0 * SIZES:
         found, slopes = both(x, dt)
         np.testing.assert_allclose(found, exact(x), atol=1e-10)

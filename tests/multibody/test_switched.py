@@ -13,8 +13,11 @@ import nsjax
 from nsjax import InputError, Problem, schemes
 from nsjax import multibody as mb
 from nsjax.types import Array
+from tests.design import in_turn
+from tests.slopes import with_slopes
 
 SLOW = pytest.mark.slow
+COORDINATES = ("joint", "absolute")
 SCHEMES = [
     "moreau", "half_explicit", "moreau_theta", "ggl_unified", "ggl_decoupled", "generalized_alpha", "bathe",
 ]  # fmt: skip
@@ -78,15 +81,14 @@ def test_a_clutch_engages_and_lets_go_in_one_run() -> None:
 
 
 @SLOW
-@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
-@pytest.mark.parametrize("name", SCHEMES)
+@pytest.mark.parametrize(("name", "coordinates"), in_turn(SCHEMES, COORDINATES))
 def test_its_derivatives_by_the_instant_and_the_torque(name: str, coordinates: str) -> None:
     scheme = getattr(schemes, name)()
 
     def run(x: Array) -> Array:
         return end(clutch(*x, coordinates), scheme)
 
-    both = jax.jit(lambda x: (run(x), jax.jacfwd(run)(x)))
+    both = with_slopes(run)
     for close in INSTANTS:
         x = jnp.array([close, 3.0])
         found, slopes = both(x)
@@ -107,7 +109,7 @@ def test_instants_near_the_end_of_a_step(name: str) -> None:
     def run(x: Array) -> Array:
         return end(clutch(*x), getattr(schemes, name)())
 
-    both = jax.jit(lambda x: (run(x), jax.jacfwd(run)(x)))
+    both = with_slopes(run)
     for off in (*(sign * 10.0**k for k in range(-12, -3) for sign in (-1.0, 1.0)), 0.0):
         x = jnp.array([0.2 + off, 3.0])
         found, slopes = both(x)
@@ -134,8 +136,10 @@ MEETS = ((lambda t, q, v, p: 0.2503 - t, {"latch.active": True}),)
 
 
 @SLOW
-@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
-@pytest.mark.parametrize("name", ["moreau", "half_explicit", "generalized_alpha"])
+@pytest.mark.parametrize(
+    ("name", "coordinates"),
+    in_turn(["moreau", "ggl_unified", "half_explicit", "generalized_alpha"], COORDINATES),
+)
 def test_a_weld_in_space_keeps_momenta_and_the_relative_pose(name: str, coordinates: str) -> None:
     """Momentum and angular momentum as before; afterwards one rigid body. The weld holds velocities: the
     pose drifts with the step.
