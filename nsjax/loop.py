@@ -48,7 +48,7 @@ from nsjax.jaxtools import (
     with_tangent,
     without_derivative,
 )
-from nsjax.jaxtools.control_flow import StepBlocks, branch, repeat_for, scan_blocks
+from nsjax.jaxtools.control_flow import Shared, StepBlocks, branch, repeat_for, scan_blocks
 from nsjax.jaxtools.owned import compiled_for
 from nsjax.jaxtools.programs import large_in_pieces
 from nsjax.recording import (
@@ -76,14 +76,12 @@ class LoopProgram:
         keep: names of the row quantities to save in addition to ``t, q, v``.
         events: number of impacts to list.
         guards: functions at whose zeros the run stops or its state is reset; None: there are none.
-        by_kind: whether steps without events have a derivative of their own, see `nsjax.jaxtools.Quiet`.
     """
 
     system: System
     keep: tuple[str, ...]
     events: int
     guards: Guards | None = None
-    by_kind: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "system", traced_once(self.system))
@@ -289,6 +287,8 @@ class RunSetup:
         params: prepared params.
         constants: constants of the scheme.
         dt: step size [s].
+        shared: what steps have in common, if those without events have a derivative of their own, see
+            `nsjax.jaxtools.Quiet`; None: they have none.
     """
 
     program: LoopProgram
@@ -296,6 +296,7 @@ class RunSetup:
     params: PyTree
     constants: PyTree
     dt: Array
+    shared: Shared | None = None
 
     def step(self, carry: Carry, guards: GuardMemory | None = None) -> Step:
         """The `Step` of the scheme from a carry, with the numbers that have changed so far."""
@@ -337,7 +338,7 @@ def _taken_step(
     params, slots = step.params, contacts_of_step(program.system, step.params, step.carry)
     tally = tally_of_step(program.system, slots, tally)
     carry, output, (closing, guards), moves = _step_in_slots(
-        program, step, slots, (run.closing, follow.guards)
+        setup, step, slots, (run.closing, follow.guards)
     )  # fmt: skip
     index = follow.index + 1
     end = follow.origin + index * dt
@@ -379,16 +380,16 @@ Known = tuple[ClosedPhases | None, GuardMemory | None]
 
 
 def _step_in_slots(
-    program: LoopProgram, step: Step, slots: ContactSlots | None, known: Known
+    setup: RunSetup, step: Step, slots: ContactSlots | None, known: Known
 ) -> tuple[Carry, Output, Known, Array | None]:  # fmt: skip
     """A step on the contacts that have a slot, with results for all contacts."""
-    system = program.system
+    system = setup.program.system
     if slots is None:
-        carry, output, known, moves = _stepped(program, step, known)
+        carry, output, known, moves = _stepped(setup, step, known)
         return carry, reported(system, output), known, moves
     few, own = narrow(slots, step.carry, known[0])
     carry, output, (own, guards), moves = _stepped(
-        program, dataclasses.replace(step, carry=few), (own, known[1])
+        setup, dataclasses.replace(step, carry=few), (own, known[1])
     )
     output = reported(step_system(system), output)
     carry, output = widen(system, step, slots, carry, output)
@@ -397,13 +398,13 @@ def _step_in_slots(
 
 
 def _stepped(
-    program: LoopProgram, step: Step, known: Known
+    setup: RunSetup, step: Step, known: Known
 ) -> tuple[Carry, Output, Known, Array | None]:  # fmt: skip
     """A step of the scheme, what the loop remembers after it, and the derivative (nc,) of the closed time.
     Operations for derivatives at events are in the program only if it is differentiated, or notes are
     wanted.
     """
-    noted = not {"notes", "force_notes"}.isdisjoint(program.keep)
+    program, noted = setup.program, not {"notes", "force_notes"}.isdisjoint(setup.program.keep)
 
     def guarded(step: Step, guards: GuardMemory | None, end: tuple[Carry, Output]) -> Any:
         if program.guards is None or guards is None:
@@ -434,8 +435,10 @@ def _stepped(
         own = dataclasses.replace(data[0], scheme=dataclasses.replace(data[0].scheme, gradient=gradient))
         return whole((own, data[1]))
 
-    kinds = Quiet(lambda data: of_kind(QUIET, data)[0], functools.partial(of_kind, MARKED))
-    live = value_with_derivative_of(full if noted else plain, full, kinds if program.by_kind else None)
+    kinds = setup.shared and Quiet(
+        lambda data: of_kind(QUIET, data)[0], functools.partial(of_kind, MARKED), setup.shared
+    )
+    live = value_with_derivative_of(full if noted else plain, full, kinds)
     carry, output, known, moves = (plain if step.scheme.gradient == "discrete" else live)((step, known))
     if noted:
         event = output.event

@@ -25,6 +25,7 @@ from nsjax.core.system import Problem, State, System, row_groups
 from nsjax.jaxtools.cache import kept_call
 from nsjax.jaxtools.compilation import INSIDE, compiled_once, tracing
 from nsjax.jaxtools.control_flow import (
+    Shared,
     kept_bytes,
     lanes_around,
     plan_blocks,
@@ -419,10 +420,13 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
     # longer to compile, which some 300 gradients make up for, see `nsjax.jaxtools.programs`
     many = 1_000  # steps
     kinds = scheme.traits.impulses == "step" and not scheme.traits.locates and call.program.guards is None
-    program = dataclasses.replace(call.program, by_kind=kinds and rows * every >= many)
+    program = call.program
     # arrays of numpy cannot be read at a traced index, as a model may do with its tables
     params = jax.tree.map(jnp.asarray, call.params)
     setup = prepare_run(program, scheme, params, dt)
+    lanes, moving = lanes_around((setup, call.run))
+    if kinds and rows * every >= many:
+        setup = dataclasses.replace(setup, shared=Shared.of(setup, moving))
     row = functools.partial(run_steps, setup)
     run, first = row(call.run, 0)
     carry, solution = tree_bytes((run.next.carry, no_tally(program))), 0
@@ -434,8 +438,7 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
         solution = 8 * solved * (system.nv + row_groups(system).count)
     steps = rows * every
     blocks = plan_blocks(steps, carry, solution)
-    lanes, differentiated = lanes_around((setup.params, run, dt))
-    kept = kept_bytes(steps, carry, solution, blocks) if differentiated else 0
+    kept = kept_bytes(steps, carry, solution, blocks) if moving else 0
     check_rows(rows, tree_bytes(first), traced=True, lanes=lanes, kept=kept)
 
     def body(run: RunState, _: None) -> tuple[RunState, dict[str, Array | None]]:

@@ -203,7 +203,7 @@ def in_kernels(made: ClosedJaxpr, once: Array, most: int = 3000) -> Callable[...
 
     def passed(*operands: Array) -> list[Array]:
         numbers = _joined([jnp.asarray(x, float) for x in operands])
-        at = jnp.concatenate([numbers, jnp.zeros(total - numbers.size)])
+        at, count = jnp.pad(numbers, (0, total - numbers.size)), jnp.zeros_like(once)
 
         def one(at: Array, x: Any) -> Array:
             if not isinstance(x, Var):
@@ -219,10 +219,10 @@ def in_kernels(made: ClosedJaxpr, once: Array, most: int = 3000) -> Callable[...
                 at = lax.dynamic_update_slice(at, jnp.ravel(y).astype(float), (places[x],))
             return at
 
-        for part in kernels:
+        for k, part in enumerate(kernels):
             once_more = lambda both, part=part: (both[0] + 1, enter(both[1], part))  # noqa: E731
-            going = lambda both: both[0] < once  # noqa: E731
-            at = lax.while_loop(going, once_more, (jnp.zeros_like(once), at))[1]
+            going = lambda both, k=k: both[0] < once + k  # noqa: E731
+            count, at = lax.while_loop(going, once_more, (count, at))
         return [one(at, x) for x in lines.outvars]
 
     return passed

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from jax.custom_derivatives import SymbolicZero
 
 from nsjax.jaxtools.internals import jaxpr_as_fun
 from nsjax.jaxtools.programs import without_repeats, without_unread
-from nsjax.types import Array, PyTree
+from nsjax.types import Array, PyTree, record
 
 # One function of many lanes: independent runs or steps.
 
@@ -52,12 +53,12 @@ def map_lanes(lane: Callable[[Any], PyTree], lanes: PyTree, count: Array | None 
     return lax.fori_loop(0, count, step, empty)
 
 
-def lanes_around(tree: PyTree) -> tuple[int, bool]:
-    """Number of lanes of all `jax.vmap` around a tree of tracers, and whether the tree is differentiated.
+def lanes_around(tree: PyTree) -> tuple[int, list[Array]]:
+    """Number of lanes of all `jax.vmap` around a tree of tracers, and its leaves that are differentiated.
     Transformations outside of a `jax.jit` cannot be seen.
     """
     leaves: list[Any] = [x for x in jax.tree.leaves(tree) if isinstance(x, jax.core.Tracer)]
-    sizes, moving = [1], [False]
+    sizes, moving = [1], []
 
     @jax.custom_jvp
     def differentiated(leaves: list[Array]) -> list[Array]:
@@ -65,7 +66,7 @@ def lanes_around(tree: PyTree) -> tuple[int, bool]:
 
     @functools.partial(differentiated.defjvp, symbolic_zeros=True)
     def follow(primals: Any, tangents: Any) -> Any:
-        moving.extend(not isinstance(x, SymbolicZero) for x in tangents[0])
+        moving[:] = [x for x, y in zip(leaves, tangents[0], strict=True) if not isinstance(y, SymbolicZero)]
         return primals[0], tangents[0]
 
     def batched(leaves: list[Array]) -> Any:
@@ -83,7 +84,7 @@ def lanes_around(tree: PyTree) -> tuple[int, bool]:
     if leaves:
         differentiated(leaves)
         batched(lax.stop_gradient(leaves))
-    return int(np.prod(sizes)), any(moving)
+    return int(np.prod(sizes)), moving
 
 
 # Loops of a batch whose lanes need different numbers of passes, on devices that run lanes side by side.
@@ -264,6 +265,43 @@ def _dce_and_cse(loop: Any) -> Any:
     """The loop with a body without unread and repeated operations; arguments and results stay the same."""
     body = without_repeats(without_unread(loop.params["body_jaxpr"]))
     return loop.replace(params=loop.params | {"body_jaxpr": body})
+
+
+@record()
+class Shared:
+    """Arrays that all passes of a loop share, and that are differentiated, in one vector.
+
+    Reverse mode adds up the cotangents of what passes share, array by array: two kernels in each pass for
+    each number of a model.
+
+    Args:
+        arrays: the arrays, tracers of floats.
+        vector: their numbers, one after the other.
+    """
+
+    arrays: list[Array]
+    vector: Array
+
+    @classmethod
+    def of(cls, tree: PyTree, moving: Sequence[Array]) -> Shared:
+        """Those leaves of a tree that are among the ``moving`` ones."""
+        own, moves = {id(x): x for x in jax.tree.leaves(tree)}, {id(x) for x in moving}
+        arrays = [x for place, x in own.items() if place in moves]
+        return cls(arrays=arrays, vector=jnp.concatenate([jnp.zeros(0), *map(jnp.ravel, arrays)]))
+
+    def apart(self, tree: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
+        """The vector with the other leaves of a tree, and the function that makes the tree of them."""
+        leaves: Any
+        leaves, shape = jax.tree.flatten(tree)
+        types, known = [x.shape for x in self.arrays], {id(x): k for k, x in enumerate(self.arrays)}
+        places = [known.get(id(x)) for x in leaves]
+
+        def whole(both: tuple[Array, list[Any]]) -> PyTree:
+            parts = lax.split(both[0], [*map(math.prod, types)]) if types else []
+            arrays, others = [*map(jnp.reshape, parts, types)], iter(both[1])
+            return shape.unflatten([next(others) if k is None else arrays[k] for k in places])
+
+        return (self.vector, [x for x, k in zip(leaves, places, strict=True) if k is None]), whole
 
 
 # Loops whose reverse mode stores a bounded number of bytes, since it computes blocks a second time.

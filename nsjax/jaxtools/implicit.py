@@ -13,6 +13,7 @@ found it: answers carry a name (`SOLUTION`) by which `jax.checkpoint` keeps them
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,7 @@ from jax.ad_checkpoint import checkpoint_name
 from jax.custom_derivatives import SymbolicZero
 
 from nsjax.jaxtools.choices import chosen_map
+from nsjax.jaxtools.control_flow import Shared
 from nsjax.jaxtools.internals import ClosedJaxpr, jaxpr_as_fun
 from nsjax.jaxtools.programs import (
     LARGE_WITH_TANGENTS,
@@ -366,10 +368,12 @@ class Quiet:
         easy: a shorter function, whose derivative is right there; it has the same solutions in the same
             order.
         whole: the function, which also returns whether something happens: ``data -> value, () bool``.
+        shared: what passes of the loop around it have in common; None: nothing.
     """
 
     easy: Callable[[PyTree], PyTree]
     whole: Callable[[PyTree], tuple[PyTree, Any]]
+    shared: Shared | None = None
 
 
 def value_with_derivative_of(
@@ -399,6 +403,14 @@ def value_with_derivative_of(
         >>> [float(f(4.0)) for f in (root, jax.grad(root))]
         [2.0, 0.25]
     """
+
+    def with_shared(kinds: Quiet, shared: Shared, data: PyTree) -> PyTree:
+        data, whole = shared.apart(data)
+        parts = [lambda x, f=f: f(whole(x)) for f in (plain, full, kinds.easy, kinds.whole)]
+        return value_with_derivative_of(parts[0], parts[1], Quiet(parts[2], parts[3]))(data)
+
+    if quiet is not None and quiet.shared is not None:
+        return functools.partial(with_shared, quiet, quiet.shared)
 
     def rule(data: PyTree, change: PyTree) -> Any:
         live = LiveLeaves(data, change)
