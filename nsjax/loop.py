@@ -287,8 +287,7 @@ class RunSetup:
         params: prepared params.
         constants: constants of the scheme.
         dt: step size [s].
-        shared: what steps have in common, if those without events have a derivative of their own, see
-            `nsjax.jaxtools.Quiet`; None: they have none.
+        shared: what steps by kind have in common, see `nsjax.jaxtools.Quiet`; None: no step has a kind.
     """
 
     program: LoopProgram
@@ -397,9 +396,7 @@ def _step_in_slots(
     return carry, output, (own, guards), moves
 
 
-def _stepped(
-    setup: RunSetup, step: Step, known: Known
-) -> tuple[Carry, Output, Known, Array | None]:  # fmt: skip
+def _stepped(setup: RunSetup, step: Step, known: Known) -> tuple[Carry, Output, Known, Array | None]:
     """A step of the scheme, what the loop remembers after it, and the derivative (nc,) of the closed time.
     Operations for derivatives at events are in the program only if it is differentiated, or notes are
     wanted.
@@ -435,9 +432,8 @@ def _stepped(
         own = dataclasses.replace(data[0], scheme=dataclasses.replace(data[0].scheme, gradient=gradient))
         return whole((own, data[1]))
 
-    kinds = setup.shared and Quiet(
-        lambda data: of_kind(QUIET, data)[0], functools.partial(of_kind, MARKED), setup.shared
-    )
+    easy, marked = (functools.partial(of_kind, x) for x in (QUIET, MARKED))
+    kinds = setup.shared and Quiet(easy, marked, setup.shared)
     live = value_with_derivative_of(full if noted else plain, full, kinds)
     carry, output, known, moves = (plain if step.scheme.gradient == "discrete" else live)((step, known))
     if noted:

@@ -9,6 +9,7 @@ the same data.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -65,11 +66,6 @@ def chosen_map(
     operands = [x for x, wanted in zip([*data, *change], used, strict=True) if wanted]
     fewer = tuple(_with_inputs(made, used) for made in both)
     return list(_choice.bind(which, *operands, maps=fewer, count=sum(used[:count])))
-
-
-def _joined(arrays: Sequence[Array]) -> Array:
-    """The numbers of several arrays, one after the other."""
-    return jnp.concatenate([jnp.ravel(x) for x in arrays])
 
 
 def _read(made: ClosedJaxpr) -> list[bool]:
@@ -167,20 +163,19 @@ partial_eval.dce_rules[_choice] = _without_unread
 # Large functions in a few kernels, inside loops that are compiled in pieces.
 
 
-def in_kernels(made: ClosedJaxpr, once: Array, most: int = 3000) -> Callable[..., list[Array]]:
+def in_kernels(made: ClosedJaxpr, once: Array, most: int = 15_000) -> Callable[..., list[Array]]:
     """A traced function inside a loop that is compiled in pieces, as loops of one pass, which a CPU's
     compiler makes kernels of.
 
-    All numbers stand in one array, in which the results of a kernel take their places: the compiler would
-    take out of a loop what does not change in it.
+    The results of a kernel stand in one array, since each array that a loop returns is a kernel to fill it.
 
     Args:
         made: the function; its integers are exact as floats.
         once: () int, one; the compiler is not to know it.
         most: code size of operations that share a kernel, or that of one operation. The time to compile a
-            kernel grows with the square of it: the backward step of a hopper (10,800) took 33 CPU s as one
-            kernel and 19, 17 in parts of 3,000, 1,500, and 74 us a step and 88, 162 to run, on a machine
-            with much other work.
+            kernel grows with the square of it: that of the backward step of a hopper (13,400) took 23 CPU s
+            as one kernel, 29 in parts of 3,000, and 17 us to run in either form, on a machine with much
+            other work.
 
     Example:
         >>> import jax
@@ -194,38 +189,56 @@ def in_kernels(made: ClosedJaxpr, once: Array, most: int = 3000) -> Callable[...
     if jax.default_backend() != "cpu":
         return jaxpr_as_fun(made)
     made = without_unread(without_repeats(in_one_list(made)))
-    lines = made.jaxpr
-    fixed = dict(zip(lines.constvars, made.consts, strict=True))
-    kernels, places, total = _parts(lines, most), {}, 0
-    for x in [*lines.invars, *(x for part in kernels for x in part[2])]:
-        places[x] = total
-        total += x.aval.size
+    kernels = _parts(made.jaxpr, most)
 
     def passed(*operands: Array) -> list[Array]:
-        numbers = _joined([jnp.asarray(x, float) for x in operands])
-        at, count = jnp.pad(numbers, (0, total - numbers.size)), jnp.zeros_like(once)
-
-        def one(at: Array, x: Any) -> Array:
-            if not isinstance(x, Var):
-                return jnp.asarray(x.val)
-            if x in fixed:
-                return fixed[x]
-            kind: Any = x.aval
-            return at[places[x] : places[x] + kind.size].reshape(kind.shape).astype(kind.dtype)
-
-        def enter(at: Array, part: tuple[ClosedJaxpr, list[Var], list[Var]]) -> Array:
-            body, needed, results = part
-            for x, y in zip(results, jaxpr_as_fun(body)(*[one(at, x) for x in needed]), strict=True):
-                at = lax.dynamic_update_slice(at, jnp.ravel(y).astype(float), (places[x],))
-            return at
-
+        ends = [*made.jaxpr.constvars, *made.jaxpr.invars]
+        known = {x: (y, 0) for x, y in zip(ends, [*made.consts, *operands], strict=True)}
+        count = jnp.zeros_like(once)
         for k, part in enumerate(kernels):
-            once_more = lambda both, part=part: (both[0] + 1, enter(both[1], part))  # noqa: E731
-            going = lambda both, k=k: both[0] < once + k  # noqa: E731
-            count, at = lax.while_loop(going, once_more, (count, at))
-        return [one(at, x) for x in lines.outvars]
+            count, found = _kernel(part, known, count, once + k)
+            known |= found
+        return [_number(known, x) for x in made.jaxpr.outvars]
 
     return passed
+
+
+Known = dict[Var, tuple[Array, int]]
+"""Arrays in which the values of variables stand, and the places of their first numbers."""
+
+
+def _number(known: Known, x: Any) -> Array:
+    """Value of an operand."""
+    if not isinstance(x, Var):
+        return jnp.asarray(x.val)
+    kind: Any = x.aval
+    array, first = known[x]
+    if jnp.shape(array) == kind.shape and not first:
+        return jnp.asarray(array, kind.dtype)
+    return array[first : first + kind.size].reshape(kind.shape).astype(kind.dtype)
+
+
+def _kernel(
+    part: tuple[ClosedJaxpr, list[Var], list[Var]], known: Known, count: Array, until: Array
+) -> tuple[Array, Known]:
+    """The count after the loop of a part, and its results."""
+    body, needed, results = part
+    arrays = [*{id(known[x][0]): known[x][0] for x in needed}.values()]
+    index = {id(x): k for k, x in enumerate(arrays)}
+    places = [0, *itertools.accumulate(x.aval.size for x in results)]
+
+    def once_more(state: tuple[Array, list[Array], Array]) -> tuple[Array, list[Array], Array]:
+        count, arrays, found = state
+        # else the compiler takes out of the loop what depends on the arrays alone, which do not change
+        _, now = lax.optimization_barrier((count, arrays))
+        here = {x: (now[index[id(known[x][0])]], known[x][1]) for x in needed}
+        for y, k in zip(jaxpr_as_fun(body)(*[_number(here, x) for x in needed]), places, strict=False):
+            found = lax.dynamic_update_slice(found, jnp.ravel(y).astype(float), (k,))
+        return count + 1, arrays, found
+
+    start = (count, arrays, jnp.zeros(places[-1]))
+    count, _, found = lax.while_loop(lambda state: state[0] < until, once_more, start)
+    return count, {x: (found, k) for x, k in zip(results, places, strict=False)}
 
 
 def _parts(lines: Jaxpr, most: int) -> list[tuple[ClosedJaxpr, list[Var], list[Var]]]:

@@ -271,8 +271,8 @@ def _dce_and_cse(loop: Any) -> Any:
 class Shared:
     """Arrays that all passes of a loop share, and that are differentiated, in one vector.
 
-    Reverse mode adds up the cotangents of what passes share, array by array: two kernels in each pass for
-    each number of a model.
+    Reverse mode adds up the cotangents of what passes share, array by array: in a loop that is compiled in
+    pieces two kernels in each pass, for each array of a model.
 
     Args:
         arrays: the arrays, tracers of floats.
@@ -293,12 +293,13 @@ class Shared:
         """The vector with the other leaves of a tree, and the function that makes the tree of them."""
         leaves: Any
         leaves, shape = jax.tree.flatten(tree)
-        types, known = [x.shape for x in self.arrays], {id(x): k for k, x in enumerate(self.arrays)}
+        types, known = [*map(jax.typeof, self.arrays)], {id(x): k for k, x in enumerate(self.arrays)}
         places = [known.get(id(x)) for x in leaves]
 
         def whole(both: tuple[Array, list[Any]]) -> PyTree:
-            parts = lax.split(both[0], [*map(math.prod, types)]) if types else []
-            arrays, others = [*map(jnp.reshape, parts, types)], iter(both[1])
+            parts = lax.split(both[0], [math.prod(x.shape) for x in types]) if types else []
+            arrays = [y.reshape(x.shape).astype(x.dtype) for x, y in zip(types, parts, strict=True)]
+            others = iter(both[1])
             return shape.unflatten([next(others) if k is None else arrays[k] for k in places])
 
         return (self.vector, [x for x, k in zip(leaves, places, strict=True) if k is None]), whole

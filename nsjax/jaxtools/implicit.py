@@ -365,13 +365,13 @@ class Quiet:
     """What a large program takes for the derivative of a function where nothing happens.
 
     Args:
-        easy: a shorter function, whose derivative is right there; it has the same solutions in the same
-            order.
+        easy: a shorter function, ``data -> value, None``, whose derivative is right there; it has the same
+            solutions in the same order.
         whole: the function, which also returns whether something happens: ``data -> value, () bool``.
         shared: what passes of the loop around it have in common; None: nothing.
     """
 
-    easy: Callable[[PyTree], PyTree]
+    easy: Callable[[PyTree], tuple[PyTree, Any]]
     whole: Callable[[PyTree], tuple[PyTree, Any]]
     shared: Shared | None = None
 
@@ -454,7 +454,7 @@ def _by_kind(quiet: Quiet, live: LiveLeaves, made: ClosedJaxpr) -> tuple[Any, An
     if jax.default_backend() != "cpu" or sum(x.size for x in given) > many:
         return None
     (*value, happens), whole, known = _linear_part(live, sliced_once(without_unread(made)))
-    _, easy, own = _linear_part(live, as_counted(_along(lambda x: (quiet.easy(x), ()), live)[0])[0])
+    _, easy, own = _linear_part(live, as_counted(_along(quiet.easy, live)[0])[0])
     if [x.aval for x in known] != [x.aval for x in own]:
         return None
     count = len(given)
