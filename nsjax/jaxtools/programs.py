@@ -321,11 +321,17 @@ the hopper.
 
 Gradients of 1,000 steps or more by schemes of impulses divide steps: those without events, nearly all, have
 a backward program of their own in kernels of a bounded size (`nsjax.jaxtools.choices`), the others the
-whole one in pieces. Of a gradient of 500 steps of the hopper, on a machine with other work: 745 kernels and
-34 runs a step before; 128 kernels, 4 larger ones, and 14 runs then (11 with one large one). Of 1,000 steps,
-measured in turn: 330 and 97 us a step; tracing and compiling took 62 and 96 CPU s, which pays after some
-150,000 steps. The ant: 24 and 11 runs, 92 and 166 CPU s, which pays after some 300,000 steps: after 300
-gradients of 1,000 steps, as a search takes them.
+whole one in pieces. Tracing and compiling a gradient of a hopper takes 62 CPU s with one program for all
+steps, 92 with two; that of an ant 92 and 166, which pays after some 300,000 steps: after 300 gradients of
+1,000 steps, as a search takes them.
+
+A gradient of 1,000 steps of the hopper, measured in turn on a machine with much other work: 330 us a step
+with one program; least and median of 12 times 55 and 115 us with four kernels that write into one array and
+132 small ones, one for each number of the model that is read, and one that adds its cotangent up; 34 and 53
+us (8 and 10 runs) with one kernel, and 28 small ones, since all numbers are one vector. Of these, 17 us are
+the kernel, 4 the run. Threads take the rest of the median: from nine kernels on, with an array of more than
+512 bytes, XLA offers a loop's kernels to all threads, which look for work that is not there. On one thread
+(``NPROC=1``) the least times are 42 and 34 us, the medians 47 and 47.
 
 A step in pieces costs a quarter of a microsecond for each of its operations, whatever they do. The
 backward step of the hopper's contact course has about a thousand, of which 260 copy results of branches.
