@@ -433,7 +433,7 @@ def _stepped(setup: RunSetup, step: Step, known: Known) -> tuple[Carry, Output, 
         return whole((own, data[1]))
 
     easy, marked = (functools.partial(of_kind, x) for x in (QUIET, MARKED))
-    kinds = setup.shared and Quiet(easy, marked, setup.shared)
+    kinds = None if setup.shared is None else Quiet(easy, marked, setup.shared)
     live = value_with_derivative_of(full if noted else plain, full, kinds)
     carry, output, known, moves = (plain if step.scheme.gradient == "discrete" else live)((step, known))
     if noted:

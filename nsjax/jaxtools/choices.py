@@ -225,7 +225,8 @@ def _kernel(
     body, needed, results = part
     arrays = [*{id(known[x][0]): known[x][0] for x in needed}.values()]
     index = {id(x): k for k, x in enumerate(arrays)}
-    places = [0, *itertools.accumulate(x.aval.size for x in results)]
+    kinds: list[Any] = [x.aval for x in results]
+    places = [0, *itertools.accumulate(x.size for x in kinds)]
 
     def once_more(state: tuple[Array, list[Array], Array]) -> tuple[Array, list[Array], Array]:
         count, arrays, found = state

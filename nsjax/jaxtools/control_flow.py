@@ -58,7 +58,8 @@ def lanes_around(tree: PyTree) -> tuple[int, list[Array]]:
     Transformations outside of a `jax.jit` cannot be seen.
     """
     leaves: list[Any] = [x for x in jax.tree.leaves(tree) if isinstance(x, jax.core.Tracer)]
-    sizes, moving = [1], []
+    sizes: list[int] = [1]
+    moving: list[Array] = []
 
     @jax.custom_jvp
     def differentiated(leaves: list[Array]) -> list[Array]:
@@ -291,7 +292,7 @@ class Shared:
 
     def apart(self, tree: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
         """The vector with the other leaves of a tree, and the function that makes the tree of them."""
-        leaves: Any
+        shape: Any  # the type stubs of jax lack its methods
         leaves, shape = jax.tree.flatten(tree)
         types, known = [*map(jax.typeof, self.arrays)], {id(x): k for k, x in enumerate(self.arrays)}
         places = [known.get(id(x)) for x in leaves]
