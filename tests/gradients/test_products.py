@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from nsjax import schemes
-from tests.design import each_family
+from tests import design
 from tests.gradients.dry import bounces_at_start, carriage, drawn
 from tests.gradients.products import Products, products
 
@@ -34,14 +34,14 @@ def audited(scheme: str, nt: int, seeds: range) -> list[Products]:
     return found
 
 
-@each_family("scheme")
+@design.each_family("scheme")
 def test_dry_friction_beside_contacts(scheme: str) -> None:
     seeds = range(24 if scheme in QUICK else 60)  # the slow `test_other_tangents` draws sixty of each
     assert sum(x.impacts for x in audited(scheme, 1, seeds)) >= len(seeds)
 
 
-@pytest.mark.parametrize("nt", [0, 2])
-@each_family("scheme")
+@pytest.mark.slow
+@pytest.mark.parametrize(("scheme", "nt"), design.in_turn(design.drawn("other tangents"), (0, 2)))
 def test_other_tangents(scheme: str, nt: int) -> None:
     """Contacts without friction get empty tangents for the bounded rows; with two, bounded rows have one
     that is empty.

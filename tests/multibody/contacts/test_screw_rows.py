@@ -30,6 +30,7 @@ from nsjax.multibody import (
     sphere,
 )
 from nsjax.multibody.contacts import all_shapes
+from tests.design import in_turn
 from tests.multibody.coordinates.random_trees import GRAVITY, near
 
 
@@ -57,7 +58,7 @@ KNOWN = [x for x, kind in OURS.items() if kind.hold is None and kind.rate_at_poi
 FOLLOWING = [x for x, kind in OURS.items() if kind.follows]
 
 
-def meeting(first, second, coordinates="joint"):
+def meeting(first, second, coordinates):
     """Two bodies on a hinge and a ball whose shapes meet."""
     found = [body(x, mass=1.0, inertia=(0.2, 0.3, 0.4)) for x in ("a", "b")]
     found.append(hinge("h", "ground", "a", at=(0.2, 0.0, 0.0), axis=(0.0, 0.6, 0.8)))
@@ -66,42 +67,22 @@ def meeting(first, second, coordinates="joint"):
     return assemble(*found, met, gravity=GRAVITY, coordinates=coordinates)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("pair", sorted(KNOWN), ids="-".join)
-def test_rows_of_all_pairs(pair) -> None:
-    """Far from each other and inside, with how the rows change: those that no step holds fixed."""
-    rows_by_screws_are_those_by_hand(pair)
+CASES = [x for kind in (FOLLOWING, KNOWN, HELD_FIXED) for x in in_turn(sorted(kind), ("absolute", "joint"))]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("pair", sorted(FOLLOWING), ids="-".join)
-def test_rows_of_features_that_a_step_holds(pair) -> None:
-    """The same away from where features were found: as far as a step goes, and farther."""
-    assert FOLLOWING
-    rows_by_screws_are_those_by_hand(pair)
+def test_every_pair_has_a_kind() -> None:
+    assert sorted(x for x, _ in CASES) == sorted(OURS)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("pair", sorted(HELD_FIXED), ids="-".join)
-def test_rows_of_gaps_with_other_rates(pair) -> None:
-    """The rate of these gaps is not that of the contact points: rows hold their derivatives."""
-    rows_by_screws_are_those_by_hand(pair)
-
-
-@pytest.mark.parametrize(
-    "pair",
-    [
-        ("box", "box"),
-        *(pytest.param(x, marks=pytest.mark.slow) for x in sorted(OURS) if x != ("box", "box")),
-    ],
-    ids="-".join,
-)
-def test_rows_in_absolute_coordinates(pair) -> None:
-    """The screws of free bodies, whatever joins them."""
-    rows_by_screws_are_those_by_hand(pair, "absolute")
-
-
-def rows_by_screws_are_those_by_hand(pair, coordinates="joint") -> None:
+@pytest.mark.parametrize(("pair", "coordinates"), [
+    pytest.param(*x, marks=[pytest.mark.slow] if k else [], id="-".join((*x[0], x[1])))
+    for k, x in enumerate(CASES)
+])  # fmt: skip
+def test_rows_of_all_pairs(pair, coordinates) -> None:
+    """Far from each other and inside, with how the rows change: of features that a step holds, away from
+    where they were found, too; of gaps whose rate is not that of the contact points; of the screws of free
+    bodies, whatever joins them.
+    """
     rows_are_those_by_hand(meeting(*pair, coordinates), len("".join(pair)))
 
 
