@@ -11,6 +11,7 @@ import numpy as np
 
 from nsjax import shapes
 from nsjax.core import InputError
+from nsjax.core.errors import listed
 from nsjax.multibody import symbols
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
@@ -54,9 +55,9 @@ def tendon(
     ``l + s r (angle - touching)``, over many turns. Two ropes that are wound on one disc are one that runs
     over it without slipping.
 
-    An inextensible rope may rub on one sphere or cylinder (Euler, Eytelwein). With the tensions T_1 before
-    it and T_2 behind it, the angle phi between the rope's directions there, and the rates l_1' and l_2' of
-    both parts of the rope, measured from a mark on the drum::
+    An inextensible rope may rub on spheres and cylinders of one body, its drums (Euler, Eytelwein). With
+    the tensions T_1 before the first one and T_2 behind the last one, the sum phi of the angles by which
+    the rope turns about them, and the rates l_1' and l_2' of both parts, measured from a mark on the body::
 
         u = (l_1' - l_2') / 2,   T = (T_1 + T_2) / 2,   T_1 - T_2 = sign(u) 2 tanh(mu phi / 2) T in sliding
 
@@ -72,7 +73,8 @@ def tendon(
             [m]. A number between them is a pulley: the branch before it ends, and the number is the divisor
             of the branch after it. A `sphere` or `cylinder` between two points is wound about on the
             shorter way; ``(shape, ("rod", point))`` past this point at its side, also where the straight
-            line is free; ``(shape, "inside")`` from within, like a ring through which it runs. A sphere at
+            line is free; ``(shape, "inside")`` from within, like a ring through which it runs;
+            ``(shape, ("rod", point), 3)`` with three whole turns more than past the point. A sphere at
             an end of a branch, ``(sphere("drum", 0.1), (1.0, 0.0))``, is a disc on which the rope is wound,
             with the direction, in the axes of the ground, from its centre to where the rope leaves it.
         stiffness, damping: k [N/m], c [N s/m].
@@ -82,21 +84,23 @@ def tendon(
             on that side. ``(None, 2.0)`` is an inextensible rope.
         restitution: coefficient of restitution of these stops, in [0, 1].
         friction: bound of dry friction along the length [N].
-        capstan_friction: coefficient mu of the rope on its drum.
+        capstan_friction: coefficient mu of the rope on its drums, between which there are only points of
+            their body.
 
     Raises:
         InputError: for branches of fewer than two points, for shapes that are no sphere or cylinder or have
             no points beside them, for points at a side that lie within a shape, for pulleys that are not
             positive, for limits in the wrong order, and for capstan friction of a rope that stretches, has
-            pulleys, or has no single drum; by `assemble`, for unknown bodies, points that coincide or lie
-            within a disc on which the rope is wound, and for such discs in space.
+            pulleys, or drums of several bodies; by `assemble`, for unknown bodies, points that coincide or
+            lie within a disc on which the rope is wound, and for such discs in space.
 
     Limits: the tendon has no mass. A piece whose ends coincide has no direction, unless one body has both.
-    Damping acts on slack tendons, too. A cylinder counts as endless; a rope winds less than one turn, and
-    runs straight while one of its points is within the shape. Its stiffness jumps where it lifts off, its
-    pull does not. The point beside a drum stays on its side of the line through the centre along the
-    direction, and the touching point within half a turn from the direction. Capstan friction acts along the
-    rope: a drum that slips across it meets none.
+    Damping acts on slack tendons, too. A cylinder counts as endless; a rope winds less than one turn beside
+    its whole turns, and runs straight while one of its points is within the shape. Its stiffness jumps
+    where it lifts off, its pull does not. With whole turns it never lifts off, and its length jumps by one
+    where the rest would fall below zero. The point beside a drum stays on its side of the line through the
+    centre along the direction, and the touching point within half a turn from the direction. Capstan
+    friction acts along the rope: a drum that slips across it meets none.
 
     Source: MuJoCo's documentation, chapter Computation, for branches, pulleys and the way about shapes;
     L. Euler: Remarques sur l'effet du frottement dans l'équilibre. Mémoires de l'académie des sciences de
@@ -124,26 +128,34 @@ def tendon(
     kept = line_numbers("tendon", name, at, tuple(ratios), given)
     bodies = tuple(x[0] for branch in branches for x in branch)
     ways, sides = _ways(name, winds)
+    bodies += tuple(x.body for _, x, *_ in winds) + tuple(x for x, _ in sides)
     if capstan_friction is not None:
-        _check_capstan(name, kept, ways)
+        _check_capstan(name, kept, ways, bodies)
     if winds:
-        around, past = tuple(x.numbers for _, x, _ in winds), tuple(at for _, at in sides)
-        ends = (x.direction for _, _, x in winds if isinstance(x, _End))
+        around, past = tuple(x.numbers for _, x, *_ in winds), tuple(at for _, at in sides)
+        ends = (x.direction for _, _, x, _ in winds if isinstance(x, _End))
         leaving = tuple(number("tendon", name, "direction", x) for x in ends)
         kept = dataclasses.replace(kept, around=around, sides=past, directions=leaving)
-        bodies += tuple(x.body for _, x, _ in winds) + tuple(x for x, _ in sides)
     return made("tendon", name, bodies, kept, branches=tuple(map(len, branches)), winds=ways or None)
 
 
-def _check_capstan(name: str, numbers: Tendon, ways: tuple[Turn, ...]) -> None:
-    """Refuses capstan friction where the tensions beside a drum are not those of one inextensible rope."""
+def _check_capstan(name: str, numbers: Tendon, ways: tuple[Turn, ...], bodies: tuple[str, ...]) -> None:
+    """Refuses capstan friction where the tensions beside drums are not those of one inextensible rope over
+    one body.
+    """
     who = f"tendon {name!r}: capstan_friction = {numbers.capstan_friction}"
     rubs = [x for x in ways if x[2] in (winding.SHORT, winding.SIDE)]
-    if len(ways) != 1 or not rubs or len(numbers.ratios) != 1:
+    if len(ways) != len(rubs) or not rubs or len(numbers.ratios) != 1:
         raise InputError(
             f"{who} with {len(rubs)} drums of {len(ways)} shapes and {len(numbers.ratios)} branches; a "
-            "rope with friction has one branch and one sphere or cylinder between two points, and no other "
-            "shape"
+            "rope with friction has one branch, spheres or cylinders between two points, and no other shape"
+        )
+    between = bodies[ways[0][0] + 1 : ways[-1][0] + 1]
+    held = list(dict.fromkeys((*bodies[len(numbers.at) : len(numbers.at) + len(ways)], *between)))
+    if len(held) > 1:
+        raise InputError(
+            f"{who} on drums, and through points between them, of {listed(held)}; all are on one body: "
+            "divide the rope where it runs straight, by a light body at which two ropes end"
         )
     stretches = numbers.stiffness is not None or numbers.damping is not None
     if numbers.upper is None or stretches:
@@ -161,17 +173,17 @@ class _End(NamedTuple):
     direction: Any
 
 
-def _read(name: str, path: tuple[Any, ...]) -> tuple[list[Any], list[Any], list[tuple[int, Any, Any]]]:
-    """Points of the branches, their divisors, and the shapes: number of the point before each, itself, and
-    what is given beside it.
+def _read(name: str, path: tuple[Any, ...]) -> tuple[list[Any], list[Any], list[tuple[int, Any, Any, Any]]]:
+    """Points of the branches, their divisors, and the shapes: number of the point before each, itself, what
+    is given beside it, and whole turns.
     """
     branches: list[list[tuple[str, Any]]] = [[]]
     ratios: list[Any] = [1.0]
-    winds: list[tuple[int, Any, Any]] = []
+    winds: list[tuple[int, Any, Any, Any]] = []
     for k, x in enumerate(path):
         if isinstance(x, list):
             raise InputError(f"tendon {name!r}: a list in its path; give its points one by one, *points")
-        shape, side = x if isinstance(x, tuple) and len(x) == 2 else (x, None)
+        shape, side, turns = (*x, 0, 0)[:3] if isinstance(x, tuple) and len(x) in (2, 3) else (x, None, 0)
         if hasattr(shape, "numbers"):
             first, last = not branches[-1], sum(map(len, branches)) - 1
             ends = side is not None and not isinstance(side, str) and not isinstance(side[0], str)
@@ -181,7 +193,7 @@ def _read(name: str, path: tuple[Any, ...]) -> tuple[list[Any], list[Any], list[
             at = last + 1 if first else last
             if (first and not ends) or (winds and winds[-1][0] == at):
                 raise _alone(name, shape)
-            winds.append((at, shape, side))
+            winds.append((at, shape, side, turns))
         elif isinstance(x, str | tuple):
             branches[-1].append(end_of("tendon", name, x))
         else:
@@ -194,7 +206,7 @@ def _read(name: str, path: tuple[Any, ...]) -> tuple[list[Any], list[Any], list[
             "pulleys"
         )
     lasts = np.cumsum([len(x) for x in branches]) - 1
-    for at, shape, side in winds:
+    for at, shape, side, _ in winds:
         inside = isinstance(side, _End) and side.way == winding.ONTO and at + 1 not in lasts
         if at in lasts or inside:
             raise _alone(name, shape)
@@ -208,14 +220,16 @@ def _alone(name: str, shape: Any) -> InputError:
     )
 
 
-Turn = tuple[int, str, str]
-"""A shape on the path: number of the point before it, its kind, and the way about it."""
+Turn = tuple[int, str, str, int]
+"""A shape on the path: number of the point before it, its kind, the way about it, and whole turns."""
 
 
-def _ways(name: str, winds: list[tuple[int, Any, Any]]) -> tuple[tuple[Turn, ...], list[tuple[str, Any]]]:
+def _ways(
+    name: str, winds: list[tuple[int, Any, Any, Any]]
+) -> tuple[tuple[Turn, ...], list[tuple[str, Any]]]:
     """Shapes on the path, and the points at their sides, of those that have one."""
     ways, sides = [], []
-    for k, shape, side in winds:
+    for k, shape, side, turns in winds:
         who = f"tendon {name!r}: the {shape.kind} of {shape.body!r}"
         if shape.kind not in ("sphere", "cylinder") or shape.numbers.radius is None:
             raise InputError(f"{who} is no sphere or cylinder; a rope winds about these alone")
@@ -225,7 +239,7 @@ def _ways(name: str, winds: list[tuple[int, Any, Any]]) -> tuple[tuple[Turn, ...
                     f"{who} winds the rope up, leaving in the direction {side.direction!r}; give a sphere, "
                     "which is a disc in the plane, and two numbers"
                 )
-            ways.append((k, shape.kind, side.way))
+            ways.append((k, shape.kind, side.way, 0))
             continue
         way = winding.SHORT if side is None else winding.INSIDE
         if side is not None and side != winding.INSIDE:
@@ -236,7 +250,11 @@ def _ways(name: str, winds: list[tuple[int, Any, Any]]) -> tuple[tuple[Turn, ...
             if body == shape.body and _within(shape, at):
                 raise InputError(f"{who} holds the point {side!r} at its side; give 'inside' for a ring")
             sides.append((body, at))
-        ways.append((k, shape.kind, way))
+        if not isinstance(turns, int) or turns < 0 or (turns and way != winding.SIDE):
+            raise InputError(
+                f"{who} has {turns!r} whole turns; give an integer, with a point ('rod', point) at its side"
+            )
+        ways.append((k, shape.kind, way, turns))
     return tuple(ways), sides
 
 
@@ -260,7 +278,7 @@ def _pieces(part: Part, numbers: Tendon) -> Iterator[tuple[int, Any, int | None]
     """Index of the first point of every piece between two points, the divisor of its branch, and the number
     of the shape about which it winds; None: it is straight.
     """
-    turns = {k: n for n, (k, _, _) in enumerate(part.option("winds") or ())}
+    turns = {k: n for n, (k, *_) in enumerate(part.option("winds") or ())}
     first = 0
     for count, ratio in zip(part.option("branches"), numbers.ratios, strict=True):
         for k in range(first, first + count - 1):
@@ -276,7 +294,7 @@ def _wound(scene: Scene, part: Part, numbers: Tendon, places: list[Any], n: int)
     or a `winding.Unwound` at an end on a disc.
     """
     ways = part.option("winds")
-    k, kind, way = ways[n]
+    k, kind, way, turns = ways[n]
     side = None
     if way == winding.SIDE:
         before = sum(x[2] == winding.SIDE for x in ways[:n])
@@ -284,7 +302,7 @@ def _wound(scene: Scene, part: Part, numbers: Tendon, places: list[Any], n: int)
         side = scene.point(body, numbers.sides[before])
     elif way in ENDS:
         side = numbers.directions[sum(x[2] in ENDS for x in ways[:n])]
-    drum = winding.Drum(kind, part.bodies[len(numbers.at) + n], numbers.around[n], way, side)
+    drum = winding.Drum(kind, part.bodies[len(numbers.at) + n], numbers.around[n], way, side, turns)
     if way in ENDS:
         return winding.unwound(scene, drum, places[k if way == winding.ONTO else k + 1])
     return winding.wound(scene, drum, (places[k], places[k + 1]))
@@ -295,7 +313,8 @@ def _line(scene: Scene, topology: Any, part: Part, p: Any) -> Line:
     ends = list(zip(part.bodies, numbers.at, strict=False))
     places = [scene.point(*x) for x in ends]
     motions = [scene.motion(body, scene.arm(body, at)) for body, at in ends]
-    length, rate, drum = None, None, None
+    length, rate = None, None
+    drums: list[tuple[int, Any]] = []  # pulls before each drum, and the angle about it
     pulls: list[tuple[str, Any, str, Any, Any]] = []
     rates = []
     for k, ratio, n in _pieces(part, numbers):
@@ -313,7 +332,7 @@ def _line(scene: Scene, topology: Any, part: Part, p: Any) -> Line:
         bent, body = _wound(scene, part, numbers, places, n), part.bodies[len(numbers.at) + n]
         length = plane.plus(length, share * bent.length)
         if here == there == body:
-            drum = len(pulls), bent.turned
+            drums.append((len(pulls), bent.turned))
             continue
         centre = scene.frame(body).origin
         if isinstance(bent, winding.Unwound):
@@ -330,7 +349,7 @@ def _line(scene: Scene, topology: Any, part: Part, p: Any) -> Line:
             along = a.scale(share, way)
             rates.append(a.dot(along, a.subtract(going, moved)))
             pulls.append((one, place, other, where, along))
-        drum = len(pulls) - 1, bent.turned
+        drums.append((len(pulls) - 1, bent.turned))
     for x in rates:
         rate = plane.plus(rate, x)
 
@@ -341,10 +360,10 @@ def _line(scene: Scene, topology: Any, part: Part, p: Any) -> Line:
             yield other, push, where, None
 
     mu = numbers.capstan_friction
-    if mu is None or drum is None:
+    if mu is None or not drums:
         return Line(length, rate, act)
-    first, angle = drum
-    signs = tuple(0.5 if k < first else -0.5 for k in range(len(pulls)))
+    first, last, angle = drums[0][0], drums[-1][0], sum(x for _, x in drums)
+    signs = tuple(0.5 if k < first else -0.5 if k >= last else 0.0 for k in range(len(pulls)))
     factor = angle * _tanh_over(0.5 * mu * angle)
     slip = factor * sum(sign * plane.value(x) for sign, x in zip(signs, rates, strict=True))
     return Line(length, rate, act, slip, lambda force: act(factor * force, signs))
@@ -368,7 +387,7 @@ def _check(scene: Scene, part: Part, numbers: Tendon) -> None:
                 f"tendon {part.name!r}: a piece between {part.bodies[k]!r} and {part.bodies[k + 1]!r} has "
                 "length zero at the start, so that its pull has no direction; move its points apart"
             )
-    for n, (k, kind, way) in enumerate(part.option("winds") or ()):
+    for n, (k, kind, way, _) in enumerate(part.option("winds") or ()):
         body = part.bodies[len(numbers.at) + n]
         if way in ENDS and scene.dimension == 3:
             raise InputError(
@@ -406,7 +425,7 @@ def _shapes(scene: Scene, part: Part, numbers: Tendon) -> list[shapes.Shape]:
         found += symbols.walls_at(walls, part.name)
         first += count
     drawn = {"sphere": symbols.of_sphere, "cylinder": symbols.of_cylinder}
-    for n, (_, kind, way) in enumerate(part.option("winds") or ()):
+    for n, (_, kind, way, _) in enumerate(part.option("winds") or ()):
         body = part.bodies[len(numbers.at) + n]
         if way != winding.INSIDE:
             name = part.name if body == GROUND else body

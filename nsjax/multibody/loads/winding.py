@@ -75,6 +75,7 @@ class Drum:
         way: one of `SHORT`, `SIDE`, `INSIDE`, `ONTO` and `OFF`.
         side: point past which the rope runs, a vector; of an end that is wound up, the direction (2,) in
             which the rope leaves the shape; None for the other ways.
+        turns: whole turns about the shape, more than it takes past the side.
     """
 
     kind: str
@@ -82,6 +83,7 @@ class Drum:
     numbers: Any
     way: str
     side: Any = None
+    turns: int = 0
 
 
 def wound(scene: Scene, drum: Drum, ends: tuple[Any, Any]) -> Wound:
@@ -105,7 +107,8 @@ def wound(scene: Scene, drum: Drum, ends: tuple[Any, Any]) -> Wound:
     if drum.way == INSIDE:
         flat = _through(distance, far, radius)
     else:
-        flat = _about(distance, far, radius, None if side is None else place.seen(a.subtract(side, centre)))
+        seen = None if side is None else place.seen(a.subtract(side, centre))
+        flat = _about(distance, far, radius, seen, drum.turns)
     length, slope = flat.length, None
     heights: tuple[Any, Any] = None, None
     if place.rise is not None:  # a straight line on the unrolled cylinder
@@ -131,7 +134,7 @@ def wound(scene: Scene, drum: Drum, ends: tuple[Any, Any]) -> Wound:
         height = None if slope is None else heights[0] + part * (heights[1] - heights[0])
         return a.array(point(turned, height))
 
-    pieces = 12  # of an arc in a picture
+    pieces = 12 * (1 + drum.turns)  # of an arc in a picture
     pulls = [a.scale(share, place.vector(pair, slope)) for pair in (flat.leaving, flat.arriving)]
     return Wound(
         length=jnp.where(flat.winds, length, direct), on=point(flat.on, heights[0]),
@@ -294,8 +297,8 @@ def _tangents(distance: Array, far: Pair, radius: Array, sense: Any) -> tuple[Pa
     return on, off, jnp.arctan2(sine, cosine), crossed
 
 
-def _about(distance: Array, far: Pair, radius: Array, side: Pair | None) -> Flat:
-    """A rope about a circle, on the shorter way or past a point at its side."""
+def _about(distance: Array, far: Pair, radius: Array, side: Pair | None, turns: int) -> Flat:
+    """A rope about a circle, on the shorter way, or past a point at its side, with whole turns more."""
     outside = _outside(distance, far, radius)
     nearest = _nearest(distance, far)
     winds = nearest[0] * nearest[0] + nearest[1] * nearest[1] <= radius * radius
@@ -303,11 +306,11 @@ def _about(distance: Array, far: Pair, radius: Array, side: Pair | None) -> Flat
     sense = jnp.where(far[1] >= 0.0, -1.0, 1.0)
     if side is not None:
         winds = winds | (side[0] * nearest[0] + side[1] * nearest[1] < 0.0)
-        sense = lax.stop_gradient(_past(distance, far, radius, side))
+        sense = lax.stop_gradient(_past(distance, far, radius, side, turns))
     on, off, swept, crossed = _tangents(distance, far, radius, sense)
-    winds = winds & outside & ~crossed
+    winds = outside if turns else winds & outside & ~crossed
     # an angle of almost zero may have the wrong sign by rounding
-    swept = jnp.where(swept < -1e-9, swept + 2.0 * np.pi, swept)
+    swept = jnp.where(swept < -1e-9, swept + 2.0 * np.pi, swept) + 2.0 * np.pi * turns
     square = radius * radius
     legs = _leg(distance * distance - square), _leg(far[0] * far[0] + far[1] * far[1] - square)
     leaving, arriving = ((sense * y / radius, -sense * x / radius) for x, y in (on, off))
@@ -315,9 +318,9 @@ def _about(distance: Array, far: Pair, radius: Array, side: Pair | None) -> Flat
     return Flat(winds, on, off, leaving, arriving, legs, -sense * swept, length)
 
 
-def _past(distance: Array, far: Pair, radius: Array, side: Pair) -> Array:
-    """Sense in which the middle of both touching points lies nearer to the side; tangents that cross are
-    the second choice.
+def _past(distance: Array, far: Pair, radius: Array, side: Pair, turns: int) -> Array:
+    """Sense in which the middle of both touching points lies nearer to the side; without whole turns,
+    tangents that cross are the second choice.
     """
     found = []
     for sense in (1.0, -1.0):
@@ -325,7 +328,7 @@ def _past(distance: Array, far: Pair, radius: Array, side: Pair) -> Array:
         middle = jnp.stack([on[0] + off[0], on[1] + off[1]])
         size = norm(middle)
         good = (middle[0] * side[0] + middle[1] * side[1]) / jnp.where(size > 0.0, size, 1.0)
-        found.append(jnp.where(crossed, -jnp.inf, good))
+        found.append(good if turns else jnp.where(crossed, -jnp.inf, good))
     return jnp.where(found[0] > found[1], 1.0, -1.0)
 
 
