@@ -7,6 +7,7 @@ The distance of a point beyond the grid is that from the foot of the nearest poi
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ from nsjax.core import InputError
 from nsjax.multibody import symbols
 from nsjax.multibody.contacts.closest_pairs import POINTS, corners_of
 from nsjax.multibody.contacts.closest_points import ShapeContacts, lengthened, within
+from nsjax.multibody.contacts.hulls import vertices_of
 from nsjax.multibody.contacts.shape import PairKind, Shape, ShapeKind, turn_of
 from nsjax.multibody.contacts.signed_distances import Faces, Given, outline, triangles
 from nsjax.multibody.coordinates.frames import Scene
@@ -83,20 +85,26 @@ def distance_field(
     order three. Within two spacings of points that are equally near to two places of the surface, of
     corners of the surface among them, the spline rounds the kink of the distance: the error there is a
     fraction of the spacing. A sphere that touches at two places has one contact, along the mean of both
-    normals. Boxes touch with their corners and capsules with both ends only. Radii lie between the spacing
-    and the margin. ``control``, ``at`` and ``turned`` can be varied and differentiated; reverse derivatives
-    by ``control`` are slow.
+    normals: a groove or cup narrower than a sphere is made of several fields, one for each smooth piece of
+    its surface, each with a contact of its own. `contact` warns of a sphere that does not fit into all
+    hollows by four spacings. Boxes touch with their corners, hulls with their vertices and capsules with
+    both ends only. Radii lie between the spacing and the margin. ``control``, ``at`` and ``turned`` can be
+    varied and differentiated; reverse derivatives by ``control`` are slow.
 
     Source: [Ericson, *Real-Time Collision Detection*, 5.1] (distances).
 
     Example:
-        >>> from nsjax.multibody import contact, distance_field, sphere
+        >>> from nsjax.multibody import contact, corners, distance_field, sphere
         >>> notch = [(0, 0), (3, 0), (3, 2), (2, 2), (2, 1), (1, 1), (1, 2), (0, 2)]
         >>> ground = distance_field("ground", notch, spacing=0.05)
         >>> ground.numbers.control.shape
         (93, 73)
-        >>> contact("floor", sphere("ball", 0.2), ground, friction=0.5).bodies
-        ('ball', 'ground')
+        >>> contact("floor", corners("crate", 0.2, 0.1), ground, friction=0.5).bodies
+        ('crate', 'ground')
+        >>> slopes = [[(0, 0), (-2, 2), (-2, -2)], [(0, 0), (2, -2), (2, 2)]]  # of a groove
+        >>> ball = sphere("ball", 0.2)
+        >>> len([contact(f"slope{k}", ball, distance_field("ground", x)) for k, x in enumerate(slopes)])
+        2
     """
     who = f"distance_field of {body!r}"
     given = {"spacing": spacing, "margin": margin, "at": at, "turned": turned}
@@ -217,14 +225,14 @@ def distance_from(x: DistanceField, point: Array) -> tuple[Array, Array]:
 
 def _count(part: Part, numbers: Any, dimension: int) -> int:
     kind = part.option("shapes")[0]
-    if kind == "points":
-        return int(np.shape(numbers.first.at)[0])
+    if kind in ("points", "hull"):
+        return len(numbers.first.at if kind == "points" else numbers.first.vertices)
     return {"sphere": 1, "capsule": 2}.get(kind) or corners_of(part, numbers, dimension)
 
 
 def _meet(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     a, x, first = scene.algebra, numbers.second, numbers.first
-    points = POINTS[part.option("shapes")[0]](scene, part.bodies[0], first)
+    points = {**POINTS, "hull": vertices_of}[part.option("shapes")[0]](scene, part.bodies[0], first)
     own, body = turn_of(x.turned, scene.dimension), scene.frame(part.bodies[1]).turn
     origin = scene.point(part.bodies[1], x.at)
     many = _count(part, numbers, scene.dimension)
@@ -255,10 +263,34 @@ def _check(name: str, first: Any, second: Any) -> None:
         )
     reach = min(float(np.min(y)) for k in range(control.ndim) for y in np.moveaxis(control, k, 0)[[1, -2]])
     if radius > reach:
+        wider = f"give distance_field a margin={1.1 * radius:.4g}, or a larger region"
         raise InputError(
             f"contact {name!r}: the radius {radius:.4g} is above {reach:.4g}, the distance of the grid's "
-            f"border from the shape; give distance_field a margin={1.1 * radius:.4g}, or a larger region"
+            f"border from the shape; {wider if reach > 0.0 else 'give a shape that ends within the grid'}"
         )
+    if _narrow(second, radius):
+        warnings.warn(
+            f"contact {name!r}: hollows of the distance_field are narrower than the radius {radius:.4g} "
+            "and four spacings; a sphere that touches them at two places has one contact, along the mean "
+            "of both normals: give each smooth piece of the surface a distance_field and a contact of its "
+            "own, or a smaller spacing",
+            stacklevel=4,
+        )
+
+
+def _narrow(x: DistanceField, radius: float) -> bool:
+    """Whether the surface at the distance ``radius`` from the shape has hollows whose radius is less than
+    four spacings: the largest curvature is that of the distance, by differences, over its slope. Kinks
+    between normals that are forty degrees apart are such hollows: the slope jumps over two spacings.
+    """
+    value, many = np.asarray(x.control), np.ndim(x.control)
+    for k in range(many):
+        y = np.moveaxis(value, k, 0)
+        value = np.moveaxis(y[:-2] + 4.0 * y[1:-1] + y[2:], 0, k) / 6.0
+    near, slopes = np.abs(value - radius) < x.spacing, np.gradient(value)
+    bent = np.stack([np.stack([y[near] for y in np.gradient(z)], axis=-1) for z in slopes], axis=-1)
+    steep = np.sqrt(sum(y[near] ** 2 for y in slopes))
+    return bool(np.any(-np.linalg.eigvalsh(0.5 * (bent + np.swapaxes(bent, -1, -2)))[:, 0] > 0.25 * steep))
 
 
 def _lacks(body: str, x: Any, dimension: int) -> str | None:
@@ -278,7 +310,7 @@ def _drawn(scene: Scene, name: str, body: str, x: Any) -> tuple[shapes.Shape, ..
 
 PAIRS = tuple(
     PairKind(x, "distance_field", _meet, 1 if x == "sphere" else _count, check=_check, unit_slope=False)
-    for x in ("sphere", "points", "corners", "box", "capsule")
+    for x in ("sphere", "points", "corners", "box", "capsule", "hull")
 )
 
 KIND = ShapeKind("distance_field", _drawn, PAIRS, lacks=_lacks)

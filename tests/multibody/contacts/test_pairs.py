@@ -46,7 +46,10 @@ ROWS = [line.strip("| ").split(" | ") for line in GUIDE.read_text().splitlines()
 SECOND, TABLE = ROWS[0][1:], {row[0]: row[1:] for row in ROWS[1:]}
 ROUND = [(np.cos(a), np.sin(a)) for a in 2.0 * np.pi * np.arange(8) / 8]
 TETRAHEDRON = [(0.0, 0.0, 0.0), (0.2, 0.0, 0.0), (0.0, 0.2, 0.0), (0.0, 0.0, 0.2)]
-NUMBERS = {3: {"k": 3, "c": 8, "b": 8, "n": 4, "2 k": 6, "v": 4}, 2: {"k": 3, "c": 4, "b": 2, "2 k": 6}}
+NUMBERS = {
+    3: {"k": 3, "c": 8, "b": 8, "n": 4, "2 k": 6, "v": 4, "m": 4},
+    2: {"k": 3, "c": 4, "b": 2, "2 k": 6},
+}  # fmt: skip
 
 
 def distance(x: np.ndarray) -> np.ndarray:
