@@ -211,12 +211,13 @@ def distance_from(x: DistanceField, point: Array) -> tuple[Array, Array]:
     """
     half = 0.5 * x.spacing * (np.array(np.shape(x.control)) - 3.0)
     middle = jnp.asarray(x.corner) + x.spacing + half
-    inside = middle + within(point - middle, half)
+    apart = point - middle
+    inside = middle + within(apart, half)
     value, slope = interpolated(x, inside)
     _, normal = lengthened(slope, np.eye(point.shape[0])[0])
     beyond = point - inside
     away, way = lengthened(beyond + value * normal, normal)
-    out = jnp.any(beyond != 0.0)
+    out = jnp.any(jnp.abs(apart) > half)  # within the grid, ``beyond`` is zero but for rounding
     return jnp.where(out, away, value), jnp.where(out, way, normal)
 
 

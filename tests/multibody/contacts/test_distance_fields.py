@@ -185,6 +185,16 @@ def test_derivatives_by_the_numbers_of_a_field(dimension: int) -> None:
     np.testing.assert_allclose(forward, reverse, rtol=1e-12)
 
 
+def test_points_within_the_shape_have_negative_distances() -> None:
+    """In compiled loops, too, of a grid whose middle is no round number."""
+    low, high, spacing = np.array((-1.2, -1.5)), np.array((1.4, 1.7)), 0.07
+    shape = distance_field("a", circle, spacing=spacing, region=(low, high)).numbers
+    x = np.random.default_rng(6).uniform(low, high, size=(2000, 2))
+    found, _ = jax.jit(lambda x, y: jax.lax.map(functools.partial(distance_from, y), x))(x, shape)
+    clear = np.linalg.norm(x, axis=1) > 3.0 * spacing  # of the centre, where the distance has a kink
+    np.testing.assert_allclose(found[clear], circle(x)[clear], rtol=0, atol=0.1 * spacing**2)
+
+
 # A ball that rolls in a bowl.
 
 
