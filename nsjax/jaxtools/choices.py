@@ -30,7 +30,7 @@ from nsjax.jaxtools.internals import (
     mlir,
     partial_eval,
 )
-from nsjax.jaxtools.programs import code_size, without_repeats, without_unread
+from nsjax.jaxtools.programs import code_size, holds, without_repeats, without_unread
 from nsjax.types import Array
 
 
@@ -242,12 +242,19 @@ def _kernel(
     return count, {x: (found, k) for x, k in zip(results, places, strict=False)}
 
 
+LIBRARY = ("dot_general", "scatter", "scatter-add", "sort", "cholesky", "triangular_solve")
+"""Operations that the compiler leaves out of kernels, and all that shares a loop with them."""
+
+
 def _parts(lines: Jaxpr, most: int) -> list[tuple[ClosedJaxpr, list[Var], list[Var]]]:
-    """A traced function in parts of a code size, each with its arguments and results."""
+    """A traced function in parts of a code size, each with its arguments and results. An operation that a
+    kernel cannot hold, or whose branches hold such ones, is a part of its own.
+    """
     groups: list[list[Any]] = []
     size = most
     for line in lines.eqns:
-        own = code_size(_alone(lines, [line])[0])
+        body = _alone(lines, [line])[0]
+        own = most if holds(body, LIBRARY) else code_size(body)
         if size + own > most:
             groups.append([])
             size = 0

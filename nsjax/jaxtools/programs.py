@@ -269,7 +269,19 @@ def decides(made: ClosedJaxpr | Jaxpr) -> bool:
         >>> [decides(jax.make_jaxpr(f)(1.0)) for f in (jnp.sin, lambda x: jnp.where(x > 0.0, x, 1.0))]
         [False, True]
     """
-    return any(line.primitive.name in DECISIONS for line in _lines(made))
+    return holds(made, DECISIONS)
+
+
+def holds(made: ClosedJaxpr | Jaxpr, names: tuple[str, ...]) -> bool:
+    """Whether a traced function holds one of the operations ``names``, or calls a function that does.
+
+    Example:
+        >>> import jax
+        >>> from nsjax.jaxtools.programs import holds
+        >>> holds(jax.make_jaxpr(jax.jit(lambda x: x + 1.0))(1.0), ("add",))
+        True
+    """
+    return any(line.primitive.name in names for line in _lines(made))
 
 
 def _lines(made: ClosedJaxpr | Jaxpr) -> Iterator[Any]:

@@ -76,3 +76,19 @@ def test_a_function_in_kernels(most: int) -> None:
         assert jnp.asarray(a).dtype == jnp.asarray(b).dtype
         np.testing.assert_allclose(a, b, rtol=1e-15)
     assert not {"jit", "remat2"} & {line.primitive.name for line in in_one_list(made).eqns}
+
+
+@pytest.mark.parametrize("product", [False, True])
+def test_a_product_of_matrices_is_no_part_of_a_kernel(product: bool) -> None:
+    """Else all that shares a loop with it is compiled in pieces."""
+
+    def f(x):
+        y = jax.lax.cond(x[0, 0] > 0.0, (lambda y: y @ y) if product else (lambda y: y * y), jnp.tanh, x)
+        return jnp.cos(y)
+
+    x = jnp.eye(20)
+    made = jax.make_jaxpr(lambda x: f(jnp.sin(x)))(x)
+    run = lambda once: in_kernels(made, once, 10**6)(x)  # noqa: E731
+    np.testing.assert_allclose(jax.jit(run)(1)[0], f(jnp.sin(x)), rtol=1e-14)
+    names = [line.primitive.name for line in jax.make_jaxpr(run)(1).eqns]
+    assert names.count("while") == (3 if product else 1)
