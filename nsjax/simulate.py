@@ -26,15 +26,19 @@ from nsjax.jaxtools.cache import kept_call
 from nsjax.jaxtools.compilation import INSIDE, compiled_once, tracing
 from nsjax.jaxtools.control_flow import (
     Shared,
+    StepBlocks,
     kept_bytes,
     lanes_around,
+    places_of,
     plan_blocks,
+    results_that_move,
     scan_blocks,
     scan_first,
     tree_bytes,
     tree_shapes,
 )
 from nsjax.jaxtools.fingerprint import package_held
+from nsjax.jaxtools.kept_derivatives import kept_run
 from nsjax.jaxtools.owned import compiled_for, kept, latest, owned
 from nsjax.loop import (
     LoopProgram,
@@ -408,38 +412,63 @@ def up_to_stop(run: RunState, rows: dict[str, Any]) -> dict[str, Any]:
     return {name: x if x is None else x[:last] for name, x in rows.items()}
 
 
-@tracing(INSIDE)
 def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
     """State of the run and all rows with static lengths, for use inside transformations.
 
     Reverse mode keeps the carries and solutions of the steps if they fit into a budget
     (`nsjax.core.memory`); else only those between blocks, of several rows or of parts of a row.
     """
-    scheme, dt, rows, every = call.scheme, call.dt, call.rows, call.every
-    # steps of impulses have the same solutions with events and without; a program by kinds of steps takes
-    # longer to compile, which some 300 gradients make up for, see `nsjax.jaxtools.programs`
-    many = 1_000  # steps
-    kinds = scheme.traits.impulses == "step" and not scheme.traits.locates and call.program.guards is None
-    program = call.program
+    program, scheme, rows, every = call.program, call.scheme, call.rows, call.every
+    steps, system = rows * every, program.system
     # arrays of numpy cannot be read at a traced index, as a model may do with its tables
-    params = jax.tree.map(jnp.asarray, call.params)
-    setup = prepare_run(program, scheme, params, dt)
-    lanes, moving = lanes_around((setup, call.run))
-    if kinds and rows * every >= many:
-        setup = dataclasses.replace(setup, shared=Shared.of(setup, moving))
-    row = functools.partial(run_steps, setup)
-    run, first = row(call.run, 0)
-    carry, solution = tree_bytes((run.next.carry, no_tally(program))), 0
+    numbers = scheme, jax.tree.map(jnp.asarray, call.params), call.dt
+    lanes, moving = lanes_around((numbers, call.run))
+    carry, solution = tree_bytes((call.run.next.carry, no_tally(program))), 0
     if scheme.traits.stores_solutions:
-        system = program.system
         # size of the solutions of a step relative to its velocities and rows: 1 to 4, largest for Bathe
         # with two solves
         solved = 4
         solution = 8 * solved * (system.nv + row_groups(system).count)
-    steps = rows * every
     blocks = plan_blocks(steps, carry, solution)
     kept = kept_bytes(steps, carry, solution, blocks) if moving else 0
-    check_rows(rows, tree_bytes(first), traced=True, lanes=lanes, kept=kept)
+    check_rows(rows, row_bytes(program), traced=True, lanes=lanes, kept=kept)
+    # steps of impulses have the same solutions with events and without; a program by kinds of steps takes
+    # longer to compile, which some 300 gradients make up for, see `nsjax.jaxtools.programs`
+    many = 1_000  # steps
+    kinds = scheme.traits.impulses == "step" and not scheme.traits.locates and program.guards is None
+    moves = places_of(moving, numbers) if kinds and steps >= many else None
+    with tracing(INSIDE):
+        return _whole_run(program, (rows, every, *blocks), moves, *numbers, call.run)
+
+
+@compiled_for("program", "plan", "moves")
+def _whole_run(
+    program: LoopProgram, plan: tuple[int, int, int, bool], moves: tuple[int, ...] | None, scheme: Scheme,
+    params: PyTree, dt: Array, run: RunState,
+) -> tuple[RunState, dict[str, Array | None]]:  # fmt: skip
+    """State and rows of `_run_traced`: its trace, derivatives and programs belong to the system, whatever
+    function is differentiated.
+    """
+    return kept_run(rows_in_blocks, (program, plan, moves), scheme, params, dt, run)
+
+
+def rows_in_blocks(
+    static: tuple[LoopProgram, tuple[int, int, int, bool], tuple[int, ...] | None], scheme: Scheme,
+    params: PyTree, dt: Array, run: RunState,
+) -> tuple[RunState, dict[str, Array | None]]:  # fmt: skip
+    """State and rows of `_whole_run`, with ``rows, every`` and the blocks as plan; ``moves``: places of the
+    numbers that are differentiated, by kinds of steps; None: by one program for all steps.
+    """
+    program, (rows, every, *given), moves = static
+    blocks = StepBlocks(*given)
+    setup = prepare_run(program, scheme, params, dt)
+    if moves is not None:
+        prepare = lambda numbers: prepare_run(program, *numbers)  # noqa: E731
+        follow = results_that_move(prepare, (scheme, params, dt), moves)
+        leaves = jax.tree.leaves(setup)
+        setup = dataclasses.replace(setup, shared=Shared.of(setup, [leaves[k] for k in follow]))
+    row = functools.partial(run_steps, setup)
+    run, first = row(run, 0)
 
     def body(run: RunState, _: None) -> tuple[RunState, dict[str, Array | None]]:
         return row(run, every, blocks)

@@ -21,7 +21,7 @@ from jax import export
 from jax.custom_batching import custom_vmap
 
 from nsjax.jaxtools.fingerprint import CONFIG, UnknownValueError, fingerprint
-from nsjax.jaxtools.internals import forget_cache_folder
+from nsjax.jaxtools.internals import ClosedJaxpr, forget_cache_folder, jaxpr_as_fun
 
 CacheChoice = str | os.PathLike[str] | bool | None
 
@@ -204,21 +204,14 @@ def kept_call(function: Callable[..., Any], static: Any, *arguments: Any) -> Any
         >>> [round(float(x), 3) for x in jax.jit(lambda angle: kept_call(both, None, angle))(0.5)]
         [0.479, 0.878]
     """
-    folder = _folder()
     leaves, tree = jax.tree.flatten(arguments)
-    traced = all(isinstance(x, jax.core.Tracer) for x in leaves)
-    if folder is None or not traced or any(getattr(CONFIG, name) for name in PLAIN):
-        return function(static, *arguments)
-    if len(jax.devices()) > 1:  # a program for one device does not accept arrays on several
-        return function(static, *arguments)
-    try:
-        file = folder / fingerprint(function, static, *arguments)
-    except UnknownValueError:
+    file = file_of(function, static, *arguments)
+    if file is None:
         return function(static, *arguments)
     found = _read(file) or _exported(file, function, static, leaves, tree)
     if found is None:
         return function(static, *arguments)
-    program, outline = found
+    program, form = found
     run = custom_vmap(lambda *leaves: tuple(program.call(*leaves)))
 
     @run.def_vmap
@@ -231,7 +224,21 @@ def kept_call(function: Callable[..., Any], static: Any, *arguments: Any) -> Any
         out = jax.vmap(one, [0 if x else None for x in batched], axis_size=size)(*leaves)
         return out, tuple(True for _ in out)
 
-    return _filled(outline, arguments, iter(run(*leaves)))
+    return filled(form, arguments, iter(run(*leaves)))
+
+
+def file_of(function: Callable[..., Any], static: Any, *arguments: Any) -> pathlib.Path | None:
+    """File of the lowered program of ``function(static, *arguments)``; None where it is traced as usual."""
+    folder, leaves = _folder(), jax.tree.leaves(arguments)
+    traced = all(isinstance(x, jax.core.Tracer) for x in leaves)
+    if folder is None or not traced or any(getattr(CONFIG, name) for name in PLAIN):
+        return None
+    if len(jax.devices()) > 1:  # a program for one device does not accept arrays on several
+        return None
+    try:
+        return folder / fingerprint(function, static, *arguments)
+    except UnknownValueError:
+        return None
 
 
 def _folder() -> pathlib.Path | None:
@@ -249,7 +256,7 @@ def _exported(file: pathlib.Path, function: Any, static: Any, leaves: Any, tree:
     def flat(*leaves: Any) -> Any:
         arguments = jax.tree.unflatten(tree, leaves)
         out = function(static, *arguments)
-        said.append(_outline(out, arguments))
+        said.append(outline(out, arguments))
         return jax.tree.leaves(out)
 
     try:
@@ -257,7 +264,38 @@ def _exported(file: pathlib.Path, function: Any, static: Any, leaves: Any, tree:
         program = bytes(export.export(jax.jit(flat))(*shapes).serialize())
     except Exception:  # tracing as usual raises the same error
         return None
-    text = json.dumps(said[-1]).encode()
+    return _saved(file, said[-1], program)
+
+
+def program_of(file: pathlib.Path, made: Callable[[], ClosedJaxpr]) -> Any:
+    """The lowered program of a traced function, from its file, or made and saved; None if it cannot be
+    exported.
+    """
+    found = _read(file)
+    if found is None:
+        traced = made()
+        types = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in traced.in_avals]
+        try:
+            program = bytes(export.export(jax.jit(jaxpr_as_fun(traced)))(*types).serialize())
+        except Exception:  # without the extra, for instance
+            return None
+        found = _saved(file, None, program)
+    return None if found is None else found[0]
+
+
+def note_of(file: pathlib.Path, make: Callable[[], Any]) -> Any:
+    """What a file says in types of JSON, or what is made and saved."""
+    found = _read(file)
+    if found is None:
+        note = make()
+        _saved(file, note, b"")
+        return note
+    return found[1]
+
+
+def _saved(file: pathlib.Path, said: Any, program: bytes) -> Any:
+    """A program and its outline, written to a file and read back."""
+    text = json.dumps(said).encode()
     whole = zlib.compress(len(text).to_bytes(8, "little") + text + program, 1)
     beside = file.with_name(f".{file.name}-{os.getpid()}-{secrets.token_hex(4)}")
     with contextlib.suppress(OSError):
@@ -284,13 +322,14 @@ def _opened(whole: bytes) -> Any:
     whole = zlib.decompress(whole)
     size = int.from_bytes(whole[:8], "little")
     try:
-        program = export.deserialize(bytearray(whole[8 + size :]))
+        text = whole[8 + size :]
+        program = export.deserialize(bytearray(text)) if text else None
     except Exception:  # of another release of the format
         return None
     return program, json.loads(whole[8 : 8 + size])
 
 
-def _outline(x: Any, arguments: tuple[Any, ...]) -> Any:
+def outline(x: Any, arguments: tuple[Any, ...]) -> Any:
     """Structure of a result in types of JSON, to rebuild it from leaves: ``"leaf"``, null, ``{"as": k}``
     for the structure of argument ``k``, ``{"tuple": [...]}``, ``{"dict": [[name, ...], [...]]}``.
     """
@@ -303,23 +342,23 @@ def _outline(x: Any, arguments: tuple[Any, ...]) -> Any:
         if structure == jax.tree.structure(argument):
             return {"as": k}
     if type(x) is tuple:
-        return {"tuple": [_outline(part, arguments) for part in x]}
+        return {"tuple": [outline(part, arguments) for part in x]}
     if type(x) is dict and all(type(name) is str for name in x):
         names = sorted(x)
-        return {"dict": [names, [_outline(x[name], arguments) for name in names]]}
+        return {"dict": [names, [outline(x[name], arguments) for name in names]]}
     raise TypeError(f"a result with a {type(x).__name__}")
 
 
-def _filled(outline: Any, arguments: tuple[Any, ...], leaves: Any) -> Any:
+def filled(form: Any, arguments: tuple[Any, ...], leaves: Any) -> Any:
     """Result with the structure of an outline from an iterator of its leaves."""
-    if outline is None:
+    if form is None:
         return None
-    if outline == "leaf":
+    if form == "leaf":
         return next(leaves)
-    if "as" in outline:
-        structure: Any = jax.tree.structure(arguments[outline["as"]])
+    if "as" in form:
+        structure: Any = jax.tree.structure(arguments[form["as"]])
         return jax.tree.unflatten(structure, [next(leaves) for _ in range(structure.num_leaves)])
-    if "tuple" in outline:
-        return tuple(_filled(part, arguments, leaves) for part in outline["tuple"])
-    names, parts = outline["dict"]
-    return {name: _filled(part, arguments, leaves) for name, part in zip(names, parts, strict=True)}
+    if "tuple" in form:
+        return tuple(filled(part, arguments, leaves) for part in form["tuple"])
+    names, parts = form["dict"]
+    return {name: filled(part, arguments, leaves) for name, part in zip(names, parts, strict=True)}

@@ -64,7 +64,7 @@ def chosen_map(
     both = tuple(map(traced, maps))
     used = [x or y for x, y in zip(*(_read(made) for made in both), strict=True)]
     operands = [x for x, wanted in zip([*data, *change], used, strict=True) if wanted]
-    fewer = tuple(_with_inputs(made, used) for made in both)
+    fewer = tuple(with_inputs(made, used) for made in both)
     return list(_choice.bind(which, *operands, maps=fewer, count=sum(used[:count])))
 
 
@@ -73,7 +73,7 @@ def _read(made: ClosedJaxpr) -> list[bool]:
     return dce_jaxpr(made.jaxpr, [True] * len(made.out_avals), instantiate=False)[1]
 
 
-def _with_inputs(made: ClosedJaxpr, kept: list[bool], results: list[bool] | None = None) -> ClosedJaxpr:
+def with_inputs(made: ClosedJaxpr, kept: list[bool], results: list[bool] | None = None) -> ClosedJaxpr:
     """A traced function of the arguments ``kept`` alone, and with fewer ``results``."""
     body = made.jaxpr.replace(debug_info=made.jaxpr.debug_info.with_unknown_names())
     return made.replace(jaxpr=dce_jaxpr(body, results or [True] * len(made.out_avals), instantiate=kept)[0])
@@ -100,24 +100,24 @@ def _transposed(back: Any, which: Any, *operands: Any, maps: Any, count: int) ->
     if all(isinstance(x, ad.Zero) for x in back):
         return [None] * (1 + len(operands))
     read = [not isinstance(x, ad.Zero) for x in back]
-    turned = tuple(_turned(made, count, tuple(read)) for made in maps)
+    maps = tuple(turned(made, count, tuple(read)) for made in maps)
     given = [x for x, some in zip(back, read, strict=True) if some]
-    found = _choice.bind(which, *data, *given, maps=turned, count=count)
+    found = _choice.bind(which, *data, *given, maps=maps, count=count)
     moves = [x if ad.is_undefined_primal(y) else None for x, y in zip(found, change, strict=True)]
     return [None] * (1 + count) + moves
 
 
-def _turned(made: ClosedJaxpr, count: int, read: tuple[bool, ...]) -> ClosedJaxpr:
+def turned(made: ClosedJaxpr, count: int, read: tuple[bool, ...]) -> ClosedJaxpr:
     """The transpose of a map, ``data, changes of its results that are read -> changes``."""
-    made = _with_inputs(made, [True] * len(made.in_avals), list(read))
+    made = with_inputs(made, [True] * len(made.in_avals), list(read))
     types = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in made.in_avals]
     ends = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in made.out_avals]
 
-    def turned(data: list[Array], back: list[Array]) -> Any:
+    def back_to_changes(data: list[Array], back: list[Array]) -> Any:
         along = lambda *change: jaxpr_as_fun(made)(*data, *change)  # noqa: E731
         return jax.linear_transpose(along, *types[count:])(back)
 
-    return jax.make_jaxpr(turned)(types[:count], ends)
+    return jax.make_jaxpr(back_to_changes)(types[:count], ends)
 
 
 def _batched(axis: Any, operands: Any, axes: Any, maps: Any, count: int) -> Any:
@@ -140,7 +140,7 @@ def _without_unread(read: list[bool], line: Any) -> tuple[list[bool], Any]:
     used = [dce_jaxpr(made.jaxpr, read, instantiate=False)[1] for made in maps]
     kept = [x or y for x, y in zip(*used, strict=True)]
     new = {
-        "maps": tuple(_with_inputs(made, kept, read) for made in maps), "count": sum(kept[:count])
+        "maps": tuple(with_inputs(made, kept, read) for made in maps), "count": sum(kept[:count])
     }  # fmt: skip
     some = [x for x, wanted in zip(line.invars[1:], kept, strict=True) if wanted]
     ends = [x for x, wanted in zip(line.outvars, read, strict=True) if wanted]

@@ -88,6 +88,31 @@ def lanes_around(tree: PyTree) -> tuple[int, list[Array]]:
     return int(np.prod(sizes)), moving
 
 
+def places_of(some: Sequence[Array], tree: PyTree) -> tuple[int, ...]:
+    """Places of the leaves of a tree that are among some arrays."""
+    known = {id(x) for x in some}
+    return tuple(k for k, x in enumerate(jax.tree.leaves(tree)) if id(x) in known)
+
+
+def results_that_move(
+    function: Callable[[Any], Any], data: PyTree, moves: Sequence[int]
+) -> tuple[int, ...]:  # fmt: skip
+    """Places of the leaves of a function's result that depend on those of its argument at ``moves``."""
+    leaves, tree = jax.tree.flatten(data)
+    found: list[tuple[int, ...]] = []
+
+    def look(some: list[Array]) -> Array:
+        every = [*leaves]
+        for k, x in zip(moves, some, strict=True):
+            every[k] = x
+        result = function(jax.tree.unflatten(tree, every))
+        found.append(places_of(lanes_around(result)[1], result))
+        return jnp.zeros(())
+
+    jax.eval_shape(lambda some: jax.jvp(look, (some,), (some,)), [leaves[k] for k in moves])
+    return found[-1]
+
+
 # Loops of a batch whose lanes need different numbers of passes, on devices that run lanes side by side.
 
 

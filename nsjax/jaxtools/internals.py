@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, TypeVar
 
+import jax
 import numpy as np
 
 # Rules of one operation of our own, in `nsjax.jaxtools.rules`: tables get an entry for it alone. Without
@@ -40,6 +41,7 @@ __all__ = [
     "jaxpr_as_fun",
     "mlir",
     "partial_eval",
+    "reverse_rules",
     "set_log_level",
     "stop_gradient_p",
 ]
@@ -54,6 +56,18 @@ def backend_exists() -> bool:
     from jax._src import xla_bridge
 
     return bool(xla_bridge.backends_are_initialized())
+
+
+def reverse_rules() -> dict[Primitive, Any] | None:
+    """Rules of reverse mode of operations; public JAX has `jax.custom_vjp`, without forward mode.
+    ``rule(is_vjp, nonzeros, *operands, **params)`` returns results, which of them move, data, and the
+    linear map of data and changes. None for a release that was not tested with them.
+    """
+    if jax.__version__ not in ("0.10.2",):
+        return None
+    from jax._src.interpreters.ad import primitive_linearizations
+
+    return primitive_linearizations
 
 
 def set_log_level(level: int) -> None:

@@ -20,6 +20,8 @@ from typing import Any, ParamSpec, TypeVar
 import jax
 import numpy as np
 
+from nsjax.jaxtools.precision import least_tolerance
+
 RECENT = 16
 """Number of systems whose programs stay after the last of their equals is gone: a loop that builds its
 systems anew finds the programs again.
@@ -196,7 +198,7 @@ def compiled_for(
             fixed = tuple((name, given[name]) for name in static)
             rest = [x for name, x in zip(names, arguments, strict=False) if name not in static]
             named = {name: x for name, x in named.items() if name not in static}
-            store, key = owned(given[owner]), (function, make, fixed)
+            store, key = owned(given[owner]), (function, make, fixed, least_tolerance())
             compiled = store.get(key)
             if compiled is None:
                 inside = tuple((name, _twin(x, store) if name == owner else x) for name, x in fixed)

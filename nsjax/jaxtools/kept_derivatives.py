@@ -1,0 +1,281 @@
+"""Reverse derivatives by lowered programs that outlive the process.
+
+A function inside `jax.jit` becomes one operation. `jax.grad` makes two programs of it: one that also
+returns what the derivative needs, and that of the transposed derivative for the results that are used. Both
+are kept beside the compiled programs (`nsjax.jaxtools.cache`), so that a later process neither traces the
+function nor its derivative. All else, forward mode, batches and second derivatives, traces the function as
+usual.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from nsjax.jaxtools.cache import file_of, filled, note_of, outline, program_of
+from nsjax.jaxtools.choices import turned, with_inputs
+from nsjax.jaxtools.internals import (
+    ClosedJaxpr,
+    Primitive,
+    ad,
+    batch_jaxpr,
+    batching,
+    jaxpr_as_fun,
+    mlir,
+    reverse_rules,
+)
+from nsjax.jaxtools.precision import least_tolerance
+from nsjax.types import Array
+
+FLOAT0 = jax.dtypes.float0
+Mask = tuple[bool, ...]
+
+
+def kept_run(function: Callable[..., Any], static: Any, *arguments: Any) -> Any:
+    """``function(static, *arguments)`` inside `jax.jit`, with kept programs of its reverse derivative.
+
+    It is traced as usual where nothing is kept, see `nsjax.jaxtools.cache.kept_call`, which also says what
+    the function may return, and for programs of single precision.
+
+    Args:
+        function: function of the package, of arguments that determine its result.
+        static: its first argument, not traced.
+        arguments: further arguments, traced pytrees.
+
+    Example:
+        >>> import jax
+        >>> from nsjax.jaxtools.kept_derivatives import kept_run
+        >>> square = jax.jit(lambda x: kept_run(lambda power, x: x**power, 2, x))
+        >>> float(jax.grad(square)(3.0))
+        6.0
+    """
+    keeps = reverse_rules() is not None and not least_tolerance()
+    file = file_of(function, static, *arguments) if keeps else None
+    if file is None:
+        return function(static, *arguments)
+    leaves, tree = jax.tree.flatten(arguments)
+    types = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in leaves)
+    run = _Run(function, static, tree, types, file)
+    try:
+        form, results = note_of(file, run.note)
+    except TypeError:  # the result has a structure that no file holds
+        return function(static, *arguments)
+    kinds = tuple(jax.core.ShapedArray(tuple(shape), jnp.dtype(kind)) for shape, kind in results)
+    found = _run.bind(*leaves, run=run, results=kinds)
+    return filled(form, arguments, iter(found))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Run:
+    """A function of flat arguments, and the parts of its reverse derivative.
+
+    Args:
+        function, static: as in `kept_run`.
+        tree: structure of the arguments.
+        types: of their leaves.
+        file: where the structure of the result is kept; its name begins those of the programs.
+    """
+
+    function: Callable[..., Any]
+    static: Any
+    tree: Any
+    types: tuple[Any, ...]
+    file: pathlib.Path
+
+    @functools.cached_property
+    def _traced(self) -> tuple[ClosedJaxpr, Any]:
+        flat = lambda *leaves: self.function(self.static, *self.tree.unflatten(leaves))  # noqa: E731
+        return jax.make_jaxpr(flat, return_shape=True)(*self.types)
+
+    @property
+    def made(self) -> ClosedJaxpr:
+        """The traced function."""
+        return self._traced[0]
+
+    def note(self) -> Any:
+        """Structure of the result, and shapes and types of its leaves."""
+        made, shapes = self._traced
+        results = [[list(x.shape), str(x.dtype)] for x in made.out_avals]
+        return [outline(shapes, self.tree.unflatten(self.types)), results]
+
+    @functools.cached_property
+    def _linear(self) -> dict[Mask, tuple[ClosedJaxpr, ClosedJaxpr, int]]:
+        return {}
+
+    def linear(self, moving: Mask) -> tuple[ClosedJaxpr, ClosedJaxpr, int]:
+        """For derivatives by some arguments: the function that also returns the data of the derivative, the
+        linear map ``data, changes of these -> changes of the floats``, and the number of the data.
+        """
+        if moving in self._linear:
+            return self._linear[moving]
+        lines = []
+
+        def ahead(*leaves: Array) -> list[Array]:
+            def of(*some: Array) -> list[Array]:
+                new = iter(some)
+                return jaxpr_as_fun(self.made)(
+                    *[next(new) if yes else x for x, yes in zip(leaves, moving, strict=True)]
+                )
+
+            some = [x for x, yes in zip(leaves, moving, strict=True) if yes]
+            ends, along = jax.linearize(of, *some)
+            line = jax.make_jaxpr(along)(*some)
+            data = [x for x in line.consts if isinstance(x, jax.core.Tracer)]
+            lines.append((line, len(data), [isinstance(x, jax.core.Tracer) for x in line.consts]))
+            return [*ends, *data]
+
+        made = jax.make_jaxpr(ahead)(*self.types)
+        line, count, data = lines[0]
+        body, consts = line.jaxpr, zip(line.jaxpr.constvars, line.consts, data, strict=True)
+        fixed = {x: value for x, value, yes in consts if not yes}
+        given = [x for x in body.constvars if x not in fixed]
+        body = body.replace(
+            constvars=[*fixed], invars=[*given, *body.invars],
+            debug_info=body.debug_info.with_unknown_names(),
+        )  # fmt: skip
+        line = ClosedJaxpr(body, [*fixed.values()])
+        floats = [x.dtype != FLOAT0 for x in line.out_avals]
+        self._linear[moving] = made, with_inputs(line, [True] * len(line.in_avals), floats), count
+        return self._linear[moving]
+
+    def ahead(self, moving: Mask) -> _Program:
+        """Program of the function that also returns the data of its derivative."""
+        return _Program.kept(self.file, "ahead", moving, lambda: self.linear(moving)[0])
+
+    def back(self, moving: Mask, read: Mask) -> _Program:
+        """Program ``data, changes of results that are read -> changes of the arguments``."""
+
+        def made() -> ClosedJaxpr:
+            _, line, count = self.linear(moving)
+            return turned(line, count, read)
+
+        return _Program.kept(self.file, "back", (moving, read), made)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Program:
+    """A traced function of flat arrays, and its lowered program.
+
+    Args:
+        results: types of its results.
+        lowered: the program; None: it cannot be kept.
+        traced: returns the traced function.
+    """
+
+    results: tuple[Any, ...]
+    lowered: Any
+    traced: Callable[[], ClosedJaxpr]
+
+    @classmethod
+    def kept(cls, file: pathlib.Path, part: str, masks: Any, traced: Callable[[], ClosedJaxpr]) -> _Program:
+        """The program of a part of a function, whose file gives the name."""
+        name = hashlib.sha256(f"{file.name} {part} {masks}".encode()).hexdigest()
+        lowered = program_of(file.with_name(name), traced)
+        results = (traced() if lowered is None else lowered).out_avals
+        return cls(tuple(results), lowered, traced)
+
+
+# Operations: the function, a kept program, and the linear map of a derivative, whose transpose is one.
+
+
+def _moved(made: ClosedJaxpr, leaves: Any, changes: Any) -> Any:
+    """Values and changes of a traced function."""
+    moving = [not isinstance(x, ad.Zero) for x in changes]
+
+    def of(some: list[Array]) -> list[Array]:
+        new = iter(some)
+        every = [next(new) if yes else x for x, yes in zip(leaves, moving, strict=True)]
+        return list(jaxpr_as_fun(made)(*every))
+
+    some = [x for x, yes in zip(leaves, moving, strict=True) if yes]
+    found, moves = jax.jvp(of, (some,), ([x for x in changes if not isinstance(x, ad.Zero)],))
+    kinds = [x.to_tangent_aval() for x in made.out_avals]
+    return found, [ad.Zero(x) if x.dtype == FLOAT0 else y for x, y in zip(kinds, moves, strict=True)]
+
+
+def _in_lanes(made: ClosedJaxpr, axis: Any, operands: Any, axes: Any) -> Any:
+    """Results of a traced function for a batch."""
+    operands = [x if k is None else jnp.moveaxis(x, k, 0) for x, k in zip(operands, axes, strict=True)]
+    made, results = batch_jaxpr(made, axis, [x is not None for x in axes], False)
+    return jaxpr_as_fun(made)(*operands), [0 if x else None for x in results]
+
+
+def _operation(
+    name: str, call: Callable[..., list[Array]], traced: Callable[..., ClosedJaxpr]
+) -> Primitive:
+    """An operation that is ``call``, and for a batch, or in forward mode, what is ``traced``."""
+    made = Primitive(f"nsjax_kept_{name}")
+    made.multiple_results = True
+    made.def_impl(call)
+    mlir.register_lowering(made, mlir.lower_fun(call, multiple_results=True))
+    ad.primitive_jvps[made] = lambda leaves, changes, **given: _moved(traced(**given), leaves, changes)
+    batching.fancy_primitive_batchers[made] = lambda axis, operands, axes, **given: _in_lanes(
+        traced(**given), axis, operands, axes
+    )
+    return made
+
+
+def _whole(*leaves: Array, run: _Run, results: Any) -> list[Array]:
+    return list(jaxpr_as_fun(run.made)(*leaves))
+
+
+def _reverse(_: bool, nonzeros: Any, *leaves: Any, run: _Run, results: Any) -> Any:
+    moving = tuple(
+        bool(yes and jnp.issubdtype(x.dtype, jnp.floating))
+        for x, yes in zip(run.types, nonzeros, strict=True)
+    )
+    found = _program.bind(*leaves, program=run.ahead(moving))
+    types = tuple(x.to_tangent_aval() for x in results)
+    data = found[len(types) :]
+
+    def along(data: Any, *changes: Any) -> list[Any]:
+        some = [ad.instantiate_zeros(x) for x, yes in zip(changes, moving, strict=True) if yes]
+        moves = iter(_line.bind(*data, *some, run=run, moving=moving, count=len(data), types=types))
+        return [ad.Zero(x) if x.dtype == FLOAT0 else next(moves) for x in types]
+
+    return found[: len(types)], [x.dtype != FLOAT0 for x in types], data, along
+
+
+def _stored(*leaves: Array, program: _Program) -> list[Array]:
+    lowered = program.lowered
+    return list((jaxpr_as_fun(program.traced()) if lowered is None else lowered.call)(*leaves))
+
+
+def _mapped(*operands: Array, run: _Run, moving: Mask, count: int, types: Any) -> list[Array]:
+    return list(jaxpr_as_fun(run.linear(moving)[1])(*operands))
+
+
+def _map_moves(operands: Any, changes: Any, **given: Any) -> Any:
+    count = given["count"]
+    if all(isinstance(x, ad.Zero) for x in changes[:count]):
+        moves = map(ad.instantiate_zeros, changes[count:])
+        return _line.bind(*operands, **given), _line.bind(*operands[:count], *moves, **given)
+    return _moved(given["run"].linear(given["moving"])[1], operands, changes)
+
+
+def _transposed(back: Any, *operands: Any, run: _Run, moving: Mask, count: int, types: Any) -> list[Any]:
+    read = tuple(not isinstance(x, ad.Zero) for x in back)
+    if not any(read):
+        return [None] * len(operands)
+    given = [x for x in back if not isinstance(x, ad.Zero)]
+    return [None] * count + _program.bind(*operands[:count], *given, program=run.back(moving, read))
+
+
+_run = _operation("run", _whole, lambda run, results: run.made)
+_run.def_abstract_eval(lambda *_, run, results: results)
+_program = _operation("program", _stored, lambda program: program.traced())
+_program.def_abstract_eval(lambda *_, program: program.results)
+_line = _operation("derivative", _mapped, lambda run, moving, **_: run.linear(moving)[1])
+_line.def_abstract_eval(lambda *_, types, **__: [x for x in types if x.dtype != FLOAT0])
+ad.primitive_jvps[_line] = _map_moves
+ad.primitive_transposes[_line] = _transposed
+_rules = reverse_rules()
+if _rules is not None:
+    _rules[_run] = _reverse

@@ -1,0 +1,174 @@
+"""Programs of reverse derivatives outlive the process, and a repeated gradient traces nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import models, schemes
+from nsjax.jaxtools import cache, kept_derivatives
+from nsjax.jaxtools.kept_derivatives import kept_run
+
+CHILD = """
+import json, sys
+import jax, jax.numpy as jnp, numpy as np
+import nsjax
+from nsjax import loop, models, schemes
+traced, take = [], loop._taken_step
+loop._taken_step = lambda *given: traced.append(1) or take(*given)
+nsjax.configure({options})
+ball = models.bouncing_ball(height=0.1, restitution=0.7)
+def run(drop):
+    given = ball.replace(initial_q=jnp.stack([drop]))
+    return nsjax.simulate(*given, schemes.{scheme}(), dt=1e-3, steps=300, every=100)
+height = lambda drop: run(drop).q[-1, 0]
+both = lambda drop: jnp.sum(run(drop).v ** 2) + run(drop).q[-1, 0]
+drop = jnp.asarray(0.1)
+found = {{"grad": jax.grad(height)(drop), "inside jit": jax.jit(jax.grad(both))(drop)}}
+reverse = len(traced)
+if {all}:
+    found |= {{
+        "forward": jax.jvp(height, (drop,), (jnp.ones(()),))[1],
+        "batch": jax.vmap(jax.grad(height))(jnp.array([0.1, 0.2])),
+        "of a batch": jax.grad(lambda x: jnp.sum(jax.vmap(height)(x)))(jnp.array([0.1, 0.2])),
+        "rows": jax.jacrev(lambda x: run(x).q[:, 0])(drop),
+        "scan": jax.grad(lambda x: jax.lax.scan(lambda c, _: (height(c), None), x, None, 2)[0])(drop),
+        "linearize": jax.linearize(height, drop)[1](jnp.ones(())),
+        "checkpoint": jax.grad(jax.checkpoint(height))(drop),
+        "value": jax.jit(height)(drop),
+    }}
+print(json.dumps([reverse, {{k: np.asarray(x).tolist() for k, x in found.items()}}]))
+"""
+
+
+def child(folder: pathlib.Path, scheme: str, options: str = "", every: bool = False) -> tuple[int, Any]:
+    """Number of steps that reverse mode traced, and derivatives."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+    environment["JAX_COMPILATION_CACHE_DIR"] = str(folder)
+    text = CHILD.format(options=options, scheme=scheme, all=every)
+    done = subprocess.run(
+        [sys.executable, "-c", text], env=environment, capture_output=True, text=True, cwd=folder.parent
+    )
+    assert done.returncode == 0, done.stderr
+    made, found = json.loads(done.stdout)
+    return made, {k: np.asarray(x) for k, x in found.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["moreau", "generalized_alpha"])
+def test_a_second_process_traces_no_derivative(tmp_path: pathlib.Path, scheme: str) -> None:
+    """All transformations have the values of a process without kept programs."""
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    plain = child(folder, scheme, "cache=False", True)[1]
+    first = child(folder, scheme, every=True)
+    second = child(folder, scheme)
+    assert first[0] > 0
+    assert second[0] == 0
+    for name, value in plain.items():
+        # one kernel or several round differently
+        np.testing.assert_allclose(first[1][name], value, rtol=1e-12, atol=1e-13, err_msg=name)
+    for name, value in second[1].items():
+        np.testing.assert_array_equal(value, first[1][name], err_msg=name)
+
+
+def test_a_repeated_gradient_traces_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of another function of an equal mechanism neither."""
+    traced, take = [], nsjax.loop._taken_step
+    monkeypatch.setattr("nsjax.loop._taken_step", lambda *given: traced.append(1) or take(*given))
+
+    def slope(drop: float) -> float:
+        ball = models.bouncing_ball(height=0.1, restitution=0.7, radius=0.0)
+
+        def height(x: Any) -> Any:
+            run = nsjax.simulate(
+                *ball.replace(initial_q=[x]), schemes.moreau(), dt=1e-3, steps=200, every=200
+            )
+            return run.q[-1, 0]
+
+        return float(jax.grad(height)(drop))
+
+    first = slope(0.1)
+    assert traced
+    del traced[:]
+    assert slope(0.1) == first
+    assert slope(0.11) != first
+    assert not traced
+
+
+# The operation, of small functions.
+
+
+def cubed(factor: Any, x: Any, y: Any) -> Any:
+    """Of floats and an integer, with an integer and an unused float among its results."""
+    return {"a": factor * jnp.sin(x["a"]) * y, "b": jnp.sum(x["a"] ** 3) * x["k"], "k": x["k"] + 1}
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    monkeypatch.setattr(cache, "_folder", lambda: tmp_path / "lowered")
+    monkeypatch.setattr(cache, "fingerprint", lambda function, static, *arguments: f"{static}")
+    return tmp_path / "lowered"
+
+
+X = {"a": np.array([0.3, -0.7]), "k": np.array(2)}
+
+
+def results(call: Any) -> list[Any]:
+    """Derivatives of all kinds of a function of `cubed`'s arguments."""
+    one = lambda a, y: jnp.sum(call({**X, "a": a}, y)["a"] ** 2)  # noqa: E731
+    two = lambda a, y: call({**X, "a": a}, y)["b"] + one(a, y)  # noqa: E731
+    a, y = X["a"], np.array(0.4)
+    many = np.array([0.4, 0.6, -0.1])
+    return [
+        jax.grad(one)(a, y), jax.grad(two, (0, 1))(a, y), jax.grad(two)(a, y),
+        jax.jit(jax.grad(one, 1))(a, y), jax.jvp(two, (a, y), (a, y)),
+        jax.vmap(jax.grad(two), (None, 0))(a, many), jax.jacrev(lambda a: call({**X, "a": a}, y)["a"])(a),
+        jax.jacfwd(jax.grad(two))(a, y), jax.jacrev(jax.grad(two))(a, y), jax.hessian(one, 1)(a, y),
+        jax.grad(lambda y: jnp.sum(jax.vmap(lambda x: two(a, x))(y)))(many), call(X, y),
+    ]  # fmt: skip
+
+
+def test_every_derivative_of_a_kept_function(folder: pathlib.Path) -> None:
+    """From programs just made, and from their files."""
+    wanted = results(lambda x, y: cubed(3.0, x, y))
+    for _ in range(2):
+        found = results(jax.jit(lambda x, y: kept_run(cubed, 3.0, x, y)))
+        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-14), found, wanted)
+    assert len(list(folder.glob("*"))) > 4
+
+
+def test_kept_programs_are_not_traced(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slope() -> Any:
+        call = jax.jit(lambda x, y: kept_run(cubed, 3.0, x, y))
+        return jax.grad(lambda y: jnp.sum(call(X, y)["a"]))(0.4)
+
+    first = slope()
+
+    def refused(*_: Any) -> Any:
+        raise AssertionError("traced")
+
+    monkeypatch.setattr(kept_derivatives._Run, "_traced", property(refused))
+    assert slope() == first
+
+
+def test_without_the_extra_for_files(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is exported, and all derivatives are traced."""
+
+    def missing(*_: Any) -> Any:
+        raise ModuleNotFoundError("flatbuffers")
+
+    monkeypatch.setattr(cache.export, "export", missing)
+    found = results(jax.jit(lambda x, y: kept_run(cubed, 3.0, x, y)))
+    wanted = results(lambda x, y: cubed(3.0, x, y))
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-14), found, wanted)
