@@ -459,8 +459,8 @@ def rows_in_blocks(
     """State and rows of `_whole_run`, with ``rows, every`` and the blocks as plan; ``moves``: places of the
     numbers that are differentiated, by kinds of steps; None: by one program for all steps.
     """
-    program, (rows, every, *given), moves = static
-    blocks = StepBlocks(*given)
+    program, (rows, every, size, solutions), moves = static
+    blocks = StepBlocks(size, solutions)
     setup = prepare_run(program, scheme, params, dt)
     if moves is not None:
         prepare = lambda numbers: prepare_run(program, *numbers)  # noqa: E731
