@@ -36,6 +36,7 @@ __all__ = [
     "batching",
     "dce_jaxpr",
     "forget_cache_folder",
+    "forget_structures",
     "gathered",
     "held_weakly",
     "jaxpr_as_fun",
@@ -68,6 +69,18 @@ def reverse_rules() -> dict[Primitive, Any] | None:
     from jax._src.interpreters.ad import primitive_linearizations
 
     return primitive_linearizations
+
+
+def forget_structures() -> None:
+    """Lets JAX forget the structures of arguments of its latest 4,096 compiled functions, which hold their
+    static parts, systems among them. Without it a system whose gradient was taken stays in memory.
+    """
+    try:
+        from jax._src import pjit
+
+        pjit._process_in_axis_resources.cache_clear()
+    except (ImportError, AttributeError):
+        pass
 
 
 def set_log_level(level: int) -> None:

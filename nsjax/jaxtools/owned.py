@@ -20,6 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 import jax
 import numpy as np
 
+from nsjax.jaxtools.internals import forget_structures
 from nsjax.jaxtools.precision import least_tolerance
 
 RECENT = 16
@@ -77,6 +78,7 @@ def owned(thing: Any) -> _Store:
     _recent.move_to_end(id(found))
     while len(_recent) > RECENT:
         _recent.popitem(last=False)
+        forget_structures()
     return found
 
 

@@ -7,6 +7,7 @@ import gc
 import weakref
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -18,6 +19,7 @@ from nsjax.core import checks
 from nsjax.jaxtools import owned
 from nsjax.multibody import assemble, body, hinge, joint_spring, torque
 from nsjax.simulate import _advance
+from tests.design import slow_but
 
 
 def pendulum(law: Any) -> Any:
@@ -36,6 +38,9 @@ USES = {
     "run": lambda problem: run(problem)["energy"],
     "iterated": lambda problem: run(problem, schemes.bathe()),
     "start": nsjax.consistent,
+    "gradient": lambda problem: jax.grad(lambda mass: run(problem.replace({"rod.mass": mass})).q[-1, 0])(
+        1.1
+    ),
     "rest": lambda problem: equilibrium(problem),
     "sweep": lambda problem: nsjax.sweep(
         problem, schemes.moreau(), over={"params.rod.mass": np.array([1.0, 2.0])}, dt=1e-3, steps=4
@@ -43,9 +48,7 @@ USES = {
 }
 
 
-@pytest.mark.parametrize(
-    "use", ["run", *(pytest.param(x, marks=pytest.mark.slow) for x in USES if x != "run")]
-)
+@pytest.mark.parametrize("use", slow_but(USES, "run", "gradient"))
 def test_mechanisms_that_are_gone(use: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each with a law of its own, so that no two are equal: the latest stay, the others go."""
     monkeypatch.setattr(owned, "RECENT", 1)
