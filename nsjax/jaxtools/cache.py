@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import secrets
 import sys
 import warnings
@@ -268,8 +269,8 @@ def _exported(file: pathlib.Path, function: Any, static: Any, leaves: Any, tree:
 
 
 def program_of(file: pathlib.Path, made: Callable[[], ClosedJaxpr]) -> Any:
-    """The lowered program of a traced function, from its file, or made and saved; None if it cannot be
-    exported.
+    """The lowered program of a traced function with the digest of its text, from their file, or made and
+    saved; None if it cannot be exported.
     """
     found = _read(file)
     if found is None:
@@ -279,8 +280,13 @@ def program_of(file: pathlib.Path, made: Callable[[], ClosedJaxpr]) -> Any:
             program = bytes(export.export(jax.jit(jaxpr_as_fun(traced)))(*types).serialize())
         except Exception:  # without the extra, for instance
             return None
-        found = _saved(file, None, program)
-    return None if found is None else found[0]
+        found = _saved(file, text_digest(traced), program)
+    return found
+
+
+def text_digest(made: ClosedJaxpr) -> str:
+    """Digest of the text of a traced function, without places in memory."""
+    return hashlib.sha256(re.sub("0x[0-9a-f]+", "", str(made)).encode()).hexdigest()
 
 
 def note_of(file: pathlib.Path, make: Callable[[], Any]) -> Any:

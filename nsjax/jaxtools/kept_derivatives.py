@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nsjax.jaxtools.cache import file_of, filled, note_of, outline, program_of
+from nsjax.jaxtools.cache import file_of, filled, note_of, outline, program_of, text_digest
 from nsjax.jaxtools.choices import turned, with_inputs
 from nsjax.jaxtools.internals import (
     ClosedJaxpr,
@@ -117,7 +117,7 @@ class _Run:
             return self._linear[moving]
         lines = []
 
-        def ahead(*leaves: Array) -> list[Array]:
+        def with_data(*leaves: Array) -> list[Array]:
             def of(*some: Array) -> list[Array]:
                 new = iter(some)
                 return jaxpr_as_fun(self.made)(
@@ -131,7 +131,7 @@ class _Run:
             lines.append((line, len(data), [isinstance(x, jax.core.Tracer) for x in line.consts]))
             return [*ends, *data]
 
-        made = jax.make_jaxpr(ahead)(*self.types)
+        made = jax.make_jaxpr(with_data)(*self.types)
         line, count, data = lines[0]
         body, consts = line.jaxpr, zip(line.jaxpr.constvars, line.consts, data, strict=True)
         fixed = {x: value for x, value, yes in consts if not yes}
@@ -153,7 +153,13 @@ class _Run:
         """Program ``data, changes of results that are read -> changes of the arguments``."""
 
         def made() -> ClosedJaxpr:
-            _, line, count = self.linear(moving)
+            whole, line, count = self.linear(moving)
+            kept = self.ahead(moving)
+            if kept.digest not in ("", text_digest(whole)):  # its data would be taken for others
+                raise RuntimeError(
+                    f"cache {str(self.file.parent)!r}: this process traces {self.function.__name__} in "
+                    "another order than the one that kept it; remove the folder"
+                )
             return turned(line, count, read)
 
         return _Program.kept(self.file, "back", (moving, read), made)
@@ -166,20 +172,24 @@ class _Program:
     Args:
         results: types of its results.
         lowered: the program; None: it cannot be kept.
+        digest: of the text of the function that was kept; empty: none was.
         traced: returns the traced function.
     """
 
     results: tuple[Any, ...]
     lowered: Any
+    digest: str
     traced: Callable[[], ClosedJaxpr]
 
     @classmethod
     def kept(cls, file: pathlib.Path, part: str, masks: Any, traced: Callable[[], ClosedJaxpr]) -> _Program:
         """The program of a part of a function, whose file gives the name."""
         name = hashlib.sha256(f"{file.name} {part} {masks}".encode()).hexdigest()
-        lowered = program_of(file.with_name(name), traced)
-        results = (traced() if lowered is None else lowered).out_avals
-        return cls(tuple(results), lowered, traced)
+        found = program_of(file.with_name(name), traced)
+        if found is None:
+            return cls(tuple(traced().out_avals), None, "", traced)
+        lowered, digest = found
+        return cls(tuple(lowered.out_avals), lowered, digest, traced)
 
 
 # Operations: the function, a kept program, and the linear map of a derivative, whose transpose is one.
@@ -227,6 +237,7 @@ def _whole(*leaves: Array, run: _Run, results: Any) -> list[Array]:
 
 
 def _reverse(_: bool, nonzeros: Any, *leaves: Any, run: _Run, results: Any) -> Any:
+    """Rule of reverse mode, see `nsjax.jaxtools.internals.reverse_rules`."""
     moving = tuple(
         bool(yes and jnp.issubdtype(x.dtype, jnp.floating))
         for x, yes in zip(run.types, nonzeros, strict=True)
@@ -253,6 +264,7 @@ def _mapped(*operands: Array, run: _Run, moving: Mask, count: int, types: Any) -
 
 
 def _map_moves(operands: Any, changes: Any, **given: Any) -> Any:
+    """The linear map and its derivative, which is the same map where the data do not move."""
     count = given["count"]
     if all(isinstance(x, ad.Zero) for x in changes[:count]):
         moves = map(ad.instantiate_zeros, changes[count:])
@@ -261,6 +273,7 @@ def _map_moves(operands: Any, changes: Any, **given: Any) -> Any:
 
 
 def _transposed(back: Any, *operands: Any, run: _Run, moving: Mask, count: int, types: Any) -> list[Any]:
+    """Changes of the arguments from those of the results, by a kept program."""
     read = tuple(not isinstance(x, ad.Zero) for x in back)
     if not any(read):
         return [None] * len(operands)

@@ -162,6 +162,19 @@ def test_kept_programs_are_not_traced(folder: pathlib.Path, monkeypatch: pytest.
     assert slope() == first
 
 
+def test_data_of_a_function_traced_in_another_order_are_refused(
+    folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They might be taken for others. A derivative whose program is kept needs no trace."""
+    call = lambda: jax.jit(lambda x, y: kept_run(cubed, 3.0, x, y))  # noqa: E731
+    slope = lambda name: jax.grad(lambda y: jnp.sum(call()(X, y)[name]))(0.4)  # noqa: E731
+    first = slope("a")
+    monkeypatch.setattr(kept_derivatives, "text_digest", lambda _: "another")
+    assert slope("a") == first
+    with pytest.raises(RuntimeError, match="another order"):
+        slope("b")
+
+
 def test_without_the_extra_for_files(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is exported, and all derivatives are traced."""
 
