@@ -29,7 +29,8 @@ def configure(
     * limits the linear algebra library to ``blas_threads`` threads: with several, factorisations of some
       hundred unknowns are ten times slower, and batches use the cores better than the library;
     * keeps compiled programs in the user's cache folder, so that the next process starts at once; runs of
-      models and mechanisms of the package are not even traced again (`nsjax.jaxtools.cache`);
+      models and mechanisms of the package, and their reverse derivatives, are not even traced again
+      (`nsjax.jaxtools.cache`, `nsjax.jaxtools.kept_derivatives`);
     * in a prompt, a notebook or a terminal, names on stderr the programs that have been compiling for more
       than three seconds; it hides XLA's own message about slow compilation, which looks like an error.
 
