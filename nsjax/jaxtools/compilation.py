@@ -177,8 +177,8 @@ TRACE = "/jax/core/compile/jaxpr_trace_duration"
 PHASES = (TRACE, "/jax/core/compile/jaxpr_to_mlir_module_duration", COMPILE)
 """JAX's names of the events of tracing, lowering and compiling, with a beginning and an end each."""
 
-INSIDE = "scan"
-"""JAX's name of a loop outside compiled functions: that of a run in a gradient, for instance."""
+INSIDE = "_whole_run"
+"""JAX's name of a run inside a transformation; its reverse derivative has the same one, outside the call."""
 
 PROGRAMS = {
     "_advance": "the time loop", "begin_run": "the start of the run",
@@ -186,7 +186,7 @@ PROGRAMS = {
 }  # fmt: skip
 """Texts that describe functions of the package in notes."""
 
-NAMELESS = ("a loop", "a part")
+NAMELESS = ("a time loop inside a transformation", "a part")
 """Texts for programs that are not known by name, which may be others at another time."""
 
 USUAL_TIMES = "first runs take up to half a minute, first gradients minutes"
