@@ -178,7 +178,7 @@ PHASES = (TRACE, "/jax/core/compile/jaxpr_to_mlir_module_duration", COMPILE)
 """JAX's names of the events of tracing, lowering and compiling, with a beginning and an end each."""
 
 INSIDE = "_whole_run"
-"""JAX's name of a run inside a transformation; its reverse derivative has the same one, outside the call."""
+"""JAX's name of a run inside a transformation, and of its reverse derivative."""
 
 PROGRAMS = {
     "_advance": "the time loop", "begin_run": "the start of the run",
