@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import hashlib
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -118,12 +118,7 @@ class _Run:
         lines = []
 
         def with_data(*leaves: Array) -> list[Array]:
-            def of(*some: Array) -> list[Array]:
-                new = iter(some)
-                return jaxpr_as_fun(self.made)(
-                    *[next(new) if yes else x for x, yes in zip(leaves, moving, strict=True)]
-                )
-
+            of = lambda *some: jaxpr_as_fun(self.made)(*_with(leaves, moving, some))  # noqa: E731
             some = [x for x, yes in zip(leaves, moving, strict=True) if yes]
             ends, along = jax.linearize(of, *some)
             line = jax.make_jaxpr(along)(*some)
@@ -192,6 +187,12 @@ class _Program:
         return cls(tuple(lowered.out_avals), lowered, digest, traced)
 
 
+def _with(leaves: Sequence[Array], moving: Sequence[bool], some: Iterable[Array]) -> list[Array]:
+    """The leaves with others in place of those that move."""
+    new = iter(some)
+    return [next(new) if yes else x for x, yes in zip(leaves, moving, strict=True)]
+
+
 # Operations: the function, a kept program, and the linear map of a derivative, whose transpose is one.
 
 
@@ -199,11 +200,7 @@ def _moved(made: ClosedJaxpr, leaves: Any, changes: Any) -> Any:
     """Values and changes of a traced function."""
     moving = [not isinstance(x, ad.Zero) for x in changes]
 
-    def of(some: list[Array]) -> list[Array]:
-        new = iter(some)
-        every = [next(new) if yes else x for x, yes in zip(leaves, moving, strict=True)]
-        return list(jaxpr_as_fun(made)(*every))
-
+    of = lambda some: list(jaxpr_as_fun(made)(*_with(leaves, moving, some)))  # noqa: E731
     some = [x for x, yes in zip(leaves, moving, strict=True) if yes]
     found, moves = jax.jvp(of, (some,), ([x for x in changes if not isinstance(x, ad.Zero)],))
     kinds = [x.to_tangent_aval() for x in made.out_avals]

@@ -24,13 +24,15 @@ import json, sys
 import jax, jax.numpy as jnp, numpy as np
 import nsjax
 from nsjax import loop, models, schemes
+from nsjax.jaxtools import implicit
 traced, take = [], loop._taken_step
 loop._taken_step = lambda *given: traced.append(1) or take(*given)
 nsjax.configure({options})
+{change}
 ball = models.bouncing_ball(height=0.1, restitution=0.7)
 def run(drop):
     given = ball.replace(initial_q=jnp.stack([drop]))
-    return nsjax.simulate(*given, schemes.{scheme}(), dt=1e-3, steps=300, every=100)
+    return nsjax.simulate(*given, {scheme}, dt=1e-3, steps={steps}, every={steps} // 3)
 height = lambda drop: run(drop).q[-1, 0]
 both = lambda drop: jnp.sum(run(drop).v ** 2) + run(drop).q[-1, 0]
 drop = jnp.asarray(0.1)
@@ -51,11 +53,17 @@ print(json.dumps([reverse, {{k: np.asarray(x).tolist() for k, x in found.items()
 """
 
 
+KINDS = "implicit.LARGE_WITH_TANGENTS = 0"
+"""By kinds of steps: every program counts as a large one, and runs have more than a thousand steps."""
+
+
 def child(folder: pathlib.Path, scheme: str, options: str = "", every: bool = False) -> tuple[int, Any]:
     """Number of steps that reverse mode traced, and derivatives."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
     environment["JAX_COMPILATION_CACHE_DIR"] = str(folder)
-    text = CHILD.format(options=options, scheme=scheme, all=every)
+    name, _, change = scheme.partition(", ")
+    given = {"scheme": name, "change": change, "steps": 1002 if change else 300}
+    text = CHILD.format(options=options, all=every, **given)
     done = subprocess.run(
         [sys.executable, "-c", text], env=environment, capture_output=True, text=True, cwd=folder.parent
     )
@@ -65,7 +73,10 @@ def child(folder: pathlib.Path, scheme: str, options: str = "", every: bool = Fa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["moreau", "generalized_alpha"])
+@pytest.mark.parametrize("scheme", [
+    "schemes.moreau()", "schemes.generalized_alpha()", "schemes.localized(schemes.moreau())",
+    f"schemes.moreau(), {KINDS}",
+])  # fmt: skip
 def test_a_second_process_traces_no_derivative(tmp_path: pathlib.Path, scheme: str) -> None:
     """All transformations have the values of a process without kept programs."""
     folder = tmp_path / "kept"
