@@ -8,13 +8,13 @@ from importlib import metadata
 
 from nsjax.jaxtools import TESTED_JAXLIB, one_kernel_works, use_cache, watch_compiling
 from nsjax.jaxtools.cache import CacheChoice
-from nsjax.jaxtools.compilation import option
+from nsjax.jaxtools.compilation import STEPS_VARIABLE, option
 from nsjax.jaxtools.internals import backend_exists
 
 
 def configure(
     *, host_devices: int | None = None, one_kernel: bool = True, blas_threads: int | None = 1,
-    cache: CacheChoice = None, announce: bool | None = None,
+    cache: CacheChoice = None, announce: bool | None = None, few_steps: int | None = None,
 ) -> None:  # fmt: skip
     """Prepares the process for `nsjax`; call it once, before the first computation.
 
@@ -55,9 +55,15 @@ def configure(
             already (``JAX_COMPILATION_CACHE_DIR``); False: nothing is kept. See
             `nsjax.jaxtools.use_cache`.
         announce: whether to name programs that compile for long; None: if somebody watches.
+        few_steps: number of steps of differentiated runs, in all calls of `jax.grad` of a mechanism, whose
+            programs are compiled without optimisation: a first gradient of a robot takes half the time,
+            each of its steps two to four times as long. Then it is compiled once more. Values and
+            derivatives of the two programs differ by rounding; 0: all of them are optimised, None: as
+            before, 20,000 at first (`nsjax.jaxtools.compilation.few_steps`). Gradients inside `jax.jit`,
+            and processes without a cache, always have optimised programs.
 
     Raises:
-        ValueError: for a number of devices below 1.
+        ValueError: for a number of devices below 1, or a negative number of steps.
 
     Warns:
         RuntimeWarning: if a computation has already run, so that a setting comes too late; if the installed
@@ -71,6 +77,10 @@ def configure(
 
     if host_devices is not None and (not isinstance(host_devices, int) or host_devices < 1):
         raise ValueError(f"configure: host_devices = {host_devices!r}; give a whole number of at least 1")
+    if few_steps is not None:
+        if not isinstance(few_steps, int) or few_steps < 0:
+            raise ValueError(f"configure: few_steps = {few_steps!r}; give a whole number, 0 for none")
+        os.environ[STEPS_VARIABLE] = str(few_steps)
     jax.config.update("jax_enable_x64", True)
     if blas_threads is not None:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", str(blas_threads))

@@ -23,7 +23,7 @@ from nsjax.core.memory import Progress, check_events, check_rows, meter
 from nsjax.core.scheme import NOTES, ROWS, Scheme, row_numbers
 from nsjax.core.system import Problem, State, System, row_groups
 from nsjax.jaxtools.cache import kept_call
-from nsjax.jaxtools.compilation import INSIDE, compiled_once, tracing
+from nsjax.jaxtools.compilation import INSIDE, compiled_once, few_steps, tracing
 from nsjax.jaxtools.control_flow import (
     Shared,
     StepBlocks,
@@ -38,8 +38,8 @@ from nsjax.jaxtools.control_flow import (
     tree_shapes,
 )
 from nsjax.jaxtools.fingerprint import package_held
-from nsjax.jaxtools.kept_derivatives import kept_run
-from nsjax.jaxtools.owned import compiled_for, kept, latest, owned
+from nsjax.jaxtools.kept_derivatives import kept_run, kept_soon
+from nsjax.jaxtools.owned import Uncompiled, compiled_for, kept, latest, owned
 from nsjax.loop import (
     LoopProgram,
     RunState,
@@ -437,19 +437,41 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
     many = 1_000  # steps
     kinds = scheme.traits.impulses == "step" and not scheme.traits.locates and program.guards is None
     moves = places_of(moving, numbers) if kinds and steps >= many else None
+    plan = (rows, every, *blocks)
     with tracing(INSIDE):
-        return _whole_run(program, (rows, every, *blocks), moves, *numbers, call.run)
+        soon = moving and _among_few(program, steps) and _soon_run(program, plan, moves, *numbers, call.run)
+        return soon or _whole_run(program, plan, moves, *numbers, call.run)
 
 
-@compiled_for("program", "plan", "moves")
-def _whole_run(
-    program: LoopProgram, plan: tuple[int, int, int, bool], moves: tuple[int, ...] | None, scheme: Scheme,
-    params: PyTree, dt: Array, run: RunState,
-) -> tuple[RunState, dict[str, Array | None]]:  # fmt: skip
-    """State and rows of `_run_traced`: its trace, derivatives and programs belong to the system, whatever
-    function is differentiated.
-    """
-    return kept_run(rows_in_blocks, (program, plan, moves), scheme, params, dt, run)
+def _among_few(program: LoopProgram, steps: int) -> bool:
+    """Whether these steps are among the first ones whose derivatives are computed without optimisation."""
+    known, key = owned(program), (_among_few, program)
+    known[key] = known.get(key, 0) + steps
+    return bool(known[key] <= few_steps())
+
+
+def _run_by(keep: Callable[..., Any]) -> Callable[..., Any]:
+    """State and rows of `_run_traced`, by `kept_run` or `kept_soon`."""
+
+    def _whole_run(
+        program: LoopProgram, plan: tuple[int, int, int, bool], moves: tuple[int, ...] | None,
+        scheme: Scheme, params: PyTree, dt: Array, run: RunState,
+    ) -> tuple[RunState, dict[str, Array | None]] | None:  # fmt: skip
+        return keep(rows_in_blocks, (program, plan, moves), scheme, params, dt, run)
+
+    return _whole_run
+
+
+_whole_run = compiled_for("program", "plan", "moves")(_run_by(kept_run))
+"""Trace, derivatives and programs of a run in a transformation belong to the system, whatever function is
+differentiated.
+"""
+
+
+_soon_run = compiled_for("program", "plan", "moves", make=Uncompiled)(_run_by(kept_soon))
+"""`_whole_run` for a first reverse derivative: the compiler takes a half to a quarter of the time, each
+step two to four times as long.
+"""
 
 
 def rows_in_blocks(

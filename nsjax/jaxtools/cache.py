@@ -242,6 +242,11 @@ def file_of(function: Callable[..., Any], static: Any, *arguments: Any) -> pathl
         return None
 
 
+def conditions() -> tuple[Any, ...]:
+    """What decides whether a program is kept, and where, beside the program."""
+    return _folder(), *(bool(getattr(CONFIG, name)) for name in PLAIN)
+
+
 def _folder() -> pathlib.Path | None:
     """Folder of lowered programs; None without a cache."""
     chosen = CONFIG.jax_compilation_cache_dir

@@ -169,6 +169,34 @@ def compiled_once(function: Callable[..., Any], **options: Any) -> Callable[...,
     return jax.jit(function, compiler_options=unoptimised() or None, **options)
 
 
+STEPS_VARIABLE = "NSJAX_FEW_STEPS"
+"""Variable of the environment by which `nsjax.configure` says another number of `few_steps`."""
+
+
+def few_steps() -> int:
+    """Number of steps of differentiated runs, all calls of one program together, that take the program
+    without optimisation; zero on other devices than the CPU.
+
+    CPU s of a first reverse gradient and us of its steps, without and with optimisation, and the steps
+    (thousands) from which on the latter saves time: hopper of a file 36 and 83, 590 and 160, 110;
+    slider-crank with moreau 12 and 19, 74 and 43, 200; with generalized_alpha 29 and 48, 84 and 65, 1,000.
+    After this number of steps a hopper has spent 9 s of the 47 s that it saved.
+    """
+    given, usual = os.environ.get(STEPS_VARIABLE, ""), 20_000
+    return (int(given) if given.isdigit() else usual) if jax.default_backend() == "cpu" else 0
+
+
+def compiled_soon(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`jax.jit` of a function of few steps, without optimisation but with the fusion emitters, which
+    reverse derivatives need.
+
+    Its results differ from those of `jax.jit` by rounding. `jax.grad` and the like hand the option on to
+    the programs of the derivative; inside `jax.jit`, or in a loop of JAX, it is refused.
+    """
+    options = {x: y for x, y in unoptimised().items() if x == OPTIMISATION}
+    return jax.jit(function, compiler_options=options or None)
+
+
 # Notes on stderr about long compilations, in place of the compiler's own alarm.
 
 

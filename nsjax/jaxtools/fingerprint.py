@@ -110,8 +110,9 @@ def _modules(first: set[str]) -> Iterator[str]:
     while waiting:
         name = waiting.pop()
         if name not in known:
-            known[name] = _Digest()
-            known[name].add_module(name)
+            new = _Digest()
+            new.add_module(name)  # a module with code from outside raises, whenever it is met
+            known[name] = new
         done[name] = known[name].made()
         waiting |= known[name].modules - done.keys()
     for name in sorted(done):

@@ -42,6 +42,7 @@ __all__ = [
     "jaxpr_as_fun",
     "mlir",
     "partial_eval",
+    "reverse_mode_alone",
     "reverse_rules",
     "set_log_level",
     "stop_gradient_p",
@@ -69,6 +70,17 @@ def reverse_rules() -> dict[Primitive, Any] | None:
     from jax._src.interpreters.ad import primitive_linearizations
 
     return primitive_linearizations
+
+
+def reverse_mode_alone(leaves: list[Any]) -> bool:
+    """Whether arrays are differentiated by `jax.grad` or `jax.vjp` that stands in no other transformation.
+    Public JAX does not tell; without it first derivatives take the programs of all others.
+    """
+    from jax._src.interpreters.ad import LinearizeTracer
+
+    tracers = [x for x in leaves if isinstance(x, jax.core.Tracer)]
+    inner = [x.primal if isinstance(x, LinearizeTracer) else x for x in tracers]
+    return bool(tracers) and not any(isinstance(x, jax.core.Tracer) for x in inner)
 
 
 def forget_structures() -> None:

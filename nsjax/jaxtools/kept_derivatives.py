@@ -19,8 +19,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nsjax.jaxtools.cache import file_of, filled, note_of, outline, program_of, text_digest
+from nsjax.jaxtools.cache import conditions, file_of, filled, note_of, outline, program_of, text_digest
 from nsjax.jaxtools.choices import turned, with_inputs
+from nsjax.jaxtools.compilation import compiled_soon
 from nsjax.jaxtools.internals import (
     ClosedJaxpr,
     Primitive,
@@ -29,16 +30,18 @@ from nsjax.jaxtools.internals import (
     batching,
     jaxpr_as_fun,
     mlir,
+    reverse_mode_alone,
     reverse_rules,
 )
+from nsjax.jaxtools.owned import owned
 from nsjax.jaxtools.precision import least_tolerance
-from nsjax.types import Array
+from nsjax.types import Array, being_compiled
 
 FLOAT0 = jax.dtypes.float0
 Mask = tuple[bool, ...]
 
 
-def kept_run(function: Callable[..., Any], static: Any, *arguments: Any) -> Any:
+def kept_run(function: Callable[..., Any], static: tuple[Any, ...], *arguments: Any) -> Any:
     """``function(static, *arguments)`` inside `jax.jit`, with kept programs of its reverse derivative.
 
     It is traced as usual where nothing is kept, see `nsjax.jaxtools.cache.kept_call`, which also says what
@@ -46,34 +49,58 @@ def kept_run(function: Callable[..., Any], static: Any, *arguments: Any) -> Any:
 
     Args:
         function: function of the package, of arguments that determine its result.
-        static: its first argument, not traced.
+        static: its first argument, not traced: hashable values, of which the first one is a system or has
+            one (`nsjax.jaxtools.owned`).
         arguments: further arguments, traced pytrees.
 
     Example:
+        >>> import dataclasses
         >>> import jax
         >>> from nsjax.jaxtools.kept_derivatives import kept_run
-        >>> square = jax.jit(lambda x: kept_run(lambda power, x: x**power, 2, x))
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Model:
+        ...     power: int
+        >>> square = jax.jit(lambda x: kept_run(lambda given, x: x ** given[0].power, (Model(2),), x))
         >>> float(jax.grad(square)(3.0))
         6.0
     """
-    keeps = reverse_rules() is not None and not least_tolerance()
-    file = file_of(function, static, *arguments) if keeps else None
-    if file is None:
-        return function(static, *arguments)
-    leaves, tree = jax.tree.flatten(arguments)
-    types = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in leaves)
-    run = _Run(function, static, tree, types, file)
-    try:
-        form, results = note_of(file, run.note)
-    except TypeError:  # the result has a structure that no file holds
-        return function(static, *arguments)
-    kinds = tuple(jax.core.ShapedArray(tuple(shape), jnp.dtype(kind)) for shape, kind in results)
-    found = _run.bind(*leaves, run=run, results=kinds)
-    return filled(form, arguments, iter(found))
+    run = _Run.of(function, static, arguments)
+    return function(static, *arguments) if run is None else run.applied(arguments)
+
+
+def kept_soon(function: Callable[..., Any], static: tuple[Any, ...], *arguments: Any) -> Any:
+    """`kept_run` outside `jax.jit` for a first reverse derivative, whose programs are compiled without
+    optimisation; None for other transformations, and where nothing is kept.
+
+    Args:
+        function, arguments: as in `kept_run`.
+        static: as in `kept_run`.
+    """
+    if being_compiled() or not reverse_mode_alone(jax.tree.leaves(arguments)):
+        return None
+    made: list[_Run | None] = []  # the name of its file is that of shapes: all numbers are traced
+    jax.eval_shape(lambda *x: made.append(_Run.of(function, static, x)), *arguments)
+    return None if made[0] is None else made[0].applied(arguments)
+
+
+class _Holder:
+    """An object that holds compiled functions."""
+
+    @functools.cached_property
+    def _calls(self) -> dict[int, tuple[ClosedJaxpr, Callable[..., Any]]]:
+        return {}
+
+    def call(self, made: ClosedJaxpr) -> Callable[..., Any]:
+        """A traced function as a function, which is compiled outside `jax.jit`."""
+        if being_compiled():
+            return jaxpr_as_fun(made)
+        if id(made) not in self._calls:
+            self._calls[id(made)] = made, jax.jit(jaxpr_as_fun(made))
+        return self._calls[id(made)][1]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Run:
+class _Run(_Holder):
     """A function of flat arguments, and the parts of its reverse derivative.
 
     Args:
@@ -88,6 +115,35 @@ class _Run:
     tree: Any
     types: tuple[Any, ...]
     file: pathlib.Path
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], static: Any, arguments: tuple[Any, ...]) -> _Run | None:
+        """The function of arguments of these types; None if nothing of it is kept."""
+        if reverse_rules() is None or least_tolerance():
+            return None
+        leaves, tree = jax.tree.flatten(arguments)
+        types = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in leaves)
+        known, key = owned(static[0]), (cls, function, static, tree, types, conditions())
+        if key not in known:
+            file = file_of(function, static, *arguments)
+            known[key] = None if file is None else cls(function, static, tree, types, file)
+        run: _Run | None = known[key]
+        try:
+            return run if run is None or run.outcome else None
+        except TypeError:  # the result has a structure that no file holds
+            return None
+
+    @functools.cached_property
+    def outcome(self) -> tuple[Any, tuple[Any, ...]]:
+        """Structure of the result, see `nsjax.jaxtools.cache.filled`, and the types of its leaves."""
+        form, results = note_of(self.file, self.note)
+        return form, tuple(jax.core.ShapedArray(tuple(shape), jnp.dtype(kind)) for shape, kind in results)
+
+    def applied(self, arguments: tuple[Any, ...]) -> Any:
+        """Its result, by one operation of JAX."""
+        form, results = self.outcome
+        found = _run.bind(*jax.tree.leaves(arguments), run=self, results=results)
+        return filled(form, arguments, iter(found))
 
     @functools.cached_property
     def _traced(self) -> tuple[ClosedJaxpr, Any]:
@@ -142,7 +198,7 @@ class _Run:
 
     def ahead(self, moving: Mask) -> _Program:
         """Program of the function that also returns the data of its derivative."""
-        return _Program.kept(self.file, "ahead", moving, lambda: self.linear(moving)[0])
+        return self._kept("ahead", moving, lambda: self.linear(moving)[0])
 
     def back(self, moving: Mask, read: Mask) -> _Program:
         """Program ``data, changes of results that are read -> changes of the arguments``."""
@@ -157,11 +213,25 @@ class _Run:
                 )
             return turned(line, count, read)
 
-        return _Program.kept(self.file, "back", (moving, read), made)
+        return self._kept("back", (moving, read), made)
+
+    @functools.cached_property
+    def _programs(self) -> dict[Any, _Program]:
+        return {}
+
+    def _kept(self, part: str, masks: Any, traced: Callable[[], ClosedJaxpr]) -> _Program:
+        """A program that was made before, or comes from its file, or is made and saved."""
+        if (part, masks) not in self._programs:
+            name = hashlib.sha256(f"{self.file.name} {part} {masks}".encode()).hexdigest()
+            found = program_of(self.file.with_name(name), traced)
+            lowered, digest = (None, "") if found is None else found
+            results = tuple((traced() if lowered is None else lowered).out_avals)
+            self._programs[part, masks] = _Program(results, lowered, digest, traced)
+        return self._programs[part, masks]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Program:
+class _Program(_Holder):
     """A traced function of flat arrays, and its lowered program.
 
     Args:
@@ -176,15 +246,15 @@ class _Program:
     digest: str
     traced: Callable[[], ClosedJaxpr]
 
-    @classmethod
-    def kept(cls, file: pathlib.Path, part: str, masks: Any, traced: Callable[[], ClosedJaxpr]) -> _Program:
-        """The program of a part of a function, whose file gives the name."""
-        name = hashlib.sha256(f"{file.name} {part} {masks}".encode()).hexdigest()
-        found = program_of(file.with_name(name), traced)
-        if found is None:
-            return cls(tuple(traced().out_avals), None, "", traced)
-        lowered, digest = found
-        return cls(tuple(lowered.out_avals), lowered, digest, traced)
+    def flat(self, *leaves: Array) -> list[Array]:
+        """Its results."""
+        lowered = self.lowered
+        return list((jaxpr_as_fun(self.traced()) if lowered is None else lowered.call)(*leaves))
+
+    @functools.cached_property
+    def soon(self) -> Callable[..., list[Array]]:
+        """The function, compiled for few steps."""
+        return compiled_soon(self.flat)
 
 
 def _with(leaves: Sequence[Array], moving: Sequence[bool], some: Iterable[Array]) -> list[Array]:
@@ -207,24 +277,27 @@ def _moved(made: ClosedJaxpr, leaves: Any, changes: Any) -> Any:
     return found, [ad.Zero(x) if x.dtype == FLOAT0 else y for x, y in zip(kinds, moves, strict=True)]
 
 
-def _in_lanes(made: ClosedJaxpr, axis: Any, operands: Any, axes: Any) -> Any:
+def _in_lanes(holder: _Holder, made: ClosedJaxpr, axis: Any, operands: Any, axes: Any) -> Any:
     """Results of a traced function for a batch."""
     operands = [x if k is None else jnp.moveaxis(x, k, 0) for x, k in zip(operands, axes, strict=True)]
     made, results = batch_jaxpr(made, axis, [x is not None for x in axes], False)
-    return jaxpr_as_fun(made)(*operands), [0 if x else None for x in results]
+    return holder.call(made)(*operands), [0 if x else None for x in results]
 
 
 def _operation(
-    name: str, call: Callable[..., list[Array]], traced: Callable[..., ClosedJaxpr]
-) -> Primitive:
-    """An operation that is ``call``, and for a batch, or in forward mode, what is ``traced``."""
+    name: str, call: Callable[..., list[Array]], traced: Callable[..., ClosedJaxpr],
+    now: Callable[..., list[Array]],
+) -> Primitive:  # fmt: skip
+    """An operation that is ``call``, outside `jax.jit` ``now``, and for a batch, or in forward mode, what
+    is ``traced``.
+    """
     made = Primitive(f"nsjax_kept_{name}")
     made.multiple_results = True
-    made.def_impl(call)
+    made.def_impl(now)
     mlir.register_lowering(made, mlir.lower_fun(call, multiple_results=True))
     ad.primitive_jvps[made] = lambda leaves, changes, **given: _moved(traced(**given), leaves, changes)
     batching.fancy_primitive_batchers[made] = lambda axis, operands, axes, **given: _in_lanes(
-        traced(**given), axis, operands, axes
+        given["program" if "program" in given else "run"], traced(**given), axis, operands, axes
     )
     return made
 
@@ -251,11 +324,6 @@ def _reverse(_: bool, nonzeros: Any, *leaves: Any, run: _Run, results: Any) -> A
     return found[: len(types)], [x.dtype != FLOAT0 for x in types], data, along
 
 
-def _stored(*leaves: Array, program: _Program) -> list[Array]:
-    lowered = program.lowered
-    return list((jaxpr_as_fun(program.traced()) if lowered is None else lowered.call)(*leaves))
-
-
 def _mapped(*operands: Array, run: _Run, moving: Mask, count: int, types: Any) -> list[Array]:
     return list(jaxpr_as_fun(run.linear(moving)[1])(*operands))
 
@@ -278,11 +346,19 @@ def _transposed(back: Any, *operands: Any, run: _Run, moving: Mask, count: int, 
     return [None] * count + _program.bind(*operands[:count], *given, program=run.back(moving, read))
 
 
-_run = _operation("run", _whole, lambda run, results: run.made)
+_run = _operation(
+    "run", _whole, lambda run, results: run.made, lambda *x, run, results: run.call(run.made)(*x)
+)
 _run.def_abstract_eval(lambda *_, run, results: results)
-_program = _operation("program", _stored, lambda program: program.traced())
+_program = _operation(
+    "program", lambda *x, program: program.flat(*x), lambda program: program.traced(),
+    lambda *x, program: program.soon(*x),
+)  # fmt: skip
 _program.def_abstract_eval(lambda *_, program: program.results)
-_line = _operation("derivative", _mapped, lambda run, moving, **_: run.linear(moving)[1])
+_line = _operation(
+    "derivative", _mapped, lambda run, moving, **_: run.linear(moving)[1],
+    lambda *x, run, moving, **_: run.call(run.linear(moving)[1])(*x),
+)  # fmt: skip
 _line.def_abstract_eval(lambda *_, types, **__: [x for x in types if x.dtype != FLOAT0])
 ad.primitive_jvps[_line] = _map_moves
 ad.primitive_transposes[_line] = _transposed

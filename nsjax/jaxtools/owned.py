@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import dataclasses
 import functools
 import hashlib
 import inspect
@@ -164,6 +165,20 @@ def by_value(tree: Any) -> tuple[Any, ...]:
     arrays = [np.asarray(x) for x in leaves]
     digest = hashlib.blake2b(b"".join([x.tobytes() for x in arrays])).digest()
     return structure, tuple((x.shape, x.dtype) for x in arrays), digest
+
+
+@dataclasses.dataclass(frozen=True)
+class Uncompiled:
+    """A function in place of a compiled one, in `compiled_for`."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Its result."""
+        return self.function(*arguments, **named)
+
+    def _cache_size(self) -> int:
+        return 0
 
 
 def compiled_for(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ import nsjax
 from nsjax import models, schemes
 from nsjax.jaxtools import cache, kept_derivatives
 from nsjax.jaxtools.kept_derivatives import kept_run
+from nsjax.jaxtools.owned import owned
 
 CHILD = """
 import json, sys
@@ -120,15 +122,26 @@ def test_a_repeated_gradient_traces_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 # The operation, of small functions.
 
 
-def cubed(factor: Any, x: Any, y: Any) -> Any:
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """Something that has programs, in place of a system."""
+
+    factor: float
+
+
+GIVEN = (Model(3.0),)
+
+
+def cubed(given: tuple[Model], x: Any, y: Any) -> Any:
     """Of floats and an integer, with an integer and an unused float among its results."""
-    return {"a": factor * jnp.sin(x["a"]) * y, "b": jnp.sum(x["a"] ** 3) * x["k"], "k": x["k"] + 1}
+    return {"a": given[0].factor * jnp.sin(x["a"]) * y, "b": jnp.sum(x["a"] ** 3) * x["k"], "k": x["k"] + 1}
 
 
 @pytest.fixture
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
     monkeypatch.setattr(cache, "_folder", lambda: tmp_path / "lowered")
-    monkeypatch.setattr(cache, "fingerprint", lambda function, static, *arguments: f"{static}")
+    monkeypatch.setattr(cache, "fingerprint", lambda function, static, *arguments: f"{function.__name__}")
+    monkeypatch.setattr(kept_derivatives, "owned", lambda _: {})  # as in a new process
     return tmp_path / "lowered"
 
 
@@ -152,16 +165,16 @@ def results(call: Any) -> list[Any]:
 
 def test_every_derivative_of_a_kept_function(folder: pathlib.Path) -> None:
     """From programs just made, and from their files."""
-    wanted = results(lambda x, y: cubed(3.0, x, y))
+    wanted = results(lambda x, y: cubed(GIVEN, x, y))
     for _ in range(2):
-        found = results(jax.jit(lambda x, y: kept_run(cubed, 3.0, x, y)))
+        found = results(jax.jit(lambda x, y: kept_run(cubed, GIVEN, x, y)))
         jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-14), found, wanted)
     assert len(list(folder.glob("*"))) > 4
 
 
 def test_kept_programs_are_not_traced(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def slope() -> Any:
-        call = jax.jit(lambda x, y: kept_run(cubed, 3.0, x, y))
+        call = jax.jit(lambda x, y: kept_run(cubed, GIVEN, x, y))
         return jax.grad(lambda y: jnp.sum(call(X, y)["a"]))(0.4)
 
     first = slope()
@@ -177,7 +190,7 @@ def test_data_of_a_function_traced_in_another_order_are_refused(
     folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They might be taken for others. A derivative whose program is kept needs no trace."""
-    call = lambda: jax.jit(lambda x, y: kept_run(cubed, 3.0, x, y))  # noqa: E731
+    call = lambda: jax.jit(lambda x, y: kept_run(cubed, GIVEN, x, y))  # noqa: E731
     slope = lambda name: jax.grad(lambda y: jnp.sum(call()(X, y)[name]))(0.4)  # noqa: E731
     first = slope("a")
     monkeypatch.setattr(kept_derivatives, "text_digest", lambda _: "another")
@@ -193,6 +206,59 @@ def test_without_the_extra_for_files(folder: pathlib.Path, monkeypatch: pytest.M
         raise ModuleNotFoundError("flatbuffers")
 
     monkeypatch.setattr(cache.export, "export", missing)
-    found = results(jax.jit(lambda x, y: kept_run(cubed, 3.0, x, y)))
-    wanted = results(lambda x, y: cubed(3.0, x, y))
+    found = results(jax.jit(lambda x, y: kept_run(cubed, GIVEN, x, y)))
+    wanted = results(lambda x, y: cubed(GIVEN, x, y))
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-14), found, wanted)
+
+
+# First derivatives, whose programs are compiled without optimisation.
+
+
+def test_first_derivatives_of_every_kind(folder: pathlib.Path) -> None:
+    """Those that are none of reverse mode alone are left to others."""
+    taken = []
+
+    def soon(x: Any, y: Any) -> Any:
+        found = kept_derivatives.kept_soon(cubed, GIVEN, x, y)
+        taken.append(found is not None)
+        return cubed(GIVEN, x, y) if found is None else found
+
+    found, wanted = results(soon), results(lambda x, y: cubed(GIVEN, x, y))
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-14), found, wanted)
+    assert any(taken)
+    assert not all(taken)
+    del taken[:]
+    for call in (jax.jit(soon), soon):
+        call(X, 0.4)
+    jax.jit(jax.grad(lambda y: soon(X, y)["b"]))(0.4)
+    jax.jvp(lambda y: soon(X, y)["b"], (0.4,), (1.0,))
+    jax.vmap(jax.grad(lambda y: soon(X, y)["b"]))(np.array([0.4, 0.6]))
+    assert not any(taken)
+
+
+def test_few_steps_are_compiled_soon_and_many_with_optimisation(
+    folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number is that of all gradients of a mechanism; both programs have the same derivative."""
+    soon = kept_derivatives.compiled_soon
+    made: list[Any] = []
+    monkeypatch.setattr(kept_derivatives, "compiled_soon", lambda f: made.append(f) or soon(f))
+    monkeypatch.setattr(kept_derivatives, "owned", owned)
+    monkeypatch.setenv("NSJAX_FEW_STEPS", "500")
+    ball = models.bouncing_ball(height=0.1, restitution=0.7)
+    seen: list[int] = []
+    whole = nsjax.simulate.__globals__["_whole_run"]
+    monkeypatch.setitem(
+        nsjax.simulate.__globals__, "_whole_run", lambda *given: seen.append(1) or whole(*given)
+    )
+
+    def height(x: Any) -> Any:
+        # other rows than in other tests, which would count
+        given = {"dt": 1e-3, "steps": 200, "every": 200, "save": ("gap_min",)}
+        return nsjax.simulate(*ball.replace(initial_q=[x]), schemes.moreau(), **given).q[-1, 0]
+
+    found = [float(jax.grad(height)(0.1)) for _ in range(3)]
+    assert len(made) == 2  # the function with its data, and the derivative
+    assert len(seen) == 1
+    assert found[0] == found[1]
+    assert abs(found[2] / found[0] - 1.0) < 1e-12
