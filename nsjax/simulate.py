@@ -423,7 +423,8 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
     # arrays of numpy cannot be read at a traced index, as a model may do with its tables
     numbers = scheme, jax.tree.map(jnp.asarray, call.params), call.dt
     lanes, moving = lanes_around((numbers, call.run))
-    carry, solution = tree_bytes((call.run.next.carry, no_tally(program))), 0
+    tally = jax.eval_shape(functools.partial(no_tally, program))
+    carry, solution = tree_bytes((call.run.next.carry, tally)), 0
     if scheme.traits.stores_solutions:
         # size of the solutions of a step relative to its velocities and rows: 1 to 4, largest for Bathe
         # with two solves

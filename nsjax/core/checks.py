@@ -106,7 +106,8 @@ def canonical(tree: PyTree, what: str) -> PyTree:
             if not np.all(np.isfinite(value)):
                 raise InputError(f"{name} = {value.tolist()}; every number must be finite")
             return value  # a numpy array costs a fiftieth of a jax array to make, and serves `jit` as well
-        return jnp.asarray(leaf, jnp.float64)
+        same = leaf.dtype == np.float64 and not jax.typeof(leaf).weak_type
+        return leaf if same else jnp.asarray(leaf, jnp.float64)
 
     return jax.tree_util.tree_map_with_path(convert, tree)
 

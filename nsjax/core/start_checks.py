@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -36,7 +37,7 @@ from nsjax.jaxtools.precision import least_tolerance
 from nsjax.linalg import Local, interleaving, matvec
 from nsjax.linalg.blocks import magnitude, product_diagonal
 from nsjax.linalg.dense import unit_matrix
-from nsjax.types import Array, PyTree
+from nsjax.types import Array, PyTree, is_traced
 
 # Bounds on how far inside walls, and off its constraints, a time-stepping scheme may leave a state.
 
@@ -454,34 +455,47 @@ def sound(found: Found, singular: bool) -> Array:
 
 def examined(
     system: System, params: PyTree, state: State, scheme: Scheme, dt: Array
-) -> tuple[State, Array]:
+) -> tuple[State, Array | None]:
     """Start of a run inside transformations, and status bits of numbers that are refused outside of them,
-    or zero. A refused start is not a number, nor are its derivatives by all numbers of the run.
+    or zero; None if they have values and are good. A refused start is not a number, nor are its derivatives
+    by all numbers of the run.
 
-    Numbers without a trace are left out, except where values of the model at the start depend on them. What
-    a model promises about its functions, and not its numbers, is not looked at.
+    Numbers without a trace are left out, except where values of the model at the start depend on them, and
+    what a model promises about its functions.
     """
-    numbers = _traced_numbers((params, state, scheme.coef, dt))
-    given = lax.stop_gradient((params, state, scheme.coef, dt))
-    named = [(jax.tree_util.keystr(place), x) for place, x in jax.tree_util.tree_leaves_with_path(given[2])]
-    own = [(x, y) for _, x, y in signed(given[0])]
+    traced = [x for x in jax.tree.leaves((params, state, scheme.coef, dt)) if is_traced(x)]
+    floats = [x for x in traced if jnp.issubdtype(x.dtype, jnp.floating)]
+    named = [(jax.tree_util.keystr(k), x) for k, x in jax.tree_util.tree_leaves_with_path(scheme.coef)]
+    own = [(x, y) for _, x, y in signed(params)]
     own += [(x, False) for name, x in named if "tolerance" in name and "gap" not in name]
-    alike: dict[Any, list[Array]] = {}  # numbers of one shape are looked at together
-    for x, moments in own:
-        if isinstance(x, jax.core.Tracer):
-            alike.setdefault((jnp.shape(x), moments), []).append(x)
-    below = [~(given[3] > 0.0)]
-    for (_, moments), some in alike.items():
+    alike: dict[tuple[bool, Any], list[Array]] = {}  # numbers of one shape are looked at together
+    for x, moments in ((x, y) for x, y in own if is_traced(x)):
+        # a number that is traced here may have a value without its derivative
+        alike.setdefault((moments, jnp.shape(x)), []).append(lax.stop_gradient(x))
+    given = lax.stop_gradient((params, state, dt, floats))
+    bits = _start_bits(system, scheme.traits.singular_mass, least_tolerance(), *given[:3])
+    bits = _all_bits(tuple(moments for moments, _ in alike), [*alike.values()], given[3], given[2], bits)
+    if not is_traced(bits) and not int(bits):
+        return state, None
+    lost = jnp.sum(jnp.where(bits == 0, 0.0, jnp.nan) * jnp.concatenate([*map(jnp.ravel, (dt, *floats))]))
+    return State(t=state.t, q=state.q + lost, v=state.v + lost), bits
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _all_bits(
+    moments: tuple[bool, ...], alike: list[list[Array]], floats: list[Array], dt: Array, bits: Array
+) -> Array:
+    """Status of a start with those bits, or of signs of numbers, or of numbers that are not finite."""
+    below = [~(dt > 0.0)]
+    for inertia, some in zip(moments, alike, strict=True):
         each = jnp.stack(some)
         below.append(jnp.any(negative(each, 1)))
-        below += [jnp.any(impossible(each, 1))] if moments else []
-    bits = jnp.where(jnp.any(jnp.stack(below)), status.REFUSED_NEGATIVE, 0)
-    bits = bits | _start_bits(system, scheme.traits.singular_mass, least_tolerance(), *given[:2], given[3])
-    bits = jnp.where(jnp.all(jnp.isfinite(lax.stop_gradient(numbers))), bits, status.REFUSED_NOT_FINITE)
-    first = bits & -bits  # the most basic reason, the others mostly follow from it
-    lost = jnp.sum(jnp.where(bits == 0, 0.0, jnp.nan) * numbers)
-    bits = jnp.where(bits == 0, 0, first | status.REFUSED)
-    return State(t=state.t, q=state.q + lost, v=state.v + lost), bits
+        below += [jnp.any(impossible(each, 1))] if inertia else []
+    bits = bits | jnp.where(jnp.any(jnp.stack(below)), status.REFUSED_NEGATIVE, 0)
+    finite = jnp.isfinite(jnp.concatenate([*map(jnp.ravel, (dt, *floats))])).all()
+    bits = jnp.where(finite, bits, status.REFUSED_NOT_FINITE)
+    # the first bit is the most basic reason, the others mostly follow from it
+    return jnp.where(bits == 0, 0, bits & -bits | status.REFUSED)
 
 
 @compiled_for("system", "singular", "least")
@@ -504,10 +518,3 @@ def _start_bits(
         good = [jnp.all(within(name, found, singular)) for name in names if name in found]
         bits = bits | jnp.where(jnp.all(jnp.asarray(good, bool)), 0, bit)
     return bits
-
-
-def _traced_numbers(tree: PyTree) -> Array:
-    """All traced floats of a tree, in one vector."""
-    leaves = [x for x in jax.tree.leaves(tree) if isinstance(x, jax.core.Tracer)]
-    floats = [jnp.ravel(x) for x in leaves if jnp.issubdtype(x.dtype, jnp.floating)]
-    return jnp.concatenate(floats) if floats else jnp.zeros(0)

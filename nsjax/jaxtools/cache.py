@@ -273,9 +273,9 @@ def _exported(file: pathlib.Path, function: Any, static: Any, leaves: Any, tree:
     return _saved(file, said[-1], program)
 
 
-def program_of(file: pathlib.Path, made: Callable[[], ClosedJaxpr]) -> Any:
-    """The lowered program of a traced function with the digest of its text, from their file, or made and
-    saved; None if it cannot be exported.
+def program_of(file: pathlib.Path, made: Callable[[], ClosedJaxpr], digest: Callable[[], str]) -> Any:
+    """The lowered program of a traced function with a digest, from their file, or made and saved; None if
+    it cannot be exported.
     """
     found = _read(file)
     if found is None:
@@ -285,7 +285,7 @@ def program_of(file: pathlib.Path, made: Callable[[], ClosedJaxpr]) -> Any:
             program = bytes(export.export(jax.jit(jaxpr_as_fun(traced)))(*types).serialize())
         except Exception:  # without the extra, for instance
             return None
-        found = _saved(file, text_digest(traced), program)
+        found = _saved(file, digest(), program)
     return found
 
 

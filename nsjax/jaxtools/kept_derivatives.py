@@ -22,6 +22,7 @@ import jax.numpy as jnp
 from nsjax.jaxtools.cache import conditions, file_of, filled, note_of, outline, program_of, text_digest
 from nsjax.jaxtools.choices import turned, with_inputs
 from nsjax.jaxtools.compilation import compiled_soon
+from nsjax.jaxtools.control_flow import tree_shapes
 from nsjax.jaxtools.internals import (
     ClosedJaxpr,
     Primitive,
@@ -78,9 +79,13 @@ def kept_soon(function: Callable[..., Any], static: tuple[Any, ...], *arguments:
     """
     if being_compiled() or not reverse_mode_alone(jax.tree.leaves(arguments)):
         return None
-    made: list[_Run | None] = []  # the name of its file is that of shapes: all numbers are traced
-    jax.eval_shape(lambda *x: made.append(_Run.of(function, static, x)), *arguments)
-    return None if made[0] is None else made[0].applied(arguments)
+    known, key = owned(static[0]), (kept_soon, function, static, tree_shapes(arguments), conditions())
+    if key not in known:
+        made: list[_Run | None] = []  # the name of its file is that of shapes: all numbers are traced
+        jax.eval_shape(lambda *x: made.append(_Run.of(function, static, x)), *arguments)
+        known[key] = made[0]
+    run: _Run | None = known[key]
+    return None if run is None else run.applied(arguments)
 
 
 class _Holder:
@@ -123,13 +128,12 @@ class _Run(_Holder):
             return None
         leaves, tree = jax.tree.flatten(arguments)
         types = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in leaves)
-        known, key = owned(static[0]), (cls, function, static, tree, types, conditions())
-        if key not in known:
-            file = file_of(function, static, *arguments)
-            known[key] = None if file is None else cls(function, static, tree, types, file)
-        run: _Run | None = known[key]
+        file = file_of(function, static, *arguments)
+        if file is None:
+            return None
+        run: _Run = owned(static[0]).setdefault((cls, file), cls(function, static, tree, types, file))
         try:
-            return run if run is None or run.outcome else None
+            return run if run.outcome else None
         except TypeError:  # the result has a structure that no file holds
             return None
 
@@ -198,35 +202,47 @@ class _Run(_Holder):
 
     def ahead(self, moving: Mask) -> _Program:
         """Program of the function that also returns the data of its derivative."""
-        return self._kept("ahead", moving, lambda: self.linear(moving)[0])
+        return self._kept("ahead", moving, lambda: self.linear(moving)[0], lambda: self._digest(moving))
 
     def back(self, moving: Mask, read: Mask) -> _Program:
         """Program ``data, changes of results that are read -> changes of the arguments``."""
 
         def made() -> ClosedJaxpr:
-            whole, line, count = self.linear(moving)
+            _, line, count = self.linear(moving)
             kept = self.ahead(moving)
-            if kept.digest not in ("", text_digest(whole)):  # its data would be taken for others
+            if kept.digest not in ("", self._digest(moving)):  # its data would be taken for others
                 raise RuntimeError(
                     f"cache {str(self.file.parent)!r}: this process traces {self.function.__name__} in "
                     "another order than the one that kept it; remove the folder"
                 )
             return turned(line, count, read)
 
-        return self._kept("back", (moving, read), made)
+        return self._kept("back", (moving, read), made, str)
+
+    def _digest(self, moving: Mask) -> str:
+        """Digest of the text of the function that returns the data, which takes a second for a robot."""
+        if moving not in self._digests:
+            self._digests[moving] = text_digest(self.linear(moving)[0])
+        return self._digests[moving]
+
+    @functools.cached_property
+    def _digests(self) -> dict[Mask, str]:
+        return {}
 
     @functools.cached_property
     def _programs(self) -> dict[Any, _Program]:
         return {}
 
-    def _kept(self, part: str, masks: Any, traced: Callable[[], ClosedJaxpr]) -> _Program:
+    def _kept(
+        self, part: str, masks: Any, traced: Callable[[], ClosedJaxpr], digest: Callable[[], str]
+    ) -> _Program:
         """A program that was made before, or comes from its file, or is made and saved."""
         if (part, masks) not in self._programs:
             name = hashlib.sha256(f"{self.file.name} {part} {masks}".encode()).hexdigest()
-            found = program_of(self.file.with_name(name), traced)
-            lowered, digest = (None, "") if found is None else found
+            found = program_of(self.file.with_name(name), traced, digest)
+            lowered, said = (None, "") if found is None else found
             results = tuple((traced() if lowered is None else lowered).out_avals)
-            self._programs[part, masks] = _Program(results, lowered, digest, traced)
+            self._programs[part, masks] = _Program(results, lowered, said, traced)
         return self._programs[part, masks]
 
 

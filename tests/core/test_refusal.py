@@ -185,6 +185,23 @@ def test_a_lane_says_why_it_is_refused(name: str) -> None:
         traj.raise_for_status()
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_derivative_of_a_refused_mechanism(compiled: bool) -> None:
+    """Also where a mass that is differentiated has a value, outside `jax.jit`."""
+    arm = assemble(body("arm", mass=1.0, inertia=0.1), hinge("pin", "ground", "arm", at=0.5))
+
+    def run(mass: Any) -> Any:
+        own = arm.replace(**{"arm.mass": mass})
+        traj = nsjax.simulate(*own, schemes.moreau(), dt=1e-3, steps=STEPS, every=STEPS)
+        return traj.q[-1, 0], traj.status
+
+    slope = jax.value_and_grad(run, has_aux=True)
+    for mass, bits in ((1.0, 0), (-1.0, status.REFUSED | status.REFUSED_NEGATIVE)):
+        (q, found), change = (jax.jit(slope) if compiled else slope)(mass)
+        assert int(found) == bits
+        assert np.isnan([q, change]).tolist() == [bits > 0] * 2
+
+
 def test_a_loop_waits_for_no_lane_that_it_holds() -> None:
     """The sine of a phase of 1e298 is another number where XLA rounds the time otherwise. A condition that
     computed from it went on for ever in a program without optimisation, whose body had ended.
