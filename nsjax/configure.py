@@ -59,8 +59,8 @@ def configure(
             programs are compiled without optimisation: a first gradient of a robot takes half the time,
             each of its steps two to four times as long. Then it is compiled once more. Values and
             derivatives of the two programs differ by rounding; 0: all of them are optimised, None: as
-            before, 20,000 at first (`nsjax.jaxtools.compilation.few_steps`). Gradients inside `jax.jit`,
-            and processes without a cache, always have optimised programs.
+            before, at first 20,000, fewer for robots (`nsjax.jaxtools.compilation.few_steps`). Gradients
+            inside `jax.jit`, and processes without a cache, always have optimised programs.
 
     Raises:
         ValueError: for a number of devices below 1, or a negative number of steps.

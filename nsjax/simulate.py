@@ -448,7 +448,7 @@ def _among_few(program: LoopProgram, steps: int) -> bool:
     """Whether these steps are among the first ones whose derivatives are computed without optimisation."""
     known, key = owned(program), (_among_few, program)
     known[key] = known.get(key, 0) + steps
-    return bool(known[key] <= few_steps())
+    return bool(known[key] <= few_steps(row_groups(program.system).count))
 
 
 def _run_by(keep: Callable[..., Any]) -> Callable[..., Any]:
