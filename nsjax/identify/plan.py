@@ -24,9 +24,9 @@ from nsjax.identify.records import Recording
 from nsjax.identify.transforms import Transform
 from nsjax.jaxtools.owned import compiled_for
 from nsjax.loop import LoopProgram, begin_run, prepare_run, trajectory
-from nsjax.sensors import ENERGIES, label_name
+from nsjax.sensors import find as find_quantity
+from nsjax.sensors import needed_rows, table
 from nsjax.sweep.program import guards_of_lanes, lay_out, spread, traced_row
-from nsjax.trajectory import label_names
 from nsjax.types import Array, PyTree, record
 
 # The compiled program of an identification: values at the measured times and their derivatives.
@@ -149,7 +149,14 @@ def predict(program: RunProgram, common: FitData, track: Tracks, x: Array) -> tu
     columns: dict[str, Any]
     run, columns = lax.scan(row, run, track.counts)
     traj = trajectory(system, params, run, columns)
-    rows = jnp.stack([traj[name] for name in program.names], axis=1)
+    found = {name: traj[name] for name in program.names}
+    for name, x in found.items():
+        if x.ndim > 1:
+            raise InputError(
+                f"identify: data has the observable {name!r}, which is no single number; name a component, "
+                f"{name}.x or {name}.n for instance"
+            )
+    rows = jnp.stack([*found.values()], axis=1)
     w = track.weight[:, None]
     # a plain product would spoil a value by 0 * inf of a row of weight zero
     after = rows[jnp.minimum(track.place + 1, rows.shape[0] - 1)]
@@ -291,19 +298,21 @@ def _recordings(given: Any, what: str) -> tuple[Recording, ...]:
 
 def _observables(problem: Problem, recordings: Sequence[Recording]) -> tuple[str, ...]:
     """Names of all observables of the data."""
-    known = [*label_names(problem.system), *ENERGIES]
     found = tuple(dict.fromkeys(name for x in recordings for name in x.values))
     for name in found:
-        if name not in known:
-            raise InputError(f"identify: data has the observable {name!r}; {nearest(name, known)}")
+        if find_quantity(problem.system, name) is None:
+            known = nearest(name, table(problem.system), "traj.keys()")
+            raise InputError(f"identify: data has the observable {name!r}; {known}")
     return found
 
 
 def _needs_rows(system: System, params: Any, names: tuple[str, ...]) -> bool:
     """Whether a measured observable of the model depends on the output of a step."""
-    labels, observe = system.labels, system.observe
-    plain = {label_name(e) for e in (*labels.q, *labels.v)} | set(ENERGIES)
-    if observe is None or plain.issuperset(names):
+    if needed_rows(system, names):
+        return True
+    observe, found = system.observe, ((name, find_quantity(system, name)) for name in names)
+    own = {name for name, x in found if x is not None and x.kind == "observable"}
+    if observe is None or not own:
         return False
 
     def look(p: Any) -> Any:
@@ -312,7 +321,7 @@ def _needs_rows(system: System, params: Any, names: tuple[str, ...]) -> bool:
         return observe(t, q, jnp.zeros(system.nv), None, ready)
 
     try:
-        return not set(names).issubset({*jax.eval_shape(look, params), *plain})
+        return not own.issubset(jax.eval_shape(look, params))
     except (AttributeError, TypeError):  # it read the output, which is None here
         return True
 

@@ -23,8 +23,10 @@ class Recording:
 
     Args:
         times: (n,) increasing times [s], on the clock of the problem's initial state.
-        values: per observable, by its label (``"x"``, ``"theta1"``, ``"energy"``), the (n,) measured values
-            in the unit of the label. Entries may be not a number where they are masked.
+        values: per observable, by its name in ``traj[name]`` (``"x"``, ``"theta1"``, ``"energy"``, of
+            mechanisms also ``"pin.position"``, ``"pin.force.x"``, ``"rod.acceleration.y"``), the (n,)
+            measured values in its unit, see ``traj.unit(name)``. Entries may be not a number where they
+            are masked.
         noise: standard deviation of the values: a number for all observables, or a mapping of observables
             to numbers or arrays (n,). None: unknown, the same for all values, estimated from the residuals
             of the fit; required for observables of different units.
