@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import warnings
@@ -38,9 +39,14 @@ def start(home: pathlib.Path, options: str = "", **extra: str) -> subprocess.Pop
     )  # fmt: skip
 
 
-def finish(process: subprocess.Popen[str]) -> list[str]:
+HALF_WRITTEN = r"(?m)^.*Error reading persistent compilation cache entry.*\n.*warnings\.warn\(\n"
+"""JAX's warning of a file that it could not read, after which it compiles."""
+
+
+def finish(process: subprocess.Popen[str], beside: bool = False) -> list[str]:
+    """What a process printed; ``beside`` another one, whose files JAX may read while it writes them."""
     out, err = process.communicate(timeout=300)
-    assert (process.returncode, err) == (0, "")
+    assert (process.returncode, re.sub(HALF_WRITTEN, "", err) if beside else err) == (0, "")
     return out.split(maxsplit=2)
 
 
@@ -63,7 +69,7 @@ def settings():
 
 def test_a_second_process_compiles_nothing_and_two_may_start_at_once(tmp_path: pathlib.Path) -> None:
     both = [start(tmp_path), start(tmp_path)]
-    found = [finish(process) for process in both]
+    found = [finish(process, beside=True) for process in both]
     assert all(int(hits) + int(misses) > 0 for hits, misses, _ in found)
     hits, misses, folder = finish(start(tmp_path))
     assert int(hits) > 0
