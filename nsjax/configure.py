@@ -55,9 +55,9 @@ def configure(
             already (``JAX_COMPILATION_CACHE_DIR``); False: nothing is kept. See
             `nsjax.jaxtools.use_cache`.
         announce: whether to name programs that compile for long; None: if somebody watches.
-        few_steps: number of steps of differentiated runs, in all calls of `jax.grad` of a mechanism, whose
-            programs are compiled without optimisation: a first gradient of a robot takes half the time,
-            each of its steps two to four times as long. Then it is compiled once more. Values and
+        few_steps: number of steps of differentiated runs, in all calls of `jax.grad` with one scheme and
+            length, whose programs are compiled without optimisation: a first gradient takes half the time,
+            each of its steps two to five times as long. Then it is compiled once more. Values and
             derivatives of the two programs differ by rounding; 0: all of them are optimised, None: as
             before, at first 20,000, fewer for robots (`nsjax.jaxtools.compilation.few_steps`). Gradients
             inside `jax.jit`, and processes without a cache, always have optimised programs.
@@ -80,7 +80,7 @@ def configure(
     if few_steps is not None:
         if not isinstance(few_steps, int) or few_steps < 0:
             raise ValueError(f"configure: few_steps = {few_steps!r}; give a whole number, 0 for none")
-        os.environ[STEPS_VARIABLE] = str(few_steps)
+        os.environ[STEPS_VARIABLE] = str(int(few_steps))
     jax.config.update("jax_enable_x64", True)
     if blas_threads is not None:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", str(blas_threads))

@@ -440,19 +440,12 @@ def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
     moves = places_of(moving, numbers) if kinds and steps >= many else None
     plan = (rows, every, *blocks)
     with tracing(INSIDE):
-        soon = moving and _among_few(program, steps) and _soon_run(program, plan, moves, *numbers, call.run)
+        soon = _soon_run(program, plan, moves, *numbers, call.run) if moving else None
         return soon or _whole_run(program, plan, moves, *numbers, call.run)
 
 
-def _among_few(program: LoopProgram, steps: int) -> bool:
-    """Whether these steps are among the first ones whose derivatives are computed without optimisation."""
-    known, key = owned(program), (_among_few, program)
-    known[key] = known.get(key, 0) + steps
-    return bool(known[key] <= few_steps(row_groups(program.system).count))
-
-
 def _run_by(keep: Callable[..., Any]) -> Callable[..., Any]:
-    """State and rows of `_run_traced`, by `kept_run` or `kept_soon`."""
+    """State and rows of `_run_traced`, by `kept_run` or `_kept_soon`."""
 
     def _whole_run(
         program: LoopProgram, plan: tuple[int, int, int, bool], moves: tuple[int, ...] | None,
@@ -469,9 +462,16 @@ differentiated.
 """
 
 
-_soon_run = compiled_for("program", "plan", "moves", make=Uncompiled)(_run_by(kept_soon))
-"""`_whole_run` for a first reverse derivative: the compiler takes a half to a quarter of the time, each
-step two to four times as long.
+def _kept_soon(function: Callable[..., Any], static: tuple[Any, ...], *arguments: Any) -> Any:
+    """`kept_soon` for as many calls as take few steps together."""
+    program, (rows, every, *_), _ = static
+    calls = few_steps(row_groups(program.system).count) // (rows * every)
+    return kept_soon(calls, function, static, *arguments)
+
+
+_soon_run = compiled_for("program", "plan", "moves", make=Uncompiled)(_run_by(_kept_soon))
+"""`_whole_run` for first reverse derivatives: the compiler takes a half to a quarter of the time, each step
+two to five times as long.
 """
 
 

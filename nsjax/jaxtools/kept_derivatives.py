@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import itertools
 import pathlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -69,39 +70,45 @@ def kept_run(function: Callable[..., Any], static: tuple[Any, ...], *arguments: 
     return function(static, *arguments) if run is None else run.applied(arguments)
 
 
-def kept_soon(function: Callable[..., Any], static: tuple[Any, ...], *arguments: Any) -> Any:
-    """`kept_run` outside `jax.jit` for a first reverse derivative, whose programs are compiled without
-    optimisation; None for other transformations, and where nothing is kept.
+def kept_soon(
+    calls: int, function: Callable[..., Any], static: tuple[Any, ...], *arguments: Any
+) -> Any:  # fmt: skip
+    """`kept_run` outside `jax.jit` for first reverse derivatives, whose programs are compiled without
+    optimisation; None for other transformations, where nothing is kept, and after so many calls.
 
     Args:
-        function, arguments: as in `kept_run`.
-        static: as in `kept_run`.
+        calls: number of calls of this function with arguments of these types.
+        function, static, arguments: as in `kept_run`.
     """
-    if being_compiled() or not reverse_mode_alone(jax.tree.leaves(arguments)):
+    if reverse_rules() is None or being_compiled() or not reverse_mode_alone(jax.tree.leaves(arguments)):
         return None
     known, key = owned(static[0]), (kept_soon, function, static, tree_shapes(arguments), conditions())
     if key not in known:
         made: list[_Run | None] = []  # the name of its file is that of shapes: all numbers are traced
         jax.eval_shape(lambda *x: made.append(_Run.of(function, static, x)), *arguments)
-        known[key] = made[0]
-    run: _Run | None = known[key]
-    return None if run is None else run.applied(arguments)
+        known[key] = made[0], itertools.count(1)
+    run, count = known[key]
+    return None if run is None or next(count) > calls else run.applied(arguments)
 
 
 class _Holder:
     """An object that holds compiled functions."""
 
     @functools.cached_property
-    def _calls(self) -> dict[int, tuple[ClosedJaxpr, Callable[..., Any]]]:
+    def _calls(self) -> dict[Any, tuple[Callable[..., Any], Any]]:
         return {}
 
-    def call(self, made: ClosedJaxpr) -> Callable[..., Any]:
-        """A traced function as a function, which is compiled outside `jax.jit`."""
+    def call(self, key: Any, make: Callable[[], tuple[ClosedJaxpr, Any]]) -> tuple[Callable[..., Any], Any]:
+        """A traced function as a function, and what belongs to it; outside `jax.jit` it is compiled, and
+        held by its key.
+        """
         if being_compiled():
-            return jaxpr_as_fun(made)
-        if id(made) not in self._calls:
-            self._calls[id(made)] = made, jax.jit(jaxpr_as_fun(made))
-        return self._calls[id(made)][1]
+            made, more = make()
+            return jaxpr_as_fun(made), more
+        if key not in self._calls:
+            made, more = make()
+            self._calls[key] = jax.jit(jaxpr_as_fun(made)), more
+        return self._calls[key]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -293,11 +300,16 @@ def _moved(made: ClosedJaxpr, leaves: Any, changes: Any) -> Any:
     return found, [ad.Zero(x) if x.dtype == FLOAT0 else y for x, y in zip(kinds, moves, strict=True)]
 
 
-def _in_lanes(holder: _Holder, made: ClosedJaxpr, axis: Any, operands: Any, axes: Any) -> Any:
+def _in_lanes(traced: Callable[..., ClosedJaxpr], axis: Any, operands: Any, axes: Any, given: Any) -> Any:
     """Results of a traced function for a batch."""
     operands = [x if k is None else jnp.moveaxis(x, k, 0) for x, k in zip(operands, axes, strict=True)]
-    made, results = batch_jaxpr(made, axis, [x is not None for x in axes], False)
-    return holder.call(made)(*operands), [0 if x else None for x in results]
+    batched = tuple(x is not None for x in axes)
+    holder: _Holder = given["program" if "program" in given else "run"]
+    call, results = holder.call(
+        (given.get("moving"), axis.name, axis.size, batched),
+        lambda: batch_jaxpr(traced(**given), axis, [*batched], False),
+    )
+    return call(*operands), [0 if x else None for x in results]
 
 
 def _operation(
@@ -313,7 +325,7 @@ def _operation(
     mlir.register_lowering(made, mlir.lower_fun(call, multiple_results=True))
     ad.primitive_jvps[made] = lambda leaves, changes, **given: _moved(traced(**given), leaves, changes)
     batching.fancy_primitive_batchers[made] = lambda axis, operands, axes, **given: _in_lanes(
-        given["program" if "program" in given else "run"], traced(**given), axis, operands, axes
+        traced, axis, operands, axes, given
     )
     return made
 
@@ -363,7 +375,10 @@ def _transposed(back: Any, *operands: Any, run: _Run, moving: Mask, count: int, 
 
 
 _run = _operation(
-    "run", _whole, lambda run, results: run.made, lambda *x, run, results: run.call(run.made)(*x)
+    "run",
+    _whole,
+    lambda run, results: run.made,
+    lambda *x, run, results: run.call("run", lambda: (run.made, None))[0](*x),
 )
 _run.def_abstract_eval(lambda *_, run, results: results)
 _program = _operation(
@@ -373,7 +388,7 @@ _program = _operation(
 _program.def_abstract_eval(lambda *_, program: program.results)
 _line = _operation(
     "derivative", _mapped, lambda run, moving, **_: run.linear(moving)[1],
-    lambda *x, run, moving, **_: run.call(run.linear(moving)[1])(*x),
+    lambda *x, run, moving, **_: run.call(moving, lambda: (run.linear(moving)[1], None))[0](*x),
 )  # fmt: skip
 _line.def_abstract_eval(lambda *_, types, **__: [x for x in types if x.dtype != FLOAT0])
 ad.primitive_jvps[_line] = _map_moves

@@ -219,7 +219,7 @@ def test_first_derivatives_of_every_kind(folder: pathlib.Path) -> None:
     taken = []
 
     def soon(x: Any, y: Any) -> Any:
-        found = kept_derivatives.kept_soon(cubed, GIVEN, x, y)
+        found = kept_derivatives.kept_soon(9, cubed, GIVEN, x, y)
         taken.append(found is not None)
         return cubed(GIVEN, x, y) if found is None else found
 
@@ -239,7 +239,7 @@ def test_first_derivatives_of_every_kind(folder: pathlib.Path) -> None:
 def test_few_steps_are_compiled_soon_and_many_with_optimisation(
     folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The number is that of all gradients of a mechanism; both programs have the same derivative."""
+    """The number is that of gradients outside `jax.jit`; both programs have the same derivative."""
     soon = kept_derivatives.compiled_soon
     made: list[Any] = []
     monkeypatch.setattr(kept_derivatives, "compiled_soon", lambda f: made.append(f) or soon(f))
@@ -257,8 +257,24 @@ def test_few_steps_are_compiled_soon_and_many_with_optimisation(
         given = {"dt": 1e-3, "steps": 200, "every": 200, "save": ("gap_min",)}
         return nsjax.simulate(*ball.replace(initial_q=[x]), schemes.moreau(), **given).q[-1, 0]
 
+    whole_found = float(jax.jit(jax.grad(height))(0.1))  # does not count
+    del seen[:]
     found = [float(jax.grad(height)(0.1)) for _ in range(3)]
     assert len(made) == 2  # the function with its data, and the derivative
     assert len(seen) == 1
     assert found[0] == found[1]
     assert abs(found[2] / found[0] - 1.0) < 1e-12
+    assert abs(whole_found / found[0] - 1.0) < 1e-12
+
+
+def test_batches_of_a_kept_derivative_are_compiled_once(folder: pathlib.Path) -> None:
+    """`jax.jacrev` outside `jax.jit` transposes a batch."""
+    held: dict[Any, Any] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kept_derivatives, "owned", lambda _: held)
+        rows = jax.jacrev(lambda y: kept_derivatives.kept_soon(9, cubed, GIVEN, X, y)["a"])
+        first = rows(0.4)
+        for _ in range(3):
+            np.testing.assert_array_equal(rows(0.4), first)
+    runs = [x for x in held.values() if isinstance(x, kept_derivatives._Run)]
+    assert [len(p._calls) for run in runs for p in run._programs.values()] == [0, 1]
