@@ -14,6 +14,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact.problem import ContactProblem, DelassusFactors
+from nsjax.jaxtools.control_flow import branch
 from nsjax.linalg import (
     LOOP_LIMIT,
     OUTER_TERMS,
@@ -275,12 +276,16 @@ def dependent_answer(
     inverse, free = _eliminated(a, use, turns)
     if turns is not None:
         free = free & ~turns
-    # columns: changes of impulses that move nothing, one for each dependent row
-    moves = jnp.where(free, matmul(inverse, a, few=True) - np.eye(m), 0.0)
-    # the unit matrix in independent rows, so that the matrix is regular whatever their number
-    square = matmul(moves.T, moves, few=True) + jnp.where(free, 0.0, 1.0) * np.eye(m)
+
+    def dependent(_: None) -> Array:
+        # columns: changes of impulses that move nothing, one for each dependent row
+        moves = jnp.where(free, matmul(inverse, a, few=True) - np.eye(m), 0.0)
+        # the unit matrix in independent rows, so that the matrix is regular whatever their number
+        square = matmul(moves.T, moves, few=True) + jnp.where(free, 0.0, 1.0) * np.eye(m)
+        return matmul(moves, solve(square, moves.T, LOOP_LIMIT), few=True)
+
     x = matvec(inverse, f)
-    return x - matvec(moves, matvec(solve(square, moves.T, LOOP_LIMIT), x))
+    return x - matvec(branch(jnp.any(free), dependent, lambda _: jnp.zeros((m, m)), None), x)
 
 
 @jax.custom_jvp
@@ -290,40 +295,42 @@ def _eliminated(a: Array, use: Array, turns: Array | None) -> tuple[Array, Array
     The derivative is that of an inverse: it does not go through the elimination.
     """
     m = a.shape[0]
+    at = functools.partial(lax.dynamic_index_in_dim, keepdims=False, allow_negative_indices=False)
     # pivot above which a row is eliminated at once; rows below it wait for all others. A rod that leans by
     # 1e-4 and sticks at both ends has three rows along itself, of which the third has a pivot of 1e-8.
     # Eliminated in its turn, it would leave rounding over 1e-8 as pivot of a fifth row, which would count
     # as independent
-    first, last, bounded = jnp.asarray(1e-4), jnp.asarray(LEAST_PIVOT), use
-    place: Any = np.arange(m)[::-1]  # order of elimination; rows stay in place
+    first, last, bounded = jnp.full(m, 1e-4), jnp.full(m, LEAST_PIVOT), use
+    index, order = np.arange(m), lambda n: m - 1 - n
     if turns is not None:
         first, last = jnp.where(turns, jnp.inf, first), jnp.where(turns, LEAST_TURN, last)
         bounded = use | turns
-        later = np.arange(m) + jnp.where(turns, 0, m)
+        later = index + jnp.where(turns, 0, m)
         place = jnp.sum(later[None, :] > later[:, None], axis=1)
+        order = lambda n: jnp.sum(jnp.where(place == n, index, 0))  # noqa: E731
 
     def eliminate(n: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, free, smallest = carry
-        here = free & (place == lax.rem(n, m))
-        row = jnp.sum(jnp.where(here[:, None], x, 0.0), axis=0)
-        pivot = jnp.sum(jnp.where(here, row[:m], 0.0))
+        k = order(lax.rem(n, m))
+        row, column = at(x, k), at(x, k, axis=1)
+        pivot = at(row, k)
         # rounding of pivots; divided by the least pivot so far it is that of the pivots that follow
-        least = jnp.where(n < m, first, jnp.maximum(last, 1e-14 / smallest))
-        here = here & ((jnp.abs(pivot) > least) | ~bounded)
-        found = jnp.any(here)
-        row = jnp.where(found, row / jnp.where(found, pivot, 1.0), 0.0)
-        column = jnp.sum(jnp.where(here, x[:, :m], 0.0), axis=1)
-        x = jnp.where(here[:, None], row, x - column[:, None] * row)
+        least = jnp.where(n < m, at(first, k), jnp.maximum(at(last, k), 1e-14 / smallest))
+        found = at(free, k) & ((jnp.abs(pivot) > least) | ~at(bounded, k))
+        here, one = found & (index == k), jnp.where(found, pivot, 1.0)
+        row = jnp.where(found, jnp.where(here, 1.0, row) / one, 0.0)
+        x = jnp.where(here[:, None] | here, 0.0, x) - jnp.where(here, -1.0, column)[:, None] * row
         return x, free & ~here, jnp.where(found, jnp.minimum(smallest, jnp.abs(pivot)), smallest)
 
-    start = jnp.concatenate([a, jnp.eye(m)], axis=1), jnp.ones(m, bool), jnp.ones(())
+    # columns of eliminated rows hold those of the inverse
+    start = a, jnp.ones(m, bool), jnp.ones(())
     if jax.default_backend() != "cpu":  # where loops of unknown length wait for the host
         x, free, _ = lax.fori_loop(0, 2 * m, eliminate, start)
     else:
         going = lambda c: (c[0] < m) | ((c[0] < 2 * m) & jnp.any(c[1][1]))  # noqa: E731
         onwards = lambda c: (c[0] + 1, eliminate(*c))  # noqa: E731
         _, (x, free, _) = lax.while_loop(going, onwards, (jnp.asarray(0), start))
-    return jnp.where(free[:, None] | free[None, :], 0.0, x[:, m:]), free
+    return jnp.where(free[:, None] | free[None, :], 0.0, x), free
 
 
 @_eliminated.defjvp

@@ -163,7 +163,13 @@ partial_eval.dce_rules[_choice] = _without_unread
 # Large functions in a few kernels, inside loops that are compiled in pieces.
 
 
-def in_kernels(made: ClosedJaxpr, once: Array, most: int = 15_000) -> Callable[..., list[Array]]:
+KERNEL = 15_000
+"""Code size of operations that share a kernel, or that of one operation. The time to compile a kernel grows
+with the square of it: that of the backward step of a hopper (13,400) took 23 CPU s as one kernel, 29 in
+parts of 3,000, and 17 us to run in either form, on a machine with much other work."""
+
+
+def in_kernels(made: ClosedJaxpr, once: Array, most: int = KERNEL) -> Callable[..., list[Array]]:
     """A traced function inside a loop that is compiled in pieces, as loops of one pass, which a CPU's
     compiler makes kernels of.
 
@@ -172,10 +178,7 @@ def in_kernels(made: ClosedJaxpr, once: Array, most: int = 15_000) -> Callable[.
     Args:
         made: the function; its integers are exact as floats.
         once: () int, one; the compiler is not to know it.
-        most: code size of operations that share a kernel, or that of one operation. The time to compile a
-            kernel grows with the square of it: that of the backward step of a hopper (13,400) took 23 CPU s
-            as one kernel, 29 in parts of 3,000, and 17 us to run in either form, on a machine with much
-            other work.
+        most: code size of operations that share a kernel.
 
     Example:
         >>> import jax
@@ -296,20 +299,135 @@ def in_one_list(made: ClosedJaxpr) -> ClosedJaxpr:
         ['mul', 'add']
     """
 
-    def flat(made: ClosedJaxpr, arguments: Sequence[Any]) -> list[Any]:
-        lines = made.jaxpr
+    def called(line: Any) -> Callable[..., list[Array]] | None:
+        if line.primitive.name not in CALLS:
+            return None
+        inside = line.params.get("jaxpr") or line.params["call_jaxpr"]
+        return _with_other(inside if isinstance(inside, ClosedJaxpr) else ClosedJaxpr(inside, []), called)
+
+    return _traced(_with_other(made, called), made)
+
+
+def _with_other(
+    made: ClosedJaxpr, other: Callable[[Any], Callable[..., list[Array]] | None]
+) -> Callable[..., list[Array]]:
+    """A traced function as a function, which does ``other(line)`` in place of operations for which it is
+    not None.
+    """
+    lines = made.jaxpr
+
+    def run(*arguments: Array) -> list[Array]:
         known = dict(zip([*lines.constvars, *lines.invars], [*made.consts, *arguments], strict=True))
         value = lambda x: known[x] if isinstance(x, Var) else x.val  # noqa: E731
         for line in lines.eqns:
-            if line.primitive.name in CALLS:
-                inside = line.params.get("jaxpr") or line.params["call_jaxpr"]
-                inside = inside if isinstance(inside, ClosedJaxpr) else ClosedJaxpr(inside, [])
-                found = flat(inside, [value(x) for x in line.invars])
+            instead = other(line)
+            if instead is not None:
+                found = instead(*map(value, line.invars))
                 known.update(zip(line.outvars, found, strict=True))
             else:
                 body, used, ends = _alone(lines, [line])
                 known.update(zip(ends, jaxpr_as_fun(body)(*map(value, used)), strict=True))
         return [value(x) for x in lines.outvars]
 
+    return run
+
+
+def _traced(run: Callable[..., list[Array]], made: ClosedJaxpr) -> ClosedJaxpr:
+    """A function, traced for arguments as those of another one."""
     types = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in made.in_avals]
-    return jax.make_jaxpr(lambda *x: flat(made, x))(*types)
+    return jax.make_jaxpr(run)(*types)
+
+
+# Loops over steps, most of which take the first map: one kernel for all of these that follow each other.
+
+
+def first_maps_in_loops(made: ClosedJaxpr) -> ClosedJaxpr:
+    """A traced function with the same results, whose reversed scans over a choice of maps, of which the
+    first one fits into a kernel, go through the passes that take the first map in a loop of their own.
+
+    The loop is one kernel. A scan whose passes hold the second map, too, is compiled in pieces, with some
+    twenty kernels for a pass beside the one of the first map: a hopper's backward step without events took
+    37 us in it, and takes 18.
+
+    Example:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> from jax import lax
+        >>> from nsjax.jaxtools.choices import chosen_map, first_maps_in_loops
+        >>> from nsjax.jaxtools.internals import jaxpr_as_fun
+        >>> maps = [lambda a, x: [2.0 * x[0]], lambda a, x: [a[0] * x[0]]]
+        >>> def run(which):
+        ...     step = lambda x, on: (chosen_map(on, maps, [jnp.asarray(3.0)], [x])[0], None)
+        ...     return lax.scan(step, 1.0, which, reverse=True)[0]
+        >>> which = jnp.array([True, False, False])
+        >>> loops = first_maps_in_loops(jax.make_jaxpr(run)(which))
+        >>> [line.primitive.name for line in loops.eqns], float(jaxpr_as_fun(loops)(which)[0])
+        (['while'], 12.0)
+    """
+    if jax.default_backend() != "cpu":  # others ask the host after every pass of a loop of unknown length
+        return made
+    loops = {id(line): _in_loops(line) for line in made.eqns}
+    if not any(loops.values()):
+        return made
+    return _traced(_with_other(made, lambda line: loops[id(line)]), made)
+
+
+def _in_loops(line: Any) -> Callable[..., list[Array]] | None:
+    """`first_maps_in_loops` of an operation; None if it stays as it is."""
+    if line.primitive is lax.scan_p and (found := _two_loops(line)) is not None:
+        return found
+    params = {}
+    for name, value in line.params.items():
+        inside = ClosedJaxpr(value, []) if isinstance(value, Jaxpr) else value
+        if isinstance(inside, ClosedJaxpr) and (new := first_maps_in_loops(inside)) is not inside:
+            if new.consts and inside is not value:
+                return None
+            params[name] = new if inside is value else new.jaxpr
+    if not params:
+        return None
+    line = line.replace(params=line.params | params)
+    return lambda *operands: line.primitive.bind(*operands, **line.params)
+
+
+def _two_loops(line: Any) -> Callable[..., list[Array]] | None:
+    """A reversed scan as a loop over the passes that take the second map, and in it one over those of the
+    first map; None for other scans.
+    """
+    given = line.params
+    fixed, moving, length = given["num_consts"], given["num_carry"], given["length"]
+    if not given["reverse"] or len(line.outvars) > moving:
+        return None
+    body = in_one_list(given["jaxpr"])
+    choices = [x for x in body.eqns if x.primitive is _choice]
+    each = body.jaxpr.invars[fixed + moving :]
+    if len(choices) != 1 or choices[0].invars[0] not in each:
+        return None
+    place, maps = each.index(choices[0].invars[0]), choices[0].params["maps"]
+
+    def passed(made: ClosedJaxpr) -> Callable[..., list[Array]]:
+        run = lambda _, *operands: jaxpr_as_fun(made)(*operands)  # noqa: E731
+        return _with_other(body, lambda x: run if x is choices[0] else None)
+
+    first = without_unread(without_repeats(in_one_list(_traced(passed(maps[0]), body))))
+    if code_size(first) > KERNEL or holds(first, LIBRARY):
+        return None
+
+    def run(*operands: Array) -> list[Array]:
+        consts, start, over = operands[:fixed], operands[fixed : fixed + moving], operands[fixed + moving :]
+        at = lambda x, k: lax.dynamic_index_in_dim(x, k, keepdims=False)  # noqa: E731
+
+        def easy(both: tuple[Array, list[Array]]) -> Array:
+            return (both[0] >= 0) & ~at(over[place], both[0])
+
+        def step(run: Callable[..., list[Array]], both: tuple[Array, list[Array]]) -> Any:
+            k, carry = both
+            return k - 1, run(*consts, *carry, *(at(x, k) for x in over))
+
+        def several(both: tuple[Array, list[Array]]) -> Any:
+            both = lax.while_loop(easy, functools.partial(step, jaxpr_as_fun(first)), both)
+            rest = jax.jit(functools.partial(step, passed(maps[1])))
+            return lax.cond(both[0] >= 0, rest, lambda x: x, both)
+
+        return lax.while_loop(lambda both: both[0] >= 0, several, (jnp.asarray(length - 1), [*start]))[1]
+
+    return run

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from nsjax.jaxtools.cache import conditions, file_of, filled, note_of, outline, program_of, text_digest
-from nsjax.jaxtools.choices import turned, with_inputs
+from nsjax.jaxtools.choices import first_maps_in_loops, turned, with_inputs
 from nsjax.jaxtools.compilation import compiled_soon
 from nsjax.jaxtools.control_flow import tree_shapes
 from nsjax.jaxtools.internals import (
@@ -246,7 +246,8 @@ class _Run(_Holder):
         """A program that was made before, or comes from its file, or is made and saved."""
         if (part, masks) not in self._programs:
             name = hashlib.sha256(f"{self.file.name} {part} {masks}".encode()).hexdigest()
-            found = program_of(self.file.with_name(name), traced, digest)
+            made = lambda: first_maps_in_loops(traced())  # noqa: E731
+            found = program_of(self.file.with_name(name), made, digest)
             lowered, said = (None, "") if found is None else found
             results = tuple((traced() if lowered is None else lowered).out_avals)
             self._programs[part, masks] = _Program(results, lowered, said, traced)

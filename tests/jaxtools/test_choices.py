@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.jaxtools.choices import chosen_map, in_kernels, in_one_list
+from nsjax.jaxtools.choices import chosen_map, first_maps_in_loops, in_kernels, in_one_list
+from nsjax.jaxtools.internals import jaxpr_as_fun
 
 MAPS = (
     lambda data, x: [jnp.sin(data[0]) * x[0][:2], 2.0 * x[1]],
@@ -92,3 +93,44 @@ def test_a_product_of_matrices_is_no_part_of_a_kernel(product: bool) -> None:
     np.testing.assert_allclose(jax.jit(run)(1)[0], f(jnp.sin(x)), rtol=1e-14)
     names = [line.primitive.name for line in jax.make_jaxpr(run)(1).eqns]
     assert names.count("while") == (3 if product else 1)
+
+
+STEPS = 12
+
+
+def backward(library: bool = False) -> tuple:
+    """Traced backward pass of two rows of steps, with the data of both maps, and its arguments."""
+    first = (lambda data, x: [*MAPS[0](data, [x[0] @ jnp.eye(3), x[1]])]) if library else MAPS[0]
+
+    def run(which, many, data):
+        def step(x, now):
+            on, a = now
+            moved = jax.checkpoint(lambda x: chosen_map(on, (first, MAPS[1]), [a, data[1]], x))(x)
+            return [jnp.append(moved[0], moved[1]), moved[1]], None
+
+        def row(x, now):
+            return jax.lax.scan(step, x, now, reverse=True)
+
+        start = [jnp.arange(3.0), jnp.asarray(1.0)]
+        return jax.lax.scan(row, start, (which, many))[0]
+
+    data, many = [jnp.ones(2), jnp.linspace(1.0, 2.0, 3)], jnp.linspace(0.0, 3.0, 2 * STEPS * 2)
+    given = jnp.zeros((2, STEPS), bool), many.reshape(2, STEPS, 2), data
+    return jax.make_jaxpr(run)(*given), given
+
+
+@pytest.mark.parametrize("on", [(), (0,), (STEPS - 1,), (3, 4, 9), tuple(range(STEPS))])
+def test_first_maps_in_loops_of_their_own(on: tuple[int, ...]) -> None:
+    """Second maps at either end, side by side, nowhere and everywhere."""
+    made, (which, many, data) = backward()
+    loops = first_maps_in_loops(made)
+    assert "nsjax_chosen_map" in str(made)
+    assert "nsjax_chosen_map" not in str(loops)
+    which = which.at[0, jnp.array(on, int)].set(True)
+    both = [jax.jit(jaxpr_as_fun(x))(which, many, *data) for x in (made, loops)]
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-14), *both)
+
+
+def test_maps_with_library_calls_stay_in_one_scan() -> None:
+    made, _ = backward(library=True)
+    assert first_maps_in_loops(made) is made
