@@ -147,7 +147,8 @@ def _without_unread(read: list[bool], line: Any) -> tuple[list[bool], Any]:
     return [True, *kept], line.replace(invars=[line.invars[0], *some], outvars=ends, params=new)
 
 
-_choice = Primitive("nsjax_chosen_map")
+CHOICE = "nsjax_chosen_map"
+_choice = Primitive(CHOICE)
 _choice.multiple_results = True
 _choice.def_impl(_taken)
 _choice.def_abstract_eval(lambda *_, maps, count: maps[1].out_avals)
@@ -285,7 +286,7 @@ def _alone(
 
 
 CALLS = ("jit", "remat2", "closed_call", "custom_jvp_call")
-"""Operations that call one function with their operands."""
+"""Operations that call one function with their operands; scans of one pass do, too."""
 
 
 def in_one_list(made: ClosedJaxpr) -> ClosedJaxpr:
@@ -300,10 +301,20 @@ def in_one_list(made: ClosedJaxpr) -> ClosedJaxpr:
     """
 
     def called(line: Any) -> Callable[..., list[Array]] | None:
-        if line.primitive.name not in CALLS:
+        given, once = line.params, line.primitive is lax.scan_p and line.params["length"] == 1
+        if not once and line.primitive.name not in CALLS:
             return None
-        inside = line.params.get("jaxpr") or line.params["call_jaxpr"]
-        return _with_other(inside if isinstance(inside, ClosedJaxpr) else ClosedJaxpr(inside, []), called)
+        inside = given.get("jaxpr") or given["call_jaxpr"]
+        run = _with_other(inside if isinstance(inside, ClosedJaxpr) else ClosedJaxpr(inside, []), called)
+        if not once:
+            return run
+        first, own = given["num_consts"] + given["num_carry"], given["num_carry"]
+
+        def one_pass(*operands: Array) -> list[Array]:
+            found = run(*operands[:first], *(jnp.squeeze(x, 0) for x in operands[first:]))
+            return [*found[:own], *(x[None] for x in found[own:])]
+
+        return one_pass
 
     return _traced(_with_other(made, called), made)
 
@@ -342,8 +353,8 @@ def _traced(run: Callable[..., list[Array]], made: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def first_maps_in_loops(made: ClosedJaxpr) -> ClosedJaxpr:
-    """A traced function with the same results, whose reversed scans over a choice of maps, of which the
-    first one fits into a kernel, go through the passes that take the first map in a loop of their own.
+    """A traced function with the same results, whose scans over a choice of maps, of which the first one
+    fits into a kernel, go through the passes that take the first map in a loop of their own.
 
     The loop is one kernel. A scan whose passes hold the second map, too, is compiled in pieces, with some
     twenty kernels for a pass beside the one of the first map: a hopper's backward step without events took
@@ -390,19 +401,22 @@ def _in_loops(line: Any) -> Callable[..., list[Array]] | None:
 
 
 def _two_loops(line: Any) -> Callable[..., list[Array]] | None:
-    """A reversed scan as a loop over the passes that take the second map, and in it one over those of the
-    first map; None for other scans.
+    """A scan as a loop over the passes that take the second map, and in it one over those of the first map;
+    None for scans with results of each pass, and for those without such a choice.
     """
     given = line.params
     fixed, moving, length = given["num_consts"], given["num_carry"], given["length"]
-    if not given["reverse"] or len(line.outvars) > moving:
+    if length == 1 or len(line.outvars) > moving:
         return None
     body = in_one_list(given["jaxpr"])
     choices = [x for x in body.eqns if x.primitive is _choice]
-    each = body.jaxpr.invars[fixed + moving :]
-    if len(choices) != 1 or choices[0].invars[0] not in each:
+    if len(choices) != 1:
         return None
-    place, maps = each.index(choices[0].invars[0]), choices[0].params["maps"]
+    info = body.jaxpr.debug_info.with_unknown_names()
+    chosen = body.replace(jaxpr=body.jaxpr.replace(outvars=choices[0].invars[:1], debug_info=info))
+    if any(_read(chosen)[fixed : fixed + moving]):  # the choice depends on the passes before
+        return None
+    maps = choices[0].params["maps"]
 
     def passed(made: ClosedJaxpr) -> Callable[..., list[Array]]:
         run = lambda _, *operands: jaxpr_as_fun(made)(*operands)  # noqa: E731
@@ -414,20 +428,23 @@ def _two_loops(line: Any) -> Callable[..., list[Array]] | None:
 
     def run(*operands: Array) -> list[Array]:
         consts, start, over = operands[:fixed], operands[fixed : fixed + moving], operands[fixed + moving :]
+        last, by = (0, -1) if given["reverse"] else (length - 1, 1)
         at = lambda x, k: lax.dynamic_index_in_dim(x, k, keepdims=False)  # noqa: E731
+        going = lambda both: by * both[0] <= by * last  # noqa: E731
 
         def easy(both: tuple[Array, list[Array]]) -> Array:
-            return (both[0] >= 0) & ~at(over[place], both[0])
+            which = jaxpr_as_fun(without_unread(chosen))
+            return going(both) & ~which(*consts, *start, *(at(x, both[0]) for x in over))[0]
 
         def step(run: Callable[..., list[Array]], both: tuple[Array, list[Array]]) -> Any:
             k, carry = both
-            return k - 1, run(*consts, *carry, *(at(x, k) for x in over))
+            return k + by, run(*consts, *carry, *(at(x, k) for x in over))
 
         def several(both: tuple[Array, list[Array]]) -> Any:
             both = lax.while_loop(easy, functools.partial(step, jaxpr_as_fun(first)), both)
             rest = jax.jit(functools.partial(step, passed(maps[1])))
-            return lax.cond(both[0] >= 0, rest, lambda x: x, both)
+            return lax.cond(going(both), rest, lambda x: x, both)
 
-        return lax.while_loop(lambda both: both[0] >= 0, several, (jnp.asarray(length - 1), [*start]))[1]
+        return lax.while_loop(going, several, (jnp.asarray(length - 1 - last), [*start]))[1]
 
     return run

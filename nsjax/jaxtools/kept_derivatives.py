@@ -1,10 +1,10 @@
-"""Reverse derivatives by lowered programs that outlive the process.
+"""Derivatives by lowered programs that outlive the process.
 
 A function inside `jax.jit` becomes one operation. `jax.grad` makes two programs of it: one that also
 returns what the derivative needs, and that of the transposed derivative for the results that are used. Both
 are kept beside the compiled programs (`nsjax.jaxtools.cache`), so that a later process neither traces the
-function nor its derivative. All else, forward mode, batches and second derivatives, traces the function as
-usual.
+function nor its derivative. The function itself is a third program, and forward mode a fourth, unless steps
+are by kinds. Batches and second derivatives trace the function as usual.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from nsjax.jaxtools.cache import conditions, file_of, filled, note_of, outline, program_of, text_digest
-from nsjax.jaxtools.choices import first_maps_in_loops, turned, with_inputs
+from nsjax.jaxtools.choices import CHOICE, first_maps_in_loops, turned, with_inputs
 from nsjax.jaxtools.compilation import compiled_soon
 from nsjax.jaxtools.control_flow import tree_shapes
 from nsjax.jaxtools.internals import (
@@ -37,6 +37,7 @@ from nsjax.jaxtools.internals import (
 )
 from nsjax.jaxtools.owned import owned
 from nsjax.jaxtools.precision import least_tolerance
+from nsjax.jaxtools.programs import holds
 from nsjax.types import Array, being_compiled
 
 FLOAT0 = jax.dtypes.float0
@@ -207,24 +208,67 @@ class _Run(_Holder):
         self._linear[moving] = made, with_inputs(line, [True] * len(line.in_avals), floats), count
         return self._linear[moving]
 
+    @property
+    def plain(self) -> _Program:
+        """Program of the function."""
+        return self._kept("plain", (), lambda: self.made, str)
+
     def ahead(self, moving: Mask) -> _Program:
         """Program of the function that also returns the data of its derivative."""
         return self._kept("ahead", moving, lambda: self.linear(moving)[0], lambda: self._digest(moving))
 
+    def along(self, moving: Mask) -> _Program:
+        """Program ``data, changes of the arguments -> changes of the floats``."""
+        return self._kept("along", moving, lambda: self._line(moving)[0], str)
+
     def back(self, moving: Mask, read: Mask) -> _Program:
         """Program ``data, changes of results that are read -> changes of the arguments``."""
+        return self._kept("back", (moving, read), lambda: turned(*self._line(moving), read), str)
 
-        def made() -> ClosedJaxpr:
-            _, line, count = self.linear(moving)
-            kept = self.ahead(moving)
-            if kept.digest not in ("", self._digest(moving)):  # its data would be taken for others
-                raise RuntimeError(
-                    f"cache {str(self.file.parent)!r}: this process traces {self.function.__name__} in "
-                    "another order than the one that kept it; remove the folder"
-                )
-            return turned(line, count, read)
+    def _line(self, moving: Mask) -> tuple[ClosedJaxpr, int]:
+        """The linear map and the number of its data, which are those of the program that was kept."""
+        _, line, count = self.linear(moving)
+        if self.ahead(moving).digest not in (
+            "",
+            self._digest(moving),
+        ):  # its data would be taken for others
+            raise RuntimeError(
+                f"cache {str(self.file.parent)!r}: this process traces {self.function.__name__} in "
+                "another order than the one that kept it; remove the folder"
+            )
+        return line, count
 
-        return self._kept("back", (moving, read), made, str)
+    def by_kinds(self, moving: Mask) -> bool:
+        """Whether the derivative is by kinds of steps."""
+        return bool(note_of(self._file("kinds", moving), lambda: holds(self._moved(moving), (CHOICE,))))
+
+    def forward(self, moving: Mask) -> _Program:
+        """Program ``arguments, changes of some of them -> results, changes of the floats among them``."""
+        return self._kept("forward", moving, lambda: self._moved(moving), str)
+
+    @functools.cached_property
+    def _moved(self) -> Callable[[Mask], ClosedJaxpr]:
+        """The traced function of `forward`, by the arguments that change."""
+
+        @functools.cache
+        def traced(moving: Mask) -> ClosedJaxpr:
+            zero = ad.Zero(jax.core.ShapedArray((), FLOAT0))
+
+            def both(leaves: Sequence[Array], some: Sequence[Array]) -> list[Array]:
+                moves = iter(some)
+                changes = [next(moves) if yes else zero for yes in moving]
+                found, ends = _moved(self.made, leaves, changes)
+                return [*found, *(x for x in ends if not isinstance(x, ad.Zero))]
+
+            types = [x for x, yes in zip(self.types, moving, strict=True) if yes]
+            return jax.make_jaxpr(both)(self.types, types)
+
+        return traced
+
+    def moving(self, nonzeros: Iterable[bool]) -> Mask:
+        """Which arguments are differentiated: floats whose changes are not known to be zero."""
+        floats = [bool(jnp.issubdtype(x.dtype, jnp.floating)) for x in self.types]
+        return tuple(x and y for x, y in zip(floats, nonzeros, strict=True))
 
     def _digest(self, moving: Mask) -> str:
         """Digest of the text of the function that returns the data, which takes a second for a robot."""
@@ -240,14 +284,17 @@ class _Run(_Holder):
     def _programs(self) -> dict[Any, _Program]:
         return {}
 
+    def _file(self, part: str, masks: Any) -> pathlib.Path:
+        """Where a part of the derivative is kept."""
+        name = hashlib.sha256(f"{self.file.name} {part} {masks}".encode()).hexdigest()
+        return self.file.with_name(name)
+
     def _kept(
         self, part: str, masks: Any, traced: Callable[[], ClosedJaxpr], digest: Callable[[], str]
     ) -> _Program:
         """A program that was made before, or comes from its file, or is made and saved."""
         if (part, masks) not in self._programs:
-            name = hashlib.sha256(f"{self.file.name} {part} {masks}".encode()).hexdigest()
-            made = lambda: first_maps_in_loops(traced())  # noqa: E731
-            found = program_of(self.file.with_name(name), made, digest)
+            found = program_of(self._file(part, masks), lambda: first_maps_in_loops(traced()), digest)
             lowered, said = (None, "") if found is None else found
             results = tuple((traced() if lowered is None else lowered).out_avals)
             self._programs[part, masks] = _Program(results, lowered, said, traced)
@@ -331,16 +378,9 @@ def _operation(
     return made
 
 
-def _whole(*leaves: Array, run: _Run, results: Any) -> list[Array]:
-    return list(jaxpr_as_fun(run.made)(*leaves))
-
-
 def _reverse(_: bool, nonzeros: Any, *leaves: Any, run: _Run, results: Any) -> Any:
     """Rule of reverse mode, see `nsjax.jaxtools.internals.reverse_rules`."""
-    moving = tuple(
-        bool(yes and jnp.issubdtype(x.dtype, jnp.floating))
-        for x, yes in zip(run.types, nonzeros, strict=True)
-    )
+    moving = run.moving(nonzeros)
     found = _program.bind(*leaves, program=run.ahead(moving))
     types = tuple(x.to_tangent_aval() for x in results)
     data = found[len(types) :]
@@ -353,8 +393,24 @@ def _reverse(_: bool, nonzeros: Any, *leaves: Any, run: _Run, results: Any) -> A
     return found[: len(types)], [x.dtype != FLOAT0 for x in types], data, along
 
 
+def _forward(leaves: Any, changes: Any, run: _Run, results: Any) -> Any:
+    """Rule of forward mode. A derivative by kinds of steps takes the programs of reverse mode: its steps
+    without an event go through a loop of their own, which begins when all values are known.
+    """
+    nonzeros = [not isinstance(x, ad.Zero) for x in changes]
+    moving = run.moving(nonzeros)
+    if run.by_kinds(moving):
+        found, _, data, along = _reverse(False, nonzeros, *leaves, run=run, results=results)
+        return found, along(data, *changes)
+    some = [ad.instantiate_zeros(x) for x, yes in zip(changes, moving, strict=True) if yes]
+    found = _program.bind(*leaves, *some, program=run.forward(moving))
+    moves = iter(found[len(results) :])
+    types = [x.to_tangent_aval() for x in results]
+    return found[: len(results)], [ad.Zero(x) if x.dtype == FLOAT0 else next(moves) for x in types]
+
+
 def _mapped(*operands: Array, run: _Run, moving: Mask, count: int, types: Any) -> list[Array]:
-    return list(jaxpr_as_fun(run.linear(moving)[1])(*operands))
+    return run.along(moving).flat(*operands)
 
 
 def _map_moves(operands: Any, changes: Any, **given: Any) -> Any:
@@ -377,7 +433,7 @@ def _transposed(back: Any, *operands: Any, run: _Run, moving: Mask, count: int, 
 
 _run = _operation(
     "run",
-    _whole,
+    lambda *x, run, results: run.plain.flat(*x),
     lambda run, results: run.made,
     lambda *x, run, results: run.call("run", lambda: (run.made, None))[0](*x),
 )
@@ -397,3 +453,4 @@ ad.primitive_transposes[_line] = _transposed
 _rules = reverse_rules()
 if _rules is not None:
     _rules[_run] = _reverse
+    ad.primitive_jvps[_run] = _forward

@@ -281,7 +281,11 @@ def holds(made: ClosedJaxpr | Jaxpr, names: tuple[str, ...]) -> bool:
         >>> holds(jax.make_jaxpr(jax.jit(lambda x: x + 1.0))(1.0), ("add",))
         True
     """
-    return any(line.primitive.name in names for line in _lines(made))
+    return any(
+        line.primitive.name in names
+        or any(holds(x, names) for value in line.params.values() for x in _inside(value))
+        for line in made.eqns
+    )
 
 
 def _lines(made: ClosedJaxpr | Jaxpr) -> Iterator[Any]:

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.jaxtools.choices import chosen_map, first_maps_in_loops, in_kernels, in_one_list
+from nsjax.jaxtools.choices import CHOICE, chosen_map, first_maps_in_loops, in_kernels, in_one_list
 from nsjax.jaxtools.internals import jaxpr_as_fun
+from nsjax.jaxtools.programs import holds
 
 MAPS = (
     lambda data, x: [jnp.sin(data[0]) * x[0][:2], 2.0 * x[1]],
@@ -95,11 +96,11 @@ def test_a_product_of_matrices_is_no_part_of_a_kernel(product: bool) -> None:
     assert names.count("while") == (3 if product else 1)
 
 
-STEPS = 12
+STEPS = 24
 
 
-def backward(library: bool = False) -> tuple:
-    """Traced backward pass of two rows of steps, with the data of both maps, and its arguments."""
+def passes(library: bool = False, reverse: bool = True, rows: int = 2) -> tuple:
+    """Traced pass through rows of steps, with the data of both maps, and its arguments."""
     first = (lambda data, x: [*MAPS[0](data, [x[0] @ jnp.eye(3), x[1]])]) if library else MAPS[0]
 
     def run(which, many, data):
@@ -109,28 +110,30 @@ def backward(library: bool = False) -> tuple:
             return [jnp.append(moved[0], moved[1]), moved[1]], None
 
         def row(x, now):
-            return jax.lax.scan(step, x, now, reverse=True)
+            return jax.lax.scan(step, x, now, reverse=reverse)
 
         start = [jnp.arange(3.0), jnp.asarray(1.0)]
-        return jax.lax.scan(row, start, (which, many))[0]
+        return jax.lax.scan(row, start, (which, many), reverse=reverse)[0]
 
-    data, many = [jnp.ones(2), jnp.linspace(1.0, 2.0, 3)], jnp.linspace(0.0, 3.0, 2 * STEPS * 2)
-    given = jnp.zeros((2, STEPS), bool), many.reshape(2, STEPS, 2), data
+    data, many = [jnp.ones(2), jnp.linspace(1.0, 2.0, 3)], jnp.linspace(0.0, 3.0, 2 * STEPS)
+    given = jnp.zeros((rows, STEPS // rows), bool), many.reshape(rows, -1, 2), data
     return jax.make_jaxpr(run)(*given), given
 
 
+@pytest.mark.parametrize("reverse", [True, False])
+@pytest.mark.parametrize("rows", [1, 2, STEPS])
 @pytest.mark.parametrize("on", [(), (0,), (STEPS - 1,), (3, 4, 9), tuple(range(STEPS))])
-def test_first_maps_in_loops_of_their_own(on: tuple[int, ...]) -> None:
-    """Second maps at either end, side by side, nowhere and everywhere."""
-    made, (which, many, data) = backward()
+def test_first_maps_in_loops_of_their_own(on: tuple[int, ...], rows: int, reverse: bool) -> None:
+    """Second maps at either end, side by side, nowhere and everywhere; rows of one step, too."""
+    made, (which, many, data) = passes(reverse=reverse, rows=rows)
     loops = first_maps_in_loops(made)
-    assert "nsjax_chosen_map" in str(made)
-    assert "nsjax_chosen_map" not in str(loops)
-    which = which.at[0, jnp.array(on, int)].set(True)
+    assert holds(made, (CHOICE,))
+    assert not holds(loops, (CHOICE,))
+    which = which.reshape(-1).at[jnp.array(on, int)].set(True).reshape(which.shape)
     both = [jax.jit(jaxpr_as_fun(x))(which, many, *data) for x in (made, loops)]
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-14), *both)
 
 
 def test_maps_with_library_calls_stay_in_one_scan() -> None:
-    made, _ = backward(library=True)
+    made, _ = passes(library=True)
     assert first_maps_in_loops(made) is made
