@@ -3,8 +3,8 @@
 A function inside `jax.jit` becomes one operation. `jax.grad` makes two programs of it: one that also
 returns what the derivative needs, and that of the transposed derivative for the results that are used. Both
 are kept beside the compiled programs (`nsjax.jaxtools.cache`), so that a later process neither traces the
-function nor its derivative. The function itself is a third program, and forward mode a fourth, unless steps
-are by kinds. Batches and second derivatives trace the function as usual.
+function nor its derivative. Forward mode takes them, too, where steps are by kinds. The function itself is
+a program, and a batch of each is. Forward mode of other runs and second derivatives trace the function.
 """
 
 from __future__ import annotations
@@ -92,28 +92,8 @@ def kept_soon(
     return None if run is None or next(count) > calls else run.applied(arguments)
 
 
-class _Holder:
-    """An object that holds compiled functions."""
-
-    @functools.cached_property
-    def _calls(self) -> dict[Any, tuple[Callable[..., Any], Any]]:
-        return {}
-
-    def call(self, key: Any, make: Callable[[], tuple[ClosedJaxpr, Any]]) -> tuple[Callable[..., Any], Any]:
-        """A traced function as a function, and what belongs to it; outside `jax.jit` it is compiled, and
-        held by its key.
-        """
-        if being_compiled():
-            made, more = make()
-            return jaxpr_as_fun(made), more
-        if key not in self._calls:
-            made, more = make()
-            self._calls[key] = jax.jit(jaxpr_as_fun(made)), more
-        return self._calls[key]
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Run(_Holder):
+class _Run:
     """A function of flat arguments, and the parts of its reverse derivative.
 
     Args:
@@ -211,7 +191,7 @@ class _Run(_Holder):
     @property
     def plain(self) -> _Program:
         """Program of the function."""
-        return self._kept("plain", (), lambda: self.made, str)
+        return self._kept("plain", (), lambda: self.made)
 
     def ahead(self, moving: Mask) -> _Program:
         """Program of the function that also returns the data of its derivative."""
@@ -219,11 +199,11 @@ class _Run(_Holder):
 
     def along(self, moving: Mask) -> _Program:
         """Program ``data, changes of the arguments -> changes of the floats``."""
-        return self._kept("along", moving, lambda: self._line(moving)[0], str)
+        return self._kept("along", moving, lambda: self._line(moving)[0])
 
     def back(self, moving: Mask, read: Mask) -> _Program:
         """Program ``data, changes of results that are read -> changes of the arguments``."""
-        return self._kept("back", (moving, read), lambda: turned(*self._line(moving), read), str)
+        return self._kept("back", (moving, read), lambda: turned(*self._line(moving), read))
 
     def _line(self, moving: Mask) -> tuple[ClosedJaxpr, int]:
         """The linear map and the number of its data, which are those of the program that was kept."""
@@ -240,15 +220,14 @@ class _Run(_Holder):
 
     def by_kinds(self, moving: Mask) -> bool:
         """Whether the derivative is by kinds of steps."""
-        return bool(note_of(self._file("kinds", moving), lambda: holds(self._moved(moving), (CHOICE,))))
-
-    def forward(self, moving: Mask) -> _Program:
-        """Program ``arguments, changes of some of them -> results, changes of the floats among them``."""
-        return self._kept("forward", moving, lambda: self._moved(moving), str)
+        note = note_of(_file(self.file, "kinds", moving), lambda: holds(self.forward(moving), (CHOICE,)))
+        return bool(note)
 
     @functools.cached_property
-    def _moved(self) -> Callable[[Mask], ClosedJaxpr]:
-        """The traced function of `forward`, by the arguments that change."""
+    def forward(self) -> Callable[[Mask], ClosedJaxpr]:
+        """For derivatives by some arguments: the traced function ``arguments, changes of these -> results,
+        changes of the floats among them``.
+        """
 
         @functools.cache
         def traced(moving: Mask) -> ClosedJaxpr:
@@ -256,8 +235,7 @@ class _Run(_Holder):
 
             def both(leaves: Sequence[Array], some: Sequence[Array]) -> list[Array]:
                 moves = iter(some)
-                changes = [next(moves) if yes else zero for yes in moving]
-                found, ends = _moved(self.made, leaves, changes)
+                found, ends = _moved(self.made, leaves, [next(moves) if yes else zero for yes in moving])
                 return [*found, *(x for x in ends if not isinstance(x, ad.Zero))]
 
             types = [x for x, yes in zip(self.types, moving, strict=True) if yes]
@@ -284,25 +262,23 @@ class _Run(_Holder):
     def _programs(self) -> dict[Any, _Program]:
         return {}
 
-    def _file(self, part: str, masks: Any) -> pathlib.Path:
-        """Where a part of the derivative is kept."""
-        name = hashlib.sha256(f"{self.file.name} {part} {masks}".encode()).hexdigest()
-        return self.file.with_name(name)
-
     def _kept(
-        self, part: str, masks: Any, traced: Callable[[], ClosedJaxpr], digest: Callable[[], str]
+        self, part: str, masks: Any, traced: Callable[[], ClosedJaxpr], digest: Callable[[], str] = str
     ) -> _Program:
         """A program that was made before, or comes from its file, or is made and saved."""
         if (part, masks) not in self._programs:
-            found = program_of(self._file(part, masks), lambda: first_maps_in_loops(traced()), digest)
-            lowered, said = (None, "") if found is None else found
-            results = tuple((traced() if lowered is None else lowered).out_avals)
-            self._programs[part, masks] = _Program(results, lowered, said, traced)
+            self._programs[part, masks] = _Program.of(_file(self.file, part, masks), traced, digest)
         return self._programs[part, masks]
 
 
+def _file(beside: pathlib.Path, *part: Any) -> pathlib.Path:
+    """Where something is kept that belongs to another file."""
+    name = hashlib.sha256(" ".join(map(str, (beside.name, *part))).encode()).hexdigest()
+    return beside.with_name(name)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Program(_Holder):
+class _Program:
     """A traced function of flat arrays, and its lowered program.
 
     Args:
@@ -310,12 +286,24 @@ class _Program(_Holder):
         lowered: the program; None: it cannot be kept.
         digest: of the text of the function that was kept; empty: none was.
         traced: returns the traced function.
+        file: where the program is kept.
     """
 
     results: tuple[Any, ...]
     lowered: Any
     digest: str
     traced: Callable[[], ClosedJaxpr]
+    file: pathlib.Path
+
+    @classmethod
+    def of(
+        cls, file: pathlib.Path, traced: Callable[[], ClosedJaxpr], digest: Callable[[], str] = str
+    ) -> _Program:  # fmt: skip
+        """The program of a file, or that of a traced function, which is saved there."""
+        found = program_of(file, lambda: first_maps_in_loops(traced()), digest)
+        lowered, said = (None, "") if found is None else found
+        results = tuple((traced() if lowered is None else lowered).out_avals)
+        return cls(results, lowered, said, traced, file)
 
     def flat(self, *leaves: Array) -> list[Array]:
         """Its results."""
@@ -326,6 +314,19 @@ class _Program(_Holder):
     def soon(self) -> Callable[..., list[Array]]:
         """The function, compiled for few steps."""
         return compiled_soon(self.flat)
+
+    def lanes(self, axis: Any, batched: Mask) -> tuple[_Program, list[bool]]:
+        """Program of a batch, by the arguments that have lanes, and which of its results have lanes."""
+        if (axis.size, batched) not in self._lanes:
+            made = functools.cache(lambda: batch_jaxpr(self.traced(), axis, [*batched], False))
+            file = _file(self.file, axis.size, batched)
+            program = _Program.of(file, lambda: made()[0])
+            self._lanes[axis.size, batched] = program, note_of(_file(file, "lanes"), lambda: made()[1])
+        return self._lanes[axis.size, batched]
+
+    @functools.cached_property
+    def _lanes(self) -> dict[Any, tuple[_Program, list[bool]]]:
+        return {}
 
 
 def _with(leaves: Sequence[Array], moving: Sequence[bool], some: Iterable[Array]) -> list[Array]:
@@ -348,33 +349,22 @@ def _moved(made: ClosedJaxpr, leaves: Any, changes: Any) -> Any:
     return found, [ad.Zero(x) if x.dtype == FLOAT0 else y for x, y in zip(kinds, moves, strict=True)]
 
 
-def _in_lanes(traced: Callable[..., ClosedJaxpr], axis: Any, operands: Any, axes: Any, given: Any) -> Any:
-    """Results of a traced function for a batch."""
-    operands = [x if k is None else jnp.moveaxis(x, k, 0) for x, k in zip(operands, axes, strict=True)]
-    batched = tuple(x is not None for x in axes)
-    holder: _Holder = given["program" if "program" in given else "run"]
-    call, results = holder.call(
-        (given.get("moving"), axis.name, axis.size, batched),
-        lambda: batch_jaxpr(traced(**given), axis, [*batched], False),
-    )
-    return call(*operands), [0 if x else None for x in results]
-
-
-def _operation(
-    name: str, call: Callable[..., list[Array]], traced: Callable[..., ClosedJaxpr],
-    now: Callable[..., list[Array]],
-) -> Primitive:  # fmt: skip
-    """An operation that is ``call``, outside `jax.jit` ``now``, and for a batch, or in forward mode, what
-    is ``traced``.
-    """
+def _operation(name: str, program: Callable[..., _Program]) -> Primitive:
+    """An operation with the results of a program, which is compiled for few steps outside `jax.jit`."""
     made = Primitive(f"nsjax_kept_{name}")
     made.multiple_results = True
-    made.def_impl(now)
-    mlir.register_lowering(made, mlir.lower_fun(call, multiple_results=True))
-    ad.primitive_jvps[made] = lambda leaves, changes, **given: _moved(traced(**given), leaves, changes)
-    batching.fancy_primitive_batchers[made] = lambda axis, operands, axes, **given: _in_lanes(
-        traced, axis, operands, axes, given
+
+    def in_lanes(axis: Any, operands: Any, axes: Any, **given: Any) -> Any:
+        operands = [x if k is None else jnp.moveaxis(x, k, 0) for x, k in zip(operands, axes, strict=True)]
+        of, lanes = program(**given).lanes(axis, tuple(x is not None for x in axes))
+        return _program.bind(*operands, program=of), [0 if x else None for x in lanes]
+
+    made.def_impl(lambda *x, **given: program(**given).soon(*x))
+    mlir.register_lowering(
+        made, mlir.lower_fun(lambda *x, **given: program(**given).flat(*x), multiple_results=True)
     )
+    ad.primitive_jvps[made] = lambda x, changes, **given: _moved(program(**given).traced(), x, changes)
+    batching.fancy_primitive_batchers[made] = in_lanes
     return made
 
 
@@ -403,14 +393,11 @@ def _forward(leaves: Any, changes: Any, run: _Run, results: Any) -> Any:
         found, _, data, along = _reverse(False, nonzeros, *leaves, run=run, results=results)
         return found, along(data, *changes)
     some = [ad.instantiate_zeros(x) for x, yes in zip(changes, moving, strict=True) if yes]
-    found = _program.bind(*leaves, *some, program=run.forward(moving))
+    # operation by operation, so that a derivative of a scan or checkpoint finds values without the changes
+    found = jaxpr_as_fun(run.forward(moving))(*leaves, *some)
     moves = iter(found[len(results) :])
     types = [x.to_tangent_aval() for x in results]
     return found[: len(results)], [ad.Zero(x) if x.dtype == FLOAT0 else next(moves) for x in types]
-
-
-def _mapped(*operands: Array, run: _Run, moving: Mask, count: int, types: Any) -> list[Array]:
-    return run.along(moving).flat(*operands)
 
 
 def _map_moves(operands: Any, changes: Any, **given: Any) -> Any:
@@ -431,22 +418,11 @@ def _transposed(back: Any, *operands: Any, run: _Run, moving: Mask, count: int, 
     return [None] * count + _program.bind(*operands[:count], *given, program=run.back(moving, read))
 
 
-_run = _operation(
-    "run",
-    lambda *x, run, results: run.plain.flat(*x),
-    lambda run, results: run.made,
-    lambda *x, run, results: run.call("run", lambda: (run.made, None))[0](*x),
-)
+_run = _operation("run", lambda run, results: run.plain)
 _run.def_abstract_eval(lambda *_, run, results: results)
-_program = _operation(
-    "program", lambda *x, program: program.flat(*x), lambda program: program.traced(),
-    lambda *x, program: program.soon(*x),
-)  # fmt: skip
+_program = _operation("program", lambda program: program)
 _program.def_abstract_eval(lambda *_, program: program.results)
-_line = _operation(
-    "derivative", _mapped, lambda run, moving, **_: run.linear(moving)[1],
-    lambda *x, run, moving, **_: run.call(moving, lambda: (run.linear(moving)[1], None))[0](*x),
-)  # fmt: skip
+_line = _operation("derivative", lambda run, moving, **_: run.along(moving))
 _line.def_abstract_eval(lambda *_, types, **__: [x for x in types if x.dtype != FLOAT0])
 ad.primitive_jvps[_line] = _map_moves
 ad.primitive_transposes[_line] = _transposed

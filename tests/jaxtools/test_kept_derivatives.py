@@ -1,4 +1,4 @@
-"""Programs of reverse derivatives outlive the process, and a repeated gradient traces nothing."""
+"""Programs of runs in transformations outlive the process, and a repeated gradient traces nothing."""
 
 from __future__ import annotations
 
@@ -38,20 +38,25 @@ def run(drop):
 height = lambda drop: run(drop).q[-1, 0]
 both = lambda drop: jnp.sum(run(drop).v ** 2) + run(drop).q[-1, 0]
 drop = jnp.asarray(0.1)
-found = {{"grad": jax.grad(height)(drop), "inside jit": jax.jit(jax.grad(both))(drop)}}
-reverse = len(traced)
+found = {{
+    "grad": jax.grad(height)(drop), "inside jit": jax.jit(jax.grad(both))(drop),
+    "value": jax.jit(height)(drop), "batch": jax.vmap(jax.grad(height))(jnp.array([0.1, 0.2])),
+    "values": jax.jit(jax.vmap(height))(jnp.array([0.1, 0.2])),
+}}
+if {kinds}:
+    found["forward"] = jax.jvp(height, (drop,), (jnp.ones(()),))[1]
+    found["jacobian"] = jax.jit(jax.jacfwd(lambda x: run(x).q[:, 0]))(drop)
+kept = len(traced)
 if {all}:
     found |= {{
         "forward": jax.jvp(height, (drop,), (jnp.ones(()),))[1],
-        "batch": jax.vmap(jax.grad(height))(jnp.array([0.1, 0.2])),
         "of a batch": jax.grad(lambda x: jnp.sum(jax.vmap(height)(x)))(jnp.array([0.1, 0.2])),
         "rows": jax.jacrev(lambda x: run(x).q[:, 0])(drop),
         "scan": jax.grad(lambda x: jax.lax.scan(lambda c, _: (height(c), None), x, None, 2)[0])(drop),
         "linearize": jax.linearize(height, drop)[1](jnp.ones(())),
         "checkpoint": jax.grad(jax.checkpoint(height))(drop),
-        "value": jax.jit(height)(drop),
     }}
-print(json.dumps([reverse, {{k: np.asarray(x).tolist() for k, x in found.items()}}]))
+print(json.dumps([kept, {{k: np.asarray(x).tolist() for k, x in found.items()}}]))
 """
 
 
@@ -60,11 +65,11 @@ KINDS = "implicit.LARGE_WITH_TANGENTS = 0"
 
 
 def child(folder: pathlib.Path, scheme: str, options: str = "", every: bool = False) -> tuple[int, Any]:
-    """Number of steps that reverse mode traced, and derivatives."""
+    """Number of steps that transformations with kept programs traced, and all derivatives."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
     environment["JAX_COMPILATION_CACHE_DIR"] = str(folder)
     name, _, change = scheme.partition(", ")
-    given = {"scheme": name, "change": change, "steps": 1002 if change else 300}
+    given = {"kinds": bool(change), "scheme": name, "change": change, "steps": 1002 if change else 300}
     text = CHILD.format(options=options, all=every, **given)
     done = subprocess.run(
         [sys.executable, "-c", text], env=environment, capture_output=True, text=True, cwd=folder.parent
@@ -79,7 +84,7 @@ def child(folder: pathlib.Path, scheme: str, options: str = "", every: bool = Fa
     "schemes.moreau()", "schemes.generalized_alpha()", "schemes.localized(schemes.moreau())",
     f"schemes.moreau(), {KINDS}",
 ])  # fmt: skip
-def test_a_second_process_traces_no_derivative(tmp_path: pathlib.Path, scheme: str) -> None:
+def test_a_second_process_traces_nothing(tmp_path: pathlib.Path, scheme: str) -> None:
     """All transformations have the values of a process without kept programs."""
     folder = tmp_path / "kept"
     folder.mkdir()
@@ -277,4 +282,6 @@ def test_batches_of_a_kept_derivative_are_compiled_once(folder: pathlib.Path) ->
         for _ in range(3):
             np.testing.assert_array_equal(rows(0.4), first)
     runs = [x for x in held.values() if isinstance(x, kept_derivatives._Run)]
-    assert [len(p._calls) for run in runs for p in run._programs.values()] == [0, 1]
+    programs = [p for run in runs for p in run._programs.values()]
+    assert [len(p._lanes) for p in programs] == [0, 1]
+    assert all("soon" in vars(x) for x, _ in programs[1]._lanes.values())  # holds the compiled function
