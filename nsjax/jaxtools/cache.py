@@ -22,7 +22,7 @@ from jax import export
 from jax.custom_batching import custom_vmap
 
 from nsjax.jaxtools.fingerprint import CONFIG, UnknownValueError, fingerprint
-from nsjax.jaxtools.internals import ClosedJaxpr, forget_cache_folder, jaxpr_as_fun
+from nsjax.jaxtools.internals import ClosedJaxpr, Jaxpr, Literal, forget_cache_folder, jaxpr_as_fun
 
 CacheChoice = str | os.PathLike[str] | bool | None
 
@@ -290,8 +290,40 @@ def program_of(file: pathlib.Path, made: Callable[[], ClosedJaxpr], digest: Call
 
 
 def text_digest(made: ClosedJaxpr) -> str:
-    """Digest of the text of a traced function, without places in memory."""
-    return hashlib.sha256(re.sub("0x[0-9a-f]+", "", str(made)).encode()).hexdigest()
+    """Digest of the operations of a traced function, without names of variables and places in memory.
+
+    Example:
+        >>> import jax
+        >>> from nsjax.jaxtools.cache import text_digest
+        >>> one, same, other = (jax.make_jaxpr(lambda x, k=k: k * x)(1.0) for k in (2.0, 2.0, 3.0))
+        >>> text_digest(one) == text_digest(same), text_digest(one) == text_digest(other)
+        (True, False)
+    """
+    known: dict[int, str] = {}
+
+    def text(x: Any) -> str:
+        if isinstance(x, ClosedJaxpr | Jaxpr):
+            lines = x.jaxpr if isinstance(x, ClosedJaxpr) else x
+            if id(lines) not in known:
+                known[id(lines)] = of(lines)
+            return known[id(lines)]
+        if isinstance(x, tuple | list):
+            return f"({' '.join(map(text, x))})"
+        return re.sub("0x[0-9a-f]+", "", str(x))
+
+    def of(lines: Jaxpr) -> str:
+        names: dict[Any, int] = {}
+        # JAX names the variables of a function by those around it where both share them
+        name = lambda x: text(x) if isinstance(x, Literal) else f"{names.setdefault(x, len(names))}"  # noqa: E731
+        said = [" ".join(f"{name(x)}:{x.aval}" for x in (*lines.constvars, *lines.invars))]
+        for line in lines.eqns:
+            given = " ".join(f"{key}={text(value)}" for key, value in sorted(line.params.items()))
+            ends = " ".join(f"{name(x)}:{x.aval}" for x in line.outvars)
+            said.append(f"{ends} = {line.primitive} {given} {' '.join(map(name, line.invars))}")
+        said.append(" ".join(map(name, lines.outvars)))
+        return hashlib.sha256("\n".join(said).encode()).hexdigest()
+
+    return text(made)
 
 
 def note_of(file: pathlib.Path, make: Callable[[], Any]) -> Any:

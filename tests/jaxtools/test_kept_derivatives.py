@@ -47,6 +47,8 @@ if {kinds}:
     found["forward"] = jax.jvp(height, (drop,), (jnp.ones(()),))[1]
     found["jacobian"] = jax.jit(jax.jacfwd(lambda x: run(x).q[:, 0]))(drop)
 kept = len(traced)
+# that of another size needs a trace, of which the same data come
+found["larger batch"] = jax.vmap(jax.grad(height))(jnp.array([0.1, 0.2, 0.1]))
 if {all}:
     found |= {{
         "forward": jax.jvp(height, (drop,), (jnp.ones(()),))[1],
@@ -189,6 +191,24 @@ def test_kept_programs_are_not_traced(folder: pathlib.Path, monkeypatch: pytest.
 
     monkeypatch.setattr(kept_derivatives._Run, "_traced", property(refused))
     assert slope() == first
+
+
+def test_the_digest_of_a_trace_knows_no_names() -> None:
+    """JAX names the variables of a function anew or as those of an equal one, by what it has traced."""
+    less = lambda: jax.jit(lambda x, y: x - y)  # noqa: E731
+    made = jax.make_jaxpr(lambda x, y: less()(x, y) * less()(jnp.sin(y), x))(1.0, 2.0)
+    first = next(x.params["jaxpr"] for x in made.eqns if "jaxpr" in x.params)
+
+    def with_last(inner: Any) -> Any:
+        last = [x for x in made.eqns if "jaxpr" in x.params][-1]
+        lines = [x.replace(params=x.params | {"jaxpr": inner}) if x is last else x for x in made.eqns]
+        return made.replace(jaxpr=made.jaxpr.replace(eqns=lines))
+
+    same = with_last(first.replace(jaxpr=first.jaxpr.replace(eqns=[*first.eqns])))
+    other = with_last(jax.make_jaxpr(lambda x, y: y - x)(1.0, 2.0))
+    assert str(same) != str(made)
+    assert cache.text_digest(same) == cache.text_digest(made)
+    assert cache.text_digest(other) != cache.text_digest(made)
 
 
 def test_data_of_a_function_traced_in_another_order_are_refused(
