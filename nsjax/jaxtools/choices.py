@@ -164,13 +164,7 @@ partial_eval.dce_rules[_choice] = _without_unread
 # Large functions in a few kernels, inside loops that are compiled in pieces.
 
 
-KERNEL = 15_000
-"""Code size of operations that share a kernel, or that of one operation. The time to compile a kernel grows
-with the square of it: that of the backward step of a hopper (13,400) took 23 CPU s as one kernel, 29 in
-parts of 3,000, and 17 us to run in either form, on a machine with much other work."""
-
-
-def in_kernels(made: ClosedJaxpr, once: Array, most: int = KERNEL) -> Callable[..., list[Array]]:
+def in_kernels(made: ClosedJaxpr, once: Array, most: int | None = None) -> Callable[..., list[Array]]:
     """A traced function inside a loop that is compiled in pieces, as loops of one pass, which a CPU's
     compiler makes kernels of.
 
@@ -179,7 +173,7 @@ def in_kernels(made: ClosedJaxpr, once: Array, most: int = KERNEL) -> Callable[.
     Args:
         made: the function; its integers are exact as floats.
         once: () int, one; the compiler is not to know it.
-        most: code size of operations that share a kernel.
+        most: code size of operations that share a kernel, see `_parts`.
 
     Example:
         >>> import jax
@@ -250,10 +244,15 @@ LIBRARY = ("dot_general", "scatter", "scatter-add", "sort", "cholesky", "triangu
 """Operations that the compiler leaves out of kernels, and all that shares a loop with them."""
 
 
-def _parts(lines: Jaxpr, most: int) -> list[tuple[ClosedJaxpr, list[Var], list[Var]]]:
+def _parts(lines: Jaxpr, most: int | None = None) -> list[tuple[ClosedJaxpr, list[Var], list[Var]]]:
     """A traced function in parts of a code size, each with its arguments and results. An operation that a
     kernel cannot hold, or whose branches hold such ones, is a part of its own.
+
+    The time to compile a kernel grows with the square of this size: that of the backward step of a hopper
+    (13,400) took 23 CPU s as one kernel, 29 in parts of 3,000, and 17 us to run in either form, on a
+    machine with much other work.
     """
+    most = 15_000 if most is None else most
     groups: list[list[Any]] = []
     size = most
     for line in lines.eqns:
@@ -423,7 +422,7 @@ def _two_loops(line: Any) -> Callable[..., list[Array]] | None:
         return _with_other(body, lambda x: run if x is choices[0] else None)
 
     first = without_unread(without_repeats(in_one_list(_traced(passed(maps[0]), body))))
-    if code_size(first) > KERNEL or holds(first, LIBRARY):
+    if len(_parts(first.jaxpr)) > 1 or holds(first, LIBRARY):
         return None
 
     def run(*operands: Array) -> list[Array]:
