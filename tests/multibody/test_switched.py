@@ -18,9 +18,7 @@ from tests.slopes import with_slopes
 
 SLOW = pytest.mark.slow
 COORDINATES = ("joint", "absolute")
-SCHEMES = [
-    "moreau", "half_explicit", "moreau_theta", "ggl_unified", "ggl_decoupled", "generalized_alpha", "bathe",
-]  # fmt: skip
+SCHEMES = ["moreau", "half_explicit", "moreau_theta", "ggl_unified", "ggl_decoupled", "generalized_alpha"]
 
 
 def still(t: Any, scene: Any, own: Any) -> Any:

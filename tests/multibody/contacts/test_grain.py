@@ -14,7 +14,7 @@ import nsjax
 from nsjax import Problem, schemes
 from nsjax import multibody as mb
 from nsjax.types import Array
-from tests.design import in_turn
+from tests.design import drawn, in_turn
 
 SLOW = pytest.mark.slow
 G = 9.81
@@ -60,13 +60,7 @@ def end(problem: Problem, scheme: Any, dt: float = 1e-3) -> Array:
     return jnp.stack([traj[f"puck.{x}"][-1] for x in ("x", "y", "vx", "vy")])
 
 
-OTHERS = in_turn(
-    [
-        "moreau_theta", "ggl_decoupled", "half_explicit", "generalized_alpha", "bathe", "ed_alpha",
-        "nsga_decoupled",
-    ],
-    ("absolute", "joint"),
-)  # fmt: skip
+OTHERS = in_turn(drawn("grain"), ("absolute", "joint"))
 
 
 @pytest.mark.parametrize(
