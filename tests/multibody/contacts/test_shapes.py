@@ -85,7 +85,7 @@ def test_a_new_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     traj.raise_for_status()
     assert abs(float(traj.body("egg").position[-1, 2]) - HALF[2]) < 1e-3
     picture = system.shapes(0.0, problem.state.q, prepared(system, problem.params))
-    assert [x.kind for x in picture.shapes if x.name == "egg"] == ["dots"]
+    assert [x.kind for x in picture.shapes if x.name == ("egg",)] == ["dots"]
     flat = [body("egg", mass=1.0, inertia=1.0), parts[1]]
     with pytest.raises(InputError, match="'floor': an ellipsoid is spatial; use a disc"):
         assemble(*flat, gravity=(0.0, -9.81))
