@@ -374,7 +374,8 @@ def first_maps_in_loops(made: ClosedJaxpr) -> ClosedJaxpr:
         >>> [line.primitive.name for line in loops.eqns], float(jaxpr_as_fun(loops)(which)[0])
         (['while'], 12.0)
     """
-    if jax.default_backend() != "cpu":  # others ask the host after every pass of a loop of unknown length
+    # other devices ask the host after every pass of a loop of unknown length
+    if jax.default_backend() != "cpu" or not holds(made, (CHOICE,)):
         return made
     loops = {id(line): _in_loops(line) for line in made.eqns}
     if not any(loops.values()):
@@ -405,7 +406,7 @@ def _two_loops(line: Any) -> Callable[..., list[Array]] | None:
     """
     given = line.params
     fixed, moving, length = given["num_consts"], given["num_carry"], given["length"]
-    if length == 1 or len(line.outvars) > moving:
+    if length == 1 or len(line.outvars) > moving or not holds(given["jaxpr"], (CHOICE,)):
         return None
     body = in_one_list(given["jaxpr"])
     choices = [x for x in body.eqns if x.primitive is _choice]
