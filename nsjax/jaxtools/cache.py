@@ -289,15 +289,15 @@ def program_of(file: pathlib.Path, made: Callable[[], ClosedJaxpr], digest: Call
     return found
 
 
-def text_digest(made: ClosedJaxpr) -> str:
+def operations_digest(made: ClosedJaxpr) -> str:
     """Digest of the operations of a traced function, without names of variables and places in memory.
 
     Example:
         >>> import jax
-        >>> from nsjax.jaxtools.cache import text_digest
+        >>> from nsjax.jaxtools.cache import operations_digest
         >>> one, same, other = (jax.make_jaxpr(lambda x, k=k: k * x)(1.0) for k in (2.0, 2.0, 3.0))
-        >>> text_digest(one) == text_digest(same), text_digest(one) == text_digest(other)
-        (True, False)
+        >>> [operations_digest(x) == operations_digest(one) for x in (same, other)]
+        [True, False]
     """
     known: dict[int, str] = {}
 

@@ -20,7 +20,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nsjax.jaxtools.cache import conditions, file_of, filled, note_of, outline, program_of, text_digest
+from nsjax.jaxtools.cache import (
+    conditions,
+    file_of,
+    filled,
+    note_of,
+    operations_digest,
+    outline,
+    program_of,
+)
 from nsjax.jaxtools.choices import CHOICE, first_maps_in_loops, turned, with_inputs
 from nsjax.jaxtools.compilation import compiled_soon
 from nsjax.jaxtools.control_flow import tree_shapes
@@ -94,7 +102,7 @@ def kept_soon(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Run:
-    """A function of flat arguments, and the parts of its reverse derivative.
+    """A function of flat arguments, and the parts of its derivatives.
 
     Args:
         function, static: as in `kept_run`.
@@ -154,15 +162,22 @@ class _Run:
         return [outline(shapes, self.tree.unflatten(self.types)), results]
 
     @functools.cached_property
-    def _linear(self) -> dict[Mask, tuple[ClosedJaxpr, ClosedJaxpr, int]]:
+    def _held(self) -> dict[Any, Any]:
         return {}
+
+    def _once(self, part: str, masks: Any, make: Callable[[], Any]) -> Any:
+        """What was made of a part before, or is made now."""
+        if (part, masks) not in self._held:
+            self._held[part, masks] = make()
+        return self._held[part, masks]
 
     def linear(self, moving: Mask) -> tuple[ClosedJaxpr, ClosedJaxpr, int]:
         """For derivatives by some arguments: the function that also returns the data of the derivative, the
         linear map ``data, changes of these -> changes of the floats``, and the number of the data.
         """
-        if moving in self._linear:
-            return self._linear[moving]
+        return self._once("linear", moving, lambda: self._linear(moving))
+
+    def _linear(self, moving: Mask) -> tuple[ClosedJaxpr, ClosedJaxpr, int]:
         lines = []
 
         def with_data(*leaves: Array) -> list[Array]:
@@ -185,8 +200,7 @@ class _Run:
         )  # fmt: skip
         line = ClosedJaxpr(body, [*fixed.values()])
         floats = [x.dtype != FLOAT0 for x in line.out_avals]
-        self._linear[moving] = made, with_inputs(line, [True] * len(line.in_avals), floats), count
-        return self._linear[moving]
+        return made, with_inputs(line, [True] * len(line.in_avals), floats), count
 
     @property
     def plain(self) -> _Program:
@@ -208,10 +222,8 @@ class _Run:
     def _line(self, moving: Mask) -> tuple[ClosedJaxpr, int]:
         """The linear map and the number of its data, which are those of the program that was kept."""
         _, line, count = self.linear(moving)
-        if self.ahead(moving).digest not in (
-            "",
-            self._digest(moving),
-        ):  # its data would be taken for others
+        kept = self.ahead(moving).digest
+        if kept not in ("", self._digest(moving)):  # its data would be taken for others
             raise RuntimeError(
                 f"cache {str(self.file.parent)!r}: this process traces {self.function.__name__} in "
                 "another order than the one that kept it; remove the folder"
@@ -223,25 +235,19 @@ class _Run:
         note = note_of(_file(self.file, "kinds", moving), lambda: holds(self.forward(moving), (CHOICE,)))
         return bool(note)
 
-    @functools.cached_property
-    def forward(self) -> Callable[[Mask], ClosedJaxpr]:
+    def forward(self, moving: Mask) -> ClosedJaxpr:
         """For derivatives by some arguments: the traced function ``arguments, changes of these -> results,
         changes of the floats among them``.
         """
+        zero = ad.Zero(jax.core.ShapedArray((), FLOAT0))
 
-        @functools.cache
-        def traced(moving: Mask) -> ClosedJaxpr:
-            zero = ad.Zero(jax.core.ShapedArray((), FLOAT0))
+        def both(leaves: Sequence[Array], some: Sequence[Array]) -> list[Array]:
+            moves = iter(some)
+            found, ends = _moved(self.made, leaves, [next(moves) if yes else zero for yes in moving])
+            return [*found, *(x for x in ends if not isinstance(x, ad.Zero))]
 
-            def both(leaves: Sequence[Array], some: Sequence[Array]) -> list[Array]:
-                moves = iter(some)
-                found, ends = _moved(self.made, leaves, [next(moves) if yes else zero for yes in moving])
-                return [*found, *(x for x in ends if not isinstance(x, ad.Zero))]
-
-            types = [x for x, yes in zip(self.types, moving, strict=True) if yes]
-            return jax.make_jaxpr(both)(self.types, types)
-
-        return traced
+        types = [x for x, yes in zip(self.types, moving, strict=True) if yes]
+        return self._once("forward", moving, lambda: jax.make_jaxpr(both)(self.types, types))
 
     def moving(self, nonzeros: Iterable[bool]) -> Mask:
         """Which arguments are differentiated: floats whose changes are not known to be zero."""
@@ -249,26 +255,14 @@ class _Run:
         return tuple(x and y for x, y in zip(floats, nonzeros, strict=True))
 
     def _digest(self, moving: Mask) -> str:
-        """Digest of the text of the function that returns the data, which takes a second for a robot."""
-        if moving not in self._digests:
-            self._digests[moving] = text_digest(self.linear(moving)[0])
-        return self._digests[moving]
-
-    @functools.cached_property
-    def _digests(self) -> dict[Mask, str]:
-        return {}
-
-    @functools.cached_property
-    def _programs(self) -> dict[Any, _Program]:
-        return {}
+        """Digest of the function that returns the data, which takes a second for a robot."""
+        return self._once("digest", moving, lambda: operations_digest(self.linear(moving)[0]))
 
     def _kept(
         self, part: str, masks: Any, traced: Callable[[], ClosedJaxpr], digest: Callable[[], str] = str
     ) -> _Program:
         """A program that was made before, or comes from its file, or is made and saved."""
-        if (part, masks) not in self._programs:
-            self._programs[part, masks] = _Program.of(_file(self.file, part, masks), traced, digest)
-        return self._programs[part, masks]
+        return self._once(part, masks, lambda: _Program.of(_file(self.file, part, masks), traced, digest))
 
 
 def _file(beside: pathlib.Path, *part: Any) -> pathlib.Path:

@@ -137,3 +137,16 @@ def test_first_maps_in_loops_of_their_own(on: tuple[int, ...], rows: int, revers
 def test_maps_with_library_calls_stay_in_one_scan() -> None:
     made, _ = passes(library=True)
     assert first_maps_in_loops(made) is made
+
+
+@pytest.mark.parametrize("name", ["scatter", "scatter-add", "sort", "dot_general"])
+def test_what_a_kernel_cannot_hold_is_found(name: str) -> None:
+    """Scatters hold a function of their own, how entries meet."""
+    places = jnp.array([2, 0])
+    f = {
+        "scatter": lambda x: x.at[places].set(1.0),
+        "scatter-add": lambda x: x.at[places].add(1.0),
+        "sort": jnp.sort,
+        "dot_general": lambda x: x @ x,
+    }[name]
+    assert holds(jax.make_jaxpr(jax.jit(f))(jnp.ones(3)), (name,))
