@@ -108,7 +108,8 @@ def test_cars_after_it(name: str, coordinates: str) -> None:
 @pytest.mark.parametrize("name", ["moreau", "half_explicit"])
 def test_its_derivatives(name: str) -> None:
     """Sliding begins within a step: derivatives by the friction are of first order in the step, 0.042 off
-    by half-explicit steps of 0.01 s, 0.005 in steps of a quarter of that.
+    by half-explicit steps of 0.01 s, 0.005 in steps of a quarter of that. Generalized-alpha is 0.26 and
+    0.13 off in steps of 0.01 and 0.005 s, and compiles for minutes.
     """
     made = getattr(schemes, name)()
     # reverse compiles as long as the rest
@@ -182,13 +183,23 @@ def meets(x: Array, scheme: Any, dt: Any = 1e-3) -> Array:
 
 
 @SLOW
-def test_the_pin_of_a_sliding_ladder_breaks() -> None:
-    """Beside an event-driven run, at several steps; the derivative beside its secants.
+@pytest.mark.parametrize("name", ["moreau", "ggl_unified", "nsga_decoupled"])
+def test_the_pin_of_a_sliding_ladder_breaks(name: str) -> None:
+    """Beside an event-driven run, at two steps, by schemes with forces of first order: half a step.
 
-    By a scheme of second order. With those of impulses the tip lifts off for a step now and then and falls
-    back: within such a step the rate of the force, and the derivative of the instant, are a tenth off.
+    The tip lifts off for a step now and then and falls back. Within such a step the rate of the force, and
+    with it the derivative of the instant, are a tenth off, as their secants are.
     """
-    scheme = schemes.generalized_alpha()
+    scheme, x = getattr(schemes, name)(), jnp.array([LIMIT, MU])
+    for dt in (1e-3, 0.93e-3):
+        np.testing.assert_allclose(meets(x, scheme, dt), instant(), atol=0.5 * dt)
+
+
+@SLOW
+@pytest.mark.parametrize("name", ["generalized_alpha", "bathe"])
+def test_the_pin_of_a_sliding_ladder_breaks_and_when_it_would_else(name: str) -> None:
+    """By schemes of second order: the instant and its derivative, beside event-driven runs."""
+    scheme = getattr(schemes, name)()
     x = jnp.array([LIMIT, MU])
     both = with_slopes(lambda x, dt: meets(x, scheme, dt))
     step = 1e-4
@@ -198,5 +209,5 @@ def test_the_pin_of_a_sliding_ladder_breaks() -> None:
     ]
     for dt in (1e-3, 0.93e-3):
         found, derivative = both(x, dt)
-        np.testing.assert_allclose(found, instant(), atol=1e-4)
+        np.testing.assert_allclose(found, instant(), atol=1e-6)
         np.testing.assert_allclose(derivative, slopes, rtol=0.02, atol=1e-4)
