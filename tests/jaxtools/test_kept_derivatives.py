@@ -66,6 +66,10 @@ KINDS = "implicit.LARGE_WITH_TANGENTS = 0"
 """By kinds of steps: every program counts as a large one, and runs have more than a thousand steps."""
 
 
+BLOCKS = "from nsjax.jaxtools import control_flow; control_flow.REVERSE_BYTES = 9_000"
+"""So few bytes that reverse mode goes by blocks of steps."""
+
+
 def child(folder: pathlib.Path, scheme: str, options: str = "", every: bool = False) -> tuple[int, Any]:
     """Number of steps that transformations with kept programs traced, and all derivatives."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
@@ -84,7 +88,7 @@ def child(folder: pathlib.Path, scheme: str, options: str = "", every: bool = Fa
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", [
     "schemes.moreau()", "schemes.generalized_alpha()", "schemes.localized(schemes.moreau())",
-    f"schemes.moreau(), {KINDS}",
+    f"schemes.moreau(), {KINDS}", f"schemes.moreau(), {KINDS}; {BLOCKS}",
 ])  # fmt: skip
 def test_a_second_process_traces_nothing(tmp_path: pathlib.Path, scheme: str) -> None:
     """All transformations have the values of a process without kept programs."""
