@@ -37,14 +37,10 @@ def configure(
     It is idempotent, appends to ``XLA_FLAGS`` and respects a value that is already there.
 
     Derivatives of runs become one kernel as well, forward and reverse: contacts, impacts and shifts are
-    behind branches, and solvers are not differentiated through. This form runs fast and compiles slowly.
-    Moreau's rule compiles in some ten to fifteen seconds; generalized-alpha and Bathe on the slider-crank
-    take 50 CPU seconds in reverse mode on a loaded machine and then 1.7 and 5 us per step. They take 80 s
-    if the run is so long that steps are stored in blocks (`nsjax.jaxtools.control_flow`). Larger steps, as
-    of robots by schemes that iterate over forces, are compiled in pieces, runs in some ten to thirty
-    seconds and their derivatives in about a minute (`nsjax.jaxtools.programs`).
-    ``one_kernel=False``, for the whole process, compiles faster and runs some eight times slower, which
-    suits short runs.
+    behind branches, and solvers are not differentiated through. This form runs fast and compiles slowly:
+    a run in some ten seconds, its derivative in up to a minute. Larger steps, as of robots by schemes that
+    iterate over forces, are compiled in pieces (`nsjax.jaxtools.programs`). ``one_kernel=False``, for the
+    whole process, compiles faster and runs some eight times slower, which suits short runs.
 
     Args:
         host_devices: number of CPU devices; None leaves it as it is.

@@ -223,9 +223,7 @@ def _places(system: System, params: PyTree, t: Array, q: Array) -> PyTree:
 def _pictures(
     system: System, params: PyTree, t: Array, q: Array, places: PyTree, contacts: bool
 ) -> tuple[tuple[Shape, ...], Picture]:
-    """Shapes of the first row, and pictures of all rows as one `Picture` with a leading axis, in which
-    shapes with a pose have no points.
-    """
+    """Shapes of the first row; pictures of all rows as one, whose shapes with a pose have no points."""
     ready, own = prepared(system, params), system.shapes
     assert own is not None
 
@@ -331,9 +329,7 @@ def _ends(shapes: tuple[MovedShape, ...], who: str) -> tuple[np.ndarray, np.ndar
 
 
 def _symbol_size(shapes: tuple[MovedShape, ...], low: np.ndarray, high: np.ndarray) -> float:
-    """Diagonal by which symbols grow [m]: that of the picture, but for a robot that walks far no more than
-    some of its own.
-    """
+    """Diagonal by which symbols grow [m]: that of the picture, of a walking robot that of its own size."""
     size, d = float(np.linalg.norm(high - low)), len(low)
     moving = [x.world.reshape(-1, x.points.shape[1], d) for x in shapes if x.kind != "plane"]
     if not moving:

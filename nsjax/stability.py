@@ -89,9 +89,7 @@ class LocalModel:
         return both.reshape(2, *x.shape)
 
     def inertia(self) -> tuple[Any, Any]:
-        """``x -> M x`` (nv,), and ``b -> M^-1 b`` (nv,) or (nv, k), which keeps the joints that the
-        structure of the model eliminates.
-        """
+        """``x -> M x`` (nv,), and ``b -> M^-1 b`` (nv,) or (nv, k), which keeps eliminated joints."""
         system, q, p = self.system, self.state.q, self.params
         if not system.structure.dense:
             solve = inertia_at(system, self.state.t, q, p).solve
@@ -106,9 +104,7 @@ class LocalModel:
         return lambda x: matrix @ x, lambda b: jax.scipy.linalg.cho_solve(factor, b)
 
     def free(self, solve: Any) -> Any:
-        """``b -> P M^-1 b`` (nv,): acceleration by a force ``b``, projected onto the motions that the
-        constraints allow.
-        """
+        """``b -> P M^-1 b`` (nv,): acceleration by a force along motions that constraints allow."""
         system = self.system
         closures = system.nb - system.inside
         if not closures:
@@ -292,9 +288,7 @@ def warn_of_step(system: System, params: PyTree, state: State, scheme: Scheme, d
 
 
 def _stable_at(system: System, params: PyTree, state: State, scheme: Scheme, dt: float) -> str:
-    """Part of a warning that suggests implicit damping of joints; empty if the scheme is not stable at
-    ``dt`` with it.
-    """
+    """Part of a warning that suggests implicit damping; empty if the scheme is not stable with it."""
     may = getattr(scheme.options, "joint_damping", "implicit") == "explicit"
     if not may or system.damping is None or not system.structure.dense:
         return ""
@@ -371,9 +365,7 @@ def _finite_rows(rows: dict[str, Any]) -> int:
 
 
 def _has_grown(rows: dict[str, Any], speeds: np.ndarray, conditional: bool) -> bool:
-    """Whether a run that has moved has speeds that grew by the factor 10, or `GROWN`,
-    or that are not finite. Only then are its energies examined, which evaluates the functions of the model.
-    """
+    """Whether a run that has moved gained speed by the factor 10, or `GROWN`; then energies are read."""
     last = _finite_rows(rows)
     if last < len(rows["t"]):
         return True

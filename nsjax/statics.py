@@ -136,9 +136,7 @@ class Ramp:
     def tangents(
         self, q: np.ndarray, x: np.ndarray, s: float, gone: np.ndarray | None = None
     ) -> tuple[np.ndarray, ...]:
-        """Residuals at ``q`` moved by ``gone`` (None: zero), and their derivatives by ``(gone, x)`` and
-        ``s``.
-        """
+        """Residuals at ``q`` moved by ``gone`` (or zero), their derivatives by ``(gone, x)`` and ``s``."""
         gone = np.zeros(self.system.nv) if gone is None else gone
         place = tuple(jnp.asarray(y) for y in (q, gone, x))
         found = _tangents(self.system, self.t, place, (self.start, self.end), s)
@@ -373,9 +371,7 @@ class _RestSearch:
     a: float = 0.0
 
     def step(self) -> tuple[np.ndarray, float, np.ndarray | None]:
-        """Takes a step; returns its increment, the largest acceleration at its start, and the direction in
-        which the position at its start is unstable, or None.
-        """
+        """Takes a step; its increment, largest acceleration at its start, unstable direction or None."""
         nv = self.ramp.system.nv
         value, matrix, _ = self.ramp.tangents(self.q, self.x, 0.0)
         mass = np.asarray(_mass(self.ramp.system, jnp.asarray(self.q), self.ramp.start))

@@ -119,9 +119,7 @@ class StepBatch:
     def _mapped(
         self, one: Callable[[StepperCarry, Any], tuple[StepperCarry, StepRow]], carry: StepperCarry, u: Any
     ) -> tuple[StepperCarry, StepRow]:
-        """Carries and rows of the function ``one`` in every lane. Params of lanes, which no step changes,
-        are not written again.
-        """
+        """Carries and rows of ``one`` in every lane; params of lanes are not written again."""
 
         def lane(both: tuple[StepperCarry, Any]) -> tuple[StepperCarry, StepRow]:
             after, row = one(*both)
@@ -330,9 +328,7 @@ class Stepper:
 
     @property
     def _begins_anew(self) -> bool:
-        """Whether the first step starts from an acceleration, by inputs that `reset` did not know. Linear
-        inputs begin with those that it knew.
-        """
+        """Whether the first step starts from an acceleration, by inputs that `reset` did not know."""
         carried = self.scheme.traits.accelerations
         return (
             bool(self.names) and self.hold == "held" and carried is not None and carried.carries != "none"

@@ -128,9 +128,7 @@ def record(*, static: tuple[str, ...] = ()) -> Callable[[type[T]], type[T]]:
 
 
 def identity(value: Any) -> Any:
-    """Key by which a function that a record holds is compared: methods by function and value of their
-    owner.
-    """
+    """Key by which a function in a record is compared: of a method, function and value of its owner."""
     return (value.__func__, value.__self__) if inspect.ismethod(value) else value
 
 

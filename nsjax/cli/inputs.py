@@ -30,9 +30,7 @@ MODEL_FILES = (".urdf", ".xml", ".mjcf")
 
 @dataclasses.dataclass(frozen=True)
 class RunPlan:
-    """A run that has passed all checks before its start; ``shown`` are keywords of the model that the
-    command line added.
-    """
+    """A run that has passed the checks before its start; ``shown``: keywords of the command line."""
 
     problem: Problem
     scheme: Scheme
@@ -223,9 +221,7 @@ def _parameters(problem: Problem) -> list[str]:
 
 
 def _arrays(values: Mapping[str, Any], parameters: Collection[str]) -> dict[str, Any]:
-    """Values with lists of parameters and initial values as arrays, and lists of other keywords as tuples
-    (choices must be hashable).
-    """
+    """Values with lists of numbers as arrays, and lists of keywords as tuples, which are hashable."""
     found = dict(values)
     for name, value in values.items():
         if not isinstance(value, list | tuple):

@@ -119,9 +119,7 @@ def failure_of(traj: Trajectory) -> str:
 
 
 def _write(args: argparse.Namespace, plan: RunPlan, traj: Trajectory, failed: bool) -> list[str]:
-    """Writes the requested files and returns their names. A failed run is saved as well, since its rows
-    show the failure; its figure is not, since it would mislead.
-    """
+    """Writes the requested files and returns their names; no figure of a failed run."""
     written = []
     note = " (a run that failed; see its status)" if failed else ""
     if args.checkpoint is not None:

@@ -262,9 +262,7 @@ def _lengths(
 def _leaves(
     model: str, problem: Problem, fixed: Mapping[str, Any], lanes: Mapping[str, np.ndarray]
 ) -> dict[str, Any]:
-    """Values of every lane by key of `nsjax.sweep`. Keywords of the model go through its constructor, which
-    may change the initial state as well.
-    """
+    """Values of every lane by key of `nsjax.sweep`; keywords of the model through its constructor."""
     direct = {
         name: values
         for name, values in lanes.items()

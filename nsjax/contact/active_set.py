@@ -33,9 +33,7 @@ problem has up to `MANY` of the kind, and if it has more. Bodies touch the groun
 
 
 def capacities(problem: ContactProblem) -> list[tuple[int, int]]:
-    """Capacities of the smaller problems, from small to large: of each, for contacts with all rows, and for
-    contacts with a normal alone.
-    """
+    """Capacities of the smaller problems, ascending: contacts with all rows, with a normal alone."""
     rough, frictionless = problem.rows.rough, problem.rows.frictionless
     found = [(_room(rough), _room(frictionless))]
     # Ratio of a capacity to the one before it: a tower of ten boxes stands on 40 of 440 contacts. Each adds
@@ -63,9 +61,7 @@ def overflows(rough: int, frictionless: int, nt: int) -> bool:
 
 
 def crowded(rough: int, closed: Array) -> bool:
-    """Whether more contacts ``closed`` (nc,) bool, ``rough`` of them with all rows, are closed than the
-    capacities allow.
-    """
+    """Whether more contacts ``closed`` (nc,), ``rough`` of them with all rows, are closed than places."""
     kinds = np.split(np.asarray(closed), [rough])
     return any(np.sum(kind) > _room(len(kind)) for kind in kinds)
 
@@ -185,9 +181,7 @@ def order_of(problem: ContactProblem) -> BoundedOrder:
 
 
 def _bounded(order: BoundedOrder, slots: Slots, x: Array) -> Array:
-    """Entries of the bounded contacts of a smaller problem from those ``x`` (bounded, ...) of the whole
-    one, zero where a place has fewer of them.
-    """
+    """Entries of the bounded contacts of a smaller problem from those of the whole one; zero where none."""
     free, table, _ = order
     if not table.size:
         return x
@@ -244,18 +238,11 @@ def gather(problem: ContactProblem, rough: int, frictionless: int) -> Compact:
 
 # Programs without the solver of all rows, for runs whose active contacts fit into the capacity.
 #
-# A step gathers its active contacts in a few places. If there are more, all
-# rows are solved together. Above `nsjax.linalg.ROW_LIMIT` rows that takes a library's factorisation,
-# which is called in few steps or in none, and whose presence alone keeps a time loop from being one
-# kernel. Up to this number its loops are in the kernel (`nsjax.contact.branches`) and take time to
-# compile. By Moreau's rule, CPU microseconds a step and CPU seconds to compile with the library, with
-# these loops, and without either: a planar hopper of seven bodies with 125 rows 113 and 8, 41 and 13, 41
-# and 11; a cheetah with 231 rows 101 and 10, 52 and 18; three boxes with 144 rows 135 and 11, 50 and 22,
-# 50 and 18.
-#
-# Joint limits alone can be more than their capacity, but hardly are: a joint is at one of its two at
-# most. Without the solver of all rows an ant (16 limits) compiles in 8.5 CPU seconds in place of 10.1, a
-# go1 (24) in 12.0 in place of 15.0, a humanoid (34) in 21 in place of 25, with steps of the same length.
+# A step gathers its active contacts in a few places. If there are more, all rows are solved together. Above
+# `nsjax.linalg.ROW_LIMIT` rows that takes a library's factorisation, which is called in few steps or in
+# none, and whose presence alone keeps a time loop from being one kernel. Up to this number its loops are in
+# the kernel (`nsjax.contact.branches`) and take time to compile. Joint limits alone hardly are more than
+# their capacity: a joint is at one of its two at most.
 #
 # A run outside transformations therefore begins with a program without that solver. If a step fails in
 # it, the steps since the last call are computed again, as are all further ones, by the whole program,
@@ -264,9 +251,7 @@ def gather(problem: ContactProblem, rough: int, frictionless: int) -> Compact:
 
 LARGEST_GAPS = 1_500
 """Equations of the gaps of a step up to which it may become one kernel, whose compilation takes time that
-grows with its square. Gaps of the hopper and cheetah above have 741 and 1,183. Those of a humanoid with 413
-contacts and of a finger with cylinders, 2,544 and 5,065, belong to steps of 47,000 and 52,000 equations:
-the finger compiles in some 50 CPU seconds in pieces, and as one kernel not in four minutes.
+grows with its square: above a cheetah (1,183), below a humanoid with 413 contacts (2,544).
 """
 
 

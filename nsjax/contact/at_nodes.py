@@ -95,9 +95,7 @@ def left_inverse(wt: Local) -> Array:
 
 
 def own_responses(structure: Any, wt: Local, inertia: Callable[[Array], Array]) -> Array:
-    """Diagonal (nc, m) of the Delassus operator of contacts at single nodes, by the diagonal of the
-    preconditioner of the ``inertia``, a function of velocities (nv,).
-    """
+    """Diagonal (nc, m) of the Delassus operator at single nodes, by the preconditioner's diagonal."""
     heavy = structure.tangent(inertia, jnp.zeros(wt.size))
     made = structure.preconditioner.made(heavy, wt.size)
     own = at_nodes(structure.preconditioner.diagonal(made), wt.nodes, wt.values.shape[2])
@@ -143,9 +141,7 @@ def correction_at_nodes(x: NodeProblem, dynamic: Array, rows: Array) -> tuple[Ar
     iterate = conjugate_gradients if symmetric else stabilised
 
     def solve_free(product: Callable[[Array], Array], b: Array) -> Array:
-        """Solution among the increments that held rows leave free. The transposed matrix has the same
-        projections, so that this solves with it, too.
-        """
+        """Solution among the increments that held rows leave free; with the transposed matrix, too."""
         found = iterate(
             lambda w: free_part(product(w)),
             lambda r: free_increment(x.done.precondition(free_part(r))),

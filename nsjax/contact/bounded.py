@@ -34,9 +34,7 @@ from nsjax.types import Array, PyTree, record
 
 
 def rows_of_laws(system: System) -> np.ndarray:
-    """Bounded rows (laws, tangents) int of each law: one, or the two of a disc; ``nd`` where there is none.
-    There are two tangents if there is a disc.
-    """
+    """Bounded rows (laws, tangents) int of each law: one, or the two of a disc; ``nd`` where none is."""
     nd, discs = system.nd, system.dry_friction_discs
     both = [(k, k + 1 if k in discs else nd) for k in range(nd) if k - 1 not in discs]
     return np.array(both, int).reshape(-1, 2)[:, : 2 if discs else 1]

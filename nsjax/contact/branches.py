@@ -110,9 +110,7 @@ def branches(problem: ContactProblem, x: Array, u: Array, r: Array, answer: bool
 
 
 def _rounding(problem: ContactProblem, x: Array, r: Array) -> tuple[Array, Array]:
-    """Bounds (nc,) up to which the normal part of ``x - r u``, and the size of its tangents, are rounding,
-    see `UNDECIDED`.
-    """
+    """Bounds (nc,) of rounding of the normal part of ``x - r u`` and of its tangents, see `UNDECIDED`."""
     free, g, size = jnp.abs(problem.free), problem.delassus, jnp.abs(x)
     if isinstance(g, DelassusFactors):
         terms = free + matvec(magnitude(g.wt), matvec(magnitude(g.response), size))
@@ -123,9 +121,7 @@ def _rounding(problem: ContactProblem, x: Array, r: Array) -> tuple[Array, Array
 
 
 def _normal_columns(problem: ContactProblem) -> Any:
-    """Constant (m, m) pattern: one where a tangent row meets the normal column of its contact; computed in
-    the program if it is large, as `unit_matrix` is.
-    """
+    """Constant (m, m) pattern: one where a tangent row meets the normal column of its contact."""
     rows, d, m = problem.rows, 1 + problem.nt, problem.free.shape[0]
     if m > CONSTANT_LIMIT and not rows.leads:
         row = indices(m)
@@ -421,8 +417,7 @@ def _filled(turned: Array, response: Any, near: Array, first: int) -> Array:
 #
 #     (1 + M^-1 W K^-1 T r W') w = M^-1 W K^-1 f,        y = K^-1 (f - T r W' w)
 #
-# Bodies are then coupled as their contacts couple them, and a heap is eliminated layer by layer: 300
-# spheres with 570 contacts in 0.03 s, where the matrix of all rows takes 0.16 s.
+# Bodies are then coupled as their contacts couple them, and a heap is eliminated layer by layer.
 
 
 def eliminates(problem: ContactProblem) -> bool:

@@ -118,9 +118,7 @@ def contacts_of_step(system: System, p: PyTree, carry: Carry) -> ContactSlots | 
 def tally_of_step(
     system: System, slots: ContactSlots | None, tally: Mapping[str, Array]
 ) -> dict[str, Array]:  # fmt: skip
-    """Quantities accumulated since the last saved row, in the order of the contacts that are stored from
-    now on; those of contacts that are forgotten are dropped.
-    """
+    """Quantities since the last saved row, in the order of the contacts that are stored from now on."""
     if slots is None or not system.changing_contacts:
         return dict(tally)
 

@@ -59,9 +59,7 @@ def bordered(structure: Structure, matrix: Any, speed: Any, directions: Any) -> 
 
 
 def followed(equations: Any, active: Array, impulses: Array) -> Array:
-    """The ``active`` contacts (nc,) bool whose laws derivatives of a step follow: all of them, unless the
-    equations choose, see `nsjax.contact.equations.Following`.
-    """
+    """The ``active`` contacts (nc,) bool whose laws derivatives of a step follow, see `Following`."""
     choice: Callable[[Array, Array], Array] | None = getattr(equations, "followed", None)
     return active if choice is None else choice(active, impulses)
 
@@ -224,9 +222,7 @@ class Freezing(Equations, Protocol):
 
     @property
     def tangent(self) -> str:
-        """Tangent of the iteration: ``"full"``, as that of equations without this property, ``"mass"``, or
-        ``"kept"`` where `solve_stage` is given one.
-        """
+        """Tangent of the iteration: ``"full"``, ``"mass"``, or ``"kept"`` where `solve_stage` has one."""
 
     def frozen(self, data: PyTree, z: Array) -> tuple[Callable[[Array], Array], bool]:
         """Linear map from changes of ``z`` (n,) to changes of the residual by the inertia at ``z``; and
@@ -297,9 +293,7 @@ def _frozen_speed(equations: Any, data: PyTree, z: Array, directions: Array) -> 
 def frozen_or_by(
     equations: Any, data: PyTree, z: Array, frozen: Array, full: Callable[[], tuple[Array, Array]]
 ) -> StageTangent:
-    """`mass_tangent` if ``frozen`` () bool, else the tangent of ``full()``, which returns its matrix (n, n)
-    and ``du/dz`` (rows, n); for dense structures.
-    """
+    """`mass_tangent` if ``frozen`` () bool, else by ``full() -> matrix (n, n), du/dz (rows, n)``."""
     structure, rows = equations.structure, equations.rows.count
     directions, none = equations.directions(data, z) if rows else _no_rows(z)[0], _no_rows(z)[1]
 

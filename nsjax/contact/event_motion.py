@@ -187,9 +187,7 @@ def near_border(x: EventMotion, dt: Array, second_order: bool) -> Array:
 
 
 def _near(x: EventMotion, alone: tuple[Blow, Blow], force: Array, dt: Array) -> Array:
-    """`near_border` with the row forces after the impact. Contacts that stick at rest then are left out:
-    they end at rest on either side of the border.
-    """
+    """`near_border` with the row forces after the impact. Contacts that stick at rest then are left out."""
     system = x.at.system
     if not system.nt:
         return jnp.zeros(system.nc, bool)

@@ -202,16 +202,12 @@ relative error ``ASIDE^2 / (12 r^2)``, 0.1 % for 1 mm.
 
 
 def gap_curvature(at: SystemState) -> Array:
-    """Acceleration of the gaps (nc,) at constant velocity, for decisions: a difference of gaps, since the
-    exact second derivative (`nsjax.core.operators.gap_drift`) is a program five times as large.
-    """
+    """Acceleration of the gaps (nc,) at constant velocity, by a difference: a program a fifth as large."""
     return _second_difference(*gaps_beside(at))
 
 
 def gaps_beside(at: SystemState) -> tuple[Array, Array]:
-    """Gaps (3, nc) at a state, and the time ``reach`` before and after it along its velocity; ``reach``
-    [s].
-    """
+    """Gaps (3, nc) at a state, and the time ``reach`` [s] before and after it along its velocity."""
     reach = frozen(_reach(at))
     aside = jax.vmap(lambda s: at.moved(t=at.t + s, q=at.system.retract(at.q, s * at.v)).gap())
     return aside(reach * np.array([0.0, -1.0, 1.0])), reach

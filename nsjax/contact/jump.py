@@ -191,9 +191,7 @@ def no_jump(system: System) -> Jump:
 
 
 def impulses_of(system: System, p: PyTree, x: Array, duration: Array | float) -> Array:
-    """Impulses (nc, 1 + nt) of the contacts, with given and shared normal impulses, from those ``x`` of all
-    rows of a time [s]; forces with a duration of one.
-    """
+    """Impulses (nc, 1 + nt) of the contacts from those ``x`` of all rows of a time [s]; forces with one."""
     groups = row_groups(system)
     given = system.law(p).given(duration) if groups.bounded else None
     return groups.impulses(x, given, jnp.ones(groups.nc, bool))
@@ -360,8 +358,6 @@ def forced_jump(
 
 
 def _joints_answer(joints: Joints, inertia: Inertia, v: Array, push: Array | None) -> tuple[Array, Array]:
-    """Velocity change by ``push`` and by the impulses of the joints inside the inertia, after which their
-    rates are zero, and these impulses.
-    """
+    """Velocity change by ``push`` and by the impulses of the joints inside, and these impulses."""
     push = jnp.zeros_like(v) if push is None else push
     return inertia.constrained(push, -joints.rate(v))

@@ -41,10 +41,8 @@ from nsjax.linalg.elimination import PairOrder
 from nsjax.types import Array, record
 
 # Plain steps decide branches at ``x - s r u`` with `SCALES` scales s = exp(-LESS k) = 1, 0.3, 0.09, 0.03 in
-# turn, each for `SAME_SCALE` steps: branches that cycle with one scale do not with another. With s = 1
-# alone, the best where rows hardly move each other, every seventh step of a robot on its feet with dry
-# friction in all joints cycled. Random problems of that form gain little: 24 of 1,080 cycle with one scale,
-# 19 with four.
+# turn, each for `SAME_SCALE` steps: branches that cycle with one scale do not with another, as those of a
+# robot on its feet with dry friction in all joints. s = 1 is best where rows hardly move each other.
 SCALES, LESS, SAME_SCALE = 4, 1.2, 8
 
 
@@ -59,9 +57,7 @@ class Iterate:
 
 
 def beginning(problem: ContactProblem, start: Array | None = None) -> Iterate:
-    """First iterate: ``x = 0``, or ``start``, which may be an answer already. Its count of -1 steps says
-    that its residual is computed before the first step.
-    """
+    """First iterate: ``x = 0``, or a ``start``, whose residual is computed first (-1 steps)."""
     x = jnp.zeros_like(problem.free) if start is None else start
     return Iterate(
         x=x, u=problem.free, residual=jnp.asarray(jnp.inf),
@@ -98,9 +94,7 @@ class ProxRows:
         self, now: Iterate, compliance: Array | None = None, rigid: Array | bool = True,
         steps: Array | None = None,
     ) -> Array:  # fmt: skip
-        """Full Newton step on the branches of ``now``, regularised if ``rigid``; the count of plain
-        ``steps`` chooses the scale of the branches.
-        """
+        """Newton step on the branches of ``now``, regularised if ``rigid``; ``steps`` choose the scale."""
         problem, r, weight = self.problem, self.r, jnp.where(rigid, REGULARISATION, 0.0)
         soft: Any = 0.0
         if compliance is not None:

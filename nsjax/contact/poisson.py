@@ -121,9 +121,7 @@ def solve_in_phases(
 
 
 def _expansion(problem: ContactProblem, back: Array) -> ContactProblem:
-    """The problem with a bounded force along the tangents of each contact with friction, whose normal
-    impulse is ``back`` (nc,).
-    """
+    """The problem with a bounded force along the tangents, of normal impulses ``back`` (nc,)."""
     rows, last = problem.rows, problem.rows.ends[1]
     rough, wt, response = rows.rough, problem.delassus.wt, problem.delassus.response
     if not rough or not rows.nt:

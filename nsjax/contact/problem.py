@@ -432,9 +432,7 @@ def cone_violation(problem: ContactProblem, x: Array) -> Array:
 
 
 def worst_contact(problem: ContactProblem, x: Array, known: tuple[Array, Array] | None = None) -> Array:
-    """Index of the contact that fulfils its law worst; -1 for a problem without contacts. ``known``:
-    velocity and scaling, if they are known already.
-    """
+    """Index of the contact that fulfils its law worst, else -1; ``known``: velocity and scaling."""
     if problem.nc == 0:
         return jnp.asarray(-1, int)
     error = problem.prox(x, *(known or (problem.velocity(x), problem.scaling())))
@@ -445,9 +443,7 @@ def worst_contact(problem: ContactProblem, x: Array, known: tuple[Array, Array] 
 
 
 def over_links(f: Callable[..., Array], links: Array | None, *contacts: Array) -> Any:
-    """``f(links, *contacts)`` (nc,), island by island if there are any, of values per contact (nc,); False
-    if ``links`` is None.
-    """
+    """``f(links, *contacts)`` (nc,), island by island if there are any; False if ``links`` is None."""
     if links is None:
         return False
     if links.ndim == 2:

@@ -51,9 +51,7 @@ class _Data:
 
 @dataclasses.dataclass(frozen=True)
 class _Equations:
-    """``z - D Psi = 0`` with the gaps of ``q + dt z``, over ``dt``: increments as velocities, so that
-    all tolerances are those of velocities.
-    """
+    """``z - D Psi = 0`` with the gaps of ``q + dt z``, over ``dt``: all tolerances are of velocities."""
 
     system: System
     contacts: bool

@@ -241,9 +241,7 @@ class _ContactView:
         return events.approach(self.step, f, known.touch, known.active, self.gap, known.around)
 
     def events(self, r: Stepped, found: Approach, report: ContactReport) -> StepEvents:
-        """Events of the step: impacts, else reversals of sliding, by the velocities at its start; a belt
-        may have changed those at the predicted state.
-        """
+        """Events of the step: impacts, else reversals of sliding by the velocities at its start."""
         system, family, touch = self.step.system, self.family, self.contacts.touch
         f = self.f or formed(self.ahead)
         normals = f.rows.groups.normals_of
@@ -309,9 +307,7 @@ class _ContactView:
         )  # fmt: skip
 
     def hopping(self, end: State, found: Approach) -> Array:
-        """Held contacts (nc,) bool that are open for a step and have not left: see `Criteria.hop`; an
-        impact elsewhere may have sent them away.
-        """
+        """Held contacts (nc,) bool that are open for a step and have not left, see `Criteria.hop`."""
         f, active = self.f, self.contacts.active
         hops = events.held_or_hopping(self.criteria, self.contacts.touch, active) & ~active
 

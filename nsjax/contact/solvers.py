@@ -109,9 +109,7 @@ def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], 
 def smallest(
     problem: ContactProblem, small: Callable[..., Any], whole: Callable[..., Any], most: int | None = None
 ) -> Callable[..., Any]:
-    """``small(capacity, ...)`` with the smallest capacity that holds the active contacts of a problem, or
-    ``whole(...)`` where none does, none of the first ``most`` ones; one of them runs.
-    """
+    """``small(capacity, ...)`` with the smallest of ``most`` capacities that suffices, else ``whole``."""
     found = whole
     for capacity in reversed(capacities(problem)[:most] if gathers(problem) else []):
         few = functools.partial(small, capacity)
@@ -258,8 +256,8 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
     def search(problem: ContactProblem, begin: Array | None) -> ContactSolution:
         return smallest(problem, small, whole, most=1 if few else None)(problem, begin)
 
-    # number of rows from which on the certificate of a start is computed before the matrix is formed. With
-    # fewer rows the matrix costs little, and two certificates make the step of a hopper 0.4 us longer
+    # number of rows from which on the certificate of a start is computed before the matrix is formed: with
+    # fewer rows the matrix costs less than a second certificate
     if begin is None or problem.free.shape[0] < 100:
         return search(problem, begin)
     # for bodies at rest the certificate says, without a matrix, that the last impulses are still the answer

@@ -57,9 +57,7 @@ class StageSettings:
     max_iterations: int = 20
 
     def contacts(self) -> SolverSettings:
-        """Settings of the contact problem of a pass. Gathering two active contacts of four would make the
-        program a tenth larger and no faster.
-        """
+        """Settings of the contact problem of a pass; few contacts are not gathered."""
         return SolverSettings(
             tolerance=self.contact_tolerance, max_iterations=self.max_iterations, method="auto_rare"
         )
@@ -167,9 +165,7 @@ def _contact_problem(
 def _pass(
     task: _Task, now: Values, impulses: Array, tangent: StageTangent, begin: Array | None = None
 ) -> tuple[Array, Array, Array, Array]:
-    """One linearisation: update of ``z``, new impulses, iterations and residual of the contact problem,
-    whose solution starts from the impulses ``begin``; None: from zero.
-    """
+    """One linearisation from the impulses ``begin`` (or zero): update, impulses, iterations, residual."""
     if not tangent.speed.shape[0]:
         return -tangent.dynamics.solve(now[0]), impulses, jnp.asarray(0, int), jnp.zeros(())
     x, problem = _contact_problem(task, now, impulses, tangent)

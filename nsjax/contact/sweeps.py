@@ -1,6 +1,4 @@
-"""Contacts of many bodies by products alone: projected sweeps over a few groups of contacts,
-accelerated.
-"""
+"""Contacts of many bodies by products alone: accelerated projected sweeps over groups of contacts."""
 
 from __future__ import annotations
 
@@ -40,9 +38,7 @@ REFUSED_GRADIENT = (
 
 
 def added(a: Array, x: Array) -> Array:
-    """Sum of ``a_i x_i`` over the first axis, written out term by term: XLA's program for a reduction here
-    takes twenty times as long.
-    """
+    """Sum of ``a_i x_i`` over the first axis, term by term, which is faster than a reduction here."""
     return functools.reduce(jnp.add, (a[i] * x[i] for i in range(a.shape[0])))
 
 
@@ -165,9 +161,7 @@ class _Group:
         return jax.ops.segment_sum(pushed.T, self.of, num_segments=self.blocks + 1)
 
     def change(self, x: Array, moved: Array) -> Array:
-        """Change of the impulses ``x`` by a projected step with the body velocities ``moved``: normal
-        impulses first, then friction in the disks of the new normal impulses.
-        """
+        """Change of ``x`` by a projected step: normal impulses, then friction in their new disks."""
         sides = jnp.split(moved[self.of].T, 2, axis=1)
         pulls = (added(jnp.swapaxes(a, 0, 1), v) for a, v in zip(self.wt, sides, strict=True))
         # a step of every contact by the velocity that all impulses so far give it
@@ -247,9 +241,7 @@ def _parts(problem: ContactProblem) -> ContactProblem:
 
 @record()
 class _GroupedProblem:
-    """A problem of the contacts that take part, dealt out to the groups; ``which``: contact of every slot;
-    ``place``: slot (nc,) of every contact.
-    """
+    """A problem dealt out to groups; ``which``: contact of every slot; ``place``: slot (nc,) of each."""
 
     problem: ContactProblem
     which: Array
@@ -322,9 +314,7 @@ def split_steps(
 def _to_end(
     problem: ContactProblem, tolerance: Array, end: tuple[Array, Array, Array], asked: Array | bool = True
 ) -> tuple[Array, Array, Array]:
-    """Impulses (m,), steps and certificate: of the ``end`` of sweeps, or by Newton's method from there, if
-    it is ``asked`` and they have no answer.
-    """
+    """Impulses (m,), steps, certificate: of the ``end``, or by Newton's method if ``asked`` and needed."""
 
     def more(end: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         order = pair_order(problem.delassus.wt, problem.mask)

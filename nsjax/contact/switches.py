@@ -116,9 +116,7 @@ def follow_closing(
 
 
 def _release(step: Step, end: State, on: Array, output: Output) -> Array:
-    """Time shifts (nc,) of releases in a step: zero where the acceleration of the gap does not pass zero
-    near the step, as for a contact that hops or is released at a prescribed time.
-    """
+    """Time shifts (nc,) of releases in a step; zero where no gap acceleration passes zero near the step."""
     criteria, system, dt = criteria_of(step.scheme), step.system, step.dt
     impulses = jnp.concatenate([output.impulse_normal[:, None], output.impulse_tangential], axis=1)
     # friction that was inside its cone holds the contact until its release
@@ -288,9 +286,7 @@ def crossings(path: Path) -> Crossings:
 
 
 def _instant(path: Path, sides: Array) -> tuple[tuple[Array, Array], Array]:
-    """Parts of the step before and after the next instant at which a surface leaves its side (ns,) bool of
-    those before it, and the sides after it.
-    """
+    """Parts of the step before and after the next instant at which a side changes, and the sides then."""
 
     def halve(_: Array, both: tuple[Array, Array]) -> tuple[Array, Array]:
         before, after = both
@@ -388,9 +384,7 @@ def through_switches(step: Step, carry: Carry, output: Output) -> tuple[Carry, O
 
 
 def force_notes(step: Step, carry: Carry, output: Output) -> Array:
-    """Notes () on jumps of the force in a step: on surfaces whose instants are not resolved, and on jumps
-    across no known surface.
-    """
+    """Notes () on jumps of the force in a step, of surfaces without an instant and of none."""
     system, bits = step.system, jnp.asarray(0, int)
     if system.changing_contacts:
         return bits

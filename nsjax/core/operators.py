@@ -44,9 +44,7 @@ def touching(
 
 @record(static=("system",))
 class Joints:
-    """Constraints that are eliminated with the velocities (`System.inside`), at ``(t, q)``: an operator,
-    whose directions are never formed.
-    """
+    """Constraints that are eliminated with the velocities (`System.inside`), never formed."""
 
     system: System
     t: Array
@@ -345,9 +343,7 @@ def row_rates(system: System, t: Array, q: Array, v: Array, p: PyTree, contacts:
 
 
 def row_drift(system: System, t: Array, q: Array, v: Array, p: PyTree, contacts: bool = True) -> Array:
-    """Rate of all row velocities along the motion at constant ``v`` (rows,): ``gamma``, so that the
-    rows have the accelerations ``W' a + gamma``.
-    """
+    """Rate of all row velocities at constant ``v`` (rows,): ``gamma`` of ``W' a + gamma``."""
 
     def along(s: Array) -> Array:
         return row_rates(system, t + s, system.retract(q, s * v), v, p, contacts)
@@ -357,9 +353,7 @@ def row_drift(system: System, t: Array, q: Array, v: Array, p: PyTree, contacts:
 
 
 def rows_with_drift(system: System, t: Array, q: Array, v: Array, p: PyTree) -> tuple[Rows, Array]:
-    """`all_rows` and `row_drift`. Rows that the system knows are differentiated along the motion, so that
-    the two share their evaluation.
-    """
+    """`all_rows` and `row_drift`, which share the evaluation of rows that the system knows."""
     if system.rows is None or system.islands or system.changing_contacts or is_local(system):
         return all_rows(system, t, q, p), row_drift(system, t, q, v, p)
     one, own = jnp.ones_like(t), system.rows
@@ -422,9 +416,7 @@ def position_rows(system: System, t: Array, moved: tuple[Array, Array | None], p
 
 
 def open_directions(system: System) -> tuple[np.ndarray, np.ndarray]:
-    """Directions (nv,) in which constraints move the position and the velocity of a start, 1 or 0: all but
-    those of given coordinates of a mechanism.
-    """
+    """Directions (nv,), 1 or 0, in which constraints move a start: all but those of given coordinates."""
     kept, inputs = (getattr(system.parts, x, None) for x in ("kept", "inputs"))
     if kept is not None:
         found = kept.open_directions(system.parts)

@@ -157,9 +157,7 @@ class RowGroups:
     def of(
         cls, nc: int, nt: int, nb: int = 0, frictionless: int = 0, bounded: RowGroup | None = None
     ) -> RowGroups:
-        """Rows of ``nc`` contacts, of which the last ones are ``frictionless``, and of ``bounded``
-        forces after them.
-        """
+        """Rows of ``nc`` contacts, the last ``frictionless``, and ``bounded`` forces after them."""
         made = RowGroup(Coulomb(nt), nc - frictionless), RowGroup(Unilateral(), frictionless), bounded
         return cls(nt, tuple(g for g in made if g is not None and g.count), nb)
 

@@ -1,6 +1,4 @@
-"""Numbers over time: tables, straight between their points or as splines, and the segment that a step
-reads.
-"""
+"""Numbers over time: tables, straight or as splines, and the segment that a step reads."""
 
 from __future__ import annotations
 
@@ -131,9 +129,7 @@ class SampledSignal:
 
 
 def _bends(times: Any, values: Any, ends: Any) -> Array:
-    """Second derivatives (n, ...) of the spline with two continuous derivatives: Gauss' elimination of its
-    tridiagonal equations from the first time to the last, and back.
-    """
+    """Second derivatives (n, ...) of a C2 spline: Gauss' elimination of its tridiagonal equations."""
     times, values = jnp.asarray(times, float), jnp.asarray(values, float)
     if times.shape[0] < 2:
         return jnp.zeros_like(values)

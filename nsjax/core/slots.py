@@ -82,9 +82,7 @@ class Slots:
 
     @classmethod
     def matching(cls, old: Array, new: Array) -> Slots:
-        """Places of contacts with the identities ``new`` (places,) among those with ``old`` (many,); both
-        ascend. A new identity has an empty place.
-        """
+        """Places of the identities ``new`` (places,) among ``old`` (many,), both ascending."""
 
         def search(these: Array, others: Array) -> tuple[Array, Array]:
             found = jnp.clip(jnp.searchsorted(others, these), 0, others.shape[0] - 1)
@@ -116,9 +114,7 @@ class Slots:
         return self._moved(x, self.place, self.place < self.places, 0, others)
 
     def _moved(self, x: Array, source: Array, here: Array, axis: int, none: Any) -> Array:
-        """Entries of ``x`` at ``source`` where ``here``, else ``none``; ``axis`` is that of the one-hot
-        table (places, many) along which ``x`` stands.
-        """
+        """Entries of ``x`` at ``source`` where ``here``, else ``none``; ``axis`` of the one-hot table."""
         beside = (1,) * (x.ndim - 1)
         if self.sums or x.shape[0] * source.shape[0] * math.prod(x.shape[1:]) <= SUMMED:
             table = (self.place == np.arange(self.places)[:, None]).reshape(self.places, self.many, *beside)

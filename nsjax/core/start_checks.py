@@ -134,9 +134,7 @@ def _directions(system: System) -> tuple[Array, Array]:
 
 
 def weighed(system: System, state: State, p: PyTree) -> dict[str, Array]:
-    """Twice the kinetic energy along a direction, of dense systems that of each velocity alone, too; and
-    the skew part of the inertia relative to the first.
-    """
+    """Twice the kinetic energy along a direction, of dense systems also of single velocities; skew part."""
     x, y = _directions(system)
     if not system.structure.dense:
         mx, my = (momentum(system, state.q, w, p) for w in (x, y))
@@ -149,9 +147,7 @@ def weighed(system: System, state: State, p: PyTree) -> dict[str, Array]:
 
 
 def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
-    """Numbers for `check_promises`; empty for a dense structure that is not constant, without ``rows``,
-    ``islands``, ``pairs`` and frictionless contacts.
-    """
+    """Numbers for `check_promises`; empty for a structure that promises nothing."""
     structure, rest = system.structure, jnp.zeros(system.nv)
     x, y = _directions(system)
     found: dict[str, Array] = {}
@@ -309,9 +305,7 @@ def probed(system: System, params: PyTree, state: State) -> dict[str, Any]:
 
 
 def _constraint_rates(system: System, state: State, p: PyTree) -> dict[str, Any]:
-    """Rates of the constraints, and the sums of the magnitudes of their terms; their rows, too, if the mass
-    is checked with them.
-    """
+    """Rates of the constraints, sums of the magnitudes of their terms, and rows checked with the mass."""
     t, v, inside = jnp.asarray(state.t), state.v, system.inside
     rows = gap_rows(system, "constraint", t, state.q, p, first=inside)
     found: dict[str, Any] = {"constraint_rows": rows.wt} if system.structure.dense else {}
@@ -417,9 +411,7 @@ def within(name: str, found: Found, singular: bool = False) -> Any:
 
 
 def held(mass: Any, rows: Any) -> Any:
-    """Whether constraints hold all velocities without inertia: they count as springs whose stiffness is of
-    the size of the mass.
-    """
+    """Whether constraints, as springs of the size of the mass, hold all velocities without inertia."""
     xp = jnp if isinstance(mass, jax.Array) else np
     size, stiff = xp.max(abs(mass)), xp.max(xp.sum(rows * rows, axis=1))
     both = mass / xp.where(size > 0, size, 1.0) + rows.T @ rows / xp.where(stiff > 0, stiff, 1.0)

@@ -89,9 +89,7 @@ class Inertia:
         return dataclasses.replace(self, matrix=heavier(self.matrix, added))
 
     def inverted(self) -> Inertia:
-        """The same inertia with the inverse matrix formed if it is dense: for several solutions
-        at one position, one after the other.
-        """
+        """The same inertia with its inverse formed if dense: for several solutions at one position."""
         if self.matrix is None or self.factors is not None:
             return self
         inverse = solve_positive(self.matrix, jnp.eye(self.matrix.shape[0], dtype=self.matrix.dtype))
@@ -117,15 +115,11 @@ class Inertia:
         return self.factors.solve(jnp.concatenate([columns, jnp.zeros((inside, columns.shape[1]))]))[:n]
 
     def _by_inverse(self, rows: Array) -> Array:
-        """``M^-1 b`` (nv, k) for ``b' = rows`` (k, nv); the inverse is symmetric, and this order of the
-        product has vector instructions.
-        """
+        """``M^-1 b`` (nv, k) for ``b' = rows`` (k, nv), in an order with vector instructions."""
         return matmul(rows, self.inverse).T
 
     def constrained(self, push: Array, rates: Array) -> tuple[Array, Array]:
-        """``dv`` (nv,) and impulses ``x`` (inside,) of the joints inside: ``M dv = push + W x`` with
-        ``W' dv = rates``.
-        """
+        """``dv`` (nv,) and impulses ``x`` (inside,): ``M dv = push + W x`` with ``W' dv = rates``."""
         if self.factors is None or not self.system.inside:
             return self.solve(push[:, None])[:, 0], rates
         both = self.factors.solve(jnp.concatenate([push, rates]))
@@ -168,9 +162,7 @@ def added_momentum(added: Array, v: Array) -> Array:
 
 
 def saddle(system: System, t: Array, q: Array, p: PyTree) -> Callable[[Array], Array]:
-    """Affine function ``(w, x) -> (M w - W x, W' w)`` (nv + inside,) for the constraints inside the
-    structure.
-    """
+    """Affine function ``(w, x) -> (M w - W x, W' w)`` (nv + inside,) for constraints inside."""
     joints = Joints(system=system, t=t, q=q, params=p)
 
     def along(y: Array) -> Array:

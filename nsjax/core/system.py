@@ -331,9 +331,7 @@ def step_system(system: System) -> System:
 
 @kept
 def bordered(system: System) -> System:
-    """The system with all constraints in the border of its structure, and all contacts in one problem:
-    every scheme takes it, at a cost that grows with the cube of their number.
-    """
+    """The system with all constraints in the border of its structure, which every scheme takes."""
     system = joined(system)
     if not system.inside:
         return system
@@ -476,9 +474,7 @@ def residuals(system: System, t: Array, q: Array, p: PyTree) -> Array:
 
 
 def slip_of(system: System, t: Array, q: Array, xi: Array, p: PyTree) -> Array:
-    """Slip (nh,) [m] of an increment ``xi`` (nv,) of the position along the constraints on velocities
-    alone.
-    """
+    """Slip (nh,) [m] of an increment ``xi`` (nv,) along the constraints on velocities alone."""
     rate: Any = system.velocity_constraint
     return rate(t, q, xi, p) - rate(t, q, jnp.zeros_like(xi), p)
 

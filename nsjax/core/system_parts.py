@@ -1,6 +1,4 @@
-"""Functions and labels that make a system: their checks, their form in notebooks, and energies in their
-place.
-"""
+"""Functions and labels of a system: their checks, their form in notebooks, energies in their place."""
 
 from __future__ import annotations
 

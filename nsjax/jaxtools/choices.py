@@ -1,9 +1,7 @@
 """One of two linear maps of tangents, by a value of the run, and large functions in a few kernels.
 
-The derivative of `jax.lax.cond` returns the residuals of the branch that is taken, and zeros for those of
-the other one: copies of operands at every visit, even if each branch computes everything anew. The
-operation of this file is a linear map; its transpose is the same operation with both maps transposed, on
-the same data.
+The derivative of `jax.lax.cond` copies residuals of both branches at every visit. The operation of this
+file is a linear map; its transpose is the same operation with both maps transposed, on the same data.
 """
 
 from __future__ import annotations
@@ -247,10 +245,6 @@ LIBRARY = ("dot_general", "scatter", "scatter-add", "sort", "cholesky", "triangu
 def _parts(lines: Jaxpr, most: int | None = None) -> list[tuple[ClosedJaxpr, list[Var], list[Var]]]:
     """A traced function in parts of a code size, each with its arguments and results. An operation that a
     kernel cannot hold, or whose branches hold such ones, is a part of its own.
-
-    The time to compile a kernel grows with the square of this size: that of the backward step of a hopper
-    (13,400) took 23 CPU s as one kernel, 29 in parts of 3,000, and 17 us to run in either form, on a
-    machine with much other work.
     """
     most = 15_000 if most is None else most
     groups: list[list[Any]] = []
@@ -273,9 +267,7 @@ def _parts(lines: Jaxpr, most: int | None = None) -> list[tuple[ClosedJaxpr, lis
 def _alone(
     made: Jaxpr, lines: list[Any], read: set[Var] | None = None
 ) -> tuple[ClosedJaxpr, list[Var], list[Var]]:
-    """Some operations of a traced function as a function, with its arguments, and its results, those that
-    others ``read``; None: all.
-    """
+    """Some operations as a function, with its arguments, and its results that are ``read``; None: all."""
     own = {x: None for line in lines for x in line.outvars if type(x) is Var}
     used = {x: None for line in lines for x in line.invars if isinstance(x, Var) and x not in own}
     ends = [x for x in own if read is None or x in read]
@@ -321,9 +313,7 @@ def in_one_list(made: ClosedJaxpr) -> ClosedJaxpr:
 def _with_other(
     made: ClosedJaxpr, other: Callable[[Any], Callable[..., list[Array]] | None]
 ) -> Callable[..., list[Array]]:
-    """A traced function as a function, which does ``other(line)`` in place of operations for which it is
-    not None.
-    """
+    """A traced function as a function, with ``other(line)`` in place of operations where it is not None."""
     lines = made.jaxpr
 
     def run(*arguments: Array) -> list[Array]:
@@ -353,11 +343,7 @@ def _traced(run: Callable[..., list[Array]], made: ClosedJaxpr) -> ClosedJaxpr:
 
 def first_maps_in_loops(made: ClosedJaxpr) -> ClosedJaxpr:
     """A traced function with the same results, whose scans over a choice of maps, of which the first one
-    fits into a kernel, go through the passes that take the first map in a loop of their own.
-
-    The loop is one kernel. A scan whose passes hold the second map, too, is compiled in pieces, with some
-    twenty kernels for a pass beside the one of the first map: a hopper's backward step without events took
-    37 us in it, and takes 18.
+    fits into a kernel, go through the passes that take the first map in a loop of their own: one kernel.
 
     Example:
         >>> import jax
@@ -401,8 +387,8 @@ def _in_loops(line: Any) -> Callable[..., list[Array]] | None:
 
 
 def _two_loops(line: Any) -> Callable[..., list[Array]] | None:
-    """A scan as a loop over the passes that take the second map, and in it one over those of the first map;
-    None for scans with results of each pass, and for those without such a choice.
+    """A scan as a loop over passes by the second map, and in it one over those by the first map; None for
+    scans with results of each pass, and for those without such a choice.
     """
     given = line.params
     fixed, moving, length = given["num_consts"], given["num_carry"], given["length"]

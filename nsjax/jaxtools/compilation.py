@@ -30,9 +30,7 @@ ONE_KERNEL_OPTION = "xla_cpu_small_while_loop_byte_threshold"
 """Compiler option that turns a whole CPU time loop into one function (about six times faster)."""
 
 # Loop bodies that touch fewer bytes become one kernel. The bound is above any small model and a chain of a
-# thousand nodes, which takes a third of the time as one kernel; it is below dense bodies of a hundred
-# unknowns, which would take minutes to compile (a flexible slider-crank of 20 elements runs four times as
-# long from 4 MB on).
+# thousand nodes; it is below dense bodies of a hundred unknowns, which would take minutes to compile.
 ONE_KERNEL_BYTES = 3_000_000
 
 TESTED_JAXLIB = ("0.10.2", "0.11.2")
@@ -42,11 +40,7 @@ WRITTEN_OUT = 6
 """Largest number of passes of a loop that the compiler writes out in full.
 
 LLVM writes out loops of a constant number of passes before it looks for vector instructions, and finds none
-in what it wrote: rows of up to 37 entries were subtracted from each other entry by entry. Steps by Moreau's
-rule, A-B-A-B, us without and with this bound: go1 35 and 29, ant 19 and 16, hopper 5.6 and 5.5;
-slider-crank 0.177 and 0.170, with nsga_decoupled 0.95 and 0.84, ggl_unified 0.77 and 0.65,
-generalized_alpha 0.40 and 0.37. First calls take 2 to 12 % less. Go1 with bounds of 4, 8 and 12: 30, 29,
-30; no loops written out at all: go1 37, its first call 25 % shorter, slider-crank 0.24.
+in what it wrote. With this bound steps take up to a fifth less; with no loop written out they take longer.
 """
 
 # 64 kB per step: above the default threshold of a few bytes, below `ONE_KERNEL_BYTES`.
@@ -60,9 +54,8 @@ print("one kernel" if 'xla_cpu_small_call="true"' in text else "no kernel")
 
 
 def option() -> str:
-    """The options in the form of ``XLA_FLAGS``: one kernel and, on releases that were tested with it, the
-    bound on loops that are written out. It holds for all compilations of a process: it is left out where a
-    process may use a GPU, whose kernels keep short arrays in registers in such loops.
+    """The options in the form of ``XLA_FLAGS``: one kernel and, on tested releases, the bound on loops that
+    are written out; not for processes that may use a GPU, where such loops keep arrays in registers.
     """
     bound = f",-unroll-full-max-count={WRITTEN_OUT}"
     tested = metadata.version("jaxlib") in TESTED_JAXLIB and not _other_devices()
@@ -137,13 +130,11 @@ WITHOUT_EMITTERS = ("0.10.2",)
 
 
 def unoptimised() -> dict[str, int | bool]:
-    """Compiler options of programs that run once; empty for a release that was not tested.
+    """Compiler options of programs that run once; empty for a release that was not tested, which might
+    refuse them.
 
-    Compiling takes a fourth of the time, an eager call of a robot 4 ms longer. They serve the checks of an
-    initial state and the start of a run, whose numbers differ from those of an optimised program by
-    rounding at most. (They do not suit runs: without optimisation a step takes ten times as long, and
-    without the fusion emitters a reverse gradient does not compile.) Releases refuse to compile with
-    unknown options.
+    Numbers differ from those of an optimised program by rounding at most. The options do not suit runs:
+    steps take ten times as long, and without the fusion emitters a reverse gradient does not compile.
     """
     release = metadata.version("jaxlib")
     level = {OPTIMISATION: 0} if release in TESTED_JAXLIB else {}
@@ -177,22 +168,8 @@ def few_steps(rows: int) -> int:
     """Number of steps of differentiated runs, all calls of one program together, that take the program
     without optimisation; zero on other devices than the CPU.
 
-    CPU s of a first reverse gradient of 200 steps, and us of a call for each of its steps (1,000, of ant
-    and go1 200), without and with optimisation, and the number of steps (thousands) from which on the
-    latter saves time. Go1 slides on its feet, the ant falls.
-
-        ===============================  ====  ========  =============  =====
-                                         rows    CPU s        us        steps
-        ===============================  ====  ========  =============  =====
-        slider-crank, moreau                8     9, 19         74, 43    200
-        slider-crank, generalized_alpha     8    20, 45         84, 65   1000
-        hopper, moreau                     12    33, 83       590, 160    110
-        ant, moreau                        28   43, 114     2400, 1700    100
-        go1, moreau                        36   60, 106   16000, 3700      4
-        ===============================  ====  ========  =============  =====
-
-    A step in contact takes at most some 0.3 us longer for each entry of the cube of its rows. The steps
-    counted here spend half of what was saved, and are never more than ``usual``.
+    A program without optimisation compiles in half the time. Its steps in contact take longer, at most in
+    proportion to the cube of the rows: the steps counted here spend half of what was saved.
 
     Args:
         rows: of forces and constraints of the system.
@@ -235,7 +212,7 @@ NAMELESS = ("a time loop inside a transformation", "a part")
 """Texts for programs that are not known by name, which may be others at another time."""
 
 USUAL_TIMES = "first runs take up to half a minute, first gradients minutes"
-"""Measured on two cores: robots of 3 to 20 joints, with contacts."""
+"""Of robots of 3 to 20 joints, with contacts, on two cores."""
 
 JAX_LEVEL = "1"  # TF_CPP_MIN_LOG_LEVEL as set by the import of JAX
 SILENT, USUAL = 3, 1  # levels of the compiler's messages: fatal ones only; warnings and errors
@@ -360,8 +337,7 @@ class CompileListener:
 
     def _collect_less(self, change: int) -> None:
         """Makes Python's garbage collector wait for more new objects while a program is traced, lowered or
-        compiled. A trace makes hundreds of thousands of objects that stay until it is done: to look for
-        garbage among them again and again takes a third of the time of a gradient.
+        compiled: to look for garbage among those of a trace takes a third of the time of a gradient.
         """
         many = 50_000  # new objects between two looks: some 5 MB; Python waits for 700 or 2,000
         with self.lock:

@@ -26,12 +26,10 @@ def without_unread(made: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def without_repeats(made: ClosedJaxpr) -> ClosedJaxpr:
-    """A traced function with the same arguments and results, in which equal operations on the same operands
-    are done once.
+    """A traced function with the same results, in which equal operations on equal operands are done once.
 
     The compiler does the same, but for branches and loops: two evaluations of `nsjax.math.sin_cos` at one
-    position, in the gap and in the force, stay two. Operations inside branches and loops are left as they
-    are, so that functions that are called several times stay one function of the program.
+    position, in the gap and in the force, stay two. The insides of branches and loops stay as they are.
 
     Example:
         >>> import jax
@@ -103,12 +101,10 @@ def _same_function(a: Jaxpr, b: Jaxpr) -> bool:
 
 
 def sliced_once(made: Any, known: dict[int, Any] | None = None) -> Any:
-    """A traced function in which slices of an array along an axis that do not overlap are results of one
-    operation.
+    """A traced function in which disjoint slices of an array along an axis are results of one operation.
 
-    Reverse mode fills up every slice with zeros and adds: two operations for each, of which the compiler
-    makes kernels of their own in a loop that is compiled in pieces. One concatenation is the transpose of
-    all of them together.
+    Its transpose is one concatenation. That of every slice fills up with zeros and adds: two operations for
+    each, which are kernels of their own in a loop that is compiled in pieces.
 
     Args:
         made: traced function, or a parameter of an operation that may hold some.
@@ -137,7 +133,7 @@ def sliced_once(made: Any, known: dict[int, Any] | None = None) -> Any:
 
 
 def _sliced_once(made: Jaxpr, known: dict[int, Any]) -> Jaxpr:
-    """`sliced_once` of a function without constants of its own."""
+    """`sliced_once` of a function without constants."""
     together, done = _splits(made), set()
     swap: dict[Var, Var] = {}
     lines, same = [], not together
@@ -160,9 +156,7 @@ def _sliced_once(made: Jaxpr, known: dict[int, Any]) -> Jaxpr:
 
 
 def _splits(made: Jaxpr) -> dict[int, tuple[Any, Var]]:
-    """Operations that replace slices of a traced function, by ``id`` of the slice, and which of their
-    results is the slice.
-    """
+    """Operations that replace slices, by ``id`` of the slice, and which of their results is the slice."""
     groups: dict[Any, list[Any]] = {}
     for line in made.eqns:
         if (place := _place(line)) is not None:
@@ -198,11 +192,9 @@ def _place(line: Any) -> tuple[int, int, int] | None:
 
 
 def counted(f: Callable[..., Any], *arguments: Any) -> tuple[Any, int]:
-    """``f(*arguments)`` by a program that holds only the operations that its results need, and the
-    `code_size` of this program.
+    """``f(*arguments)`` by a program of the operations that its results need alone, and its `code_size`.
 
-    JAX removes operations that nobody reads when it compiles, and in scans and branches, but not in the
-    bodies of loops that end by a condition. Derivatives that are formed there leave many of them.
+    JAX does not remove unread operations, which derivatives leave, from loops that end by a condition.
 
     Example:
         >>> import jax
@@ -222,7 +214,7 @@ def as_counted(made: ClosedJaxpr) -> tuple[ClosedJaxpr, int]:
     """A traced function as a program of `counted`, and its `code_size`."""
     made = without_unread(made)
     size = code_size(made)
-    # one kernel gains nothing: a slider-crank took 0.92 to 0.96 us, 0.73 to 0.86 without (loaded machine)
+    # one kernel gains nothing
     return sliced_once(made) if size > LARGE_WITH_TANGENTS else made, size
 
 
@@ -310,74 +302,21 @@ def _inside(value: Any) -> list[Any]:
 
 
 LARGE_WITH_TANGENTS = 40_000
-"""Code size of a step with its tangents (`nsjax.jaxtools.programs.code_size`) from which on its loops are
-no longer one kernel.
+"""Code size of a step with its tangents (`code_size`) from which on its loops are no longer one kernel.
 
-The compilation time of one kernel grows with the square of this size, that of pieces in proportion.
-Reverse gradients by all numbers of a model and its start on a machine with other work, thousands of
-equations, thousands of code size, and CPU s to compile as one kernel: rod with two points 5.8, 14, 5;
-slider-crank with moreau 6.8, 15, 8; cart with pole 6.3, 17, 10; slider-crank with generalized_alpha 14, 30,
-22, with ed_alpha 18, 40, 38 (in pieces 28); ball on a plane 17, 43, 44 (20); box 19, 50, 65; ball with
-friction against spinning and rolling 20, 52, 74. From 20 s on ``2 + 2.4e-8 size^2`` is within a tenth of
-these; equations alone take the ball for smaller than the slider-crank with ed_alpha. In space, equations
-have more axes, and each axis is a loop of its own.
+The compilation time of one kernel grows with the square of this size, that of pieces in proportion; a step
+in pieces takes several times as long. The bound lies above a slider-crank with any scheme (39,600 with
+`ed_alpha`), below robots: a hopper of a file does not compile as one kernel within minutes.
 
-Beside the slider-crank these are robots and linkages, whose steps by Moreau's rule have thousands of code
-size, with ``closed_time`` and without: hopper of a file 58, 41, four-bar linkage of a size class 51, 34.
-The reverse gradient is the same: the time closed, which nobody reads, is no part of it. The four-bar
-linkage compiles in 25 s and takes 52 us a step in pieces, 70 s and 11 us (2.4 runs) as one kernel; the
-hopper 34 s and 166 us in pieces, and was not done in several minutes as one kernel.
-
-This size is larger than that of a slider-crank with any scheme (39.6 with ed_alpha). An earlier program of
-the hopper (25, 76) compiled in 30 s in pieces and in 171 s as one kernel; a step took 250 us in pieces and
-50 us as one kernel. The slider-crank with generalized_alpha compiles in 26 s or 37 s and takes 29 or 3 us.
-So one kernel saves time after half a million steps or more. One kernel for each kind of step (flight,
-contact), as a loop of two passes of which one does nothing, is no better compromise: 119 s and 165 us for
-the hopper.
-
-Gradients of 1,000 steps or more by schemes of impulses divide steps: those without events, nearly all, have
-a backward program of their own in kernels of a bounded size (`nsjax.jaxtools.choices`), the others the
-whole one in pieces. Tracing and compiling a gradient of a hopper takes 62 CPU s with one program for all
-steps, 92 with two; that of an ant 92 and 166, which pays after some 300,000 steps: after 300 gradients of
-1,000 steps, as a search takes them.
-
-A gradient of 1,000 steps of the hopper, measured in turn on a machine with much other work: 330 us a step
-with one program; least and median of 12 times 55 and 115 us with four kernels that write into one array and
-132 small ones, one for each number of the model that is read, and one that adds its cotangent up; 34 and 53
-us (8 and 10 runs) with one kernel, and 28 small ones, since all numbers are one vector. Of these, 17 us are
-the kernel, 4 the run. Threads take the rest of the median: from nine kernels on, with an array of more than
-512 bytes, XLA offers a loop's kernels to all threads, which look for work that is not there. On one thread
-(``NPROC=1``) the least times are 42 and 34 us, the medians 47 and 47.
-
-A step in pieces costs a quarter of a microsecond for each of its operations, whatever they do. The
-backward step of the hopper's contact course has about a thousand, of which 260 copy results of branches.
-With the derivative of the velocity step as a loop of one pass, which is a kernel, the step took 160 to 200
-us and the compilation some 8 CPU s more. With the velocity step and its derivative as calls that jaxlib
-0.10.2 keeps whole (attributes ``inlineable`` and ``xla_cpu_small_call``) the step took 74 us at the same
-compilation time; but the compiler ends the process at some such calls, for an unknown reason, and refuses
-large batches and scatters. Parallel steps do not help either. With the carries of all steps known, the
-derivatives of 50 steps by all 57 entries of a carry, followed by products of matrices, took 68 us a step
-and entry. This is more than the kernel takes for a whole backward step.
+Gradients of many steps by schemes of impulses divide them: steps without events, nearly all, have a
+backward program of their own in kernels of a bounded size (`nsjax.jaxtools.choices`), the others the whole
+one in pieces.
 """
 
 LARGE_STEP = 20_000
-"""Code size of a step without tangents from which on its time loop is no longer one kernel. The loops
-inside the step, of a contact solver or of Newton's method, are kernels in any case.
-
-LLVM forgets what it knows about all loops of a kernel whenever it turns or writes out one of them (half of
-the 165 s that it takes for a hopper with nsga_decoupled), so that compile times grow with the square of the
-size. Code size, CPU s of the first call and us of a step, each as one kernel and in pieces, and the number
-of steps (in thousands) from which on one kernel saves time:
-
-    ===========================  ====  ==========  ===========  ========
-    slider-crank, bathe          12.2    6.5, 5.5     0.72, 6.4       180
-    ant, moreau                  12.7    8.9, 8.9       10, 19         0
-    hopper, ggl_decoupled        14.8   13.5, 9.4      4.3, 21       240
-    humanoid, moreau             18.9  17.6, 12.4      35, 142        49
-    hopper, half_explicit        21.9  23.0, 11.1     11.9, 24       950
-    ant, ggl_decoupled           25.9  22.6, 12.7       26, 37       860
-    hopper, generalized_alpha    27.7  30.1, 14.9      7.4, 12      3400
-    ===========================  ====  ==========  ===========  ========
+"""Code size of a step without tangents from which on its time loop is no longer one kernel; as one kernel
+larger ones save time after a million steps or more. The loops inside the step, of a contact solver or of
+Newton's method, are kernels in any case.
 """
 
 
@@ -437,8 +376,6 @@ def _is_vector(x: Any) -> bool:
 
 
 def _again(x: Array, at: Array) -> Array:
-    """``x`` (n,), read and added at its own indices plus a number from ``at`` (m,) that is zero but for
-    nan.
-    """
+    """``x`` (n,), read and added at its own indices, plus a number from ``at`` (m,): zero but for nan."""
     places = jnp.arange(x.shape[0]) + (at[0] != at[0])
     return jnp.zeros_like(x).at[places].add(x.at[places].get(mode="clip"), mode="drop")

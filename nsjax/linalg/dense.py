@@ -1,8 +1,7 @@
 """Small dense and block-tridiagonal products and solves, which keep a time loop in one kernel.
 
-A LAPACK call or a library matrix product inside the body of a time loop costs a factor of about
-six on CPU, whatever its size. Up to `INLINE_LIMIT` unknowns everything here is elementwise
-arithmetic; above it the library routines take over.
+A LAPACK call or a library matrix product inside a time loop costs a factor of about six on CPU. Up to
+`INLINE_LIMIT` unknowns everything here is elementwise arithmetic; above it the library takes over.
 """
 
 from __future__ import annotations
@@ -25,35 +24,22 @@ LOOP_LIMIT = 64
 ROW_LIMIT = 256
 """Number of rows up to which all are solved inside the kernel of a time loop although few are active.
 
-The compiler makes one kernel of loops whose operations touch less than `nsjax.jaxtools.ONE_KERNEL_BYTES` in
-all. With 231 rows they touch some two and a half million, of which the one matrix that is written and read
-once (`nsjax.contact.branches`) is one.
+Above, the operations of a loop touch more than `nsjax.jaxtools.ONE_KERNEL_BYTES`.
 """
 CONSTANT_LIMIT = 150
 WRITTEN_LIMIT = 12
-"""Number of unknowns up to which an elimination is written out.
-
-A mass matrix of a tree in joint coordinates has ``M[i, j] = 0`` unless one of the two velocities is above
-the other, and an elimination from the leaves to the root fills none of these in: velocities of one depth
-can be eliminated at once. This is not used here. By depth, written out, the inverse of a mass matrix in a
-loop takes 0.9 us instead of 1.8 (14 velocities: trunk and four legs of two joints) and 1.2 instead of 3.7
-(18: legs of three), with 110 to 150 operations more. A chain of 6 has no zeros. A whole step by Moreau's
-rule, medians A-B-A-B, is 1 to 4 % faster for the robot go1 (56.6 and 57.1 us a step, by depth 54.3 and
-56.3, 145 operations more). For ant a first form with 209 operations more was not faster (19.98 and 19.73
-us, by depth 19.96 and 20.01). Go1 written out without regard to zeros has 226 operations more.
+"""Number of unknowns up to which an elimination is written out. The zeros of a mass matrix of a tree are
+not used: an elimination by depth makes a step at most 4 % shorter, with a hundred operations more.
 """
 _INLINE_OUTER = 1000
 OUTER_TERMS = 32
 """Matrix products with more than the first number of products, and up to the second number of terms, are
-sums of outer products. In a loop, (28, 14) by (14, 28) then takes 2 us; as sums over the middle axis 6, and
-as a product of the library 40, since the compiler writes it out entry by entry there.
+sums of outer products: a third of the time of sums over the middle axis.
 """
 
 
 def unit_matrix(n: int) -> Any:
-    """The unit matrix (n, n): an array of numpy for small ones. Large ones are computed where they are
-    needed, since a program copies such constants into its branches in every step.
-    """
+    """The unit matrix (n, n). Large ones are computed, since a program copies constants into branches."""
     return np.eye(n) if n <= CONSTANT_LIMIT else jnp.where(indices(n)[:, None] == indices(n), 1.0, 0.0)
 
 
@@ -69,9 +55,8 @@ def matvec(a: Array | Blocks | Local | Paired, x: Array) -> Array:
     inline_matvec = 2500  # numbers of products up to which the loop keeps one kernel
     if a.size > inline_matvec:
         return a @ x
-    # numbers of terms between which sums add one half onto the other: in a loop each addition waits for
-    # the one before, which took a quarter of a step with ten modes. With fewer terms this makes no
-    # difference, with more it takes long to compile
+    # numbers of terms between which sums add one half onto the other, since each addition waits for the
+    # one before; with more terms this takes long to compile
     halved = 8, 24
     if halved[0] < x.shape[0] <= halved[1]:
         return summed(a * x[None, :])
@@ -102,8 +87,7 @@ def matmul(a: Any, b: Any, few: bool = False) -> Any:
 def matmul_by_rows(a: Array, b: Array) -> Array:
     """``a @ b.T`` for matrices (m, k) and (n, k), by a transposed copy of ``b``.
 
-    The compiler reads ``b.T`` from ``b`` with a stride, and a sum of outer products has no vector
-    instructions then. With the copy, the product of two (32, 18) fell from 12 % of a step of go1 to 5 %.
+    The compiler reads ``b.T`` from ``b`` with a stride, without vector instructions.
     """
     if a.size * b.shape[0] <= _INLINE_OUTER or b.shape[1] > OUTER_TERMS:
         return matmul(a, b.T)
@@ -115,9 +99,8 @@ def matmul_by_rows(a: Array, b: Array) -> Array:
 
 
 def _gauss_jordan(a: Array, b: Array) -> Array:
-    """Solution of ``a x = b`` by rank-one Gauss-Jordan without pivoting. ``b`` stays apart, so the result
-    is linear in it and transposes in reverse mode. Written out for few unknowns, a loop for more, where the
-    written form costs seconds of compilation.
+    """Solution of ``a x = b`` by rank-one Gauss-Jordan without pivoting, written out for few unknowns.
+    ``b`` stays apart, so that the result is linear in it and transposes in reverse mode.
     """
     n = a.shape[0]
     one = np.eye(n)
@@ -202,9 +185,7 @@ def solve_rows(a: Array, b: Array, rows: Array) -> Array:
 def _solve_at_once(a: Array, b: Array) -> Array:
     """``a x = b`` (n,) with all rows, the same operations in every lane of a batch.
 
-    An accelerator asks the host after every pass of a loop of unknown length if it goes on. On an H200,
-    ms for 4,096 lanes (64 lanes): 12 unknowns by a loop over the rows that matter 0.56 (1.2), by a library
-    0.30 (0.29), written out 0.17 (0.11); 40 unknowns by the loop 2.7 (1.2), by a library 0.67 (0.26).
+    An accelerator asks the host after every pass of a loop of unknown length if it goes on.
     """
     if a.shape[0] <= WRITTEN_LIMIT:
         return _gauss_jordan(a, b[:, None])[:, 0]
@@ -215,8 +196,7 @@ def solve_some_rows(a: Array, b: Array, rows: Array) -> Array:
     """`solve_rows` for many rows of which few matter.
 
     The elimination loops over pairs of these rows, so that a time loop that calls it in few steps can be
-    one kernel. CPU microseconds on one core: for 125 unknowns 11 if 25 rows matter and 350 if all do, with
-    a library 160; for 231 unknowns 180 (46 rows) and 1,200 (115 rows), with a library 720.
+    one kernel.
     """
     if jax.default_backend() != "cpu":
         return _solve_at_once(a, b)
@@ -247,9 +227,7 @@ def solve_some_rows(a: Array, b: Array, rows: Array) -> Array:
 
 
 def _following(rows: Array) -> Array:
-    """For each place before, between and behind the entries of ``rows`` (n,) bool, the index (n + 1,) of
-    the next true one; ``n`` where there is none.
-    """
+    """Index (n + 1,) of the next true entry of ``rows`` (n,) from each place on; ``n`` without one."""
     n = rows.shape[0]
 
     def back(k: Array, after: Array) -> Array:

@@ -35,9 +35,7 @@ _MATRIX = np.einsum("mic,rmj->rcij", _PRODUCT[:, :, 1:], (_PRODUCT * _BACK)[1:])
 
 
 def bilinear(table: np.ndarray, a: Array, b: Array) -> Array:
-    """``sum_ij table[..., i, j] a_i b_j`` in five operations; written by components it has fifty, and every
-    derivative as many again.
-    """
+    """``sum_ij table[..., i, j] a_i b_j`` in five operations, a tenth of those by components."""
     return jnp.sum(table * (a[:, None] * b[None, :]), axis=(-2, -1))
 
 

@@ -105,9 +105,7 @@ class MeshedSolid(Solid):
 
     @functools.cached_property
     def around(self) -> np.ndarray:
-        """Element corners at every free node (most, free nodes), numbers 0 to ``8 elements - 1``; unused
-        entries are ``8 elements``.
-        """
+        """Element corners at every free node (most, free nodes); unused: ``8 elements``."""
         nodes = self.connected.reshape(-1)
         at = [np.flatnonzero(nodes == k) for k in range(len(self.free_nodes))]
         most = max(len(x) for x in at)

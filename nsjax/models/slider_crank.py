@@ -94,9 +94,7 @@ CORNERS = ("upper left", "upper right", "lower left", "lower right")
 
 
 def corner_gaps(y: Array, turn: tuple[Array, Array], p: SliderCrank) -> Array:
-    """Distances of the corners from their walls (4,) [m], from the height ``y`` of the slider and the sine
-    and cosine ``turn`` of its angle.
-    """
+    """Distances of the corners from their walls (4,) [m], by height ``y`` and ``turn`` of the slider."""
     s, c = turn
     middle = p.half_height + p.clearance - p.half_height * c
     return jnp.asarray(_UP_DOWN * y - _UP_DOWN * _LEFT_RIGHT * (p.half_length * s) + middle)

@@ -212,9 +212,7 @@ class RowsWarning(UserWarning):
 
 
 def _tell_rows(contacts: NamedContacts, alone: bool) -> None:
-    """Warn of many contacts of rigid bodies, before anything is compiled; ``alone``: contacts alone join
-    them, which need no names in absolute coordinates.
-    """
+    """Warn of many contacts of rigid bodies before compilation; ``alone``: contacts alone join them."""
     many = contacts.between_bodies
     if many <= MANY_CONTACTS:
         return
@@ -314,9 +312,7 @@ def _check_armatures(parts: tuple[Part, ...], made: Mechanism) -> None:
 
 
 def _check_turning(parts: tuple[Part, ...], mechanism: Mechanism) -> None:
-    """Refuse bodies without inertia that turn about their centre of mass at the end of a tree, outside of
-    loops.
-    """
+    """Refuse bodies without inertia that turn about their centre of mass at the end of a tree."""
     known = {x.name: x.numbers for x in parts}
     topology = mechanism.topology
     held = {link.parent for link in topology.links}

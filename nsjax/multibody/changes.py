@@ -1,6 +1,4 @@
-"""Mechanisms that change: joints that break, open or lock, and the end of one mechanism as the start of
-another.
-"""
+"""Mechanisms that change: joints break, open or lock; the end of a mechanism as the start of another."""
 
 from __future__ import annotations
 
@@ -134,9 +132,7 @@ def _places(scene: Scene, bodies: list[str]) -> Array:
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
-    """Equations of the position at which bodies have given places, for `root`; its data are time, params
-    and places.
-    """
+    """Equations (`root`) of the position at which bodies have given places; data: time, params, places."""
 
     mechanism: Mechanism
 

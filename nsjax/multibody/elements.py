@@ -93,9 +93,7 @@ def _ends(x: Array) -> Array:
 
 
 def halves(x: Beam) -> tuple[Piece, Array]:
-    """Masses of the nodes of a beam, each with half of its adjacent elements, and elements without
-    stiffness; and the masses (n,) of the elements [kg].
-    """
+    """Masses of nodes, with half of adjacent elements without stiffness; masses (n,) of elements [kg]."""
     lengths, axes = section_axes(jnp.asarray(x.points, float), jnp.asarray(x.first_axis, float))
     s, n = x.section, lengths.shape[0]
     line = jnp.asarray(0.0 if s.line_mass is None else s.line_mass, float) * lengths
@@ -193,9 +191,7 @@ def line_forces(lengths: Array, values: Array) -> Array:
 
 
 def coupled_momenta(coupling: Array, velocities: Array) -> Array:
-    """Momenta (n, 3) that consistent masses add to those of lumped masses: ``m/6 (v2 - v1)`` at the first
-    node of an element, the opposite at the second.
-    """
+    """Momenta (n, 3) that consistent masses add to lumped ones: ``m/6 (v2 - v1)``, and the opposite."""
     gone = coupling[:, None] * (velocities[1:] - velocities[:-1])
     return _spread(jnp.stack([gone, -gone], axis=1))
 

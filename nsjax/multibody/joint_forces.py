@@ -103,9 +103,7 @@ class OwnJoints:
         return tuple(x for x in self.topology.loads if x.name not in own)
 
     def _groups(self, p: PyTree) -> list[list[Part]]:
-        """Groups of loads of one kind with the same numbers given; a load with a law of a user, which may
-        branch, is a group of its own.
-        """
+        """Groups of loads of one kind with the same numbers; a load with a user's law is one of its own."""
         groups: dict[Any, list[Part]] = {}
         for part in self.loads:
             law = part.option("law")
@@ -315,9 +313,7 @@ def _resisting(effort: Callable[[Array], Array], rate: Array) -> Array:
 
 
 def within(x: Array, bounds: Any) -> Array:
-    """``x`` limited to ``bounds`` (2,); None: not limited. Exactly at a bound the derivative is one, as
-    inside.
-    """
+    """``x`` limited to ``bounds`` (2,), at a bound with the derivative one; None: not limited."""
     if bounds is None:
         return x
     return jnp.where(x < bounds[0], bounds[0], jnp.where(x > bounds[1], bounds[1], x))

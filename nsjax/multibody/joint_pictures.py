@@ -149,9 +149,7 @@ def _hinge(scene: Scene, part: Part, x: Any) -> list[Shape]:
 
 
 def _stops(scene: Scene, part: Part, x: Any, point: Array, limits: list[Any]) -> Shape:
-    """Strokes where the x axis of the second body points at the limits of its hinge; a hinge about this
-    axis has none.
-    """
+    """Strokes where the second body's x axis points at the limits of its hinge, unless it is the axis."""
     along = _x_axis(scene, part.bodies[1])
     now = scene.coordinate(part.name)
     rows = []

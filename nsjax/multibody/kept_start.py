@@ -227,9 +227,7 @@ class KeptStart:
         return dataclasses.replace(state, **moved) if traced or fits else state
 
     def open_directions(self, made: Mechanism) -> tuple[np.ndarray, np.ndarray]:
-        """Directions (nv,) in which constraints move position and velocity of a start, 1 or 0; in absolute
-        coordinates all of them.
-        """
+        """Directions (nv,), 1 or 0, in which constraints move position and velocity of a start."""
         if made.topology.coordinates == "absolute":
             return np.ones(made.topology.sizes[1]), np.ones(made.topology.sizes[1])
         return 1.0 * self._open(made, 0, ()), 1.0 * self._open(made, 1, ())
@@ -298,9 +296,7 @@ def _enters(
 def _closed_again(
     tree: Mechanism, made: Mechanism, ways: Any, before: PyTree, p: PyTree, state: State
 ) -> tuple[Array, Array, Array]:
-    """Position and velocity of the start with new params, and whether the loops close; ``ways``: masks
-    (nv,) of the open positions and of the open velocities.
-    """
+    """Position and velocity of the start with new params in the open ``ways``; whether the loops close."""
     t, q, v = state.t, state.q, state.v
     read, names = _read_from_poses(tree, made), (getattr(made.tree, "names", ()), made.topology.counted)
     fits = jnp.asarray(True)
@@ -327,9 +323,7 @@ def _closed_again(
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """Joint coordinates of a tree from the poses of its bodies, as equations of `root`: bodies and joint
-    points are, seen from their parents, where the poses have them.
-    """
+    """Equations (`root`) of the joint coordinates of a tree for given poses of its bodies."""
 
     tree: Mechanism
     bodies: Mechanism

@@ -304,9 +304,7 @@ class Mechanism:
         return ConstraintRows(self.topology, self.presence)
 
     def dry_friction(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
-        """Rates (nd,) of joints with dry friction, then of joints and couplings that come and go, then of
-        contacts with friction against turning.
-        """
+        """Rates (nd,) of dry friction in joints, of rows that come and go, of friction against turning."""
         turning, switched = self.presence.turning, self.presence.switched
         if self.own.hold_dry_frictions and not turning and not switched:
             return self.own.rates(v)
@@ -454,9 +452,7 @@ class Mechanism:
         flat = not spatial or (not absolute and self.tree.flat)
         beams = self.topology.all_of("beam")  # the tangent needs the stiffness of beams
         # number of velocities up to which a planar mechanism iterates with its full tangent, with more with
-        # that of the mass. Hinged chains, generalized-alpha, us a step with the full tangent and with that
-        # of the mass: 0.38 and 0.60 for 2 bodies, 1.88 and 2.08 for 5, 2.62 and 2.54 for 6, 9.7 and 5.7 for
-        # 10
+        # that of the mass, which is then faster for hinged chains
         planar_full = 5
         hint = "kept" if beams else "mass" if spatial or nv > planar_full else "full"
         springs = any(load_kind(x).energy is not None for x in self.topology.loads)

@@ -33,20 +33,15 @@ if TYPE_CHECKING:
 
 
 AT_ONCE = 4
-"""Smallest number of equal pairs that make a batch. Operations of gap, slip and rows on a tree of 17 bodies
-for 1, 2, 4, 8, 16 pairs of sphere and plane, the cheapest kind: one by one 620, 791, 1312, 2115, 3566, as a
-batch 1048, 1053, 1105, 1105, 1105; for two capsules 1577, 2606, 4581, 8197, 15484 and 1989, 2094, 2094,
-2094, 2164. Rows of eight pairs of capsules take 2.3 us as a batch (one by one 3.8), of four, eight and
-sixteen pairs of capsule and plane 1.0, 1.6 and 2.0 (0.7, 1.3 and 1.4): program size sets this limit.
+"""Smallest number of equal pairs that make a batch: from here on its program is the shorter one, also for
+the cheapest kind, sphere and plane.
 """
 
 
 def _frictionless_last(
     contacts: list[Part], counts: list[int], of: dict[str, Batch]
 ) -> tuple[list[Part], list[int]]:
-    """Contacts and their numbers of rows, with the frictionless ones of batches with a group moved to the
-    end.
-    """
+    """Contacts and their numbers of rows; the frictionless ones of batches with a group are at the end."""
 
     def frictionless(k: int) -> bool:
         piece = of.get(contacts[k].name)
@@ -58,8 +53,7 @@ def _frictionless_last(
 
 def _enough(batch: Batch, at_once: int) -> bool:
     """Whether a batch has enough pairs to be evaluated as one."""
-    # a search is a larger program: a run of three stacked boxes, with batches of two, has 10,578 operations
-    # in place of 13,791 and compiles in 9.8 s in place of 12.1; a step takes as long
+    # a search is a larger program
     return len(batch.names) >= (min(at_once, 2) if batch.searched else at_once)
 
 
@@ -198,9 +192,7 @@ def _switched_rows(part: Part, dimension: int) -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class ConstraintRows:
-    """Constraint rows in the order: joints that close loops, prescribed motions, couplings, and rows on
-    velocities alone.
-    """
+    """Constraint rows: joints that close loops, prescribed motions, couplings, rows on velocities alone."""
 
     topology: Topology
     presence: Presence

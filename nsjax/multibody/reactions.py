@@ -166,9 +166,7 @@ class Instant:
 
     @functools.cached_property
     def given(self) -> np.ndarray:
-        """Numbers of the constraint rows whose multipliers are those of the scheme: of prescribed motions
-        without acceleration.
-        """
+        """Numbers of the constraint rows whose multipliers are those of the scheme."""
         of, dimension, names = self.mechanism.topology.of, self.scene.dimension, self.mechanism.rows.present
         found: list[str] = []
         for part in of.values() if self.forces is not None else ():
@@ -236,9 +234,7 @@ class Instant:
         return self.mechanism.topology.all_of(*BODIES)
 
     def pushes(self, given: Loads) -> Iterator[loads.Push]:
-        """Forces and moments on bodies of contacts and constraints, and of limits, dry friction and drives
-        of tendons and of joints that are constraints.
-        """
+        """Forces and moments on bodies of contacts, constraints, limits, dry friction and drives."""
         topology, scene = self.mechanism.topology, self.scene
         yield from contact_pushes(scene, topology, self.p, given)
         mechanism, turning = self.mechanism, self.mechanism.presence.turning
@@ -311,9 +307,7 @@ class Instant:
         return given.constraint[first : first + len(own)]
 
     def carried(self, joint: str) -> tuple[Array, Array]:
-        """Force [N] of a joint on its second body, and moment about the joint point [N m], in the axes of
-        the ground.
-        """
+        """Force [N] of a joint on its second body, moment about its point [N m], in ground axes."""
         topology, scene = self.mechanism.topology, self.scene
         part = topology.of[joint]
         point = scene.position(part.bodies[1], self.p[joint].on)

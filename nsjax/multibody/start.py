@@ -122,9 +122,7 @@ def root(equations: Any, data: PyTree, q: Array, free: Array, largest: Any) -> t
 def closing_rates(
     mechanism: Mechanism, t: Any, p: PyTree, q: Array, v: Array, ways: Array
 ) -> tuple[Array, Array]:
-    """Velocities that keep the loops closed, changed along free ``ways`` (nv, k) by least squares, and the
-    residual rates of the loops.
-    """
+    """Velocities that close the loops, changed along free ``ways`` (nv, k), and the residual rates."""
     system = mechanism.system()
     found = gap_rows(system, "constraint", jnp.asarray(t, float), q, p)
     rows, offset = found.jacobian(), found.offset
@@ -170,9 +168,7 @@ def drop_with_warning(names: tuple[str, ...], kept: tuple[int, ...], where: str)
 
 @compiled_for("mechanism")
 def openings(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> tuple[Array, Array, Array]:
-    """Residuals (nb - nh,) of the constraints at the start, the Jacobian (nb, nv) of all, and their rates
-    (nb,).
-    """
+    """Residuals (nb - nh,) of the constraints at the start, Jacobian (nb, nv) of all, rates (nb,)."""
     system, t = mechanism.system(), jnp.zeros(())
     found = gap_rows(system, "constraint", t, q, p)
     left = jnp.zeros(0) if system.constraint is None else system.constraint(t, q, p)

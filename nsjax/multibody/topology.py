@@ -391,9 +391,7 @@ def spatial_part(parts: Iterable[Part]) -> Part | None:
 
 
 def _numbers(record: Any) -> list[Any]:
-    """Arrays of the fields of a part, without those of a user's law and tables, which do not tell the
-    dimension.
-    """
+    """Arrays of the fields of a part that tell the dimension: not those of a user's law and tables."""
     if isinstance(record, tuple):
         return [x for value in record for x in _numbers(value)]
     if not dataclasses.is_dataclass(record):

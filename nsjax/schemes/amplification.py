@@ -91,9 +91,7 @@ def _to_carry(scheme: Scheme, params: PyTree, x: Array, memory: str) -> Carry:
 
 @jax.custom_jvp
 def _final(x: Array) -> Array:
-    """Identity that refuses differentiation: the derivative of a derivative of an implicit stage would be
-    wrong.
-    """
+    """Identity that refuses differentiation: second derivatives of an implicit stage would be wrong."""
     return x
 
 
@@ -183,9 +181,7 @@ def _eigenvalues(scheme: Scheme, omega_dt: Any, damping: Any) -> np.ndarray:
 
 
 def _principal(scheme: Scheme, omega_dt: Any, damping: Any) -> np.ndarray:
-    """Principal eigenvalue, the one with the largest positive imaginary part; not-a-number where all
-    eigenvalues are real.
-    """
+    """Eigenvalue with the largest positive imaginary part; not-a-number where all are real."""
     roots = _eigenvalues(scheme, omega_dt, damping)
     at = np.argmax(roots.imag, axis=-1)
     root = np.take_along_axis(roots, at[..., None], axis=-1)[..., 0]

@@ -27,9 +27,7 @@ from nsjax.types import Array, PyTree, is_traced
 
 
 def chung_hulbert(rho_inf: Any) -> tuple[Any, Any, Any, Any]:
-    """Parameters ``alpha_m, alpha_f, beta, gamma`` of Chung and Hulbert's generalized-alpha method with the
-    spectral radius ``rho_inf`` at infinite frequency, [R&S (26)].
-    """
+    """``alpha_m, alpha_f, beta, gamma`` of Chung and Hulbert's method for ``rho_inf``, [R&S (26)]."""
     alpha_m, alpha_f = (2 * rho_inf - 1) / (rho_inf + 1), rho_inf / (rho_inf + 1)
     return alpha_m, alpha_f, 1 / (1 + rho_inf) ** 2, (3 - rho_inf) / (2 * (1 + rho_inf))
 
@@ -283,9 +281,7 @@ def contact_event(gap: Array, active: Array, report: ContactReport, jump: Jump) 
 
 
 def impulse_output(r: Stepped, event: Event, notes: Array, dt: Array, status: Array) -> Output:
-    """Output of a step whose contact and constraint forces are all impulses: forces are impulses over
-    ``dt``.
-    """
+    """Output of a step whose contact and constraint forces are impulses over ``dt``."""
     jump = r.jump
     return Output(
         force_normal=jump.contacts[:, 0] / dt, force_tangential=jump.contacts[:, 1:] / dt,

@@ -79,9 +79,7 @@ def gather(found: PyTree, lanes: np.ndarray, owner: np.ndarray | None = None) ->
 
 
 def releases() -> dict[str, str]:
-    """What determines the bits of a lane beside its program and numbers: releases, the kind of device, and
-    the options of the compiler in this process.
-    """
+    """What else determines the bits of a lane: releases, kind of device, options of the compiler."""
     flags = [x for x in os.environ.get("XLA_FLAGS", "").split() if "device_count" not in x]
     return {
         "nsjax": __version__, "jax": jax.__version__, "jaxlib": jaxlib.__version__,

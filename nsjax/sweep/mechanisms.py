@@ -51,9 +51,7 @@ class SideBySide:
         return Problem(system=system, params=params, state=State(t=state.t, q=q, v=v))
 
     def named(self, traj: Trajectory, lane: int = 0) -> Trajectory:
-        """A run of `problem` with the names, coordinates and contacts of the mechanism, without a list of
-        impacts and without the memory that would continue it.
-        """
+        """A run of `problem` in the names, coordinates and contacts of the mechanism, without impacts."""
         own, at = self.problems[lane], self.packings[lane].tree.places(self.size_class)
         places = self.packings[lane].contacts(self.size_class)
         rows: dict[str, Any] = {"q": traj.q[..., at[0]], "v": traj.v[..., at[1]]}
@@ -128,10 +126,8 @@ def side_by_side(*problems: Problem) -> SideBySide:
 
     Which program to use: `nsjax.simulate` always runs the program of the mechanism itself. Take that of a
     class for mechanisms of which many are built, for few steps each, or for a first look, also of a single
-    problem: ``simulate(*side_by_side(problem).problem(), ...)``. For a planar mechanism of six bodies with
-    two loops, limits and a contact, a program of its own compiles in 4 s and its derivative in 27 s, a
-    program of the class is there after the first mechanism; a step takes 1.8 us by the former and 3.5 us
-    by the latter, so that one's own program pays from two million steps (lanes times steps) on.
+    problem: ``simulate(*side_by_side(problem).problem(), ...)``. A program of one's own pays from some
+    million steps (lanes times steps) on.
 
     Args:
         problems: mechanisms in joint coordinates, planar or spatial, results of

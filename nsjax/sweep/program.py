@@ -91,9 +91,7 @@ class LaneResults:
 def numbers(
     program: LaneProgram, common: SharedData, values: tuple[Any, ...], closed: bool = True
 ) -> tuple[PyTree, State, Scheme]:
-    """Parameters, initial state and scheme of a lane; ``closed``: the start fulfils its constraints again,
-    see `nsjax.core.keys`.
-    """
+    """Parameters, initial state, scheme of a lane; ``closed``: the start fulfils its constraints."""
     before = {"params": common.params, "state": common.state, "scheme": common.scheme.coef}
     after, keys = before, [key for key in program.keys if key.path != ("dt",)]
     for key, value in zip(program.keys, values, strict=True):
@@ -103,9 +101,7 @@ def numbers(
 
 
 def traced_row(setup: Any) -> Callable[..., Any]:
-    """`run_row` with a cached trace: the shapes of results are computed first, and must not trace it twice.
-    The trace goes with the program.
-    """
+    """`run_row` with a cached trace, so that the shapes of results do not cost a second one."""
     return jax.jit(functools.partial(run_row, setup))
 
 

@@ -228,9 +228,7 @@ class SweepResult:
         return dict(zip(self.over, arrays, strict=True))
 
     def failures(self) -> dict[int, str]:
-        """Sentences of the lanes that failed, by flat lane number: lane, its values, step, time, contact,
-        remedy.
-        """
+        """Sentences of the lanes that failed, by lane number: values, step, time, contact, remedy."""
         status = np.asarray(self.status).reshape(-1)
         refused = dict(self.refused)
         first = jax.tree.map(lambda x: np.asarray(x).reshape(-1), self.first_failure)

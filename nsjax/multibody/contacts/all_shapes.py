@@ -1,6 +1,4 @@
-"""Tables of all kinds of shapes and of their pairs: a new kind, or a new pair of known shapes, is one
-entry.
-"""
+"""Tables of all kinds of shapes and of their pairs: a new kind, or a new pair, is one entry."""
 
 from __future__ import annotations
 
@@ -85,9 +83,7 @@ Kinds = tuple[str, str]
 
 
 class PairTable(collections.UserDict[Kinds, PairKind]):
-    """Kinds of pairs, by the names of the kinds of both shapes: entries of this file, and the pairs that a
-    kind of shape registers itself (`ShapeKind.pairs`).
-    """
+    """Kinds of pairs by both kinds of shapes: entries of this file, and those of `ShapeKind.pairs`."""
 
     def _brought(self) -> dict[Kinds, PairKind]:
         return {pair.kinds: pair for shape in KINDS.values() for pair in shape.pairs}

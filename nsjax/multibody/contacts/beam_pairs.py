@@ -242,9 +242,7 @@ def slope_between(one: Axis, other: Axis) -> Slope:
 
 
 def feet(one: Axis, other: Axis) -> Array:
-    """Parameters (k,) on the second axis of the node or middle of an element that is nearest to each node
-    of the first axis.
-    """
+    """Parameters (k,), on the second axis, of the node or middle nearest to each node of the first one."""
     node, m = bounds(one)[0], other.nodes.shape[1] - 1
     halves = jnp.asarray(np.arange(2 * m + 1) / 2.0)
     places = jax.vmap(lambda w: other.at(w)[0])(halves)

@@ -81,9 +81,7 @@ def components(axes: Array, vector: Array) -> Array:
 
 
 def _faces(one: Box, other: Box) -> tuple[Array, Array, Array, Array]:
-    """Separations along the axes of the first and of the second box, and their directions from the second
-    to the first.
-    """
+    """Separations along the axes of both boxes, and their directions from the second to the first."""
     lean = jnp.abs(jnp.sum(one.axes[:, :, None] * other.axes[:, None, :], axis=0))
     apart = one.centre - other.centre
     c, f = components(one.axes, apart), components(other.axes, apart)
@@ -323,9 +321,7 @@ PAIRED = np.array([[i, j] for i in range(3) for j in range(3)]).T
 
 
 def _crossed(found: BoxFeatures, one: Box, other: Box, most: Array) -> BoxFeatures:
-    """Features with the contact of two edges where the axis across these separates the boxes better than
-    the best face, whose separation is ``most``.
-    """
+    """Features with the contact of two edges where it separates the boxes by more than ``most``."""
     a, b = (
         jnp.stack([box.axes[:, int(k)] for k in row], axis=1)
         for box, row in zip((one, other), PAIRED, strict=True)

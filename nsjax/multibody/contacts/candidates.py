@@ -128,9 +128,7 @@ def _stretches(own: Array, number: Array, rows: np.ndarray) -> tuple[Array, Arra
 
 
 def _unrolled(start: Array, end: Array, own: Array, order: Array, room: int) -> CellPairs:
-    """The pairs of stretches, one after the other: of the points ``own`` (n,) with those of the list
-    ``order`` from ``start`` to before ``end`` (rows, n).
-    """
+    """Pairs of points ``own`` (n,) with those of the list ``order`` from ``start`` to ``end`` (rows, n)."""
     # pairs of each stretch; their running sum is the place where the next one begins
     count = jnp.maximum(end - start, 0).reshape(-1)
     stop = jnp.cumsum(count)
@@ -174,10 +172,7 @@ def listed(
 
 
 DIRECT = 2000
-"""Pairs of two kinds of shapes up to which all are looked at. A search by cells takes as long for fewer: 64
-spheres (2,016 pairs) take 0.2 ms either way, 200 take 2.2 ms pair by pair and 0.27 by cells, and 1,000 take
-28 and 1.3.
-"""
+"""Pairs of two kinds of shapes up to which all are looked at. A search by cells takes as long for fewer."""
 
 Members = tuple[tuple[str, str], ...]
 """Kind and body of each shape of a group."""
@@ -308,9 +303,7 @@ class Candidates:
 
     @functools.cached_property
     def _searches(self) -> list[tuple[tuple[np.ndarray, np.ndarray], bool]]:
-        """Rows of two classes of shapes that meet, and whether these are the same class; all shapes where
-        all pairs are looked at.
-        """
+        """Rows of two classes of shapes that meet, and whether these are the same class."""
         whole: Any = tuple(np.arange(len(x)) for x in self.places)
         same = self.kinds[0] == self.kinds[1]
         if self._direct(whole, same):

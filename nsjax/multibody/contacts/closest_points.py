@@ -108,9 +108,7 @@ def inside(here: Array, radius: Any, there: Array, hollow: Any, instead: Array) 
 
 
 def boxed(x: Array, half: Array) -> tuple[Array, Array]:
-    """Distance of a point (d,) from a box around the origin, negative inside, and the direction outward;
-    inside, both are of the nearest face, the first one of several.
-    """
+    """Signed distance of a point (d,) from a box around the origin, and the direction outward."""
     depth = half - jnp.abs(x)
     nearest = jnp.arange(x.shape[0]) == jnp.argmin(depth)
     face = jnp.where(nearest, jnp.where(x < 0.0, -1.0, 1.0), 0.0)
@@ -211,9 +209,7 @@ def along_box(middle: Array, along: Array, half: Any, edges: Array) -> tuple[Arr
 def rims(
     normal: Array, middle: Array, along: Array, half: Any, radius: Any, fixed: tuple[Array, Array]
 ) -> Array:
-    """Points (3, 10) of a cylinder that a plane may meet: of each rim the deepest point, and four points
-    fixed to the body, on which the cylinder stands.
-    """
+    """Points (3, 10) of a cylinder that a plane may meet: of each rim the deepest and four fixed ones."""
     side = normal - dot(normal, along) * along
     _, out = lengthened(side, fixed[0])
     arms = [-out, fixed[0], fixed[1], -fixed[0], -fixed[1]]
@@ -296,9 +292,7 @@ class TrianglePosition(NamedTuple):
 
 
 def position_of(corner: Sequence[Array], centre: Array) -> TrianglePosition:
-    """Position of a point (3,) relative to triangles with the vertices ``corner``, three (3, n); a triangle
-    without area has only edges.
-    """
+    """Position of a point (3,) relative to triangles, three (3, n); one without area has only edges."""
     edges = [corner[(k + 1) % 3] - corner[k] for k in range(3)]
     _, normal = lengthened(cross(edges[0], edges[1]), jnp.zeros((3, 1)))
     away = [centre[:, None] - x for x in corner]

@@ -59,9 +59,7 @@ def _interpolated(points: Any) -> Any:
 
 
 def simple(who: str, points: np.ndarray) -> np.ndarray:
-    """Points (n, 2) of a closed curve that does not cross itself, counter-clockwise, without the first one
-    repeated as the last.
-    """
+    """Points (n, 2) of a closed curve that does not cross itself, counter-clockwise, none twice."""
     if np.allclose(points[0], points[-1], rtol=0.0, atol=1e-9 * np.ptp(points)):
         points = points[:-1]
     chords = np.roll(points, -1, axis=0) - points
@@ -163,9 +161,7 @@ def closest(control: Array, point: Array, near: Array) -> tuple[Array, Array]:
 
 
 def _descended(control: Array, up: Array, s: Array) -> tuple[Array, Array]:
-    """First and second derivative of the height along ``up``; without a minimum, the second one is replaced
-    by one that makes the Newton step descend.
-    """
+    """First derivative of the height along ``up``, and a second one by which Newton's step descends."""
     _, first, second = evaluated(control, s)
     size = jnp.sqrt(jnp.sum(first * first))
     rate = jnp.sum(second * up)
@@ -263,9 +259,7 @@ def _reflected(xp: Any, along: Any, tangent: Any) -> Any:
 
 
 def weights(x: Curve, u: Array) -> tuple[Any, Any]:
-    """Weights (n + 1,) of the nodes and of their tangents at a parameter ``u``, counted in elements: the
-    values, first and second derivatives.
-    """
+    """Weights (n + 1,) of nodes and tangents at ``u`` elements: values, first and second derivatives."""
     k = np.arange(x.before.shape[0])
     element = lax.stop_gradient(jnp.floor(jnp.where(u < k[-1], u, k[-1] - 0.5)))
     starts, stops = k == element, k == element + 1.0
@@ -313,9 +307,7 @@ def _curve_stepped(x: Curve, nodes: Array, tangents: Array, point: Array, u: Arr
 
 
 def curve_searched(x: Curve, nodes: Array, tangents: Array, point: Array, closed: bool) -> Array:
-    """Parameter of the point of the curve nearest to ``point`` (3,), by Newton steps from the nearest node;
-    without derivatives.
-    """
+    """Parameter of the point of a curve nearest to ``point`` (3,), by Newton steps; no derivatives."""
     still = lax.stop_gradient((x, nodes, tangents, point))
     nearest = jnp.argmin(jnp.sum((still[1] - still[3][:, None]) ** 2, axis=0)).astype(float)
     return lax.fori_loop(0, STEPS, lambda _, u: _curve_stepped(*still, u, closed), nearest)
@@ -324,9 +316,7 @@ def curve_searched(x: Curve, nodes: Array, tangents: Array, point: Array, closed
 def closest_on_curve(
     x: Curve, nodes: Array, tangents: Array, point: Array, near: Array, closed: bool
 ) -> Array:
-    """Parameter of the nearest point on the curve: a Newton step from a nearby parameter, then a second
-    step that carries the derivatives, as in `nsjax.multibody.contacts.curves.closest`.
-    """
+    """Parameter of the nearest point, by Newton steps; derivatives as in `closest`."""
     u = lax.stop_gradient(_curve_stepped(*lax.stop_gradient((x, nodes, tangents, point, near)), closed))
     residual, slope = condition(point, *curve_at(x, nodes, tangents, u))
     n = nodes.shape[1] - 1

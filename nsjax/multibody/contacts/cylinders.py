@@ -324,9 +324,7 @@ ROWS = 7 + 3 + 1 + len(QUARTERS)
 
 
 def away(faces: Any, points: Array, x: Array) -> tuple[Array, Array]:
-    """Distance of a point (3,) from a hull with vertices (3, n), and its direction outward; inside the hull
-    the distance is negative, from the nearest face.
-    """
+    """Distance of a point (3,) from a hull (3, n), negative inside, and its direction outward."""
     index = index_of(faces).T
     still, centre = lax.stop_gradient((points, x))
     look = closest.position_of([still[:, k] for k in index.T], centre)

@@ -153,9 +153,7 @@ def _region(who: str, region: Any) -> np.ndarray:
 
 @functools.lru_cache(maxsize=8)  # the largest take 32 MB each
 def _control(form: Any, first: tuple[float, ...], step: float, many: tuple[int, ...]) -> Any:
-    """Control points of the distances, one more than the grid at each border, where the last two pieces of
-    the spline along each axis are one polynomial.
-    """
+    """Control points of the distances, one more than the grid has at each border."""
     axes = [x + step * np.arange(n) for x, n in zip(first, many, strict=True)]
     places = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(many))
     found = form.distance(places).reshape(many)

@@ -193,8 +193,6 @@ def unused(name: str, taken: set[str]) -> str:
 LISTED = 2000
 """Number of contacts of free bodies in absolute coordinates up to which a group with a capacity makes named
 contacts. Beyond, contacts are known by their slots alone, and nothing is stored of a pair that is not near.
-Thirty boxes between five walls have 4,680 contacts: with a capacity of 60 a step in flight takes 20 ms with
-names and 2 with slots, and with slots 10 ms when they have come together.
 """
 
 
@@ -210,9 +208,7 @@ def members(group: Group) -> tuple[tuple[str, str], ...]:
 
 
 def without_names(group: Group, dimension: int) -> bool:
-    """Whether a group of free bodies with a capacity has too many contacts for names (`LISTED`). Shapes and
-    laws that need names keep them up to as many pairs.
-    """
+    """Whether a group of free bodies with a capacity has too many contacts for names (`LISTED`)."""
     if counted(group) > LISTED:
         return True
     if isinstance(group.friction, tuple) or any(x.kind not in SOLIDS for x in group.shapes):
@@ -298,22 +294,17 @@ def known_pair(name: str, pair: tuple[Shape, Shape]) -> tuple[Shape, Shape]:
 
 MANY_CONTACTS = 60
 """Number of contacts of a group or file beyond which a step evaluates only those that are near, and
-`assemble` warns. For a humanoid with 371 contacts Moreau's step takes 1.07 ms with all of them, 0.6 ms with
-those that are near; MuJoCo's step takes 0.033 ms.
+`assemble` warns.
 """
 
 UNASKED = 16
-"""Capacity for pairs of each two kinds of shapes where none is given. Of the humanoid's 98 pairs of
-capsules at most two are near while it falls, and at most eleven in random poses. A smaller one does not
-pay: with six a quadruped keeps 268 contacts in place of 416, and its step takes as long, some 180 times
-MuJoCo's.
+"""Capacity for pairs of each two kinds of shapes where none is given: of a humanoid's 98 pairs of capsules
+at most eleven are near in random poses. A smaller one does not make steps shorter.
 """
 
 
 def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Part]:
-    """Parts in which every group has a capacity and a reach, without the groups of which a step evaluates
-    all contacts.
-    """
+    """Parts with a capacity and a reach in every group that remains one."""
     found: list[Part | None] = list(parts)
     all_known = coordinates == "absolute" and contacts_alone(parts)
     for part in [x for x in parts if x.kind == "selection"]:

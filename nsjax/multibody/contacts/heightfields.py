@@ -222,9 +222,7 @@ def _searched(x: Heightfield, point: Array, radius: Any, many: int) -> TerrainFe
 
 
 def _feature(x: Heightfield, number: Array, point: Array, side: Array) -> tuple[Array, Array]:
-    """Grid indices (3, 2) of the vertices of a triangle, those of the nearest feature first, and the number
-    of vertices of that feature.
-    """
+    """Grid indices (3, 2) of a triangle's vertices, those of the nearest feature first; their number."""
     found, over = _looked(x, number, point, side)
     least = found.squares[:, 0]
     edge = first_of(least <= jnp.min(least))

@@ -155,9 +155,7 @@ class NamedContacts:
 
     @property
     def at_points(self) -> tuple[bool, ...]:
-        """Whether the rate of every gap of each piece is the relative velocity of the contact points along
-        the normal.
-        """
+        """Whether the rate of every gap of a piece is the normal velocity of its contact points."""
         return tuple(x.rate_at_points for x in self._kinds)
 
     @property
@@ -177,9 +175,7 @@ class NamedContacts:
         return [gap_functions.kind_of(x.part if isinstance(x, Batch) else x) for x in self.pieces]
 
     def stacked(self, p: PyTree) -> dict[str, Any]:
-        """The numbers of the shapes of each batch (`batches.stacked`), and those of its laws, by the first
-        name of the batch.
-        """
+        """Numbers of the shapes of each batch (`batches.stacked`) and of its laws, by its first name."""
         found, speeds = {}, self._speeds(p)
         for piece in self.many:
             own = [p[name] for name in piece.names]
@@ -280,9 +276,7 @@ class NamedContacts:
         return found if self.order is None else [self.in_order([gap_functions.flat(found)])]
 
     def gap_screws(self, scene: Scene, p: PyTree, side: str) -> list[Array]:
-        """Derivatives (3 or 6, k) of the gaps of each piece by the motion of their first or second body: by
-        its velocity at the origin of the ground, then by its spin.
-        """
+        """Derivatives (3 or 6, k) of the gaps of each piece by the motion of their first or second body."""
 
         def one(scene: Scene, part: Part, both: Any, near: Any) -> Any:
             body, rows = part.bodies[side == "second"], gap_functions.count(part, both, self.dimension)
@@ -328,9 +322,7 @@ class NamedContacts:
         return values if self.order is None else [values[k] for k in self.order]
 
     def law(self, p: PyTree) -> dict[str, Array]:
-        """Numbers (nc,) of the laws of the contacts, by name; with those of `numbers.SPEEDS` if any law
-        depends on the speed.
-        """
+        """Numbers (nc,) of the laws of the contacts, by name; those of `numbers.SPEEDS` where needed."""
         keys = (*LAW, *self._speeds(p))
         return dict(zip(keys, self.columns(p, keys), strict=True))
 
@@ -494,9 +486,7 @@ def _moment(arm: Array, push: Array) -> Array:
 
 
 def _moved(tree: SpatialTree | Bodies, lines: Lines, side: str) -> Any:
-    """Mask (k, nv): whether each generalised velocity moves the body on a side of each contact; None where
-    all of these bodies are the ground.
-    """
+    """Mask (k, nv): which velocities move the body on a side of each contact; None: all are the ground."""
     named, bodies = lines.named, [x.bodies(side) for x in lines.meetings]
     if all(name == GROUND for own in bodies for name in own):
         return None

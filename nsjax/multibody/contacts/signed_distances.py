@@ -171,9 +171,7 @@ class SurfaceTriangles:
     def _search(
         self, x: np.ndarray, points: np.ndarray, some: np.ndarray
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Numbers of points, and of the triangles nearest to them among ``some``; many points are divided,
-        and triangles left out that are nearest to none of a part.
-        """
+        """Numbers of points, and of the nearest triangles among ``some``; many points are divided."""
         low, high = x[points].min(axis=0), x[points].max(axis=0)
         centre, reach = 0.5 * (low + high), float(np.linalg.norm(high - low))
         middles, radii = (y[some] for y in self._around)
@@ -239,9 +237,7 @@ def _edge_keys(index: np.ndarray, n: int) -> np.ndarray:
 
 
 def _shares(one: Any, other: Any, aa: Any, bb: Any, ab: Any) -> tuple[Any, Any]:
-    """Shares of both edges at the foot on a plane, from the products of ``apart`` with the edges and of
-    these; far outside for a triangle without an area.
-    """
+    """Shares of both edges at the foot on a plane; far outside for a triangle without an area."""
     area = aa * bb - ab * ab
     flat = area <= 1e-24 * aa * bb
     safe = np.where(flat, 1.0, area)

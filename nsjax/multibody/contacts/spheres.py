@@ -261,11 +261,10 @@ def spheres(
 
     Limits: `nsjax.schemes.moreau` alone; no derivatives, no list of impacts (`events`), and no notes on
     grazing or on impacts that move each other. Per-contact rows of a trajectory are those of the pairs in
-    the list at the row (`pairs_of`). Heaps are solved to the default ``contact_tolerance`` of the scheme: a
-    step of a thousand spheres that collapse takes about 0.15 s by sweeps, and seconds where the sweeps do
-    not converge; a tolerance of 1e-3 costs less. Cells have the size of the largest diameter; the same bit
-    is set where neighbouring cells hold more than eight times ``capacity`` of pairs, as those of spheres of
-    very unequal sizes may: then `contact_group` takes less.
+    the list at the row (`pairs_of`). Heaps are solved to the default ``contact_tolerance`` of the scheme; a
+    tolerance of 1e-3 costs less. Cells have the size of the largest diameter; the same bit is set where
+    neighbouring cells hold more than eight times ``capacity`` of pairs, as those of spheres of very unequal
+    sizes may: then `contact_group` takes less.
 
     Example:
         >>> import nsjax

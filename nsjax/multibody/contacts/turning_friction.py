@@ -265,9 +265,7 @@ def _order_of_rows(named: NamedContacts) -> np.ndarray | None:
 
 
 def order_of(named: NamedContacts, each: Sequence[int]) -> np.ndarray | None:
-    """Index, in the concatenated pieces, of each of the features of which the contacts of a piece have
-    ``each``; None if the order is the same.
-    """
+    """Index of each feature of the contacts of a piece in the concatenated pieces; None: the same order."""
     if named.order is None:
         return None
     contacts = [np.repeat(own, n) for own, n in zip(named.numbers, each, strict=True)]

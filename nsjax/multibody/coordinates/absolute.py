@@ -121,9 +121,7 @@ class Bodies:
 
     @functools.cached_property
     def places(self) -> dict[str, Any]:
-        """Number of each body (from 1), and slice of the nodes of each beam, by all of its names; None for
-        the ground.
-        """
+        """Number of each body (from 1), and slice of the nodes of each beam; None for the ground."""
         found: dict[str, Any] = {GROUND: None} | {name: k for k, name in enumerate(self.names, 1)}
         for part in self.topology.all_of("beam"):
             first = found[f"{part.name}.0"]
@@ -161,9 +159,7 @@ class Bodies:
 
     @functools.cached_property
     def spans(self) -> tuple[tuple[Part, slice, slice], ...]:
-        """Every beam whose elements have forces of their own: the part, the slice of its nodes among the
-        bodies, and the slice of its entries of ``q``.
-        """
+        """Beams whose elements have forces of their own: part, slice of its nodes, slice of its ``q``."""
         found, first = [], 7 * len(self.names)
         for part in self.topology.all_of("beam"):
             if element_kind(part).forces is None:
@@ -378,9 +374,7 @@ class Bodies:
         return heights if x.elastic is None else heights + elastic_energy(x.elastic, poses)
 
     def retract(self, q: Array, xi: Array) -> Array:
-        """Poses moved along increments, with the Gauss points of incremental elements and the turn counts
-        of hinges.
-        """
+        """Poses moved along increments, with Gauss points of incremental elements and turns of hinges."""
         poses, steps = self.poses(q), xi.reshape(-1, 6)
         after = jax.vmap(rotations.move_pose)(poses, steps)
         moved = after.reshape(-1)

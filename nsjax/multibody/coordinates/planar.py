@@ -186,9 +186,7 @@ class PlanarTree:
         return point, motion
 
     def slides(self, link: Link) -> list[Link]:
-        """The slides between a body's joint and the point about which the group of its parent turns,
-        including the body's own slide.
-        """
+        """Slides between a body's joint and the point about which its parent's group turns."""
         group, found = self.group[link.parent], [link] if link.kind.slides else []
         for name in self.path(link.parent):
             if name == GROUND or self.group[name] != group:
@@ -232,9 +230,7 @@ class Dynamics:
 
     @functools.cached_property
     def carried(self) -> dict[str, tuple[Any, Vector]]:
-        """Mass of a body and of all bodies that hang on it, and their first moment in the axes of the
-        body's group; the mass behind a hinge counts at the hinge.
-        """
+        """Mass of a body and all that hangs on it, and their first moment in the axes of its group."""
         found: dict[str, tuple[Any, Vector]] = {}
         for link in reversed(self.tree.links):
             mass = self.p[link.body].mass
@@ -275,9 +271,7 @@ class Dynamics:
         return path[inner - 1]
 
     def lever(self, group: str, body: str) -> Vector:
-        """First moment of the part of ``body`` and its children that ``group`` moves, about the point of
-        rotation of the group, in the axes of the ground.
-        """
+        """First moment of the part of ``body`` that ``group`` moves, about its point of rotation."""
         if self.tree.group[body] == group:
             return self.in_ground(group, self.carried[body][1])
         return plane.scale(self.carried[body][0], self.hangs[self.exit(group, body)])
@@ -346,9 +340,7 @@ class Dynamics:
                 entries[place] = plane.plus(entries.get(place), -extra)
 
     def _accelerations(self, v: Array, gravity: Vector) -> dict[str, tuple[Vector, Vector]]:
-        """Accelerations of joints and mass centres at constant generalised velocities, for a ground that
-        accelerates against gravity.
-        """
+        """Accelerations of joints and mass centres at constant velocities, minus gravity."""
         found = {GROUND: (plane.negative(gravity), plane.ZERO)}
         base = {GROUND: plane.negative(gravity)}
         for link in self.tree.links:

@@ -103,9 +103,7 @@ class Walk:
 
     @functools.cached_property
     def entries(self) -> np.ndarray:
-        """Entries of ``q`` that are scalar joint coordinates, generation by generation; within one, the
-        first coordinate of all its joints, then the second.
-        """
+        """Entries of ``q`` that are scalar coordinates, by generation: the first of all joints, ..."""
         own = [x.q + k for g in self.generations for k in range(g.kind.numbers) for x in g.links]
         return np.array(own, int)
 

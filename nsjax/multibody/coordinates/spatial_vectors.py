@@ -83,9 +83,7 @@ def cycled(a: Array, axis: int = 0) -> Array:
 
 
 def cross(a: Vector, b: Vector, axis: int = 0) -> Vector:
-    """Cross product ``a x b`` along an axis, as ``(a * b' - a' * b)'``, where a prime permutes components
-    (`cycled`): a third of the operations of the product by components.
-    """
+    """Cross product ``a x b`` along an axis as ``(a * b' - a' * b)'``; a prime permutes components."""
     if a is None or b is None:
         return None
     a, b = _same_axes(a, b)

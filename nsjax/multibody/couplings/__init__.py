@@ -1,6 +1,4 @@
-"""Kinds of couplings between the coordinates of joints. A new one is a `CouplingKind`, and an entry
-here.
-"""
+"""Kinds of couplings between coordinates of joints. A new one is a `CouplingKind` and an entry here."""
 
 from __future__ import annotations
 

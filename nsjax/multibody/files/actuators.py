@@ -223,9 +223,7 @@ def actuators(source: Source, lines: set[str]) -> tuple[list[Part], list[str]]:
 
 
 def acting_on(source: Source, joint: int) -> list[int]:
-    """Numbers of the actuators that act on the coordinate of a joint: in the joint, in tendons over it, or
-    in any tendon through sites.
-    """
+    """Numbers of the actuators that act on the coordinate of a joint, in the joint or by a tendon."""
     model, kinds, found = source.model, source.mujoco.mjtTrn, []
     direct = (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT))
     for k in range(source.actuators):
@@ -322,9 +320,7 @@ def _range(limited: Any, values: Any, k: int) -> Any:
 
 
 def _total(source: Source, k: int) -> Any:
-    """Bounds (2,) of the total effort of the joint or tendon of an actuator, if this actuator is the only
-    one there; None: none.
-    """
+    """Bounds (2,) of the effort of a joint or tendon whose only actuator this is; else None."""
     model, on = source.model, int(source.model.actuator_trnid[k][0])
     if thrusts(source, k):
         return None

@@ -148,9 +148,8 @@ def contacts(source: Source) -> tuple[list[Part], list[str]]:
             lost > 0
         )
     many = sum(gap_functions.count(x, x.numbers, 3) for x in parts)
-    # number of contacts of a file beyond which it is refused. The first program of a run compares all
-    # pairs: for 12,800 contacts of boxes it takes 25 CPU seconds and 1.1 GB, and both grow faster than the
-    # number. A bowl of 120 boxes with two others has 274,000
+    # number of contacts of a file beyond which it is refused: the first program of a run compares all
+    # pairs, in time and memory that grow faster than the number (12,800 take 1.1 GB)
     largest = 30_000
     if many > largest:
         raise InputError(

@@ -67,9 +67,7 @@ NAMED = r"Element name '([^']+)'"
 
 @dataclasses.dataclass(frozen=True)
 class OwnMoments:
-    """Moments (3,) of a link, the quaternion (4,) of their axes in the link, and the principal values (3,)
-    that the file gives.
-    """
+    """Moments (3,) of a link, quaternion (4,) of their axes, principal values of the file (3,)."""
 
     moments: np.ndarray
     turn: np.ndarray

@@ -109,9 +109,7 @@ def moved_far(mechanism: Mechanism, q: Any, given: Start, which: str) -> str:
 
 
 def _coordinates(source: Source, q: Any, whose: str, said: list[tuple[str, str]]) -> list[Any]:
-    """Coordinates of every joint in the conventions of this package, those of hinges and slides moved to
-    the nearest limit; ``whose`` begins the sentences about such corrections.
-    """
+    """Coordinates of every joint in this package's conventions, those of hinges and slides in limits."""
     found: list[Any] = []
     # largest violation of a limit that counts as rounding and is corrected without a warning [rad, m]
     least = 1e-9

@@ -1,6 +1,4 @@
-"""Tendons of a model file: sums of coordinates of joints, and lengths through sites, about geometries and
-over pulleys.
-"""
+"""Tendons of a model file: sums of joint coordinates, and lengths by sites, geometries and pulleys."""
 
 from __future__ import annotations
 
@@ -128,9 +126,7 @@ def _around(source: Source, w: int) -> Any:
 
 
 def _inside(source: Source, w: int) -> bool | None:
-    """Whether the site at the side of a geometry lies within it, by the distance from its centre; None if
-    that differs between positions.
-    """
+    """Whether the site at the side of a geometry lies within it; None if that differs between positions."""
     model, g, site = source.model, int(source.model.wrap_objid[w]), int(source.model.wrap_prm[w])
     data, drawn = source.mujoco.MjData(model), np.random.default_rng(0)
     together = int(model.site_bodyid[site]) == int(model.geom_bodyid[g])

@@ -22,9 +22,7 @@ from nsjax.types import Array
 
 
 def resistance(source: Source, b: int, name: str) -> Iterator[Part]:
-    """Loads of the medium on a body: as on the box with the body's mass and moments of inertia, or as on
-    ellipsoids in place of its geometries.
-    """
+    """Loads of the medium on a body: on a box of its inertia, or on ellipsoids of its geometries."""
     model, option = source.model, source.model.opt
     mass = float(model.body_mass[b])
     if not acts(source) or mass < MINVAL or not model.body_weldid[b]:
@@ -135,9 +133,7 @@ def _body(source: Source, b: int, shown: Mapping[str, Mesh]) -> Iterator[Part]:
 
 
 def _massive(source: Source, b: int, name: str, shown: Mapping[str, Mesh]) -> Part:
-    """A body with its mass and inertia. Moments of inertia of merged bodies without mass are added, which
-    are the same about every point.
-    """
+    """A body with its mass and inertia. Moments of merged bodies without mass are added."""
     model, name_of = source.model, source.names["body", b]
     inertia = _moments(source, b, np.eye(3))
     for k in range(1, model.nbody):
@@ -343,9 +339,7 @@ def _coupling(source: Source, k: int, names: list[str], at: list[float]) -> Part
 
 
 def _law(source: Source, k: int, at: list[float]) -> np.polynomial.Polynomial:
-    """``y(x)`` from the polynomial of the file, ``y - y0 = P(x - x0)`` from the reference position ``at``,
-    which is y0 alone for a coordinate that is held.
-    """
+    """``y(x)`` from the polynomial of the file about the reference position; y0 alone if it is held."""
     law = np.polynomial.Polynomial(np.array(source.model.eq_data[k][:5], float))
     if len(at) == 1:
         return np.polynomial.Polynomial([law.coef[0] + at[0]])

@@ -128,9 +128,7 @@ def meshes(source: Source) -> dict[str, Mesh]:
 
 
 def of_urdf(mujoco: ModuleType, root: Element | None, title: str) -> Mapping[str, list[Triangles]]:
-    """Visual geometries of the links of a URDF in the axes of the links; meshes that are not found, or
-    not read, are left out.
-    """
+    """Visual geometries of the links of a URDF, but for meshes that are not found, or not read."""
     made: dict[str, list[Triangles]] = {}
     for link in () if root is None else root.findall("link"):
         for visual in link.findall("visual"):

@@ -1,6 +1,4 @@
-"""Laws of the friction in a joint: one-way clutches, friction that depends on the rate, dry friction; and
-rows that are there or not.
-"""
+"""Laws of friction in a joint: clutches, rates, dry friction; and rows that are there or not."""
 
 from __future__ import annotations
 

@@ -55,9 +55,7 @@ class Geometry:
 
 @record()
 class FrameMotion:
-    """Turns, origins, spins and velocities of bodies, and the rates of spins and velocities (``turning``,
-    ``acceleration``) at constant generalised velocities.
-    """
+    """Turns, origins, spins, velocities of bodies, and the rates of the last two at constant velocities."""
 
     turn: Any = None
     origin: Any = None
@@ -130,9 +128,7 @@ Screws = list[tuple[Any, Any]]
 
 
 def moved_along(at: At, point: FrameMotion, x: Any, rate: Any) -> tuple[FrameMotion, Screws]:
-    """Motion of joint points displaced along ``axis`` by ``x`` with ``rate`` (None: not needed), and its
-    screw.
-    """
+    """Motion of joint points displaced along ``axis`` by ``x`` with ``rate`` (or None), and its screw."""
     along = space.turned(at.base.turn, at.joint.axis)
     point = point.at(x * along)
     if rate is not None:
@@ -446,9 +442,7 @@ def tilt(scene: Scene, part: Part, numbers: Any) -> Any:
 
 
 def relative_angle(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
-    """Angle about ``axis`` of the second body relative to the first, in space between -pi and pi, and its
-    rate.
-    """
+    """Angle of the second body relative to the first about ``axis`` (space: -pi to pi), and its rate."""
     first, second = (scene.frame(x) for x in part.bodies)
     if scene.dimension == 2:
         return (

@@ -64,9 +64,7 @@ def line_of(scene: Scene, topology: Any, part: Part, p: PyTree) -> Line:
 
 
 def length_of(scene: Scene, topology: Any, part: Part, p: PyTree, moving: bool) -> tuple[Any, Any]:
-    """Length of a tendon [m] and its rate [m/s]. Without ``moving`` the scene has no velocities, and the
-    rate is None.
-    """
+    """Length of a tendon [m] and its rate [m/s]; None without ``moving``: the scene has no velocities."""
     still = scene if moving else dataclasses.replace(scene, frames=still_frames(scene))
     line = line_of(still, topology, part, p)
     return line.length, line.rate if moving else None

@@ -103,9 +103,7 @@ def medium_numbers(
 
 
 def _resistance(fluid: Fluid, u: Array, w: Array) -> tuple[Array, Array]:
-    """Force [N] and moment [N m], (3,) each in the axes of the box, at the relative velocity ``u`` (3,) and
-    the angular velocity ``w`` (3,).
-    """
+    """Force [N] and moment [N m], (3,) in the axes of the box, at the velocities ``u`` and ``w`` (3,)."""
     box = fluid.box
     b, c = jnp.roll(box, -1), jnp.roll(box, -2)
     push, turn = jnp.zeros(3), jnp.zeros(3)

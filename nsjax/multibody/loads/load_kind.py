@@ -268,9 +268,7 @@ def line_numbers(kind: str, name: str, at: Any, ratios: Any, given: dict[str, An
 
 
 def extension(numbers: Tendon, length: Any) -> Any:
-    """Extension [m]: length minus free length; with a range of free lengths, the distance from the range,
-    negative below it and zero inside.
-    """
+    """Extension [m]: length minus free length; of a range of these, the signed distance from it."""
     rest = numbers.rest
     if rest is None or jnp.ndim(rest) == 0:
         return plane.plus(length, plane.minus(rest))

@@ -140,9 +140,7 @@ def tendon(
 
 
 def _check_capstan(name: str, numbers: Tendon, ways: tuple[Turn, ...], bodies: tuple[str, ...]) -> None:
-    """Refuses capstan friction where the tensions beside drums are not those of one inextensible rope over
-    one body.
-    """
+    """Refuses capstan friction unless the tensions are those of one inextensible rope over one body."""
     who = f"tendon {name!r}: capstan_friction = {numbers.capstan_friction}"
     rubs = [x for x in ways if x[2] in (winding.SHORT, winding.SIDE)]
     if len(ways) != len(rubs) or not rubs or len(numbers.ratios) != 1:
@@ -174,9 +172,7 @@ class _End(NamedTuple):
 
 
 def _read(name: str, path: tuple[Any, ...]) -> tuple[list[Any], list[Any], list[tuple[int, Any, Any, Any]]]:
-    """Points of the branches, their divisors, and the shapes: number of the point before each, itself, what
-    is given beside it, and whole turns.
-    """
+    """Points of branches, their divisors, and of each shape: point before, itself, what is given, turns."""
     branches: list[list[tuple[str, Any]]] = [[]]
     ratios: list[Any] = [1.0]
     winds: list[tuple[int, Any, Any, Any]] = []
@@ -275,9 +271,7 @@ def _wide(at: Any) -> np.ndarray:
 
 
 def _pieces(part: Part, numbers: Tendon) -> Iterator[tuple[int, Any, int | None]]:
-    """Index of the first point of every piece between two points, the divisor of its branch, and the number
-    of the shape about which it winds; None: it is straight.
-    """
+    """Index of the first point of every piece, the divisor of its branch, and the shape or None."""
     turns = {k: n for n, (k, *_) in enumerate(part.option("winds") or ())}
     first = 0
     for count, ratio in zip(part.option("branches"), numbers.ratios, strict=True):
@@ -290,9 +284,7 @@ ENDS = (winding.ONTO, winding.OFF)
 
 
 def _wound(scene: Scene, part: Part, numbers: Tendon, places: list[Any], n: int) -> Any:
-    """The piece that winds about the shape number ``n``, from the places of all points: a `winding.Wound`,
-    or a `winding.Unwound` at an end on a disc.
-    """
+    """The piece about the shape number ``n``, by the places of all points: a `Wound` or an `Unwound`."""
     ways = part.option("winds")
     k, kind, way, turns = ways[n]
     side = None

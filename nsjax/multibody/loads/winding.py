@@ -319,9 +319,7 @@ def _about(distance: Array, far: Pair, radius: Array, side: Pair | None, turns: 
 
 
 def _past(distance: Array, far: Pair, radius: Array, side: Pair, turns: int) -> Array:
-    """Sense in which the middle of both touching points lies nearer to the side; without whole turns,
-    tangents that cross are the second choice.
-    """
+    """Sense in which the touching points lie nearer to the side; crossing tangents are second choice."""
     found = []
     for sense in (1.0, -1.0):
         on, off, _, crossed = _tangents(distance, far, radius, sense)

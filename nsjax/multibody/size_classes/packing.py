@@ -40,9 +40,7 @@ PLACES = ("joint", "joints", "group", "capacity", "asked", "switch", "loop", "tu
 
 
 def _described(kind: JointKind, dimension: int) -> bool:
-    """Whether arrays describe a joint of the tree: in space a quaternion, or at most one displacement or
-    angle, along or about the axis of the joint; in the plane all.
-    """
+    """Whether arrays describe a joint of a tree: in the plane all, in space those of one axis, balls."""
     plain = kind.step is stepped and kind.back is None and kind.turns in ((), ("axis",))
     return dimension == 2 or kind in (FREE, BALL) or (plain and kind.numbers <= 1)
 
@@ -123,9 +121,7 @@ def _group(part: Part, given: Any, bodies: int, rows: int = 1) -> AlikeParts:
 
 @dataclasses.dataclass(frozen=True)
 class Member:
-    """A part in a group: its name, its bodies or joints, its numbers, and the numbers of its contacts or
-    constraint rows among all.
-    """
+    """A part in a group: name, bodies or joints, numbers, and the numbers of its rows among all."""
 
     name: str
     on: tuple[str, ...]
@@ -331,9 +327,7 @@ class Packing:
 
 
 def _places(groups: Any, members: Grouped, count: int) -> tuple[np.ndarray, int]:
-    """Place, among the rows of all groups of a class, of each of the ``count`` rows of a mechanism; and the
-    number of all.
-    """
+    """Places of the ``count`` rows of a mechanism among those of all groups of a class; number of these."""
     found, first = np.zeros(count, int), 0
     for group, many in groups:
         for k, member in enumerate(members.get(group, [])):

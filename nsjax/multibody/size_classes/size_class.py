@@ -93,9 +93,7 @@ class MemberArrays:
 
 @record()
 class BoundArrays:
-    """Limits of joints, or their dry friction, with coordinates that grow away from upper limits, and
-    bounds (m,).
-    """
+    """Limits or dry friction of joints: coordinates that grow away from upper limits, and bounds (m,)."""
 
     on: CoordinateArrays
     bound: Any
@@ -246,9 +244,7 @@ class SizeClass:
         return dataclasses.replace(self, layout=layout, constraints=rows, **larger).ordered()
 
     def rounded(self) -> SizeClass:
-        """The class with sizes rounded up (`of_parts`, `of_bodies`), so that mechanisms of nearly equal
-        sizes share a program. Groups and kinds that are absent stay absent.
-        """
+        """The class with sizes rounded up (`of_parts`, `of_bodies`); what is absent stays absent."""
         larger: Any = {x: tuple((k, of_parts(n)) for k, n in getattr(self, x)) for x in ROUNDED}
         larger |= {x: of_parts(getattr(self, x)) for x in ("limits", "dry_frictions")}
         more = of_bodies(self.layout.nv) - self.layout.nv

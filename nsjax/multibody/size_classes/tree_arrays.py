@@ -147,8 +147,7 @@ class Screws:
 def product(a: Any, mask: Any) -> Array:
     """Columns (k, m) of a matrix (k, n), added up by the rows of a mask (m, n).
 
-    It is a sum, one operation of a kernel, in parts that the compiler writes out: mass, force, gaps and
-    rows of 8 bodies take 2.3 us and compile in 1.2 s, with bodies along the first axis 6.4 us and 1.4 s.
+    It is a sum, one operation of a kernel, in parts that the compiler writes out.
     """
     width = 8
     parts = (slice(k, k + width) for k in range(0, mask.shape[1], width))

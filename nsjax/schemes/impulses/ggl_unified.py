@@ -135,9 +135,7 @@ class UnifiedEquations:
         return jnp.concatenate([balance, self.shifted(d, z[self.system.nv :])])
 
     def shifted(self, d: Any, x: Array) -> Array:
-        """``x``; in the implicit metric ``S x``: the change of the momentum balance at the predicted
-        midpoint by a velocity increment ``x``.
-        """
+        """``x``, or ``S x`` in the implicit metric: the change of the momentum balance by ``x``."""
         if self.metric != "implicit" or not x.shape[0]:
             return x
         t, q, v, half = self.middle(d), d.state.q, d.state.v, 0.5 * d.dt
@@ -149,9 +147,7 @@ class UnifiedEquations:
         return d.mass.times(x) - d.dt * jax.jvp(force, (jnp.zeros_like(x),), (x,))[1]
 
     def split(self, x: Array) -> tuple[Array, Array]:
-        """Splits rows into velocity rows and position rows, contacts first in each. The position rows have
-        no tangents.
-        """
+        """Velocity rows and position rows, contacts first in each; the latter have no tangents."""
         one = self.own
         if not self.position:
             return x, x[:0]
@@ -221,9 +217,7 @@ class UnifiedEquations:
         return jnp.concatenate([upper, lower], axis=1).T
 
     def rates(self, d: Any, z: Array) -> Array:
-        """Velocity rows: ``u^+ + e u^-`` at the midpoint. Position rows: gaps at the end divided by ``dt``.
-        Both in [m/s].
-        """
+        """Velocity rows ``u^+ + e u^-`` at the midpoint; gaps at the end over ``dt``. Both in [m/s]."""
         xi, q, w = self.motion(d, z)
         system, t, v = self.system, self.middle(d), d.state.v
         nc = system.nc if self.contacts else 0

@@ -86,9 +86,7 @@ class Choices:
 
 @dataclasses.dataclass(frozen=True)
 class _Prepare:
-    """`Scheme.prepare` of a method: the step size, and the result of ``Method.prepare`` for a step from
-    zero position and velocity.
-    """
+    """`Scheme.prepare`: the step size, and ``Method.prepare`` of a step from zero position and velocity."""
 
     method: Method
 

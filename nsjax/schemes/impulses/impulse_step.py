@@ -119,9 +119,7 @@ class FrozenRowEquations:
         return d.frozen.rows.all_rates(d.state.v + z) + d.frozen.rebound
 
     def replaced(self, rates: Array, normal: Array | None = None, bilateral: Array | None = None) -> Array:
-        """``rates`` (rows,) with the entries of the normals (nc,) and of the bilateral rows (nb,) replaced,
-        where these are given.
-        """
+        """``rates`` (rows,) with other entries of normals (nc,) and bilateral rows (nb,), if given."""
         groups = self.rows
         contacts, last = groups.contacts(rates), groups.bilateral(rates) if bilateral is None else bilateral
         if normal is not None:
@@ -172,9 +170,7 @@ def solve_frozen(
 
 FEW = 32
 """Largest number of contacts whose gaps are in the program once for the gaps and once for their curvature.
-From there on a loop evaluates one program at one or at three states: time loops of a humanoid with 36
-contacts compile in 16 in place of 22 s, of a biped with 51 in 30 in place of 37 s, and take as long. Those
-of robots with 8 to 28 contacts compile alike, and steps take 2 to 10 % longer.
+From there on a loop evaluates one program at one or at three states, and compiles faster.
 """
 
 
@@ -331,9 +327,7 @@ def _with_memory(touch: PyTree, own: PyTree) -> PyTree:
 
 
 def impulse_init(step: Step, method: Method, constants: PyTree) -> Carry:
-    """The carry at the start of a run. Contacts that touch there and are at rest count as closed before: in
-    the first step they have no impact.
-    """
+    """The carry at the start of a run. Contacts that touch there at rest count as closed before."""
     touch: PyTree = ()
     if step.system.nc:
         touch = touch_at_start(step, step.scheme.coef.gap_tolerance)

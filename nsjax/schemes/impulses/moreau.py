@@ -56,9 +56,7 @@ class MoreauCoefficients:
 
 @dataclasses.dataclass(frozen=True)
 class MoreauOptions:
-    """Choices of the family; see `moreau`, `nsjax.schemes.ggl_decoupled` and
-    `nsjax.contact.active_set`.
-    """
+    """Choices of the family; see `moreau`, `nsjax.schemes.ggl_decoupled` and `nsjax.contact.active_set`."""
 
     force_velocity: str
     max_iterations: int
@@ -202,22 +200,15 @@ def _prepare(run: ImpulseRun) -> ConstantInertia | None:
 
 
 def _first_impulses(run: ImpulseRun) -> PyTree:
-    """Memory at the start of a run: zero impulses (nc, 1 + nt) if the contact solver begins with those of
-    the last step, else ``()``.
-    """
+    """Memory at the start of a run: zero impulses (nc, 1 + nt) if they are remembered, else ``()``."""
     return no_jump(run.system).contacts if _remembers(run.system) else ()
 
 
 def _remembers(system: System) -> bool:
-    """Whether the contact solver begins with the impulses of the last step: for contacts between changing
-    bodies, and for steps with many contact rows.
-    """
+    """Whether the contact solver begins with the last impulses: changing contacts, or many rows."""
     step = step_system(system)
     rows = row_groups(step).ends[2]
-    # From this number of rows on a start pays. Measured on robots that fall and stand, us a step without
-    # and with it: hopper (12 rows) 4.1 and 3.1, ant (28) 18.9 and 13.0, go1 (36) 107 and 31; slider-crank
-    # (8) 0.167 and 0.215.
-    many = 12
+    many = 12  # from this number of rows on a start pays
     # islands are solved one by one from zero
     return system.changing_contacts or (rows >= many and not step.islands)
 
@@ -336,9 +327,7 @@ class _PositionLevel(FrozenRowEquations):
 
 
 def _end(run: ImpulseRun, dv: Array, jump: Jump, estimate: Array | float = 0.0) -> Stepped:
-    """Result of the step with the velocity change ``dv``: positions, projected if the scheme does so, and
-    the impulses with which the solver begins in the next step.
-    """
+    """End of the step by the velocity change ``dv``, projected if asked, and the impulses to begin with."""
     state, v1 = run.state, run.state.v + dv
     # the first half of the step moves with the old velocity, the second with the new one
     q1 = run.system.retract(state.q, 0.5 * run.dt * (state.v + v1))

@@ -180,9 +180,7 @@ def _each_in_time(around: EventMotion, end: State, jump: Jump, struck: ImpactCon
 
 
 def merged(old: Event, event: Event) -> Event:
-    """The contact decisions ``old`` of the parts of a step so far, merged with the ``event`` of the next
-    part. A contact that strikes twice keeps the rates and the time of its first impact.
-    """
+    """The contact decisions so far with those of the next part; of two impacts, the first counts."""
     fresh, unheld = event.impact & ~old.impact, old.unheld
     if unheld is not None and event.unheld is not None:
         unheld = unheld | event.unheld

@@ -94,9 +94,7 @@ def forces_in(at: SystemState, modes: Modes) -> Array:
 
 
 def _forces_and_rates(at: SystemState, modes: Modes) -> tuple[Array, Array, Array]:
-    """Forces of the contacts in fixed modes, and the accelerations of their rows without and with these
-    forces, all (nc, 1 + nt).
-    """
+    """Forces in fixed modes, accelerations of rows without and with them, all (nc, 1 + nt)."""
     rows, inertia = at.rows(), at.inertia()
     free, response = inertia.answers(at.force(), rows)
     g, c = rows.delassus(response), matvec(rows.jacobian(), free) + at.drift()

@@ -202,9 +202,7 @@ of impacts."""
 
 
 def inside(scheme: Scheme) -> Scheme:
-    """The scheme inside `localized`, with its numbers. Unless the derivative is the discrete one, it has
-    the derivative of the motion where nothing is located.
-    """
+    """The scheme inside `localized`: it has the derivative of the motion where nothing is located."""
     wanted = "discrete" if scheme.gradient == "discrete" else LOCATED
     return dataclasses.replace(scheme.options.inner, coef=scheme.coef.inner, gradient=wanted)
 
@@ -288,9 +286,7 @@ class Start:
 
 
 def in_one_step(d: Start) -> Start:
-    """The same for a step of another length than the last one (`Traits.one_step`); unchanged if neither
-    impacts nor guards are looked for.
-    """
+    """The same for a step of another length than the last (`Traits.one_step`), if anything is located."""
     scheme, own = d.scheme, (d.scheme.coef.inner, d.carry.memory)
     if scheme.options.inner.traits.one_step is None:
         return d
@@ -325,9 +321,7 @@ class Stepper:
         return SystemState(system=self.system, params=d.params, state=state).gap()
 
     def values(self, d: Start, state: State) -> tuple[Array, Array]:
-        """Gaps (nc,) at a state [m], and event functions: these, above `DEPTH`, then the guards in units of
-        their size.
-        """
+        """Gaps (nc,) [m], and event functions: gaps above `DEPTH`, then guards in units of their size."""
         gap = self.gaps(d, state)
         if self.guards is None:
             return gap, gap + DEPTH

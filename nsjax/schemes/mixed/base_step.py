@@ -181,9 +181,7 @@ class Runner:
         return self.step.at(State(t=t, q=q, v=self.step.state.v)).rows(self.contacts)
 
     def velocity_level(self, delassus: Array, free: Array) -> Array:
-        """Impulses ``dt lambda`` for which the row velocities ``free + delassus x`` fulfil the laws
-        without restitution.
-        """
+        """Impulses for which the row velocities ``free + delassus x`` fulfil the laws, no restitution."""
         # restitution is that of the impulse at the end of the step (`nsjax.schemes.mixed.impact`)
         groups = row_groups(self.system, self.contacts)
         law = self.step.start.law() if groups.nc else ContactLaw()
@@ -198,9 +196,7 @@ class Runner:
 
 
 class Recorder(Runner):
-    """Runs a base scheme only to record the tangents of its stages by the function ``of``: `kept_tangent`
-    for a model with constant structure, or `no_tangent`.
-    """
+    """Runs a base scheme only for the tangents of its stages: ``of`` is `kept_tangent` or `no_tangent`."""
 
     def __init__(self, step: Step, contacts: bool, of: Any) -> None:
         super().__init__(step, jnp.zeros(step.system.nc, bool), contacts)
@@ -272,9 +268,7 @@ def loaded_rows(system: System, x: Array) -> Array:
 def on_contacts(system: System, closed: Array, f: Callable[[bool], Any]) -> Any:
     """``f(contacts)``: with contact rows if any contact is closed, else without.
 
-    Mechanisms of many bodies always have contact rows: these cost a step little, and a second program
-    takes as long to compile as the first (a hopping robot: 42,000 operations with both, 34,000 with one; in
-    flight and on the ground 17 us a step with either).
+    Mechanisms of many bodies always have contact rows: these cost a step little, a second program does not.
     """
     if not system.nc:
         return f(False)
@@ -284,9 +278,7 @@ def on_contacts(system: System, closed: Array, f: Callable[[bool], Any]) -> Any:
 
 
 def end_by(step: Step, contacts: bool, formulas: Any, tangents: tuple[CarriedTangent, ...] = ()) -> End:
-    """The end of a step by the ``formulas`` of a base scheme before an impulse, with or without contact
-    rows, from earlier ``tangents`` of its stages.
-    """
+    """The end of a step by a base scheme's ``formulas``, before an impulse, from earlier ``tangents``."""
     scheme, memory = step.scheme, step.carry.memory
     both = memory.tangents
     run = Runner(step, memory.closed, contacts, tangents)
@@ -427,9 +419,7 @@ def _flown(memory: Memory) -> Array:
 def _remembered(
     memory: Memory, end: PartEnd, held: Array, stuck: Array, active: Array, impact: Array
 ) -> Memory:
-    """The memory after a step in which the contacts ``active`` took part and the contacts ``impact`` had
-    impacts.
-    """
+    """The memory after a step in which ``active`` contacts took part and ``impact`` had impacts."""
     old = memory.touch
     touch = dataclasses.replace(
         old,

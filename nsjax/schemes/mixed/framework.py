@@ -226,9 +226,7 @@ def _taking_part(step: Step) -> Array:
 
 
 def _released(step: Step, gone: Array) -> Step:
-    """The step without the forces of the contacts ``gone`` (nc,) bool in its memory, and without the
-    accelerations by these forces and by the constraint forces that balance them.
-    """
+    """The step without the forces of the contacts ``gone`` (nc,), and the accelerations by them."""
     at, system, memory = step.start, step.system, step.carry.memory
     on, settings = jnp.zeros(system.nc, bool), contact_settings(step.scheme)
     own = row_groups(system).per_contact(gone, jnp.zeros(system.nb, bool))

@@ -169,9 +169,7 @@ class StageEquations:
         return jnp.concatenate([*parts, z[self.stages * self.system.nv :]])
 
     def frozen(self, data: Any, z: Array) -> tuple[Callable[[Array], Array], bool]:
-        """Linear map of increments to ``dt M`` times their accelerations, and of corrections to themselves;
-        whether all rates are velocities.
-        """
+        """Linear map of increments to ``dt M a``, corrections to themselves; are rates velocities."""
         params, maps = data
         at = [q for _, q, _, _ in maps.at(self.system, z)]
         n, nv = maps.v.shape

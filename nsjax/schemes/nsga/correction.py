@@ -74,9 +74,7 @@ def sigma(level: Level, d: PyTree, z: LevelUnknowns) -> Array:
 
 
 def acting(level: Level, d: PyTree, z: LevelUnknowns) -> Array:
-    """Acting multipliers (rows,) of an answer, forces [N] or impulses [N s], with the derivative of ``k
-    x``.
-    """
+    """Acting multipliers (rows,) of an answer [N] or [N s], with the derivative of ``k x``."""
     k, _ = level.factors(d)
     return with_tangent(lax.stop_gradient(level.law(d, sigma(level, d, z))), k * z.x)
 

@@ -92,9 +92,7 @@ class Smooth:
 
 @record()
 class Total:
-    """A total state with the rows there, the contacts (nc,) bool that may carry an impulse, and the masses
-    (rows,) or () that scale their multipliers [kg].
-    """
+    """A total state, its rows, contacts (nc,) that may push, masses (rows,) or () of multipliers [kg]."""
 
     q: Array
     rows: Rows
@@ -202,9 +200,7 @@ class Level:
         return sigma
 
     def slides(self, d: Any, sigma: Array) -> Array | None:
-        """Directions (rows, 2) in which contacts slide in space, in the row of their first tangent, else
-        zero; None: none can.
-        """
+        """Directions (rows, 2) of sliding in space, in the row of the first tangent, else zero; or None."""
         return None
 
     def directions(self, d: Any, w: Array) -> tuple[Array, Array]:
@@ -299,9 +295,7 @@ class PositionLevel(Level):
         return acting(self.system, s.t - s.dt, s.q, s.params, decided(whole >= 0.0))
 
     def law(self, d: Any, sigma: Array) -> Array:
-        """Acting part of ``sigma``: gaps only push, and the creep correction is bounded by friction. At
-        open contacts the correction cancels the contact force that the smooth motion contains.
-        """
+        """Acting part of ``sigma``: gaps only push, the creep correction is bounded by friction."""
         nc, (s, smooth) = self.system.nc, d
         none = 0.0 if smooth.contacts is None else -smooth.contacts[0]
         normal = jnp.where(self.on(d, sigma), sigma[:nc], none)
@@ -395,18 +389,14 @@ class VelocityLevel(Level):
         return at.rows.rate(smooth.v + w) + s.restitution
 
     def on(self, d: Any, sigma: Array) -> Array:
-        """Contacts (nc,) bool that are closed on position level and carry an impulse, including that of the
-        smooth motion.
-        """
+        """Contacts (nc,) bool, closed on position level, with an impulse or a smooth force."""
         whole = self.groups.normals(sigma)
         if d[1].contacts is not None:
             whole = whole + d[1].contacts[1]
         return d[2].active & decided(whole >= 0.0)
 
     def law(self, d: Any, sigma: Array) -> Array:
-        """Acting part of ``sigma``: normals only push, on contacts that the position holds; tangents stay
-        in the friction disk.
-        """
+        """Acting part of ``sigma``: held normals only push; tangents stay in the friction disk."""
         block = self.by_contact(sigma)
         normal, on = self._normals(d, sigma)
         parts = [normal[:, None]]

@@ -246,9 +246,7 @@ def _judged(
 
 
 def _iterate(c: Subproblems, arguments: Any) -> tuple[Any, tuple[Array, Array, Any]]:
-    """Last iterate of corrections until the criterion is fulfilled, or an update is rounding; the number of
-    corrections, whether the iterate is an answer, and the tangent for the next step, if one was given.
-    """
+    """Last iterate, number of corrections, whether it is an answer, and the tangent for the next step."""
     s, tolerances, kept, carried = arguments
     scale, max_iterations = tolerances.scale, tolerances.max_iterations
     none, start = jnp.asarray(0, int), tuple(no_unknown(v) for v in c.levels)
