@@ -120,7 +120,7 @@ def _try() -> bool | None:
     return done.returncode == 0 and "one kernel" in done.stdout
 
 
-# Compilation of programs that run once, such as the checks of an initial state, or the start of a run.
+# Compilation of programs that run once, such as the checks of a start, or for few steps.
 
 
 OPTIMISATION, EMITTERS = "xla_backend_optimization_level", "xla_cpu_use_fusion_emitters"
@@ -130,11 +130,11 @@ WITHOUT_EMITTERS = ("0.10.2",)
 
 
 def unoptimised() -> dict[str, int | bool]:
-    """Compiler options of programs that run once; empty for a release that was not tested, which might
-    refuse them.
+    """Compiler options of programs that run once or for few steps; empty for a release that was not tested,
+    which might refuse them.
 
-    Numbers differ from those of an optimised program by rounding at most. The options do not suit runs:
-    steps take ten times as long, and without the fusion emitters a reverse gradient does not compile.
+    Numbers differ from those of an optimised program by rounding at most. Steps of runs take ten times as
+    long. Without optimisation, gradients compile and run faster without the fusion emitters.
     """
     release = metadata.version("jaxlib")
     level = {OPTIMISATION: 0} if release in TESTED_JAXLIB else {}
@@ -142,7 +142,7 @@ def unoptimised() -> dict[str, int | bool]:
 
 
 def compiled_once(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """`jax.jit` of a function that is called outside transformations, once per run.
+    """`jax.jit` of a function that is called outside transformations, once per run or for few steps.
 
     Args:
         function: function to compile.
@@ -178,17 +178,6 @@ def few_steps(rows: int) -> int:
     if jax.default_backend() != "cpu":
         return 0
     return int(given) if given.isdigit() else int(min(usual, entries / max(rows, 1) ** 3))
-
-
-def compiled_soon(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`jax.jit` of a function of few steps, without optimisation but with the fusion emitters, which
-    reverse derivatives need.
-
-    Its results differ from those of `jax.jit` by rounding. `jax.grad` and the like hand the option on to
-    the programs of the derivative; inside `jax.jit`, or in a loop of JAX, it is refused.
-    """
-    options = {x: y for x, y in unoptimised().items() if x == OPTIMISATION}
-    return jax.jit(function, compiler_options=options or None)
 
 
 # Notes on stderr about long compilations, in place of the compiler's own alarm.

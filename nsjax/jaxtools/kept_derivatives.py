@@ -30,7 +30,7 @@ from nsjax.jaxtools.cache import (
     program_of,
 )
 from nsjax.jaxtools.choices import CHOICE, first_maps_in_loops, turned, with_inputs
-from nsjax.jaxtools.compilation import compiled_soon
+from nsjax.jaxtools.compilation import compiled_once
 from nsjax.jaxtools.control_flow import tree_shapes
 from nsjax.jaxtools.internals import (
     ClosedJaxpr,
@@ -184,7 +184,8 @@ class _Run:
             of = lambda *some: jaxpr_as_fun(self.made)(*_with(leaves, moving, some))  # noqa: E731
             some = [x for x, yes in zip(leaves, moving, strict=True) if yes]
             ends, along = jax.linearize(of, *some)
-            line = jax.make_jaxpr(along)(*some)
+            # as a function of its own: JAX would print all operations of `along` for its name
+            line = jax.make_jaxpr(lambda *moves: along(*moves))(*some)
             data = [x for x in line.consts if isinstance(x, jax.core.Tracer)]
             lines.append((line, len(data), [isinstance(x, jax.core.Tracer) for x in line.consts]))
             return [*ends, *data]
@@ -307,7 +308,7 @@ class _Program:
     @functools.cached_property
     def soon(self) -> Callable[..., list[Array]]:
         """The function, compiled for few steps."""
-        return compiled_soon(self.flat)
+        return compiled_once(self.flat)
 
     def lanes(self, axis: Any, batched: Mask) -> tuple[_Program, list[bool]]:
         """Program of a batch, by the arguments that have lanes, and which of its results have lanes."""

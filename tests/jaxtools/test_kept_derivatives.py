@@ -265,13 +265,13 @@ def test_first_derivatives_of_every_kind(folder: pathlib.Path) -> None:
     assert not any(taken)
 
 
-def test_few_steps_are_compiled_soon_and_many_with_optimisation(
+def test_few_steps_are_compiled_once_and_many_with_optimisation(
     folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number is that of gradients outside `jax.jit`; both programs have the same derivative."""
-    soon = kept_derivatives.compiled_soon
+    soon = kept_derivatives.compiled_once
     made: list[Any] = []
-    monkeypatch.setattr(kept_derivatives, "compiled_soon", lambda f: made.append(f) or soon(f))
+    monkeypatch.setattr(kept_derivatives, "compiled_once", lambda f: made.append(f) or soon(f))
     monkeypatch.setattr(kept_derivatives, "owned", owned)
     monkeypatch.setenv("NSJAX_FEW_STEPS", "500")
     ball = models.bouncing_ball(height=0.1, restitution=0.7)
