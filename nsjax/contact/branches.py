@@ -376,7 +376,11 @@ def factored_tangent(
     turned = jnp.concatenate([rows.reshape(first, -1), jnp.where(last, wt[first:], 0.0)])
     alone = jnp.where(last, weight + soft[first:, None], 1.0)
     near = jnp.concatenate([own.reshape(first, d), jnp.pad(alone, ((0, 0), (0, d - 1)))])
-    return _filled(turned, g.response, near, first)
+    row = indices(near.shape[0])  # the entries of ``near`` are in the columns of each row's own contact
+    start = jnp.where(row < first, row - row % d, row)[:, None]
+    terms = [turned[:, k, None] * g.response[k] for k in range(turned.shape[1])]
+    terms += [jnp.where(row == start + j, near[:, j, None], 0.0) for j in range(d)]
+    return functools.reduce(jnp.add, terms)
 
 
 def rows_of_contacts(
@@ -398,16 +402,6 @@ def rows_of_contacts(
         turn = jnp.where(moves, turn, 0.0)
         mixed, own = mixed + turn, own - turn
     return mixed, own + mixed * soft[:first].reshape(n, 1, d)
-
-
-def _filled(turned: Array, response: Any, near: Array, first: int) -> Array:
-    """``turned response`` plus the entries ``near`` (m, d) in the columns of each row's own contact."""
-    m, d = near.shape
-    row = indices(m)
-    start = jnp.where(row < first, row - row % d, row)[:, None]
-    terms = [turned[:, k, None] * response[k] for k in range(turned.shape[1])]
-    terms += [jnp.where(indices(m) == start + j, near[:, j, None], 0.0) for j in range(d)]
-    return functools.reduce(jnp.add, terms)
 
 
 # Newton steps of contacts between pairs of bodies, by elimination of the velocities of the bodies.

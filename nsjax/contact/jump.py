@@ -12,8 +12,8 @@ from nsjax.contact.branches import dependent_answer
 from nsjax.contact.poisson import PoissonLaw, solve_in_phases
 from nsjax.contact.problem import ContactLaw, ContactProblem, DelassusFactors, with_reserve, worst_contact
 from nsjax.contact.solvers import SolverSettings
-from nsjax.core.operators import Joints, Rows
-from nsjax.core.step import Balance, Formed, Inertia, SystemState
+from nsjax.core.operators import Rows
+from nsjax.core.step import Balance, Formed, SystemState
 from nsjax.core.system import State, System, row_groups
 from nsjax.jaxtools import only_tangent, with_retract_tangent, with_tangent
 from nsjax.jaxtools.control_flow import branch
@@ -273,7 +273,8 @@ def velocity_jump(
     free, lift, hold = drift, None, None
     if rows.joints is not None:
         # the joints answer first: responses of contacts are those of a mechanism whose joints hold
-        lift, hold = _joints_answer(rows.joints, f.inertia, v + drift, forces.push)
+        push = jnp.zeros_like(v) if forces.push is None else forces.push
+        lift, hold = f.inertia.constrained(push, -rows.joints.rate(v + drift))
         free = drift + lift
     problem, law = jump_problem(f, before, free, active, forces)
     nc = problem.nc
@@ -355,9 +356,3 @@ def forced_jump(
     f = Formed(at=b.at, inertia=inertia, rows=rows, response=response)
     jump = velocity_jump(f, active, settings, dataclasses.replace(forces, drift=drift), start)
     return drift + jump.dv, jump
-
-
-def _joints_answer(joints: Joints, inertia: Inertia, v: Array, push: Array | None) -> tuple[Array, Array]:
-    """Velocity change by ``push`` and by the impulses of the joints inside, and these impulses."""
-    push = jnp.zeros_like(v) if push is None else push
-    return inertia.constrained(push, -joints.rate(v))

@@ -100,7 +100,7 @@ class ProxRows:
         if compliance is not None:
             soft, r = compliance / r, r / (1.0 + compliance)
         if steps is not None:
-            r = r * _scale(steps)
+            r = r * jnp.exp(-LESS * lax.rem(lax.div(steps, SAME_SCALE), SCALES))
         b = branches(problem, now.x, now.u, r)
         # on their branches rows are linear: one step solves them, and the next looks at the branches
         f = branch_residual(problem, now.x, now.u, r, b)
@@ -124,11 +124,6 @@ class ProxRows:
             closed = closed | (np.array(groups.leads) >= 0)
         rows = groups.per_contact(closed, jnp.ones(problem.nb, bool))
         return -(solve_some_rows if some else solve_rows)(a, f, rows)
-
-
-def _scale(steps: Array) -> Array:
-    """Part of the scaling with which branches are decided, see `SCALES`."""
-    return jnp.exp(-LESS * lax.rem(lax.div(steps, SAME_SCALE), SCALES))
 
 
 def newton(
@@ -290,7 +285,8 @@ def newton_by_compliance(
         # nothing resists at known impulses; the certificate grows by at most this factor with the scaling
         whole = now.residual * (1.0 + way.compliance)
         better = (whole < s.best.residual) & (rigid | (proximal & turn))
-        best = _chosen(better, dataclasses.replace(now, residual=whole), s.best)
+        judged = dataclasses.replace(now, residual=whole)
+        best = jax.tree.map(lambda new, old: jnp.where(better, new, old), judged, s.best)
         return _Search(now=now, best=best, way=way, since=jnp.where(turn, 0, s.since + 1))
 
     zero, rigid, none = jnp.asarray(0, int), jnp.zeros(()), jnp.zeros_like(start.x)
@@ -335,7 +331,10 @@ def _onwards(s: _Search, rows: ProxRows, tolerance: Array, early: Array) -> _Way
     # 130 steps, and one in eight ends at a fold
     first = jnp.where(plain, FIRST, jnp.where(rigid, 0.0, 1e3))
     compliance = jnp.where(on, jnp.where(proximal, resisting, nearer), first)
-    known = jnp.where(rigid, _impulses(rows, drawn), jnp.where(plain & ~huge, x, 0.0))
+    # drawn impulses: friction in any direction, none of contacts out of reach
+    each = (drawn - np.array([0.0] + [0.5] * rows.problem.nt)) * rows.problem.mask[:, None]
+    drawn = DRAWN * rows.scale[1] * rows.problem.stack(each, jnp.zeros(rows.problem.nb))
+    known = jnp.where(rigid, drawn, jnp.where(plain & ~huge, x, 0.0))
     # A problem without an answer returns the impulses for the first compliance below this one, about ten:
     # these are still about as large as the impulses of single rows
     return _Way(
@@ -353,18 +352,6 @@ def _ratios(problem: ContactProblem, drawn: Array) -> Array:
     each = jnp.exp(low + (high - low) * drawn[:, :1])
     each = jnp.broadcast_to(each, (problem.nc, 1 + problem.nt))
     return problem.stack(each, jnp.ones(problem.nb))
-
-
-def _impulses(rows: ProxRows, drawn: Array) -> Array:
-    """Drawn impulses (m,): friction in any direction, none of contacts out of reach."""
-    problem = rows.problem
-    each = (drawn - np.array([0.0] + [0.5] * problem.nt)) * problem.mask[:, None]
-    return DRAWN * rows.scale[1] * problem.stack(each, jnp.zeros(problem.nb))
-
-
-def _chosen(first: Array, a: Any, b: Any) -> Any:
-    """``a`` if ``first``, else ``b``."""
-    return jax.tree.map(lambda a, b: jnp.where(first, a, b), a, b)
 
 
 # Contacts between pairs of bodies by Newton's method, where sweeps do not lead to an answer.

@@ -292,14 +292,6 @@ def _solve_islands(problem: ContactProblem, settings: Settings, method: str) -> 
     )  # fmt: skip
 
 
-def _solve_pairs(problem: ContactProblem, settings: Settings) -> ContactSolution:
-    """The answer between changing bodies, by products alone, see `nsjax.contact.sweeps`."""
-    tolerance, cap, start = settings
-    problem, start = without_derivative((problem, start), REFUSED_GRADIENT)
-    x, steps, residual = split_steps(problem, tolerance, cap, start)
-    return ContactSolution(x=x, iterations=steps, rounds=jnp.asarray(0, int), residual=residual)
-
-
 def _differentiable(method: Callable[[Data], ContactSolution]) -> Callable[[Data], ContactSolution]:
     def solver(data: Data) -> tuple[Array, tuple[Array, Array, Array]]:
         problem, settings = data
@@ -393,7 +385,10 @@ def _answer(
         return ContactSolution(x=problem.free, iterations=none, rounds=none, residual=jnp.zeros(()))
     settings = jnp.asarray(tolerance), jnp.asarray(max_iterations), start
     if problem.paired:
-        return _solve_pairs(problem, settings)
+        tolerance, cap, start = settings
+        problem, start = without_derivative((problem, start), REFUSED_GRADIENT)
+        x, steps, residual = split_steps(problem, tolerance, cap, start)
+        return ContactSolution(x=x, iterations=steps, rounds=jnp.asarray(0, int), residual=residual)
     if problem.islands:
         return _solve_islands(problem, (*settings[:2], None), method)
     return _SOLVERS[method]((problem, settings))

@@ -98,7 +98,13 @@ class Guards:
         """Values (k,) of the guards at a state: of the stop, if there is one, then of the resets."""
         found = [] if self.stop is None else [("stop", self.stop)]
         found += [(f"guard {k} of resets", guard) for k, (guard, _) in enumerate(self.resets)]
-        return jnp.stack([_number(name, f, at) for name, f in found])
+        numbers = []
+        for name, function in found:
+            x = call(name, function, at.t, at.q, at.v, read(at), takes="t, q, v, p")
+            if x is None or jnp.shape(x) != ():
+                raise InputError(f"{name} returns shape {jnp.shape(x)}; it must be one number")
+            numbers.append(jnp.asarray(x, float))
+        return jnp.stack(numbers)
 
     def after(self, at: SystemState, fired: Array) -> State:
         """The state after the resets of the guards that have ``fired`` (k,) bool, in their order."""
@@ -132,13 +138,6 @@ class Guards:
                     )
                 now = {**now, name: jnp.where(fired[first + k], x, now[name])}
         return now
-
-
-def _number(name: str, function: Fn, at: SystemState) -> Array:
-    found = call(name, function, at.t, at.q, at.v, read(at), takes="t, q, v, p")
-    if found is None or jnp.shape(found) != ():
-        raise InputError(f"{name} returns shape {jnp.shape(found)}; it must be one number")
-    return jnp.asarray(found, float)
 
 
 def read(at: SystemState) -> PyTree:

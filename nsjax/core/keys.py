@@ -201,7 +201,9 @@ def find(base: Mapping[str, PyTree], key: Key, who: str) -> Any:
         known = names(node)
         if name not in known:
             place = ".".join(key.path[:depth])
-            raise InputError(f"{who}: {key.text}: {place} has no {name!r}; {_hint(node, key.path[depth:])}")
+            known = dotted(node) if is_group(node) else names(node)
+            hint = nearest(".".join(key.path[depth:]), known, "problem.keys()")
+            raise InputError(f"{who}: {key.text}: {place} has no {name!r}; {hint}")
         above, node = node, child(node, name)
     if node is None:
         given = ", ".join(x for x in names(above) if child(above, x) is not None)
@@ -230,10 +232,6 @@ def number_at(base: Mapping[str, PyTree], key: Key, who: str, name: str) -> floa
     if key.index is None and value.ndim:
         raise InputError(f"{who}: {name!r} has shape {value.shape}; name one entry: '{name}[0]'")
     return float(value if key.index is None else value[key.index])
-
-
-def _hint(node: PyTree, path: tuple[str, ...]) -> str:
-    return nearest(".".join(path), dotted(node) if is_group(node) else names(node), "problem.keys()")
 
 
 def put(base: dict[str, PyTree], key: Key, value: Array) -> dict[str, PyTree]:

@@ -284,11 +284,6 @@ class InModes:
     remembered: Callable[[Any, PartEnd, Array, Array, Array, Array], Any]
 
 
-def _nested(x: Any) -> bool:
-    """Whether a number or choice of a scheme is a record or function, which its line leaves out."""
-    return callable(x) or dataclasses.is_dataclass(x)
-
-
 @dataclasses.dataclass(frozen=True)
 class Traits:
     """What a scheme takes, and what others must know of it.
@@ -363,7 +358,8 @@ class Scheme:
     def __repr__(self) -> str:
         given = [x for x in (self.coef, self.options) if dataclasses.is_dataclass(x)]
         fields = {f.name: getattr(x, f.name) for x in given for f in dataclasses.fields(x)}
-        told = [f"{k}={short(x)}" for k, x in fields.items() if x is not None and not _nested(x)]
+        nested = lambda x: callable(x) or dataclasses.is_dataclass(x)  # noqa: E731
+        told = [f"{k}={short(x)}" for k, x in fields.items() if x is not None and not nested(x)]
         return f"{self.name}({', '.join(told)})"
 
     @property

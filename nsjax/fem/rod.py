@@ -138,14 +138,9 @@ def _family(rod: UnitRod, condition: _Condition, axial: bool) -> tuple[np.ndarra
     values, vectors = vibrations(stiffness[pick], rod.mass[pick], motions)
     shapes = np.zeros((rod.size, len(values)))
     shapes[free] = vectors
-    return values, shapes * _signs(shapes, condition, axial)
-
-
-def _signs(shapes: np.ndarray, condition: _Condition, axial: bool) -> np.ndarray:
-    """Signs that make the end ``x = 1`` move in positive direction, or turn if it is fixed."""
-    end_held = (-1, 1) in condition.held
-    last = shapes[-DOFS + (0 if axial else 2 if end_held else 1)]
-    return np.where(last < 0.0, -1.0, 1.0)
+    # the end ``x = 1`` moves in positive direction, or turns if it is fixed
+    last = shapes[-DOFS + (0 if axial else 2 if (-1, 1) in condition.held else 1)]
+    return values, shapes * np.where(last < 0.0, -1.0, 1.0)
 
 
 @functools.cache

@@ -368,7 +368,12 @@ def _read_train(
         values = _values(key, params, starts)
         if transform.kind == "fixed":
             if transform.initial is not None:
-                params = _fix(key, params, transform.initial)
+                if key.path[0] == "state":
+                    raise InputError(
+                        f"identify: {key.text}: set a fixed start in the problem or in the recording"
+                    )
+                number: Any = np.asarray(transform.initial, float)
+                params = put({"params": params}, key, number)["params"]
             continue
         shape = values.shape[1:]
         own = key.path[0] == "state"
@@ -394,13 +399,6 @@ def _values(key: Key, params: Any, starts: Sequence[InitialState]) -> np.ndarray
         node = find(base, key, "identify")
         found.append(np.asarray(node if key.index is None else node[key.index], float))
     return np.stack(found)
-
-
-def _fix(key: Key, params: Any, value: float) -> Any:
-    if key.path[0] == "state":
-        raise InputError(f"identify: {key.text}: set a fixed start in the problem or in the recording")
-    number: Any = np.asarray(value, float)
-    return put({"params": params}, key, number)["params"]
 
 
 def _entry(name: str, transform: Transform, values: np.ndarray, own: bool) -> TrainedNumber:

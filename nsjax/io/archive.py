@@ -273,7 +273,11 @@ def _rebuilt(
     note = ""
     try:
         if scheme is None:
-            scheme, note = _scheme(content)
+            scheme, note = None, "save(..., scheme=...) was not given one"
+            try:
+                scheme = None if content["scheme"] is None else rebuild_scheme(content["scheme"])
+            except UnsavedSchemeError as error:
+                note = str(error)
         given = _rebuild_problem(content, arrays) if problem is None else problem
         system = given.system
         if system.name != content["model"]:
@@ -298,16 +302,6 @@ def _rebuilt(
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     return Saved(problem=made, traj=traj, scheme=scheme, scheme_note=note, metadata=content["metadata"])
-
-
-def _scheme(content: dict[str, Any]) -> tuple[Scheme | None, str]:
-    """The saved scheme, or None and the reason."""
-    if content["scheme"] is None:
-        return None, "save(..., scheme=...) was not given one"
-    try:
-        return rebuild_scheme(content["scheme"]), ""
-    except UnsavedSchemeError as error:
-        return None, str(error)
 
 
 def header(path: PathLike) -> dict[str, Any]:

@@ -286,7 +286,11 @@ def _drive(
                 written = time.perf_counter()
                 period = max(file.period, (written - now) / share) if file.period else 0.0
                 if asked:
-                    raise Stopped(_farewell(file, done))
+                    raise Stopped(
+                        f"stopped after {done * call.every} of {call.rows * call.every} steps; all of them "
+                        f"are in {file.path}. nsjax.resume({os.fspath(file.path)!r}), or nsjax resume "
+                        f"{file.path}, goes on"
+                    )
     try:
         return file.finish(run, up_to_stop(run, joined_rows(parts)))
     except OSError as error:
@@ -309,14 +313,6 @@ def _lost(file: _File, what: str, error: OSError) -> str:
         traj = load(file.path, file.problem, scheme=file.scheme).traj
         kept = f"the one at t = {float(traj.t[-1]):.6g} s is whole: make room, then resume {file.path}"
     return f"{file.path}: {what} could not be written ({why}); {kept}"
-
-
-def _farewell(file: _File, done: int) -> str:
-    call = file.call
-    return (
-        f"stopped after {done * call.every} of {call.rows * call.every} steps; all of them are in "
-        f"{file.path}. nsjax.resume({os.fspath(file.path)!r}), or nsjax resume {file.path}, goes on"
-    )
 
 
 @contextlib.contextmanager

@@ -58,13 +58,9 @@ def option() -> str:
     are written out; not for processes that may use a GPU, where such loops keep arrays in registers.
     """
     bound = f",-unroll-full-max-count={WRITTEN_OUT}"
-    tested = metadata.version("jaxlib") in TESTED_JAXLIB and not _other_devices()
+    plugins = os.environ.get("JAX_PLATFORMS") != "cpu" and metadata.entry_points(group="jax_plugins")
+    tested = metadata.version("jaxlib") in TESTED_JAXLIB and not plugins
     return f"--xla_backend_extra_options={ONE_KERNEL_OPTION}={ONE_KERNEL_BYTES}{bound if tested else ''}"
-
-
-def _other_devices() -> bool:
-    """Whether JAX may use a device that is no CPU: a plugin of one is installed, and not excluded."""
-    return os.environ.get("JAX_PLATFORMS") != "cpu" and bool(metadata.entry_points(group="jax_plugins"))
 
 
 def one_kernel_works(folder: pathlib.Path | None) -> bool:
@@ -299,7 +295,9 @@ class CompileListener:
             self._collect_less(+1)
         if depth or self.say is None:  # inner programs belong to the outermost one
             return
-        name = _bare(str(kwargs.get("fun_name", "a program")))
+        name = str(kwargs.get("fun_name", "a program"))
+        if name.startswith(("jit(", "jit_")):  # JAX's additions
+            name = name[4:].removesuffix(")")
         # longest break between tracing, lowering and compiling that still belong to one program [s]
         pause = 5.0
         if name != getattr(local, "name", None) or time.monotonic() - local.ended > pause:
@@ -349,14 +347,6 @@ class CompileListener:
             before, self.alarms = self.alarms, max(self.alarms + change, 0)
             if (before == 0) != (self.alarms == 0):
                 set_log_level(SILENT if self.alarms else USUAL)
-
-
-def _bare(name: str) -> str:
-    """Name of a function without JAX's additions."""
-    for prefix in ("jit(", "jit_"):
-        if name.startswith(prefix):
-            return name.removeprefix(prefix).removesuffix(")")
-    return name
 
 
 def _words(name: str, frame: FrameType | None) -> str:

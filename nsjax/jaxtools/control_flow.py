@@ -190,7 +190,8 @@ def _run(batch: _Batch, size: int, carry: list[Array]) -> list[Array]:
 
     def advance(both: tuple[Array, list[Array]]) -> tuple[Array, list[Array]]:
         live, carry = both
-        new = [_chosen(live, x, y) for x, y in zip(batch.moved(*body, *carry), carry, strict=True)]
+        ends = zip(batch.moved(*body, *carry), carry, strict=True)
+        new = [jnp.where(live.reshape(-1, *(1,) * (x.ndim - 1)), x, y) for x, y in ends]
         return batch.alive(*ahead, *new), new
 
     live, carry = lax.while_loop(more, advance, (batch.alive(*ahead, *carry), carry))
@@ -204,11 +205,6 @@ def _run(batch: _Batch, size: int, carry: list[Array]) -> list[Array]:
     ]
     left = _run(dataclasses.replace(batch, constants=(held[0], held[1])), few, [some(x) for x in carry])
     return [x.at[places].set(y, mode="drop") for x, y in zip(carry, left, strict=True)]
-
-
-def _chosen(live: Array, new: Array, old: Array) -> Array:
-    """``new`` in lanes that are ``live``."""
-    return jnp.where(live.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
 
 
 # Branches and loops that depend on values of a run, in the form that compiles to a small program.

@@ -78,7 +78,8 @@ def single_precision(function: Callable[..., Any]) -> Callable[..., Any]:
     @jax.jit
     @functools.wraps(function)
     def computed(*arguments: Any) -> Any:
-        wide = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), _wide(x)), arguments)
+        kind = lambda x: WIDE if jnp.result_type(x) == NARROW else jnp.result_type(x)  # noqa: E731
+        wide = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), kind(x)), arguments)
         with _tracing_single():
             made, shapes = jax.make_jaxpr(function, return_shape=True)(*wide)
         leaves = [x.astype(_narrow(x.dtype)) for x in map(jnp.asarray, jax.tree.leaves(arguments))]
@@ -93,11 +94,6 @@ def _refused(arguments: Any, changes: Any) -> Any:
     raise NotImplementedError(
         "single_precision: its program has no derivative; take it inside, single_precision(jax.grad(...))"
     )
-
-
-def _wide(x: Any) -> Any:
-    kind = jnp.result_type(x)
-    return WIDE if kind == NARROW else kind
 
 
 def _narrow(kind: Any) -> Any:

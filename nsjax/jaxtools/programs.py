@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.jaxtools.internals import ClosedJaxpr, Jaxpr, Var, dce_jaxpr, jaxpr_as_fun
-from nsjax.types import Array, PyTree
+from nsjax.types import PyTree
 
 # Programs without operations whose results are not used, or that stand in them twice.
 
@@ -366,16 +366,12 @@ def ends_kernel(tangents: PyTree, data: PyTree) -> PyTree:
     moving, known = [k for k, x in enumerate(leaves) if _is_vector(x)], jax.tree.leaves(data)
     at = next((x for x in known if _is_vector(x)), None)
     if moving and at is not None:
-        leaves[moving[0]] = _again(leaves[moving[0]], lax.stop_gradient(at))
+        x, number = leaves[moving[0]], lax.stop_gradient(at)[0]
+        places = jnp.arange(x.shape[0]) + (number != number)  # zero is added, but for nan
+        leaves[moving[0]] = jnp.zeros_like(x).at[places].add(x.at[places].get(mode="clip"), mode="drop")
     return jax.tree.unflatten(tree, leaves)
 
 
 def _is_vector(x: Any) -> bool:
     """Whether ``x`` is a vector (n,) of several floats."""
     return jnp.ndim(x) == 1 and jnp.issubdtype(jnp.result_type(x), jnp.floating) and x.shape[0] > 1
-
-
-def _again(x: Array, at: Array) -> Array:
-    """``x`` (n,), read and added at its own indices, plus a number from ``at`` (m,): zero but for nan."""
-    places = jnp.arange(x.shape[0]) + (at[0] != at[0])
-    return jnp.zeros_like(x).at[places].add(x.at[places].get(mode="clip"), mode="drop")

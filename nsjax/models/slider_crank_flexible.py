@@ -321,14 +321,9 @@ def slider_crank_flexible(
             "the moment of inertia of a thin rod"
         )
     topology = FlexibleCrank(RodBasis(elements, frame, modes))
-    start = [_padded(vector(x), 3 + topology.basis.size) for x in (initial_q, initial_v)]
+    start = [vector(initial_q), vector(initial_v)]
+    for k, x in enumerate(start):
+        if x.shape == (3,):  # `simulate` refuses other shapes than this and the whole one
+            start[k] = (jnp if is_traced(x) else np).concatenate([x, np.zeros(topology.basis.size)])
     state = State(t=initial_time, q=start[0], v=start[1])
     return Problem(system=topology.system(), params=params, state=state)
-
-
-def _padded(values: Any, size: int) -> Any:
-    """Three angles followed by zeros; vectors of other sizes unchanged."""
-    if values.shape != (3,):
-        return values  # `simulate` refuses the shape
-    xp = jnp if is_traced(values) else np
-    return xp.concatenate([values, np.zeros(size - 3)])

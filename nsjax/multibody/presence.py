@@ -51,12 +51,6 @@ def _frictionless_last(
     return [contacts[k] for k in order], [counts[k] for k in order]
 
 
-def _enough(batch: Batch, at_once: int) -> bool:
-    """Whether a batch has enough pairs to be evaluated as one."""
-    # a search is a larger program
-    return len(batch.names) >= (min(at_once, 2) if batch.searched else at_once)
-
-
 def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) -> NamedContacts:
     """Named contacts of parts: ``at_once`` or more equal pairs make a batch, or two where features
     are searched for; None: no batches.
@@ -65,7 +59,10 @@ def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) 
     counts = [gap_functions.count(x, x.numbers, dimension) for x in contacts]
     # pairs of a batch have the numbers of their shapes alone, not a grain
     rigid = [x for x in contacts if gap_functions.rigid(x) and x.option("grain") is None]
-    groups = [] if at_once is None else [x for x in batched(rigid, dimension) if _enough(x, at_once)]
+    groups = []
+    if at_once is not None:  # a search is a larger program
+        many = batched(rigid, dimension)
+        groups = [x for x in many if len(x.names) >= (min(at_once, 2) if x.searched else at_once)]
     of = {name: x for x in groups for name in x.names}
     places = dict(zip([x.name for x in contacts], np.cumsum([0, *counts])[:-1], strict=True))
     pieces: list[Part | Batch] = []
@@ -142,9 +139,10 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
     contacts: list[str] = []
     touching: list[str] = []
     capstans, limits, dry_frictions, rough, frictionless = [], [], [], False, 0
+    d = topology.dimension
     for part in parts:
         if part.kind == "contact":
-            names = gap_functions.names(part, part.numbers, topology.dimension)
+            names = gap_functions.names(part, part.numbers, d)
             contacts += names
             touching += [part.bodies[0] if part.bodies[1] == GROUND else ""] * len(names)
             frictionless = frictionless + len(names) if part.numbers.friction is None else 0
@@ -156,12 +154,12 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
         if part.kind in ("contact", "contact_group"):
             rough = rough or part.numbers.friction is not None
     motions = tuple(x.name for x in parts if x.option("motion") is not None)
-    tangents = topology.dimension - 1 if rough or capstans else 0
+    tangents = d - 1 if rough or capstans else 0
     limits = [*capstans, *(x for x in limits if x not in capstans)]
     smooth = len(limits) - len(capstans) if capstans else frictionless + len(limits)
     found = batches_of(parts, topology)
     # beside candidate pairs of free bodies all contacts with names are evaluated
-    alike = named([x.without("group", "capacity") for x in parts] if found else parts, topology.dimension)
+    alike = named([x.without("group", "capacity") for x in parts] if found else parts, d)
     turning_friction.check_restitution(parts)
     turning_friction.check_capacity(parts)
     if alike.chosen:  # the contacts of a step may join any bodies
@@ -173,18 +171,13 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
         alike, found=found, frictionless=0 if found else smooth,
         couplings=tuple(x.name for x in parts if x.kind in COUPLINGS and not x.option("switched")),
         switched=tuple(
-            (x.name, _switched_rows(x, topology.dimension)) for x in parts if x.option("switched")
+            (x.name, (x.name,) if x.kind in COUPLINGS else tuple(kind_of(x).row_names(x, d)))
+            for x in parts
+            if x.option("switched")
         ),
-        turning=turning_friction.row_names(parts, topology.dimension),
+        turning=turning_friction.row_names(parts, d),
         poisson=any(x.option("poisson") for x in parts), capstans=len(capstans),
     )  # fmt: skip
-
-
-def _switched_rows(part: Part, dimension: int) -> tuple[str, ...]:
-    """Names of the rows of a joint or coupling that comes and goes."""
-    if part.kind in COUPLINGS:
-        return (part.name,)
-    return tuple(kind_of(part).row_names(part, dimension))
 
 
 # Rows of the constraints of a mechanism: their names, and the redundant rows that are left out.

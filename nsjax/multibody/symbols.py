@@ -244,11 +244,6 @@ def on_body(
     return Shape(points=points, name=name, pose=pose_of(scene, body), **fields)
 
 
-def _angle(axis: Any) -> Any:
-    """Angle of an axis of the plane."""
-    return None if axis is None else jnp.arctan2(jnp.asarray(axis[1]), jnp.asarray(axis[0]))
-
-
 def _turned(scene: Scene, name: str, body: str, x: Any, kind: str) -> tuple[Shape, ...]:
     """A sphere, capsule, cylinder or hole: an outline in the plane, a mesh in space."""
     axis = getattr(x, "axis", None)
@@ -258,7 +253,8 @@ def _turned(scene: Scene, name: str, body: str, x: Any, kind: str) -> tuple[Shap
         flat = not long or half is None
         local = shapes.disc(x.radius, kind == "sphere") if flat else shapes.stadium(half, x.radius)
         shown = "line" if kind == "hole" else "area"
-        return (on_body(scene, name, body, x.at, local, None if flat else _angle(axis), kind=shown),)
+        turn = None if flat or axis is None else jnp.arctan2(jnp.asarray(axis[1]), jnp.asarray(axis[0]))
+        return (on_body(scene, name, body, x.at, local, turn, kind=shown),)
     if not long or half is None:
         heights, radii = shapes.ball_rings(x.radius)
     elif kind == "capsule":

@@ -240,7 +240,7 @@ def curve_of(points: Any) -> Curve:
     elif len(along) == 1:
         tangents = xp.concatenate([along, along])
     else:  # the tangent at an end is the neighbour's tangent reflected at the element
-        ends = [_reflected(xp, along[k], inner[k]) for k in (0, -1)]
+        ends = [2.0 * xp.sum(along[k] * inner[k]) * along[k] - inner[k] for k in (0, -1)]
         tangents = xp.concatenate([ends[0][None], inner, ends[1][None]])
     starts, stops = (xp.sum(t * along, axis=1) for t in (tangents[:-1], tangents[1:]))
     none = xp.zeros(1)
@@ -252,10 +252,6 @@ def curve_of(points: Any) -> Curve:
 def _between(xp: Any, one: Any, length: Any, other: Any, beyond: Any) -> Any:
     made = one * beyond[:, None] + other * length[:, None]
     return made / xp.sqrt(xp.sum(made * made, axis=1))[:, None]
-
-
-def _reflected(xp: Any, along: Any, tangent: Any) -> Any:
-    return 2.0 * xp.sum(along * tangent) * along - tangent
 
 
 def weights(x: Curve, u: Array) -> tuple[Any, Any]:
@@ -294,16 +290,10 @@ def curve_at(x: Curve, nodes: Array, tangents: Array, u: Array) -> tuple[Array, 
     return found[0], found[1], found[2]
 
 
-def _onto_curve(u: Array, n: int, closed: bool) -> Array:
-    """A parameter brought back onto the curve: by whole rounds of a closed one, else to the nearer end."""
-    if closed:
-        return jnp.mod(u, float(n))
-    return jnp.where(u < 0.0, 0.0, jnp.where(u > n, float(n), u))
-
-
 def _curve_stepped(x: Curve, nodes: Array, tangents: Array, point: Array, u: Array, closed: bool) -> Array:
     residual, slope = condition(point, *curve_at(x, nodes, tangents, u))
-    return _onto_curve(u + bounded(-residual / slope), nodes.shape[1] - 1, closed)
+    u, n = u + bounded(-residual / slope), float(nodes.shape[1] - 1)
+    return jnp.mod(u, n) if closed else jnp.where(u < 0.0, 0.0, jnp.where(u > n, n, u))
 
 
 def curve_searched(x: Curve, nodes: Array, tangents: Array, point: Array, closed: bool) -> Array:

@@ -212,14 +212,10 @@ def gap_bound(kinds: tuple[str, str], one: Around, other: Around) -> Array:
     bounds = [_from(one, other.centre) - other.radius, _from(other, one.centre) - one.radius]
     if one.axes is not None and other.axes is not None:
         ways = jnp.concatenate([one.axes, other.axes], axis=1).T
-        bounds += [_along(one, other, way) for way in ways]
+        for way in ways:  # where the gap along a direction is positive, a plane across it separates both
+            size = one.thick + _half(one, way) + other.thick + _half(other, way)
+            bounds.append(jnp.abs(jnp.sum(way * (one.centre - other.centre))) - size)
     return jnp.max(jnp.stack(bounds))
-
-
-def _along(one: Around, other: Around, way: Array) -> Array:
-    """Gap of two shapes along a direction; where it is positive, a plane across it separates them."""
-    size = one.thick + _half(one, way) + other.thick + _half(other, way)
-    return jnp.abs(jnp.sum(way * (one.centre - other.centre))) - size
 
 
 def _half(x: Around, way: Array) -> Array:

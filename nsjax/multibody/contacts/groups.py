@@ -104,7 +104,12 @@ def contact_group(
     """
     mine = _shapes(name, "first", first)
     theirs = None if second is None else _shapes(name, "second", second)
-    pairs = tuple(_bodies(name, pair) for pair in exclude)
+    for pair in exclude:
+        if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
+            raise InputError(
+                f"contact_group {name!r}: exclude holds {pair!r}; give pairs of names of bodies"
+            )
+    pairs = tuple((one, other) for one, other in exclude)
     law = {
         "restitution": restitution, "restitution_tangential": restitution_tangential, "friction": friction,
     }  # fmt: skip
@@ -135,14 +140,6 @@ def _shapes(name: str, which: str, given: Iterable[Shape]) -> tuple[Shape, ...]:
     if not found:
         raise InputError(f"contact_group {name!r}: {which} is empty; give at least one shape")
     return found
-
-
-def _bodies(name: str, pair: Any) -> tuple[str, str]:
-    """An excluded pair as two names of bodies, checked."""
-    if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
-        raise InputError(f"contact_group {name!r}: exclude holds {pair!r}; give pairs of names of bodies")
-    one, other = pair
-    return one, other
 
 
 def meeting(group: Group, excluded: set[frozenset[str]]) -> Iterator[tuple[Shape, Shape]]:

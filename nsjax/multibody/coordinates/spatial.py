@@ -191,12 +191,6 @@ def _beside(values: Sequence[Any], none: Any) -> Any:
     return jnp.stack([jnp.asarray(none if x is None else x, float) for x in values], axis=-1)
 
 
-def _rotations(turned: Sequence[Any]) -> Any:
-    """Rotation matrices (3, 3, n) of rotation vectors; None: no rotations."""
-    every = _beside(turned, np.zeros(3))
-    return None if every is None else jnp.moveaxis(jax.vmap(space.rotation_of, 1)(every), 0, -1)
-
-
 def _geometry(generation: Generation, p: PyTree) -> Geometry:
     """Geometry of the joints of a generation; joints given from body to parent are reversed."""
     kind, links = generation.kind, generation.links
@@ -205,7 +199,8 @@ def _geometry(generation: Generation, p: PyTree) -> Geometry:
     joints, back = [p[x.joint] for x in links], np.array([x.reversed for x in links])
     ends = [(x.on, x.at) if y else (x.at, x.on) for x, y in zip(joints, back, strict=True)]
     at, on = (_beside([space.vector(x[k]) for x in ends], np.zeros(3)) for k in (0, 1))
-    frame, unit = _rotations([x.turned for x in joints]), np.array([1.0, 0.0, 0.0])
+    turned, unit = _beside([x.turned for x in joints], np.zeros(3)), np.array([1.0, 0.0, 0.0])
+    frame = None if turned is None else jnp.moveaxis(jax.vmap(space.rotation_of, 1)(turned), 0, -1)
     axes = [kind.first_axis if x.axis is None else x.axis for x in joints]
     axis, second = _beside(axes, unit), _beside([x.second_axis for x in joints], unit)
     # seen from the other body a joint has the inverse frame, and turns about the opposite axis
@@ -417,7 +412,15 @@ class SpatialTree:
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """Inverse of `retract`."""
-        return jnp.concatenate([_between(*x, q0, q1) for x in self._runs])
+        found = []
+        for turn_at, of_q, _, many in self._runs:
+            a, b = q0[of_q], q1[of_q]
+            if turn_at is None:
+                found.append(b - a)
+            else:
+                between = rotations.pose_between if turn_at else rotations.rotation_between
+                found.append(_body_by_body(between, many, a, b))
+        return jnp.concatenate(found)
 
     @functools.cached_property
     def _runs(self) -> tuple[tuple[int | None, slice, slice, int], ...]:
@@ -449,13 +452,6 @@ def _moved(turn_at: int | None, of_q: slice, of_v: slice, many: int, q: Array, x
     if turn_at is None:
         return own + step
     return _body_by_body(rotations.move_pose if turn_at else rotations.rotate, many, own, step)
-
-
-def _between(turn_at: int | None, of_q: slice, of_v: slice, many: int, q0: Array, q1: Array) -> Array:
-    a, b = q0[of_q], q1[of_q]
-    if turn_at is None:
-        return b - a
-    return _body_by_body(rotations.pose_between if turn_at else rotations.rotation_between, many, a, b)
 
 
 def _body_by_body(function: Any, many: int, a: Array, b: Array) -> Array:

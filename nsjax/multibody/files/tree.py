@@ -181,14 +181,19 @@ def _joint(source: Source, k: int, parents: Place, child: str) -> Iterator[Part]
         own = float(model.dof_armature[model.jnt_dofadr[k]])
         yield ball(name, parents.body, child, at=at, on=on, armature=own or None)
         if stiffness or damping:
-            still = _ball_rest(source, k) if stiffness else None
+            still = None  # rotation vector relative to the parent at which the spring is free
+            if stiffness:
+                q = int(source.model.jnt_qposadr[k])
+                free = ball_pose(source, k, source.model.qpos_spring[q : q + 4])
+                still = source.rotation_vector(source.turn(free))
             yield joint_spring(
                 f"{name}_spring", name, stiffness=stiffness or None, rest=still, damping=damping or None
             )
         return
     axis, ref = parents.turn @ model.jnt_axis[k], float(model.qpos0[model.jnt_qposadr[k]])
     axis = axis / np.linalg.norm(axis)
-    turn, given = parents.turn, _limits(source, k)
+    turn, ends = parents.turn, limits(source, k)
+    given = {} if ends is None else {"limits": ends, "restitution": source.restitution}
     if kind == HINGE and ref:
         back = np.zeros(4)
         source.mujoco.mju_axisAngle2Quat(back, axis, -ref)
@@ -218,17 +223,6 @@ def limits(source: Source, k: int) -> tuple[float, float] | None:
     return lower, upper
 
 
-def _limits(source: Source, k: int) -> dict[str, Any]:
-    given = limits(source, k)
-    return {} if given is None else {"limits": given, "restitution": source.restitution}
-
-
-def _ball_rest(source: Source, k: int) -> np.ndarray | None:
-    """Rotation vector of the body relative to its parent at which the spring of its ball is free."""
-    q = int(source.model.jnt_qposadr[k])
-    return source.rotation_vector(source.turn(ball_pose(source, k, source.model.qpos_spring[q : q + 4])))
-
-
 def ball_pose(source: Source, k: int, quaternion: Any) -> np.ndarray:
     """Quaternion of a ball as the rotation of the body relative to the part above, from that of the file,
     which is relative to the pose of the body in its parent.
@@ -236,20 +230,12 @@ def ball_pose(source: Source, k: int, quaternion: Any) -> np.ndarray:
     model, b, found = source.model, int(source.model.jnt_bodyid[k]), np.array(quaternion, float)
     if k > int(model.body_jntadr[b]):
         return found
-    for quat in _quats_above(source, b):
+    while True:  # the body, then the merged bodies above to which it is fixed
         product = np.zeros(4)
-        source.mujoco.mju_mulQuat(product, quat, found)
-        found = product
-    return found
-
-
-def _quats_above(source: Source, b: int) -> Iterator[np.ndarray]:
-    """Quaternions of a body, then of the merged bodies above to which it is fixed."""
-    yield np.array(source.model.body_quat[b])
-    above = int(source.model.body_parentid[b])
-    while source.merged(above):
-        yield np.array(source.model.body_quat[above])
-        above = int(source.model.body_parentid[above])
+        source.mujoco.mju_mulQuat(product, np.array(source.model.body_quat[b]), found)
+        found, b = product, int(source.model.body_parentid[b])
+        if not source.merged(b):
+            return found
 
 
 def nonzero(point: np.ndarray) -> np.ndarray | None:

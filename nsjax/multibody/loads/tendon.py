@@ -27,7 +27,7 @@ from nsjax.multibody.loads.load_kind import (
     line_numbers,
 )
 from nsjax.multibody.parts import GROUND, POINT, POSITIVE, Part, made, number
-from nsjax.types import Array, is_traced
+from nsjax.types import is_traced
 
 
 def tendon(
@@ -356,16 +356,12 @@ def _line(scene: Scene, topology: Any, part: Part, p: Any) -> Line:
         return Line(length, rate, act)
     first, last, angle = drums[0][0], drums[-1][0], sum(x for _, x in drums)
     signs = tuple(0.5 if k < first else -0.5 if k >= last else 0.0 for k in range(len(pulls)))
-    factor = angle * _tanh_over(0.5 * mu * angle)
+    x = 0.5 * mu * angle
+    small = jnp.abs(x) < 1e-4  # the next term of the series of tanh(x) / x, 2 x^4 / 15, is below rounding
+    safe = jnp.where(small, 1.0, x)
+    factor = angle * jnp.where(small, 1.0 - x * x / 3.0, jnp.tanh(safe) / safe)
     slip = factor * sum(sign * plane.value(x) for sign, x in zip(signs, rates, strict=True))
     return Line(length, rate, act, slip, lambda force: act(factor * force, signs))
-
-
-def _tanh_over(x: Array) -> Array:
-    """``tanh(x) / x``, also at zero."""
-    small = jnp.abs(x) < 1e-4  # the next term of the series, 2 x^4 / 15, is below rounding
-    safe = jnp.where(small, 1.0, x)
-    return jnp.where(small, 1.0 - x * x / 3.0, jnp.tanh(safe) / safe)
 
 
 def _check(scene: Scene, part: Part, numbers: Tendon) -> None:

@@ -57,11 +57,6 @@ def _coordinate(part: Part) -> str | None:
     return part.name if part.option("joints") is not None else part.option("joint")
 
 
-def _at_points(part: Part) -> bool:
-    """Whether gaps and rows of a contact follow from its points, without a search that takes long."""
-    return gap_functions.kind_of(part).rate_at_points and not set(LONG) & set(part.option("shapes"))
-
-
 def missing(tree: TreePacking) -> str:
     """The first feature of a mechanism that arrays do not describe, in words; empty without any."""
     topology, presence, of = tree.made.topology, tree.made.presence, tree.made.topology.of
@@ -86,7 +81,11 @@ def missing(tree: TreePacking) -> str:
         "restitution of impulses": [name for part, name in pieces if part.option("poisson")],
         "groups of which a step evaluates few contacts": [str(x.group) for x in presence.named.chosen],
         "groups of free bodies": [x.part.name for x in presence.found],
-        "shapes whose features are searched for": [name for part, name in pieces if not _at_points(part)],
+        "shapes whose features are searched for": [
+            name
+            for part, name in pieces
+            if not gap_functions.kind_of(part).rate_at_points or set(LONG) & set(part.option("shapes"))
+        ],
         "laws that jump": [x.name for x in topology.loads if x.option("switch") is not None],
         "loads that read other bodies, or act in a joint without a coordinate of the tree": [
             x.name for x in topology.loads if x not in in_joints and not _on_bodies(x)

@@ -273,7 +273,11 @@ class SizeClass:
         (poses, screws), x, tree = self._at(q, p), p.params, self.tree
         found: Array = tree.force(x.tree, screws, poses, v, x.gravity)
         for (group, _), own in zip(self.efforts, x.efforts, strict=True):
-            found = found + _effort(group.part, own, t, q, v)
+            effort: Any = load_kind(group.part).effort
+            effort, (on,) = functools.partial(effort, group.part), own.on
+            made = jax.vmap(effort, (-1, None, 0, 0))(own.numbers, t, on.at(q), on.rates(v))
+            if made is not None:
+                found = found + times(jnp.asarray(on.of_v).T, made)
         moving = tree.motion(x.tree, screws, v) if self.pushes else None
         for (group, _), own in zip(self.pushes, x.pushes, strict=True):
             ends = [tree.frames(poses, moving, mask) for mask in own.on]
@@ -456,11 +460,3 @@ class SizeClass:
             prepare=self.prepare, refresh=self.refresh if searched else None, tangent_hint="mass",
             parts=self,
         )  # fmt: skip
-
-
-def _effort(part: Part, x: MemberArrays, t: Array, q: Array, v: Array) -> Array:
-    """Forces (nv,) of a group of loads on the velocities of their joints."""
-    effort: Any = load_kind(part).effort
-    (on,) = x.on
-    made = jax.vmap(functools.partial(effort, part), (-1, None, 0, 0))(x.numbers, t, on.at(q), on.rates(v))
-    return jnp.zeros_like(v) if made is None else times(jnp.asarray(on.of_v).T, made)

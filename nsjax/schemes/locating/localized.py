@@ -30,7 +30,6 @@ from nsjax.schemes.locating.trial_steps import (
     CUTS,
     DEPTH,
     FirstEvent,
-    Flight,
     MaskedParams,
     Start,
     Stepper,
@@ -208,7 +207,13 @@ def _step(
         search=jnp.asarray(True),
     )  # fmt: skip
     flight = stepper.fly(d.dt, stepper.begin(d))
-    return branch(jnp.any(flight.hit), lambda: _in_parts(stepper, d, flight), lambda: flight.end)
+
+    def in_parts() -> tuple[Carry, Output]:
+        part = _parts(stepper, d, flight.end, None)
+        bits = part.output.notes | jnp.where(flight.hit & ~part.search, gradient_notes.UNLOCATED, 0)
+        return part.carry, dataclasses.replace(part.output, notes=bits)
+
+    return branch(jnp.any(flight.hit), in_parts, lambda: flight.end)
 
 
 @record()
@@ -234,13 +239,6 @@ class _PartialStep:
     search: Array
     guards: GuardMemory | None = None
     fired: Array | bool = False
-
-
-def _in_parts(stepper: Stepper, whole: Start, flight: Flight) -> tuple[Carry, Output]:
-    """A step in which contacts close: divided at their instants, or left to the scheme inside."""
-    part = _parts(stepper, whole, flight.end, None)
-    bits = part.output.notes | jnp.where(flight.hit & ~part.search, gradient_notes.UNLOCATED, 0)
-    return part.carry, dataclasses.replace(part.output, notes=bits)
 
 
 def _parts(

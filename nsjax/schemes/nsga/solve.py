@@ -248,9 +248,10 @@ def _total(level: PositionLevel, d: Any, z: LevelUnknowns) -> Total:
 
 def _masses(system: System, s: Prediction, at: Total) -> Array:
     """Effective masses of contact rows, one for the tangents of a contact; the scale for constraints."""
-    if without_responses(system):
-        return _node_masses(system, s, at)
     q, rows, p, scale = lax.stop_gradient((at.q, at.rows, s.params, s.scale))
+    if without_responses(system):
+        own = own_responses(system.structure, rows.jacobian(), lambda w: momentum(system, q, w, p))
+        return _inverses(system, own, scale)
     m = rows.count
     linear = linearised(
         system.structure, lambda w: momentum(system, q, w, p), jnp.zeros(system.nv),
@@ -266,13 +267,6 @@ def _inverses(system: System, g: Array, scale: Array) -> Array:
     g = jnp.concatenate([g[:, :1], *[jnp.max(g[:, 1:], axis=1, keepdims=True)] * system.nt], axis=1)
     each = jnp.where(g > 0.0, 1.0 / jnp.where(g > 0.0, g, 1.0), scale)
     return row_groups(system).stack(each, jnp.full(system.nb, scale))
-
-
-def _node_masses(system: System, s: Prediction, at: Total) -> Array:
-    """Effective masses of contacts at single nodes, by the diagonal of the inertia's preconditioner."""
-    q, rows, p, scale = lax.stop_gradient((at.q, at.rows, s.params, s.scale))
-    own = own_responses(system.structure, rows.jacobian(), lambda w: momentum(system, q, w, p))
-    return _inverses(system, own, scale)
 
 
 def _coupled_data(c: Subproblems, s: Prediction, z: Any) -> Any:

@@ -217,16 +217,13 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
     if system.nc:
         touch = touch_at_start(step, 0.0)
     # the force is the augmented multiplier k x - p G a, with G a = -drift
-    memory = _first_memory(scheme, system, a, _padded(system, scale * (x + drift)), scale)
+    lam = scale * (x + drift)  # none without forces of the smooth motion
+    lam = lam if lam.shape[0] == system.nb else jnp.zeros(system.nb)
+    memory = _first_memory(scheme, system, a, lam, scale)
     memory = dataclasses.replace(memory, touch=touch)
     s = _predicted(dataclasses.replace(step, carry=Carry(state=step.state, memory=memory)))
     tangents = blank_tangents(scheme.options, criteria_of(scheme), system, s)
     return Carry(state=state, memory=dataclasses.replace(memory, tangents=tangents))
-
-
-def _padded(system: System, x: Array) -> Array:
-    """Bilateral forces (nb,), zero if the smooth motion has none."""
-    return x if x.shape[0] == system.nb else jnp.zeros(system.nb)
 
 
 def _held_forces(step: Step) -> Array | None:
