@@ -213,10 +213,7 @@ def _where_solved(found: Projection, q: Array) -> Array:
 
 def _lifted(here: SystemState, among: Array, whole: Array) -> Array:
     """The position moved by whole mechanisms out of the contacts ``among`` (nc,); as it was where that is
-    impossible.
-
-    Args:
-        whole: (nv, m) velocities of the motions as a whole.
+    impossible. ``whole``: (nv, m) velocities of the motions as a whole.
     """
     free = dataclasses.replace(
         here.system, nb=0, nh=0, constraint=None, velocity_constraint=None, structure=Dense(),

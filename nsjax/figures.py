@@ -32,9 +32,7 @@ def _shown_figure() -> Any:
 
 
 def new_figure(**options: Any) -> Any:
-    """An empty figure of matplotlib that belongs to no window and that notebooks show.
-
-    Args:
-        options: arguments of `matplotlib.figure.Figure`.
+    """An empty figure of matplotlib that belongs to no window and that notebooks show. ``options``:
+    arguments of `matplotlib.figure.Figure`.
     """
     return _shown_figure()(**options)

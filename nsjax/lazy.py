@@ -56,10 +56,7 @@ class LazyPackage(ModuleType):
 
 def lazily(package: str) -> None:
     """Makes a package import its public names when they are asked for: those that its file imports under
-    ``if TYPE_CHECKING:``, which type checkers see as imported.
-
-    Args:
-        package: its full name.
+    ``if TYPE_CHECKING:``, which type checkers see as imported. ``package``: its full name.
 
     Example:
         >>> import nsjax

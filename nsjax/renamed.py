@@ -88,10 +88,8 @@ def old_names(module: dict[str, Any]) -> Callable[[str], Any]:
 
 
 def renamed_options(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorator of a function that takes options by their old names as well.
-
-    Args:
-        names: new names by the old ones.
+    """Decorator of a function that takes options by their old names as well. ``names``: new names by the
+    old ones.
 
     Warns:
         DeprecationWarning: with the new name, in a call with an old one.
@@ -157,11 +155,8 @@ def renamed_fields(cls: type[T]) -> type[T]:
 
 
 def read_by(record: T, **names: str) -> T:
-    """A record of a user that is read by the new names of fields that it has under old ones.
-
-    Args:
-        record: of any class, which gets properties for them.
-        names: new names by the old ones.
+    """A record of a user that is read by the new names of fields that it has under old ones. ``record``: of
+    any class, which gets properties for them; ``names``: new names by the old ones.
 
     Warns:
         DeprecationWarning: with the new name, for an old one.

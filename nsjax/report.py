@@ -32,10 +32,7 @@ def failed_loads(traj: Any) -> list[str]:
 
     They are evaluated at the last finite row, and at `PLACES` between it and the end of the step that
     failed, with the velocity and the mean acceleration of that row. So they are found if rows lie close to
-    each other (``every=1``).
-
-    Args:
-        traj: a `Trajectory`, not a batch.
+    each other (``every=1``). ``traj``: a `Trajectory`, not a batch.
 
     Returns:
         No names for systems that are not made of parts, for a run that stayed finite, and where the loads
@@ -133,11 +130,8 @@ def rise_in_run(system: System, params: PyTree, rows: dict[str, Any], speeds: np
 
     Energies are evaluated only at impacts after which the largest speed is above that of all rows before:
     without that an impact adds no kinetic energy to speak of, and most runs compile nothing for this.
-    Models without a potential are not examined.
-
-    Args:
-        rows: ``t``, ``q``, ``v`` and ``impacts`` of all rows.
-        speeds: (rows,) largest entry of each velocity.
+    Models without a potential are not examined. ``rows``: ``t``, ``q``, ``v`` and ``impacts`` of all rows;
+    ``speeds``: (rows,) largest entry of each velocity.
     """
     if system.potential is None or rows.get("impacts") is None or len(rows["t"]) < 4:
         return None
@@ -173,10 +167,8 @@ TABLE_CONTACTS = 12
 
 
 def report(traj: Any) -> str:
-    """Model, scheme, times, contacts, energy and failures of one run, in lines.
-
-    Args:
-        traj: a `Trajectory`, not a batch.
+    """Model, scheme, times, contacts, energy and failures of one run, in lines. ``traj``: a `Trajectory`,
+    not a batch.
 
     Returns:
         Lines, without a line end after the last one.

@@ -147,13 +147,7 @@ class PlacedPicture:
 
 
 def points(*given: Any) -> Array:
-    """Array of points given by numbers or traced scalars.
-
-    Args:
-        given: points of d coordinates each [m].
-
-    Returns:
-        (n, d).
+    """Array (n, d) of points, ``given`` by d numbers or traced scalars each [m].
 
     Example:
         >>> from nsjax.shapes import points
@@ -164,15 +158,12 @@ def points(*given: Any) -> Array:
 
 
 def placed(local: Any, origin: Any, turn: Any = None) -> Array:
-    """Points given in body axes, in the axes of the world.
+    """Points (n, d) [m] given in body axes, in the axes of the world.
 
     Args:
         local: (n, d) in body axes [m].
         origin: (d,) origin of the body axes [m].
         turn: angle [rad] in the plane, matrix (3, 3) in space, body to world; None: no rotation.
-
-    Returns:
-        (n, d) [m].
 
     Example:
         >>> from nsjax.shapes import placed
@@ -190,11 +181,8 @@ def placed(local: Any, origin: Any, turn: Any = None) -> Array:
 
 
 def disc(radius: Any, spoke: bool = True) -> Array:
-    """Outline (n, 2) of a disc around the origin.
-
-    Args:
-        radius: [m].
-        spoke: whether to draw a spoke along x, which shows how the disc turns.
+    """Outline (n, 2) of a disc of a ``radius`` [m] around the origin, with a ``spoke`` along x, which shows
+    how the disc turns.
 
     Example:
         >>> from nsjax.shapes import ROUND, disc
@@ -208,10 +196,7 @@ def disc(radius: Any, spoke: bool = True) -> Array:
 
 
 def rectangle(half_length: Any, half_height: Any) -> Array:
-    """Outline (5, 2) of a rectangle around the origin.
-
-    Args:
-        half_length, half_height: half edges along x and y [m].
+    """Outline (5, 2) of a rectangle with half edges ``half_length``, ``half_height`` [m] along x and y.
 
     Example:
         >>> from nsjax.shapes import rectangle
@@ -225,11 +210,8 @@ def rectangle(half_length: Any, half_height: Any) -> Array:
 
 
 def stadium(half_length: Any, radius: Any) -> Array:
-    """Outline (n, 2) of a capsule of the plane along x around the origin.
-
-    Args:
-        half_length: of the axis between the centres of its half discs [m].
-        radius: [m].
+    """Outline (n, 2) of a capsule of the plane along x around the origin, of a ``radius`` [m] and with a
+    ``half_length`` [m] of the axis between the centres of its half discs.
 
     Example:
         >>> from nsjax.shapes import stadium
@@ -253,10 +235,7 @@ BOX_FACES = (
 
 
 def box(half: Any) -> Array:
-    """Corners (8, 3) of a box around the origin; its faces are `BOX_FACES`.
-
-    Args:
-        half: half edges (3,) [m].
+    """Corners (8, 3) of a box around the origin from its ``half`` edges (3,) [m]; faces: `BOX_FACES`.
 
     Example:
         >>> from nsjax.shapes import BOX_FACES, Shape, box
@@ -268,14 +247,8 @@ def box(half: Any) -> Array:
 
 @functools.cache
 def lathe_faces(rings: int, around: int = AROUND) -> tuple[tuple[int, int, int], ...]:
-    """Triangles between rings of points, one ring after the other.
-
-    Args:
-        rings: number of rings.
-        around: number of points of a ring.
-
-    Returns:
-        Triples of indices of points, ``2 around (rings - 1)`` of them.
+    """Triangles between ``rings`` of ``around`` points each, one ring after the other: ``2 around (rings -
+    1)`` triples of indices.
 
     Example:
         >>> from nsjax.shapes import lathe_faces
@@ -291,12 +264,8 @@ def lathe_faces(rings: int, around: int = AROUND) -> tuple[tuple[int, int, int],
 
 
 def lathe(heights: Any, radii: Any, along: Any = None, around: int = AROUND) -> Array:
-    """Points (rings around, 3) of a body of revolution about the origin.
-
-    Args:
-        heights, radii: (rings,) [m].
-        along: unit vector of its axis (3,); None: x.
-        around: points of a ring.
+    """Points (rings around, 3) of a body of revolution about the origin, from the ``heights`` and ``radii``
+    (rings,) [m] of rings with ``around`` points each, ``along`` its axis, a unit vector (3,) (None: x).
 
     Example:
         >>> from nsjax.shapes import ball_rings, lathe
@@ -313,10 +282,7 @@ def lathe(heights: Any, radii: Any, along: Any = None, around: int = AROUND) -> 
 
 
 def across(axis: Any) -> tuple[Array, Array]:
-    """Two unit vectors across a unit vector (3,).
-
-    Args:
-        axis: the vector.
+    """Two unit vectors across a unit vector ``axis`` (3,).
 
     Example:
         >>> from nsjax.shapes import across
@@ -331,10 +297,7 @@ def across(axis: Any) -> tuple[Array, Array]:
 
 
 def ball_rings(radius: Any) -> tuple[Array, Array]:
-    """Heights and radii of the rings of a sphere, for `lathe`.
-
-    Args:
-        radius: [m].
+    """Heights and radii of the rings of a sphere of a ``radius`` [m], for `lathe`.
 
     Example:
         >>> from nsjax.shapes import RINGS, ball_rings
@@ -347,11 +310,8 @@ def ball_rings(radius: Any) -> tuple[Array, Array]:
 
 
 def capsule_rings(radius: Any, half_length: Any) -> tuple[Array, Array]:
-    """Heights and radii of the rings of a capsule, for `lathe`.
-
-    Args:
-        radius: [m].
-        half_length: of the axis between the centres of its half spheres [m].
+    """Heights and radii of the rings of a capsule of a ``radius`` and a ``half_length`` of the axis between
+    the centres of its half spheres [m], for `lathe`.
 
     Example:
         >>> from nsjax.shapes import capsule_rings
@@ -365,10 +325,7 @@ def capsule_rings(radius: Any, half_length: Any) -> tuple[Array, Array]:
 
 
 def cylinder_rings(radius: Any, half_length: Any) -> tuple[Array, Array]:
-    """Heights and radii of the rings of a cylinder with flat ends, for `lathe`.
-
-    Args:
-        radius, half_length: [m].
+    """Heights and radii of the rings of a cylinder of a ``radius`` and a ``half_length`` [m], for `lathe`.
 
     Example:
         >>> from nsjax.shapes import cylinder_rings
@@ -390,11 +347,7 @@ COILS = np.stack(
 
 
 def zigzag(start: Any, end: Any, width: Any) -> Array:
-    """Line (n, d) of a spring between two points.
-
-    Args:
-        start, end: (d,) [m].
-        width: half the width of the coils [m].
+    """Line (n, d) of a spring from ``start`` to ``end`` (d,), with coils of half width ``width`` [m].
 
     Example:
         >>> from nsjax.shapes import zigzag
@@ -415,12 +368,8 @@ def zigzag(start: Any, end: Any, width: Any) -> Array:
 
 
 def level(point: Any, normal: Any, name: str = "ground") -> Shape:
-    """A floor or wall: a plane in space, or a line in the plane, that reaches as far as all other shapes.
-
-    Args:
-        point: one of its points (d,) [m].
-        normal: its unit normal (d,).
-        name: its name.
+    """A floor or wall: a plane in space, or a line in the plane, that reaches as far as all other shapes, by
+    a ``point`` (d,) [m], its unit ``normal`` (d,) and its ``name``.
 
     Example:
         >>> from nsjax.shapes import level

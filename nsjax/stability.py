@@ -183,11 +183,8 @@ def _by_power(
 def fastest(system: System, params: PyTree, state: State, dt: float | None = None) -> FastestModes | None:
     """The fastest motions at a state among those that the bilateral constraints allow.
 
-    Contacts count as open, since they may open during the run.
-
-    Args:
-        system, params, state: the model and the state.
-        dt: step size [s] of a scheme that takes `System.damping` implicitly; None for other schemes.
+    Contacts count as open, since they may open during the run. ``dt``: step size [s] of a scheme that takes
+    `System.damping` implicitly; None for other schemes.
 
     Returns:
         The fastest motions; None if the estimate is not finite.
@@ -252,11 +249,7 @@ def warn_of_step(system: System, params: PyTree, state: State, scheme: Scheme, d
     """Warns before a run or a sweep if its step is above the largest stable one.
 
     The limit is an estimate at one state with open contacts. It may change during the motion of a nonlinear
-    model.
-
-    Args:
-        system, params, state, scheme: the run.
-        dt: step size [s], or (lanes,) of a sweep.
+    model. ``dt``: step size [s], or (lanes,) of a sweep.
 
     Returns:
         Whether it has warned.
@@ -393,7 +386,6 @@ def diverged_row(
     motion at most the speed ``2 |M^-1 f| / omega``. Above `UNEXPLAINED` times that it is not.
 
     Args:
-        system, params: the model.
         rows: ``t``, ``q``, ``v`` of the run.
         dt: step size [s].
         implicit: whether the scheme takes `System.damping` implicitly.

@@ -404,10 +404,7 @@ class _RestSearch:
 
 def rest(problem: Problem, who: str) -> Problem:
     """The problem at the stable position of rest that a damped motion reaches, without contacts and limits.
-
-    Args:
-        problem: problem with the initial position; its velocity is ignored.
-        who: name of the caller, for messages.
+    ``problem``: problem with the initial position; its velocity is ignored.
 
     Raises:
         InputError: if the mechanism does not come to rest.

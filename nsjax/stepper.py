@@ -48,11 +48,8 @@ from nsjax.types import Array, PyTree, being_compiled, is_traced, record
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StepBatch:
-    """Pure functions `reset`, `step` and `observe` of many lanes, see `nsjax.Stepper.batch`.
-
-    Args:
-        stepper: stepper of one lane.
-        lanes: number of lanes.
+    """Pure functions `reset`, `step` and `observe` of many lanes, see `nsjax.Stepper.batch`. ``stepper``:
+    stepper of one lane; ``lanes``: number of lanes.
     """
 
     stepper: Any

@@ -123,9 +123,6 @@ class Views:
         contacts as ``"gap[ball on table]"``, components as ``"pin.force[x]"``. Their units are
         ``table.attrs["units"]``.
 
-        Args:
-            more: as in `to_xarray`.
-
         Raises:
             InputError: if pandas is missing, or for a batch.
             KeyError: for an unknown name.
@@ -139,10 +136,6 @@ class Views:
     def to_csv(self: Any, path: Any, *more: Any) -> None:
         """Writes the columns of `to_pandas` as a CSV file, whole or not at all; its first line has the
         names with their units, ``time [s]``, ``pin.force[x] [N]``.
-
-        Args:
-            path: of the file.
-            more: as in `to_xarray`.
 
         Raises:
             InputError: for a path that cannot be written, and for a batch.

@@ -25,7 +25,6 @@ def check_run(
     """Refuses runs that cannot be evaluated row by row.
 
     Args:
-        traj: the run.
         who: name of the calling function, for the message.
         needed: row quantities that must have been saved.
         every_step: whether rows must be one step apart.

@@ -259,14 +259,8 @@ def without_overflow(
     system: System, scheme: Scheme, params: PyTree, state: State, closed: Any
 ) -> Scheme | None:  # fmt: skip
     """The scheme whose solver takes at most as many active contacts as there are places; None where its
-    program would not be faster, would compile for long, or would fail at once.
-
-    Args:
-        system: of the run.
-        scheme: of the run.
-        params: of the run.
-        state: at its start.
-        closed: contacts (nc,) bool that touch at its start.
+    program would not be faster, would compile for long, or would fail at once. ``state``: at its start;
+    ``closed``: contacts (nc,) bool that touch at its start.
     """
     if getattr(scheme.options, "few", None) is not False or jax.default_backend() != "cpu":
         return None

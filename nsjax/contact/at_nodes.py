@@ -110,11 +110,8 @@ def law_blocks(law: Callable[[Array], Array], sigma: Array) -> Array:
 
 
 def correction_at_nodes(x: NodeProblem, dynamic: Array, rows: Array) -> tuple[Array, Array]:
-    """Increments ``dw`` (nv,) and ``dx`` (nc, m) that solve the linearised subproblem.
-
-    Args:
-        dynamic: residual ``r`` (nv,) of the dynamics.
-        rows: residual (nc, m) of the laws.
+    """Increments ``dw`` (nv,) and ``dx`` (nc, m) that solve the linearised subproblem. ``dynamic``:
+    residual ``r`` (nv,) of the dynamics; ``rows``: residual (nc, m) of the laws.
     """
     # rows whose law holds their rate fix a part of the increment, whatever the dynamics: the iteration runs
     # in what they leave free, where the matrix is that of the free body

@@ -361,7 +361,6 @@ def factored_tangent(
     matrix is written, and none is read.
 
     Args:
-        problem: as in `has_rows`.
         x, r, b: impulses (m,), scaling (m,) and branches of the rows.
         weight: regularisation of the active rows.
         soft: compliances of the rows (m,), or one number.

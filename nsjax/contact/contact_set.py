@@ -86,11 +86,8 @@ def _each(memory: PyTree, sizes: tuple[int, ...], of: Callable[[Any, int], Any],
 
 
 def begin_memory(system: System, p: PyTree, few: Carry, many: Callable[[], Carry]) -> Carry:
-    """The carry at the start of a run, with a memory of all contacts that the run stores.
-
-    Args:
-        few: carry of the contacts of a step.
-        many: makes that of all contacts, of which the shapes alone are asked.
+    """The carry at the start of a run, with a memory of all contacts that the run stores. ``few``: carry of
+    the contacts of a step; ``many``: makes that of all contacts, of which the shapes alone are asked.
     """
     of: Any = system.contact_set
     if of.changing:
@@ -144,7 +141,6 @@ def widen(
     """Carry and output of all contacts that a run stores, after a step; those without a slot are open.
 
     Args:
-        system: of the run.
         step: the step, from the carry of all contacts.
         slots: places of its contacts.
         carry, output: after the step.

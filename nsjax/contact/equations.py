@@ -311,11 +311,8 @@ def _no_rows(z: Array) -> tuple[Array, Array]:
 
 
 def kept_tangent(equations: Equations, data: PyTree, unknowns: int) -> StageTangent:
-    """The tangent of a model whose structure is constant, for all steps of a run.
-
-    Args:
-        equations, data: of any step.
-        unknowns: number of unknowns.
+    """The tangent of a model whose structure is constant, for all steps of a run. ``equations``, ``data``:
+    of any step; ``unknowns``: number of unknowns.
     """
     return tangent_at(equations, data, jnp.zeros(unknowns), jnp.zeros(equations.rows.count))
 
@@ -326,11 +323,8 @@ def blank(shapes: Any) -> Any:
 
 
 def no_tangent(equations: Equations, data: PyTree, unknowns: int) -> CarriedTangent:
-    """`StageStart.carried` of the first step: a tangent of zeros that is not known yet.
-
-    Args:
-        equations, data: of any step.
-        unknowns: number of unknowns.
+    """`StageStart.carried` of the first step: a tangent of zeros that is not known yet. ``equations``,
+    ``data``: of any step; ``unknowns``: number of unknowns.
     """
     joints, size = inside_of(equations, unknowns), unknowns
     if joints is not None:

@@ -236,10 +236,8 @@ def gaps_around(at: SystemState, open_before: Array, limit: Array | float) -> Ga
 
     The program of the gaps, in which closest features of many pairs may be searched, is there once: a loop
     evaluates it at one or at three states in turn. Gaps have their derivative, by a program of their own.
-
-    Args:
-        open_before: (nc,) bool, contacts that were not held.
-        limit: largest gap of a contact that touches [m].
+    ``open_before``: (nc,) bool, contacts that were not held; ``limit``: largest gap of a contact that
+    touches [m].
     """
     return value_with_derivative_of(_gaps_in_turn, _gaps_at_once)((at, open_before, jnp.asarray(limit)))
 
@@ -432,11 +430,8 @@ def no_approach(system: System) -> Approach:
 def unloaded_partners(found: Approach, under: Array, loaded: Array) -> Array:
     """Notes (nc,) on contacts that touched without load and take part in the impact of another contact.
 
-    Such a contact shares the impulse; if it were open by however little, it would be struck a moment
-    later, with another outcome.
-
-    Args:
-        under, loaded: (nc,) bool, under load before and in the step.
+    Such a contact shares the impulse; if it were open by however little, it would be struck a moment later,
+    with another outcome. ``under``, ``loaded``: (nc,) bool, under load before and in the step.
     """
     partners = loaded & ~under & ~found.impacts & ~found.gated
 

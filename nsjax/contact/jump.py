@@ -92,10 +92,8 @@ def shift_apart(system: System, state: State, shift: Shift, along: Array, across
     After the step, impact ``i`` alone having changed the velocity by ``dv_i`` and the acceleration by
     ``da_i``, the state moves by ``-dv_i delta_i`` and ``-da_i delta_i``. Where the scheme corrects
     positions, every gap must be shifted before the step, since the correction annuls its derivative: see
-    `nsjax.contact.sensitivity`.
-
-    Args:
-        along, across: (nv, nc) directions of position and velocity of every contact.
+    `nsjax.contact.sensitivity`. ``along``, ``across``: (nv, nc) directions of position and velocity of
+    every contact.
     """
     # coupled impacts are shifted by their mean alone
     delta = jnp.where(shift.events & shift.independent, shift.tau - shift.mean, 0.0)
@@ -225,10 +223,8 @@ def jump_problem(
     f: Formed, before: Array, drift: Array, active: Array, forces: StepForces = IMPACT
 ) -> tuple[ContactProblem, ContactLaw]:
     """The contact problem of `velocity_jump`, and its law; by Poisson's law without restitution.
-
-    Args:
-        before: rates of the rows before the jump.
-        drift: (nv,) velocity change without the impulses of the rows.
+    ``before``: rates of the rows before the jump; ``drift``: (nv,) velocity change without the impulses of
+    the rows.
     """
     rows = f.rows
     groups, law = rows.groups, ContactLaw()

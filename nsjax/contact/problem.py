@@ -328,11 +328,8 @@ class SpeedLaw(ContactLaw):
 
 def with_reserve(rows: RowGroups, given: GivenForces | None, contacts: Array, rates: Array) -> Array:
     """Impulses (nc, 1 + nt) with a normal impulse of each force with a `RateLaw`: its size, and twice as
-    much where the law holds its rate, so that it sticks as friction inside its bound does.
-
-    Args:
-        given: numbers of these forces.
-        rates: (m,) of all rows, to which the law refers.
+    much where the law holds its rate, so that it sticks as friction inside its bound does. ``given``:
+    numbers of these forces; ``rates``: (m,) of all rows, to which the law refers.
     """
     if rows.own is None or given is None:
         return contacts

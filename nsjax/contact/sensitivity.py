@@ -342,11 +342,8 @@ class _ContactView:
 
 
 def look_at(family: Family, step: Step, contacts: Contacts, r: Stepped, f: Formed | None) -> StepEvents:
-    """Events of a step, without derivatives; if ``family`` wants no derivatives, no event moves.
-
-    Args:
-        family, step, contacts: as in `nsjax.contact.sensitivity.through_events`.
-        r, f: result of the step, and what the scheme has formed.
+    """Events of a step, without derivatives; if ``family`` wants no derivatives, no event moves. ``r``,
+    ``f``: result of the step, and what the scheme has formed.
     """
     system, touch = step.system, contacts.touch
     slide, slow = touch.slide, jnp.zeros(system.nc, bool)
@@ -391,9 +388,7 @@ def through_events(
     Args:
         respond: ``(step, contacts) -> (Stepped, Formed or None)``, the result of the step, and what the
             scheme has formed where the contacts are looked at. It and the functions of ``family`` hold no
-            arrays of the run: they are called again in derivatives.
         family: how the scheme meets events.
-        step: the step.
         contacts: its contacts before it is taken.
 
     Returns:

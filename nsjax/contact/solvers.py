@@ -55,7 +55,6 @@ def turned_answer(
     depend on others.
 
     Args:
-        a, use, f, weight: see there.
         way: (m, 2) directions of sliding, in the row of the first of the two tangents of each contact that
             slides; zero in all other rows.
     """

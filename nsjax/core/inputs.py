@@ -56,11 +56,8 @@ class DrivenParams:
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """The numbers of a system that are inputs, and the functions by which it reads them.
-
-    Args:
-        system: with constant numbers.
-        keys: places of the inputs by name.
+    """The numbers of a system that are inputs, and the functions by which it reads them. ``system``: with
+    constant numbers; ``keys``: places of the inputs by name.
     """
 
     system: System

@@ -120,11 +120,8 @@ class RowGroup:
 
 @record()
 class GivenForces:
-    """Numbers of the bounded forces of a problem.
-
-    Args:
-        normal: (nc,) normal impulses [N s], zero for contacts.
-        numbers, duration: of a `RateLaw`, see there.
+    """Numbers of the bounded forces of a problem. ``normal``: (nc,) normal impulses [N s], zero for
+    contacts; ``numbers``, ``duration``: of a `RateLaw`, see there.
     """
 
     normal: Array

@@ -92,11 +92,8 @@ class Slots:
         return cls(which=which, used=known, place=jnp.where(stays, place, new.shape[0]))
 
     def take(self, x: Array, empty: Any = 0) -> Array:
-        """Entries (places, ...) of the contacts in the places from those (many, ...) of all.
-
-        Args:
-            x: values along the first axis.
-            empty: value of empty places.
+        """Entries (places, ...) of the contacts in the places from those (many, ...) of all. ``x``: values
+        along the first axis; ``empty``: value of empty places.
         """
         if self.all:
             return x
@@ -243,19 +240,12 @@ class ContactSet:
     """Whether contacts have no names, and are stored by their identities."""
 
     def of_step(self, system: Any) -> Any:
-        """The system that a step sees; a slot without a contact is never allowed to act.
-
-        Args:
-            system: of the run.
-        """
+        """The system that a step sees; a slot without a contact is never allowed to act."""
         return system
 
     def slots(self, p: PyTree, stored: Array | None) -> ContactSlots:
         """Places of the contacts of a step among those that a run stores, and of the laws that follow them.
-
-        Args:
-            p: parameters.
-            stored: identities of the stored contacts that have no names.
+        ``p``: parameters; ``stored``: identities of the stored contacts that have no names.
         """
         own = Slots.matching(stored, self.identity(p))  # type: ignore[arg-type]
         return ContactSlots(contacts=own, laws=None, common=0)

@@ -57,11 +57,8 @@ def overshoot(system: System, params: PyTree, state: State, dt: Array) -> dict[s
         rate  = dt a                            of constraints, fulfilled at the midpoint of a step
 
     An impact may have taken away the speed with which the body passed its wall: ``t a`` is the speed that
-    the loads have given since ``t = 0``. At ``t = 0`` a body at rest may not be inside a wall.
-
-    Args:
-        system, params, state: the problem.
-        dt: step size [s].
+    the loads have given since ``t = 0``. At ``t = 0`` a body at rest may not be inside a wall. ``dt``: step
+    size [s].
 
     Returns:
         ``"beyond gap"`` (nc,) [m], ``"beyond constraint"`` (nb,) and ``"beyond rate"`` (nb,), as far as the

@@ -21,10 +21,8 @@ from nsjax.types import Array, record
 
 
 def gauss(points: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points and weights on [0, 1], exact for polynomials of degree ``2 points - 1``.
-
-    Args:
-        points: number of points, at least 1.
+    """Points and weights on [0, 1], exact for polynomials of degree ``2 points - 1``. ``points``: number of
+    points, at least 1.
 
     Returns:
         Points (points,) in increasing order, weights (points,) of sum 1.
@@ -52,11 +50,8 @@ DOFS = 3
 
 
 def shape_functions(xi: np.ndarray, length: float = 1.0) -> np.ndarray:
-    """Shape functions ``S(xi)`` of a two-node element: ``(u, w) = S (u1, w1, w1', u2, w2, w2')``.
-
-    Args:
-        xi: positions in the element, 0 to 1, any shape (...).
-        length: length of the element.
+    """Shape functions ``S(xi)`` of a two-node element: ``(u, w) = S (u1, w1, w1', u2, w2, w2')``. ``xi``:
+    positions in the element, 0 to 1, any shape (...); ``length``: length of the element.
 
     Returns:
         Matrix ``S`` (..., 2, 6).
@@ -77,11 +72,8 @@ def shape_functions(xi: np.ndarray, length: float = 1.0) -> np.ndarray:
 
 
 def strains(xi: np.ndarray, length: float = 1.0) -> np.ndarray:
-    """Stretch and curvature ``(u', w'') = B(xi) (u1, w1, w1', u2, w2, w2')`` of an element.
-
-    Args:
-        xi: positions in the element, 0 to 1, any shape (...).
-        length: length of the element.
+    """Stretch and curvature ``(u', w'') = B(xi) (u1, w1, w1', u2, w2, w2')`` of an element. ``xi``:
+    positions in the element, 0 to 1, any shape (...); ``length``: length of the element.
 
     Returns:
         Matrix ``B`` (..., 2, 6).

@@ -52,10 +52,8 @@ def brick_gradients(edges: Array) -> Array:
 
 def corners_of(nodes: Array) -> Array:
     """Vectors at the corners of the elements of a box of bricks, by slices of the box: neither the function
-    nor its transpose, which adds at the nodes, needs index tables.
-
-    Args:
-        nodes: vectors of the nodes (m + 1, n + 1, o + 1, c).
+    nor its transpose, which adds at the nodes, needs index tables. ``nodes``: vectors of the nodes
+    (m + 1, n + 1, o + 1, c).
 
     Returns:
         Vectors of the corners (8, c, m n o).
@@ -246,10 +244,7 @@ def lame(young: Array | float, poisson: Array | float) -> tuple[Array, Array]:
 
 def box_inertia(w: Array, mass: Array) -> Array:
     """Consistent mass of a box of equal bricks times ``w``; the mass is exactly the product of three bars'.
-
-    Args:
-        w: vectors of the nodes (m + 1, n + 1, o + 1, 3).
-        mass: mass of an element [kg].
+    ``w``: vectors of the nodes (m + 1, n + 1, o + 1, 3); ``mass``: mass of an element [kg].
     """
     for axis in range(3):
         x = jnp.moveaxis(w, axis, 0)

@@ -104,11 +104,8 @@ def vibrations(stiffness: np.ndarray, mass: np.ndarray, rigid: np.ndarray) -> tu
     """Eigenvalues and eigenvectors of ``(K - lambda m) phi = 0`` without the rigid motions.
 
     The problem is projected on the complement of the rigid motions before it is solved. The modes are then
-    orthogonal to rigid motions up to rounding, however large the largest eigenvalue is.
-
-    Args:
-        stiffness, mass: (n, n) symmetric, the mass positive definite.
-        rigid: (n, r) all motions without strain.
+    orthogonal to rigid motions up to rounding, however large the largest eigenvalue is. ``stiffness``,
+    ``mass``: (n, n) symmetric, the mass positive definite; ``rigid``: (n, r) all motions without strain.
 
     Returns:
         Eigenvalues, increasing (n - r,), and mode shapes (n, n - r) with ``phi' m phi = 1``.

@@ -193,9 +193,7 @@ def _call(
 
 def evaluate(program: RunProgram, common: FitData, tracks: np.ndarray, x: np.ndarray, room: int) -> LaneFit:
     """Results of lanes (L,) with numbers (L, p), run on all devices of the process: numpy, lanes first.
-
-    Args:
-        room: number of lanes of the compiled call, at least L; the same program runs fewer lanes.
+    ``room``: number of lanes of the compiled call, at least L; the same program runs fewer lanes.
     """
     devices = tuple(jax.local_devices())
     pick, counts, order = lay_out(np.arange(len(tracks)), len(devices), -(-room // len(devices)))

@@ -312,10 +312,8 @@ def step_error(objective: Objective, best: CostPoint, half: np.ndarray) -> StepE
 
     A run at the same numbers with ``dt / 2`` changes the residuals by ``d``, and so the optimum by
     ``-J+ d``. The whole error of a run of first order in ``dt``, as all schemes are at impacts and dry
-    friction, is twice that; of smooth motion by a scheme of second order it is 4/3 of it.
-
-    Args:
-        half: (p,) half widths of the intervals in coordinates of the search.
+    friction, is twice that; of smooth motion by a scheme of second order it is 4/3 of it. ``half``: (p,)
+    half widths of the intervals in coordinates of the search.
     """
     plan, none = objective.plan, np.zeros(len(best.z))
     dt = float(plan.common.dt)

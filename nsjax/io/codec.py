@@ -339,10 +339,8 @@ class UnsavedSchemeError(InputError):
 
 
 def describe_scheme(scheme: Scheme) -> SchemeDescription:
-    """Name, numbers and options of a scheme in types of JSON; functions are not saved.
-
-    Args:
-        scheme: any scheme with concrete numbers.
+    """Name, numbers and options of a scheme in types of JSON; functions are not saved. ``scheme``: any
+    scheme with concrete numbers.
 
     Returns:
         ``name``, ``numbers`` (by dotted names), ``options``, ``gradient``, ``criteria``; ``restorable``:
@@ -379,10 +377,8 @@ def describe_scheme(scheme: Scheme) -> SchemeDescription:
 def rebuild_scheme(content: Mapping[str, Any]) -> Scheme:
     """The scheme from a description that `describe_scheme` made in this version or version 0.1.
 
-    Numbers and options that were added later take the default of the registered scheme.
-
-    Args:
-        content: description from `describe_scheme`, read from JSON.
+    Numbers and options that were added later take the default of the registered scheme. ``content``:
+    description from `describe_scheme`, read from JSON.
 
     Raises:
         UnsavedSchemeError: for a scheme that is not one of the package, and for unknown numbers or options.

@@ -198,12 +198,8 @@ def read_entry(path: PathLike, archive: zipfile.ZipFile, name: str, most: float 
 def read_arrays(
     path: PathLike, parts: Sequence[str], most: float = math.inf
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Header of a saved run of a readable schema, and the arrays of some of its parts.
-
-    Args:
-        path: path of the file.
-        parts: keys of the header whose arrays are read.
-        most: size of an array that is read [bytes], see `read_entry`.
+    """Header of a saved run of a readable schema, and the arrays of some of its parts. ``parts``: keys of
+    the header whose arrays are read; ``most``: size of an array that is read [bytes], see `read_entry`.
     """
     arrays: dict[str, np.ndarray] = {}
     with reading(path), zipfile.ZipFile(path) as archive:
@@ -244,7 +240,6 @@ def check_rows(system: System, fields: Mapping[str, Any], old_notes: bool = Fals
     """Refuses rows whose shapes do not fit together or the system.
 
     Args:
-        system: the simulated system.
         fields: fields of the `Trajectory` by name; None where they were not saved.
         old_notes: whether the file is of version 0.1, whose notes are those of all contacts together.
 

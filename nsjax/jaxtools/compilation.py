@@ -139,10 +139,7 @@ def unoptimised() -> dict[str, int | bool]:
 
 def compiled_once(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """`jax.jit` of a function that is called outside transformations, once per run or for few steps.
-
-    Args:
-        function: function to compile.
-        options: options of `jax.jit`, static arguments for instance.
+    ``function``: function to compile; ``options``: options of `jax.jit`, static arguments for instance.
 
     Returns:
         The compiled function. JAX refuses compiler options inside `jax.jit`, `jax.vmap` and the like: call
@@ -165,10 +162,8 @@ def few_steps(rows: int) -> int:
     without optimisation; zero on other devices than the CPU.
 
     A program without optimisation compiles in half the time. Its steps in contact take longer, at most in
-    proportion to the cube of the rows: the steps counted here spend half of what was saved.
-
-    Args:
-        rows: of forces and constraints of the system.
+    proportion to the cube of the rows: the steps counted here spend half of what was saved. ``rows``: of
+    forces and constraints of the system.
     """
     given, usual, entries = os.environ.get(STEPS_VARIABLE, ""), 20_000, 1e8
     if jax.default_backend() != "cpu":
@@ -406,9 +401,7 @@ _listening = False
 @contextlib.contextmanager
 def tracing(name: str) -> Iterator[None]:
     """Context that reports Python's work on a program to the listener, for which JAX has no event.
-
-    Args:
-        name: JAX's name of the program.
+    ``name``: JAX's name of the program.
     """
     _watch.begin(TRACE, 0.0, fun_name=name)
     try:
@@ -419,10 +412,8 @@ def tracing(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def notes_to(say: Callable[[str, bool], None]) -> Iterator[None]:
-    """Context in which a function takes the notes about long compilations, whoever reads stderr.
-
-    Args:
-        say: function of a line and of whether it is the last one about its program.
+    """Context in which a function takes the notes about long compilations, whoever reads stderr. ``say``:
+    function of a line and of whether it is the last one about its program.
 
     Example:
         >>> import jax

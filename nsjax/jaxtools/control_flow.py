@@ -127,10 +127,7 @@ def compacting_loop(loop: Any) -> Callable[..., list[Array]]:
     """The function of a traced ``lax.while_loop`` whose batch drops lanes that have ended.
 
     The results of every lane are those of the plain loop: a lane passes through the same operations, in
-    whatever batch it is.
-
-    Args:
-        loop: the equation of the loop.
+    whatever batch it is. ``loop``: the equation of the loop.
 
     Returns:
         ``(constants of the condition, constants of the body, carry) -> carry``, all of them flat.
@@ -294,11 +291,8 @@ class Shared:
     """Arrays that all passes of a loop share, and that are differentiated, in one vector.
 
     Reverse mode adds up the cotangents of what passes share, array by array: in a loop that is compiled in
-    pieces two kernels in each pass, for each array of a model.
-
-    Args:
-        arrays: the arrays, tracers of floats.
-        vector: their numbers, one after the other.
+    pieces two kernels in each pass, for each array of a model. ``arrays``: the arrays, tracers of floats;
+    ``vector``: their numbers, one after the other.
     """
 
     arrays: list[Array]
@@ -366,7 +360,6 @@ def plan_blocks(steps: int, carry_bytes: int, solution_bytes: int, budget: int |
     root of their number: ``steps / size`` carries over the whole run, ``size`` more in the present block.
 
     Args:
-        steps: of the run.
         carry_bytes: size of what one step hands to the next.
         solution_bytes: size of the solutions of a step, zero if they are not to be kept.
         budget: bytes, `REVERSE_BYTES` if None.

@@ -102,10 +102,7 @@ def summed(x: Array) -> Array:
 @record()
 class Blocks:
     """Block-diagonal matrix (n r, n c) of ``n`` blocks that need not be square; `nsjax.linalg.matvec` and
-    `nsjax.linalg.matmul` take it like an array.
-
-    Args:
-        values: (n, r, c).
+    `nsjax.linalg.matmul` take it like an array. ``values``: (n, r, c).
 
     Example:
         >>> import jax.numpy as jnp

@@ -45,11 +45,8 @@ def conjugate_gradients(
 ) -> KrylovSolution:
     """Solution of ``A x = b`` for a symmetric matrix that is positive definite on the range of ``P^-1``.
 
-    Stops with ``|b - A x| <= tolerance |b|`` of the recursive residual, or if this is nan.
-
-    Args:
-        product: ``A x``.
-        precondition: ``P^-1 r``, symmetric; a projection in it keeps the search in its range.
+    Stops with ``|b - A x| <= tolerance |b|`` of the recursive residual, or if this is nan. ``product``:
+    ``A x``; ``precondition``: ``P^-1 r``, symmetric; a projection in it keeps the search in its range.
 
     Example:
         >>> import jax.numpy as jnp

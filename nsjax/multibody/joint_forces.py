@@ -173,14 +173,8 @@ class OwnJoints:
         width: int,
     ) -> tuple[Any, Any]:  # fmt: skip
         """Rows (k, width, nv) of all limits in their order, and their rates (k, width) at zero generalised
-        velocity; the tangential rows are zero.
-
-        Args:
-            place: bodies at a time and position.
-            retract: of the tree.
-            at: time and position.
-            p: params.
-            width: rows of a contact.
+        velocity; the tangential rows are zero. ``place``: bodies at a time and position; ``at``: time and
+        position; ``width``: rows of a contact.
         """
         (t, q), nv, count = at, self.topology.sizes[1], len(self.limits_apart)
         held = np.zeros((len(self.limits_held), nv))
@@ -229,11 +223,8 @@ class JointDamping:
     servos and motors with a law; and of free bodies that files damp.
 
     What pushes in the direction of the rate, and joints that close loops, count nothing: they stay
-    explicit. Beyond a limit an effort does not change with the rate, and its part is zero.
-
-    Args:
-        topology: of the tree.
-        own: its joints in space.
+    explicit. Beyond a limit an effort does not change with the rate, and its part is zero. ``topology``: of
+    the tree; ``own``: its joints in space.
     """
 
     topology: Topology
@@ -274,12 +265,8 @@ class JointDamping:
         )
 
     def of_plane(self, scene: Scene, turns: dict[str, int], group: dict[str, str], p: PyTree) -> Array:
-        """``D`` (nv, nv): rates of hinges are differences of velocities.
-
-        Args:
-            scene: with velocities.
-            turns: entries of angles by group.
-            group: that of every body.
+        """``D`` (nv, nv): rates of hinges are differences of velocities. ``scene``: with velocities;
+        ``turns``: entries of angles by group; ``group``: that of every body.
         """
         links, n = self.topology.link_of_joint, self.topology.sizes[1]
         found = jnp.zeros((n, n))

@@ -68,11 +68,7 @@ def nearest_to(
     wanted: np.ndarray, equal: tuple[np.ndarray, ...], least: tuple[np.ndarray, ...]
 ) -> np.ndarray:
     """The vector nearest to ``wanted`` with ``J x = b`` and ``G x >= c``, by an active set of rows.
-
-    Args:
-        wanted: (n,).
-        equal: ``J`` (m, n) and ``b`` (m,).
-        least: ``G`` (k, n) and ``c`` (k,).
+    ``wanted``: (n,); ``equal``: ``J`` (m, n) and ``b`` (m,); ``least``: ``G`` (k, n) and ``c`` (k,).
 
     Example:
         >>> import numpy as np
@@ -103,12 +99,8 @@ def nearest_to(
 def nearest_start(
     mechanism: Mechanism, p: PyTree, near: Mapping[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Admissible position and velocity nearest to given ones.
-
-    Args:
-        mechanism: in joint coordinates.
-        p: its params.
-        near: in the form of ``start`` of `nsjax.multibody.assemble`.
+    """Admissible position and velocity nearest to given ones. ``mechanism``: in joint coordinates; ``p``:
+    its params; ``near``: in the form of ``start`` of `nsjax.multibody.assemble`.
 
     Raises:
         InputError: for traced numbers, and where no admissible start is found.
@@ -195,12 +187,8 @@ class KeptStart:
         self, made: Mechanism, before: dict[str, PyTree], after: dict[str, PyTree], keys: Sequence[Key]
     ) -> State:
         """The start after a change of numbers. Where no position closes the loops, it stays as it is, which
-        `nsjax.simulate` refuses; inside transformations it is not a number.
-
-        Args:
-            made: the mechanism.
-            before, after: params and state.
-            keys: of the changed numbers; a start that is given as a whole stays.
+        `nsjax.simulate` refuses; inside transformations it is not a number. ``before``, ``after``: params
+        and state; ``keys``: of the changed numbers; a start that is given as a whole stays.
 
         Raises:
             InputError: inside transformations, for a number that moves the nodes of beams.

@@ -400,13 +400,8 @@ def follow(table: Any) -> SplineMotion:
 
 
 def prescribed(part: Part, what: str, numbers: Any, t: Any) -> Any:
-    """What a user prescribes at a time: a function ``(t)`` or ``(t, own)``, or a spline.
-
-    Args:
-        part: a joint with the option ``what``.
-        what: ``"motion"`` or ``"path"``.
-        numbers: of the joint.
-        t: time [s].
+    """What a user prescribes at a time: a function ``(t)`` or ``(t, own)``, or a spline. ``part``: a joint
+    with the option ``what``; ``what``: ``"motion"`` or ``"path"``; ``t``: time [s].
 
     Raises:
         InputError: as `user_value`.
@@ -469,10 +464,8 @@ def lacks_acceleration(motion: Fn) -> bool:
 
 def with_surfaces(part: Part, found: list[Array]) -> Part:
     """``part`` with a law that appends the values (k,) of its surfaces to ``found`` wherever it is called.
-
-    Args:
-        part: a part with the options ``law`` and ``switch``, functions of the same arguments.
-        found: a list.
+    ``part``: a part with the options ``law`` and ``switch``, functions of the same arguments; ``found``: a
+    list.
 
     Raises:
         InputError: in a call of the law, for surfaces that are no numbers.

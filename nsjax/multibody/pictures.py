@@ -391,7 +391,6 @@ def picture(
     """Picture of a mechanism at an instant.
 
     Args:
-        scene: the bodies.
         topology, p: parts and their numbers.
         named: named contacts.
         meetings: contact points and normals, piece by piece.

@@ -234,10 +234,8 @@ class ConstraintRows:
 
 @dataclasses.dataclass(frozen=True)
 class Selection(ContactSet):
-    """Maps between the few contacts that a step evaluates and all contacts of a mechanism.
-
-    Args:
-        mechanism: the mechanism with all contacts.
+    """Maps between the few contacts that a step evaluates and all contacts of a mechanism. ``mechanism``:
+    the mechanism with all contacts.
     """
 
     mechanism: Mechanism

@@ -116,7 +116,6 @@ def drawn_at(
         point: (d,) [m].
         axes: unit vectors of its two axes, at right angles.
         drawing: (n, 2).
-        name, role: of the shape.
         at: displacement of the whole symbol along its axes.
     """
     flat, d = drawing + np.asarray(at), len(axes[0])
@@ -141,7 +140,6 @@ def between(
     Args:
         start, end: (d,) [m].
         drawing: (n, 2), `COIL`, `DASHPOT` or `BOTH`.
-        name: of the shape.
         along: unit vector from start to end, where they may coincide.
         lead: by how much the symbol begins before ``start``.
     """
@@ -177,7 +175,6 @@ def hull(points: Any, radii: Any, name: str, thickness: float = LINK, pose: Any 
     Args:
         points: (n, d) [m].
         radii: (n,) added to the thickness around each point [m].
-        name: of the body.
         thickness: of the round corners.
         pose: of the axes of the points; None: those of the world.
     """
@@ -198,7 +195,6 @@ def disc(centre: Any, axis: Any, radius: Any, name: str, toward: Any) -> Shape:
         centre: (d,) [m].
         axis: unit vector (3,), in space.
         radius: [m].
-        name: of the body.
         toward: direction of the spoke (2,), in the plane.
     """
     if centre.shape[0] == 2:
@@ -231,8 +227,6 @@ def on_body(
     """A rigid shape around the point ``place`` of a body.
 
     Args:
-        scene: the bodies.
-        name: of the shape.
         body, place: the body, and a point of it.
         local: points (n, d) around that point.
         own: their rotation relative to the body; None: none.

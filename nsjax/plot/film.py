@@ -36,10 +36,7 @@ PIXELS, DPI = 640, 80
 
 
 def require_writer(path: str | os.PathLike[str]) -> None:
-    """Refuses a film for which no writer is installed.
-
-    Args:
-        path: path of the film, ``*.gif`` or ``*.mp4``.
+    """Refuses a film for which no writer is installed. ``path``: path of the film, ``*.gif`` or ``*.mp4``.
 
     Raises:
         InputError: if matplotlib, or ffmpeg for MP4, is missing.
@@ -157,11 +154,8 @@ def projected(scene: DrawnRun, points: np.ndarray) -> np.ndarray:
 
 
 class FilmAxes:
-    """Axes, title and time of a film, and the traces of the frame that is shown.
-
-    Args:
-        scene: what is drawn.
-        bare: without axes and words.
+    """Axes, title and time of a film, and the traces of the frame that is shown. ``scene``: what is drawn;
+    ``bare``: without axes and words.
     """
 
     def __init__(self, scene: DrawnRun, bare: bool = False) -> None:

@@ -50,10 +50,8 @@ METRICS = ("auto", "euclidean", "kinetic")
 
 
 def choose(name: str, option: str, value: str, known: tuple[str, ...]) -> str:
-    """``value``, if it is one of ``known``.
-
-    Args:
-        name, option: of the scheme and of its option, for the error message.
+    """``value``, if it is one of ``known``. ``name``, ``option``: of the scheme and of its option, for the
+    error message.
 
     Raises:
         InputError: for another value.
@@ -173,7 +171,6 @@ def held_contacts(step: Step, contacts: Contacts, r: Stepped, found: Approach, l
     is zero.
 
     Args:
-        step: the step.
         contacts: the contacts before it.
         r: its result.
         found: approaching contacts.
@@ -249,14 +246,11 @@ def stage_jump(
     """The result of the stage solver as a `Jump`.
 
     Args:
-        system: the system.
         answer: answer of the stage solver.
         dv: (nv,) velocity change of the step.
         rates: (rows,) row velocities before and after the step [m/s], contacts (if any) first.
         active: (nc,) bool, contacts that take part; None where contacts have no rows.
         given: numbers of the bounded forces. Such a force has the normal impulse of its bound, or that of
-            the contact that it follows: otherwise it would count as unloaded, and a reversal of its sliding
-            would be no event.
     """
     none, groups = no_jump(system), row_groups(system, active is not None)
     contacts, before, after = none.contacts, none.before, none.after

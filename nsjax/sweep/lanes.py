@@ -39,11 +39,8 @@ def share(lanes: np.ndarray) -> np.ndarray:
 
 def owners(lanes: np.ndarray, done: np.ndarray) -> np.ndarray:
     """The process that has, or computes, each of the ``lanes``: the first that has the lane already; the
-    others are assigned in turn.
-
-    Args:
-        lanes: (n,) numbers of the lanes to run.
-        done: (all lanes,) mask of the lanes that this process has.
+    others are assigned in turn. ``lanes``: (n,) numbers of the lanes to run; ``done``: (all lanes,) mask of
+    the lanes that this process has.
     """
     number = jax.process_count()
     has = done[None] if number == 1 else np.asarray(gathered(done))
@@ -144,11 +141,8 @@ class Checkpoint:
         self.file, self.path = file, path
 
     def add(self, lanes: np.ndarray, values: PyTree) -> None:
-        """Writes some lanes through to the disk.
-
-        Args:
-            lanes: (n,) numbers of the lanes.
-            values: results of the lanes, with n entries in front.
+        """Writes some lanes through to the disk. ``lanes``: (n,) numbers of the lanes; ``values``: results
+        of the lanes, with n entries in front.
 
         Raises:
             OSError: if the file cannot grow; its earlier content stays intact.
@@ -181,7 +175,6 @@ def lanes_of(path: PathLike | None, plan: Plan, found: PyTree) -> Iterator[tuple
 
     Args:
         path: path of the file; None: nothing is read or written.
-        plan: the sweep.
         found: results, one entry per lane; the lanes of the file are filled in.
 
     Yields:
@@ -384,7 +377,6 @@ def computed_lanes(
     """Lanes with their results, in the order in which workers finish them.
 
     Args:
-        plan: the sweep.
         left: (n,) numbers of the lanes to run.
         size: largest number of lanes of a task.
         memory_bytes: bound on the memory of all tasks in flight.

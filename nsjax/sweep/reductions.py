@@ -75,15 +75,12 @@ class Fold:
 
 
 def quantity(traj: Trajectory, name: str) -> Array:
-    """A column of a trajectory by its name: a row quantity (``"q"``, ``"impacts"``), a label
-    (``"theta1"``), an observable of the model or an energy.
+    """A column (rows, ...) of a trajectory by its name, in the unit of the quantity: a row quantity
+    (``"q"``, ``"impacts"``), a label (``"theta1"``), an observable of the model or an energy.
 
     Args:
         traj: rows of a run.
         name: name of the quantity.
-
-    Returns:
-        Values (rows, ...), in the unit of the quantity.
 
     Raises:
         InputError: for an unknown name, with the nearest known one.
@@ -207,10 +204,7 @@ class _Samples:
 
 
 def final(name: str) -> Fold:
-    """The quantity at the end of the run.
-
-    Args:
-        name: name of a quantity, see `quantity`.
+    """The quantity ``name`` (see `quantity`) at the end of the run.
 
     Example:
         >>> from nsjax import reductions
@@ -220,10 +214,7 @@ def final(name: str) -> Fold:
 
 
 def initial(name: str) -> Fold:
-    """The quantity at the start of the run.
-
-    Args:
-        name: name of a quantity, see `quantity`.
+    """The quantity ``name`` (see `quantity`) at the start of the run.
 
     Example:
         >>> from nsjax import reductions
@@ -234,10 +225,7 @@ def initial(name: str) -> Fold:
 
 
 def maximum(name: str) -> Fold:
-    """Largest value among the saved rows, for each entry of the quantity.
-
-    Args:
-        name: name of a quantity, see `quantity`.
+    """Largest value among the saved rows, for each entry of the quantity ``name`` (see `quantity`).
 
     Example:
         >>> from nsjax import reductions
@@ -248,11 +236,8 @@ def maximum(name: str) -> Fold:
 
 
 def minimum(name: str) -> Fold:
-    """Least value among the saved rows, for each entry of the quantity.
-
-    Args:
-        name: name of a quantity, see `quantity`; ``"gap_min"`` covers the smallest gap of every step,
-            however few rows are saved.
+    """Least value among the saved rows, for each entry of the quantity ``name`` (see `quantity`);
+    ``"gap_min"`` covers the smallest gap of every step, however few rows are saved.
 
     Example:
         >>> from nsjax import reductions
@@ -263,10 +248,7 @@ def minimum(name: str) -> Fold:
 
 
 def mean(name: str) -> Fold:
-    """Mean over the saved rows, the start included.
-
-    Args:
-        name: name of a quantity, see `quantity`.
+    """Mean of the quantity ``name`` (see `quantity`) over the saved rows, the start included.
 
     Example:
         >>> from nsjax import reductions
@@ -277,10 +259,7 @@ def mean(name: str) -> Fold:
 
 
 def total(name: str) -> Fold:
-    """Sum over the saved rows: ``total("impacts")`` counts the impacts of the run.
-
-    Args:
-        name: name of a quantity, see `quantity`.
+    """Sum of the quantity ``name`` (see `quantity`) over the saved rows, of ``"impacts"`` their number.
 
     Example:
         >>> from nsjax import reductions
@@ -291,11 +270,7 @@ def total(name: str) -> Fold:
 
 
 def samples(name: str, first: int = 0) -> Callable[[Trajectory], Array]:
-    """The quantity in the saved rows.
-
-    Args:
-        name: name of a quantity, see `quantity`.
-        first: first row of the result (``-60``: the last sixty rows).
+    """The quantity ``name`` (see `quantity`) in the saved rows from ``first`` on (-60: the last sixty).
 
     Example:
         >>> from nsjax import reductions

@@ -36,11 +36,8 @@ if TYPE_CHECKING:
 
 @record()
 class Choice:
-    """Pairs of a batch that a step evaluates.
-
-    Args:
-        slots: their places.
-        near: () int, number of pairs that were near.
+    """Pairs of a batch that a step evaluates. ``slots``: their places; ``near``: () int, number of pairs
+    that were near.
     """
 
     slots: Slots
@@ -395,11 +392,7 @@ def _first(piece: Batch) -> Choice:
 
 def rows(tree: SpatialTree | Bodies, lines: Lines, screws: tuple[Array, Array]) -> Array:
     """Rows (nc, 1 + tangents, nv) of gap rates and slip velocities by the generalised velocities.
-
-    Args:
-        tree: the bodies.
-        lines: the contacts.
-        screws: spins (nv, 3) and velocities (nv, 3) of all screws.
+    ``screws``: spins (nv, 3) and velocities (nv, 3) of all screws.
     """
     (spins, velocities), d, made = screws, 1 + lines.tangents, jnp.zeros(())
     columns = jnp.concatenate([velocities, spins], axis=1).T

@@ -76,12 +76,8 @@ def corners(body: str, half_length: Any, half_height: Any, half_depth: Any = Non
 
 
 def sphere(body: str, radius: Any, at: Any = None) -> Shape:
-    """A sphere, or disc in the plane.
-
-    Args:
-        body: name of the body.
-        radius: [m].
-        at: centre in body axes [m].
+    """A sphere of a ``radius`` [m], or disc in the plane, of the ``body`` with its centre ``at`` a point in
+    body axes [m].
 
     Example:
         >>> from nsjax.multibody import sphere

@@ -28,11 +28,7 @@ def _array(content: bytes, width: int) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Polygon:
-    """A closed polygon.
-
-    Args:
-        content: vertices (n, 2) counter-clockwise, as bytes.
-    """
+    """A closed polygon. ``content``: vertices (n, 2) counter-clockwise, as bytes."""
 
     content: bytes
 
@@ -61,10 +57,8 @@ class Polygon:
 
 @dataclasses.dataclass(frozen=True)
 class Spline:
-    """A closed smooth curve.
-
-    Args:
-        content: control points (n, 2) of a periodic cubic spline, counter-clockwise, as bytes.
+    """A closed smooth curve. ``content``: control points (n, 2) of a periodic cubic spline,
+    counter-clockwise, as bytes.
     """
 
     content: bytes
@@ -124,11 +118,8 @@ class Given:
 
 @dataclasses.dataclass(frozen=True)
 class SurfaceTriangles:
-    """A closed surface of triangles.
-
-    Args:
-        content, numbers: points (n, 3), and triples (m, 3) of their indices, counter-clockwise from
-            outside, as bytes.
+    """A closed surface of triangles. ``content``, ``numbers``: points (n, 3), and triples (m, 3) of their
+    indices, counter-clockwise from outside, as bytes.
     """
 
     content: bytes

@@ -45,12 +45,8 @@ WAYS = {
 
 
 def coefficients(name: str, friction: Any) -> dict[str, Any]:
-    """Sliding, torsional and rolling coefficient of a contact, by the names of its numbers.
-
-    Args:
-        name: of the contact.
-        friction: the sliding coefficient, None, or ``(sliding, torsional, rolling)``; of three, a plain
-            zero is left out.
+    """Sliding, torsional and rolling coefficient of a contact, by the names of its numbers. ``friction``:
+    the sliding coefficient, None, or ``(sliding, torsional, rolling)``; of three, a plain zero is left out.
 
     Raises:
         InputError: for values that are no numbers, and for negative numbers.
@@ -68,7 +64,6 @@ def along_grain(
     """Numbers and options of a contact whose friction depends on the direction; both empty without a grain.
 
     Args:
-        name: of the contact.
         friction: the coefficients along and across the grain.
         grain: a direction in the axes of the first of ``bodies``, or a pair of one of them and a direction
             in its axes.
@@ -218,7 +213,6 @@ def rates(scene: Scene, named: NamedContacts, p: PyTree) -> Array:
     Args:
         scene: the bodies, with their velocities.
         named: named contacts: all, or those of a step.
-        p: refreshed params.
     """
     some = named.some([bool(keys) for keys in named.turning])
     of = dict(zip(some.names, some.turning, strict=True))

@@ -56,12 +56,8 @@ class NumberArrays:
 
 
 def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) -> NumberArrays:
-    """Numbers of a mechanism in absolute coordinates, stacked in arrays.
-
-    Args:
-        topology: of the mechanism.
-        groups: groups of equal joints.
-        p: params by the names of the parts.
+    """Numbers of a mechanism in absolute coordinates, stacked in arrays. ``groups``: groups of equal
+    joints; ``p``: params by the names of the parts.
     """
     d, pieces, coms = topology.dimension, [], []
     for part in topology.all_of("body", "beam"):
@@ -414,10 +410,8 @@ class Bodies:
 
     def loose(self, touching: tuple[str, ...]) -> bool:
         """Whether the bodies are islands: nothing joins two of them, and all have the same number of
-        contacts with the ground, listed body by body.
-
-        Args:
-            touching: the body of every contact with the ground; "" for a contact between two bodies.
+        contacts with the ground, listed body by body. ``touching``: the body of every contact with the
+        ground; "" for a contact between two bodies.
         """
         n = len(self.names)
         if n < 2 or not self.free:

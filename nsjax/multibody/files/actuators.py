@@ -59,12 +59,8 @@ def obstacle(source: Source, k: int) -> str:
 
 
 def thruster_of(source: Source, k: int, law: Fn, own: Any) -> Part:
-    """The actuator as a part.
-
-    Args:
-        source: the model file.
-        k: number of the actuator.
-        law, own: law of its effort, before the gears.
+    """The actuator as a part. ``k``: number of the actuator; ``law``, ``own``: law of its effort, before
+    the gears.
     """
     model, where, on = source.model, _acts_on(source, k), int(source.model.actuator_trnid[k][0])
     name, gears = source.names["actuator", k], source.gears(k)
@@ -103,10 +99,7 @@ OWN = (
 @record()
 class Servo(Controlled):
     """Numbers of an actuator with the effort ``gear (g . (1, l, l') u + b . (1, l, l'))`` at the length
-    ``l = gear q``.
-
-    Args:
-        gain, bias: ``g`` and ``b`` (3,).
+    ``l = gear q``. ``gain``, ``bias``: ``g`` and ``b`` (3,).
 
     The others as in `nsjax.multibody.joint_forces.Controlled`.
     """
@@ -163,12 +156,8 @@ class Activations:
 
 
 def activations(source: Source, driven: set[str], keys: Sequence[str]) -> Activations:
-    """Activations of the actuators of a file.
-
-    Args:
-        source: the model file.
-        driven: names of the actuators that are parts.
-        keys: names of the key frames, in the order of the file.
+    """Activations of the actuators of a file. ``driven``: names of the actuators that are parts; ``keys``:
+    names of the key frames, in the order of the file.
     """
     model, mujoco = source.model, source.mujoco
     found, clamped = Activations(at={key: {} for key in keys}), not source.off("clampctrl")
@@ -194,10 +183,7 @@ def activations(source: Source, driven: set[str], keys: Sequence[str]) -> Activa
 
 def actuators(source: Source, lines: set[str]) -> tuple[list[Part], list[str]]:
     """Actuators as parts, and sentences about those left out; no parts if the file switches actuation off.
-
-    Args:
-        source: the model file.
-        lines: names of the tendons that are parts.
+    ``lines``: names of the tendons that are parts.
     """
     parts, said = [], []
     model = source.model

@@ -80,7 +80,6 @@ def compiled_as_given(
     """The model with corrected moments of its links, and sentences; or the error that remains.
 
     Args:
-        mujoco: the package.
         spec: `mujoco.MjSpec`, which is changed.
         error: error of its first compilation.
         links: whether moments of links are corrected.
@@ -305,7 +304,6 @@ def opened(given: Any, who: str, masses: Masses | None = None) -> tuple[Any, str
 
     Args:
         given: path or text.
-        who: name of the reader, for errors.
         masses: receives the links whose inertia comes from their shapes; None: incomplete inertials are
             refused.
 
@@ -350,13 +348,8 @@ def opened(given: Any, who: str, masses: Masses | None = None) -> tuple[Any, str
 
 
 def compiled(spec: Any, title: str, who: str, free: Collection[str] = ()) -> tuple[Any, list[str]]:
-    """The compiled `mujoco.MjModel`, and sentences about elements left out.
-
-    Args:
-        spec: the opened `mujoco.MjSpec`.
-        title: of the file.
-        who: name of the reader, for errors.
-        free: names of the bodies that the user lets move freely.
+    """The compiled `mujoco.MjModel`, and sentences about elements left out. ``spec``: the opened
+    `mujoco.MjSpec`; ``free``: names of the bodies that the user lets move freely.
 
     Raises:
         InputError: for a file that does not compile.
@@ -406,11 +399,8 @@ def _outermost(bare: str) -> Iterator[str]:
 
 
 def strange_elements(bare: str, followers: int) -> list[str]:
-    """Sentences about elements of a URDF that are not read.
-
-    Args:
-        bare: text of the file without comments.
-        followers: number of <mimic> elements that are read as couplings.
+    """Sentences about elements of a URDF that are not read. ``bare``: text of the file without comments;
+    ``followers``: number of <mimic> elements that are read as couplings.
     """
     said = [
         f"<{name}> ({n} of them) is not read: it is no element of URDF that has an equal here"

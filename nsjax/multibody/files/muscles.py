@@ -141,12 +141,8 @@ def obstacle(source: Source, k: int) -> str:
 
 
 def muscle_of(source: Source, k: int, given: dict[str, Any]) -> Muscle:
-    """Numbers of a muscle from the file.
-
-    Args:
-        source: the model file.
-        k: number of the actuator.
-        given: control, gear and bounds.
+    """Numbers of a muscle from the file. ``k``: number of the actuator; ``given``: control, gear and
+    bounds.
     """
     model, mujoco = source.model, source.mujoco
     places = getattr(model, "actuator_outadr", None)

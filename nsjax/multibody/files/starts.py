@@ -61,7 +61,6 @@ def starts(
     params; and sentences about corrections.
 
     Args:
-        source: the model file.
         driven: names of the actuators that are parts.
         place: function from the name of an actuator to the path of its control in params.
     """
@@ -183,11 +182,8 @@ MOTORS = {"ACTUATORPOS": "coordinate", "ACTUATORVEL": "rate", "ACTUATORFRC": "ef
 
 
 def sensors(source: Source, driven: set[str], lines: set[str]) -> tuple[dict[str, Sensor], list[str]]:
-    """Sensors with an equivalent, by name, and sentences about the others.
-
-    Args:
-        source: the model file.
-        driven, lines: names of the actuators and of the tendons that are parts.
+    """Sensors with an equivalent, by name, and sentences about the others. ``driven``, ``lines``: names of
+    the actuators and of the tendons that are parts.
     """
     found: dict[str, Sensor] = {}
     said: list[tuple[str, str]] = []

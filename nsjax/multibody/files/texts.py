@@ -56,13 +56,8 @@ REMEDIES = (
 
 
 def sentence(who: str, title: str, error: Exception, free: Collection[str] = ()) -> InputError:
-    """An error of the library as an error with one sentence.
-
-    Args:
-        who: name of the reader.
-        title: of the file.
-        error: error of the library.
-        free: names of the bodies that the user lets move freely.
+    """An error of the library as an error with one sentence. ``error``: error of the library; ``free``:
+    names of the bodies that the user lets move freely.
     """
     said = str(error)
     first = next((x.strip() for x in said.splitlines() if x.strip()), "nothing said")
@@ -149,9 +144,7 @@ def visible(text: str) -> str:
 
 def check_numbers(who: str, title: str, bare: str) -> None:
     """Refuses numbers that are not finite, and empty ones: the package reads some of them as not given.
-
-    Args:
-        bare: the text without comments.
+    ``bare``: the text without comments.
 
     Raises:
         InputError: names the file, the line, the attribute and its value.
@@ -368,7 +361,6 @@ def without_volume(mujoco: Any, spec: Any, said: str, weighs: Any) -> list[str] 
     for another error.
 
     Args:
-        mujoco: the package.
         spec: `mujoco.MjSpec`, which is changed.
         said: message of the error.
         weighs: function that tells whether a body takes inertia from a geometry.

@@ -247,11 +247,8 @@ def nonzero(point: np.ndarray) -> np.ndarray | None:
 
 
 def equalities(source: Source, lines: set[str]) -> tuple[list[Part], list[str]]:
-    """Parts of connect, weld, joint and tendon constraints, and sentences about the others.
-
-    Args:
-        source: the model file.
-        lines: names of the tendons that are parts.
+    """Parts of connect, weld, joint and tendon constraints, and sentences about the others. ``lines``:
+    names of the tendons that are parts.
     """
     said: list[tuple[str, str]] = []
     count = 0 if source.off("equality") else source.model.neq

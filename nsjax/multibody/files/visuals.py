@@ -18,11 +18,8 @@ Triangles = tuple[np.ndarray, np.ndarray]
 
 
 def rounded(kind: str, size: np.ndarray) -> Triangles:
-    """A sphere, ellipsoid, capsule or cylinder about the z axis.
-
-    Args:
-        kind: which one.
-        size: its radius, or three half axes, then half its length [m].
+    """A sphere, ellipsoid, capsule or cylinder about the z axis. ``kind``: which one; ``size``: its radius,
+    or three half axes, then half its length [m].
     """
     angles = np.linspace(-0.5 * np.pi, 0.5 * np.pi, 2 * shapes.RINGS + 1)
     heights, radii, scale = np.sin(angles), np.cos(angles), np.full(3, size[0])

@@ -246,7 +246,6 @@ def line_numbers(kind: str, name: str, at: Any, ratios: Any, given: dict[str, An
 
     Args:
         kind, name: of the tendon, for error messages.
-        at, ratios: as in `Tendon`.
         given: the other arguments of `tendon` by name; ``rest`` is its ``length``.
 
     Raises:

@@ -88,11 +88,7 @@ class Drum:
 
 def wound(scene: Scene, drum: Drum, ends: tuple[Any, Any]) -> Wound:
     """A rope between two points about a shape, the shortest line on its way; smooth where it lifts off.
-
-    Args:
-        scene: the bodies.
-        drum: the shape.
-        ends: both points, vectors of the algebra.
+    ``drum``: the shape; ``ends``: both points, vectors of the algebra.
 
     Source: MuJoCo's documentation, chapter Computation, and its function ``mju_wrap`` for which way a rope
     takes and when it touches.

@@ -76,11 +76,8 @@ class TreeArrays:
 @dataclasses.dataclass(frozen=True)
 class Layout:
     """Places of coordinates and velocities, the same for all trees of a class: quaternions come first, then
-    scalars, each in the order of the mechanism.
-
-    Args:
-        quaternions: number of quaternions.
-        scalars: number of all other coordinates.
+    scalars, each in the order of the mechanism. ``quaternions``: number of quaternions; ``scalars``: number
+    of all other coordinates.
     """
 
     quaternions: int

@@ -34,11 +34,9 @@ Pair = tuple[CarriedTangent, CarriedTangent]
 
 
 def blank_tangents(run: ImpulseRun, problem: Callable[[bool], tuple[Any, PyTree, int]]) -> PyTree:
-    """Memory at the start of a run: a pair of empty tangents if tangents are kept, else ``()``.
-
-    Args:
-        run: any step of the run.
-        problem: ``(contacts) -> (equations, data, unknowns)``, the equations of that step.
+    """Memory at the start of a run: a pair of empty tangents if tangents are kept, else ``()``. ``run``:
+    any step of the run; ``problem``: ``(contacts) -> (equations, data, unknowns)``, the equations of that
+    step.
     """
     system = run.system
     if system.structure.constant or tangent_of(run.scheme.options.tangent, system) != "kept":

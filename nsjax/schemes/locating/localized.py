@@ -407,11 +407,7 @@ def through_guards(
 ) -> tuple[Carry, Output, GuardMemory]:
     """A step divided at the instants at which guards are met, whose state is reset there, or which ends
     there: carry, output and memory of the guards after it. It is located as impacts are, by every scheme.
-
-    Args:
-        step: the step.
-        guards, memory: of the run.
-        end: carry and output of the step if nothing is met.
+    ``end``: carry and output of the step if nothing is met.
     """
     carry, output = end
     values = guards.values(step.at(carry.state))

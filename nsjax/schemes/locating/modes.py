@@ -263,7 +263,6 @@ def begin(
     includes contacts that opened just before the end of the last step.
 
     Args:
-        system: the system.
         d: the part, without modes.
         held: (nc,) bool, contacts known to be closed at rest.
         gone: (nc,) bool, contacts that opened in this step.
