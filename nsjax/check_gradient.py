@@ -164,9 +164,6 @@ def check_gradient(
             standard errors of the secant.
         events: number of impacts to compare.
 
-    Returns:
-        A `GradientCheck`.
-
     Raises:
         InputError: for an unknown parameter or output, or a whole vector; RunError: if a run fails.
 

@@ -368,8 +368,8 @@ def zigzag(start: Any, end: Any, width: Any) -> Array:
 
 
 def level(point: Any, normal: Any, name: str = "ground") -> Shape:
-    """A floor or wall: a plane in space, or a line in the plane, that reaches as far as all other shapes, by
-    a ``point`` (d,) [m], its unit ``normal`` (d,) and its ``name``.
+    """A floor or wall: a plane in space, or a line in the plane, that reaches as far as all other shapes;
+    by a ``point`` (d,) [m], its unit ``normal`` (d,) and its ``name``.
 
     Example:
         >>> from nsjax.shapes import level

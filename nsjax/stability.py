@@ -250,9 +250,6 @@ def warn_of_step(system: System, params: PyTree, state: State, scheme: Scheme, d
 
     The limit is an estimate at one state with open contacts. It may change during the motion of a nonlinear
     model. ``dt``: step size [s], or (lanes,) of a sweep.
-
-    Returns:
-        Whether it has warned.
     """
     if not is_conditional(scheme):
         return False

@@ -26,9 +26,6 @@ def observed_order(steps: Any, errors: Any) -> float:
         steps: (n,) step sizes [s], at least two different ones.
         errors: (n,) positive errors.
 
-    Returns:
-        The slope.
-
     Raises:
         ValueError: if shapes differ, fewer than two steps are given, or a value is not positive.
 
@@ -63,9 +60,6 @@ def paper_error(theta: Any, reference: Any) -> float:
     Args:
         theta: (n,) samples of the computed motion, the first one at ``t = 0``.
         reference: (n,) the same samples of the reference.
-
-    Returns:
-        The norm.
 
     Raises:
         ValueError: if shapes differ.

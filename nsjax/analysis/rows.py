@@ -175,9 +175,6 @@ def measure_drift(traj: Trajectory) -> Drift:
     Args:
         traj: one run with any ``every``; with contacts, ``force_normal`` and ``impacts`` must be saved.
 
-    Returns:
-        `Drift`.
-
     Raises:
         InputError: for a batch, a system without constraints and contacts, or quantities not saved.
 
@@ -259,9 +256,6 @@ def growth(t: Any, residual: Any) -> Growth:
     Args:
         t: (rows,) increasing times [s].
         residual: (rows,) one column of a `Drift`.
-
-    Returns:
-        `Growth`.
 
     Raises:
         InputError: for other shapes, fewer than 20 rows, or values that are not finite.

@@ -333,8 +333,8 @@ def _onwards(s: _Search, rows: ProxRows, tolerance: Array, early: Array) -> _Way
     compliance = jnp.where(on, jnp.where(proximal, resisting, nearer), first)
     # drawn impulses: friction in any direction, none of contacts out of reach
     each = (drawn - np.array([0.0] + [0.5] * rows.problem.nt)) * rows.problem.mask[:, None]
-    drawn = DRAWN * rows.scale[1] * rows.problem.stack(each, jnp.zeros(rows.problem.nb))
-    known = jnp.where(rigid, drawn, jnp.where(plain & ~huge, x, 0.0))
+    impulses = DRAWN * rows.scale[1] * rows.problem.stack(each, jnp.zeros(rows.problem.nb))
+    known = jnp.where(rigid, impulses, jnp.where(plain & ~huge, x, 0.0))
     # A problem without an answer returns the impulses for the first compliance below this one, about ten:
     # these are still about as large as the impulses of single rows
     return _Way(

@@ -392,9 +392,6 @@ def value_with_derivative_of(
             (`nsjax.jaxtools.programs`).
         quiet: what a large program takes in place of ``full`` where nothing happens; None: nothing.
 
-    Returns:
-        A function of that tree.
-
     Example:
         >>> import jax
         >>> import jax.numpy as jnp

@@ -384,9 +384,6 @@ def block(
         ground: position of the plane along its normal [m].
         restitution, restitution_tangential, friction: of the corners, scalars or one per corner.
 
-    Returns:
-        A `Problem`.
-
     Raises:
         InputError: for a dimension other than 2 and 3, an unknown formulation, or a quaternion that is
             zero.

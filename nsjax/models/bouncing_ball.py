@@ -202,9 +202,6 @@ def bouncing_ball(
         radius: [m], scalar or (balls,).
         table_amplitude, table_frequency: the table moves as ``A sin(w t)`` [m], [rad/s].
 
-    Returns:
-        A `Problem`.
-
     Raises:
         InputError: for an unknown parameter, number of balls, or dimension.
 

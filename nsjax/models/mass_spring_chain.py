@@ -145,9 +145,6 @@ def mass_spring_chain(
         support_stiffness: [N/m], for ``"spring"`` only.
         gravity: along the chain [m/s^2].
 
-    Returns:
-        A `Problem`.
-
     Raises:
         InputError: for an unknown support, or no mass.
 

@@ -167,9 +167,6 @@ def rubbing_rotor(
         restitution, restitution_tangential, friction: of disc on ring.
         initial_q, initial_v, initial_time: initial state, by default centred and turning at ``speed``.
 
-    Returns:
-        A `Problem`.
-
     Limits: with the disc in the centre the contact normal is undefined; a disc that touches the ring
     there (no clearance) has no normal. Internal damping of the rotating shaft is left out.
 

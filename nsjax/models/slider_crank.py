@@ -226,9 +226,6 @@ def slider_crank(
             upper left, upper right, lower left, lower right.
         initial_q, initial_v, initial_time: initial state.
 
-    Returns:
-        A `Problem`.
-
     Limits: with the slider parallel to the guide both corners of a wall hit at once; the motion is
     then a discontinuous function of ``theta3(0)``.
 
@@ -360,9 +357,6 @@ def slider_crank_bilateral(
         torque: on the crank [N m].
         friction: coefficient of a rough guide.
         initial_q, initial_v, initial_time: initial state.
-
-    Returns:
-        A `Problem`.
 
     Limits: with a rough guide the drift of schemes on velocity level lets the slider leave the axis; the
     slider crosses the axis for a step or more where the force changes its side.

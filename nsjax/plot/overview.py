@@ -195,9 +195,6 @@ def named(traj: Trajectory, names: Sequence[str], x: str | None = None) -> Figur
         x: quantity of the horizontal axis, ``"crank.angle"`` for instance, or the position beside a
             velocity in a phase portrait; None: time.
 
-    Returns:
-        The figure, as from `overview`.
-
     Raises:
         InputError: if matplotlib is missing, for a batch, and for a quantity with more than one axis, or
             on the horizontal axis with more than one number.

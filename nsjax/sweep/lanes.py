@@ -330,9 +330,6 @@ def compute(made: bytes, wanted: dict[str, str], leaves: list[np.ndarray], count
         leaves: arguments of the program.
         count: number of the lanes that are in use.
 
-    Returns:
-        Arrays with ``count`` entries in front.
-
     Raises:
         InputError: in a worker with other releases or compiler options, whose lanes could differ in bits.
     """

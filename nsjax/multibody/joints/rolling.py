@@ -54,9 +54,6 @@ def rolling(
         contact: False leaves out the row of the contact, for a wheel whose height another constraint keeps;
             the joint then exerts no normal force.
 
-    Returns:
-        A part for `assemble`.
-
     Raises:
         InputError: for a radius that is not positive, vectors that are no unit vectors, and one body named
             twice; by `assemble`, for starts off the plane.

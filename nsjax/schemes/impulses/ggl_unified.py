@@ -301,13 +301,7 @@ def ggl_unified(
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. It is above zero because
             position laws keep gaps at zero to rounding only: a contact that is left out for a step falls,
             and with ``e_N > 0`` bounces.
-        tangent: tangent matrix of the iteration; see `nsjax.schemes.mixed.framework.mixed_scheme`.
-        max_passes: largest number of linearisations of the stage solver.
-        max_iterations: largest number of Newton steps per contact problem.
-        criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
-
-    Returns:
-        A `Scheme`.
+        tangent, max_passes, max_iterations, criteria: see `nsjax.schemes.mixed.framework.mixed_scheme`.
 
     Order: 2 in position and velocity on smooth motion without constraints, else 1. Unconditionally stable
     for linear forces, without numerical damping.

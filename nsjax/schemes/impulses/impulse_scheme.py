@@ -163,9 +163,6 @@ def impulse_scheme(
             `System.damping`: forces at the velocity of the start are then damped by the velocity of the
             end.
 
-    Returns:
-        A `Scheme`.
-
     Raises:
         InputError: for criteria of another type, and for limits of less than one pass or iteration.
 

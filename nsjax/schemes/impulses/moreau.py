@@ -37,15 +37,7 @@ from nsjax.types import Array, PyTree, record
 @renamed_fields
 @record()
 class MoreauCoefficients:
-    """Numbers of the family, see `moreau` and `nsjax.schemes.ggl_decoupled`.
-
-    Args:
-        contact_tolerance: bound on the relative natural-map residual of a contact problem.
-        stage_tolerance: bound on the estimated next update of a position solve, relative to ``1 + |v|``.
-        gap_tolerance: gap up to which a contact takes part [m].
-        penetration_tolerance: depth up to which projections leave a penetration [m].
-        stabilisation: ``alpha dt`` of Baumgarte's stabilisation.
-    """
+    """Numbers of the family, by the names of arguments of `moreau` and `nsjax.schemes.ggl_decoupled`."""
 
     contact_tolerance: Array | float
     stage_tolerance: Array | float
@@ -142,9 +134,6 @@ def moreau(
             a contact at rest keeps its gap to rounding only. Bodies at rest on several contacts rattle
             where ``a dt^2`` is below this value.
         criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
-
-    Returns:
-        A `Scheme`.
 
     Order: 1 in position and velocity, also in smooth motion with ``force_velocity="start"``.
 
@@ -395,12 +384,10 @@ def ggl_decoupled(
         q_{i+1} = q_tilde + D_M Psi,     0 <= g_N(q_{i+1})  _|_  Psi_N >= 0,     g_B(q_{i+1}) = 0
 
     Args:
-        force_velocity: see `moreau`.
         metric: metric of the projection. ``"euclidean"``: ``D_M = W_M``, the nearest point in the
             coordinates, as published. ``"kinetic"``: ``D_M = M_M^-1 W_M``, the nearest point by kinetic
             energy, independent of units. ``"auto"``: kinetic for models with rotations, else Euclidean.
-        joint_damping: see `moreau`.
-        contact_tolerance: bound on the relative natural-map residual of each contact problem.
+        force_velocity, joint_damping, contact_tolerance, max_iterations, criteria: see `moreau`.
         stage_tolerance: bound on the estimated next update of the projection, divided by dt and relative to
             ``1 + |v|``.
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part in the velocity step [m]. It is
@@ -408,11 +395,6 @@ def ggl_decoupled(
         penetration_tolerance: depth up to which the projection leaves a penetration [m]: its law has
             ``g_N + penetration_tolerance`` in place of ``g_N``. Studer's remedy for the change of energy by
             the projection.
-        max_iterations: largest number of plain Newton steps per contact problem.
-        criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
-
-    Returns:
-        A `Scheme`.
 
     Order: 1 in position and velocity.
 

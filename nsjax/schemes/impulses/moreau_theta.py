@@ -91,17 +91,10 @@ def moreau_theta(
         gamma: in [0, 1]; contacts take part where ``g_N(q_i) + gamma dt dg_{N,i} <= gap_tolerance``, as in
             other codes (Siconos: 1/2 by default, or 1). None: the condition above, which equals ``gamma =
             1/2`` up to the curvature of the gap.
-        stage_tolerance: bound on the estimated next update of the stage solver, relative to ``1 + |v|``.
-        contact_tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with ``g_N(q_tilde)`` up to this value take part [m]. It is above zero
             because a contact at rest keeps its gap to rounding only.
-        tangent: tangent matrix of the iteration; see `nsjax.schemes.mixed.framework.mixed_scheme`.
-        max_passes: largest number of linearisations of the stage solver.
-        max_iterations: largest number of Newton steps per contact problem.
-        criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
-
-    Returns:
-        A `Scheme`.
+        stage_tolerance, contact_tolerance, tangent, max_passes, max_iterations, criteria: see
+            `ggl_unified`.
 
     Order: 2 for ``theta = 1/2`` on smooth motion without constraints, else 1; first order with contacts
     and constraints.

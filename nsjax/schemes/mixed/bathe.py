@@ -60,16 +60,7 @@ def bathe(
     the impulse at the end of the step.
 
     Args:
-        stage_tolerance: bound on the estimated next update of the stage solver, relative to ``1 + |v|``.
-        contact_tolerance: bound on the relative natural-map residual of each contact problem.
-        gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
-            contact at rest keeps its gap to rounding only.
-        options: ``consistent_initial_acceleration``, ``acceleration_after_change``,
-            ``constraint_form``, ``tangent``, ``force_at_release``, ``max_passes``,
-            ``max_iterations``, ``criteria``; see `mixed_scheme`.
-
-    Returns:
-        A `Scheme`.
+        stage_tolerance, contact_tolerance, gap_tolerance [m], options: see `generalized_alpha`.
 
     Order: 2 in position, velocity and force on smooth motion; first order at each impact.
 

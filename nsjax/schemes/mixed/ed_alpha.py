@@ -60,16 +60,8 @@ def ed_alpha(
         rho_inf: spectral radius at infinite frequency, in [0, 1]; traced, sweepable.
         alpha_ar: at least 1e-6; traced, sweepable. 1/6 gives the highest order on linear problems, for
             every ``rho_inf``. Towards 0 the rule tends to the trapezoidal one, which is `newmark`.
-        stage_tolerance: bound on the estimated next update of the stage solver, relative to ``1 + |v|``.
-        contact_tolerance: bound on the relative natural-map residual of each contact problem.
-        gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
-            contact at rest keeps its gap to rounding only.
-        options: ``consistent_initial_acceleration``, ``acceleration_after_change``,
-            ``constraint_form`` (not ``"index_3"``), ``tangent``, ``force_at_release``, ``max_passes``,
-            ``max_iterations``, ``criteria``; see `mixed_scheme`.
-
-    Returns:
-        A `Scheme`.
+        stage_tolerance, contact_tolerance, gap_tolerance [m]: see `generalized_alpha`.
+        options: as there, but for ``constraint_form="index_3"``.
 
     Raises:
         InputError: for a spectral radius outside [0, 1], ``alpha_ar`` below 1e-6, or constraints on

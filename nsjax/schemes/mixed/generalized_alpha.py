@@ -145,9 +145,6 @@ def generalized_alpha(
             ``constraint_form``, ``tangent``, ``force_at_release``, ``max_passes``,
             ``max_iterations``, ``criteria``; see `mixed_scheme`.
 
-    Returns:
-        A `Scheme`.
-
     Raises:
         InputError: for a spectral radius outside [0, 1], one of ``alpha_m, alpha_f`` alone or above 1/2.
 
@@ -194,9 +191,6 @@ def hht(
             ``(1 - alpha_f)/(1 + alpha_f)``.
         stage_tolerance, contact_tolerance, gap_tolerance, options: see `generalized_alpha`.
 
-    Returns:
-        A `Scheme`.
-
     Order: 2 in position, velocity and force on smooth motion; first order at each impact.
 
     Source: [R&S section 2.4].
@@ -225,9 +219,6 @@ def newmark(
         beta, gamma: second order only for ``gamma = 1/2``; unconditionally stable for
             ``2 beta >= gamma >= 1/2``.
         stage_tolerance, contact_tolerance, gap_tolerance, options: see `generalized_alpha`.
-
-    Returns:
-        A `Scheme`.
 
     Order: 2 in position, velocity and force on smooth motion with ``gamma = 1/2``, else 1.
 

@@ -147,9 +147,6 @@ def half_explicit(
         max_iterations: plain Newton steps of each contact problem.
         criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
 
-    Returns:
-        A `Scheme`.
-
     Raises:
         InputError: for an unknown choice, and for ``averaged_force`` on acceleration level.
 

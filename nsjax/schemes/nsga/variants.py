@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from nsjax.contact.events import Criteria
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import Accelerations, Scheme, Traits
@@ -22,16 +24,20 @@ ITERATIONS = ("block", "monolithic")
 
 
 def _scheme(
-    name: str, numbers: NsgaCoefficients, options: NsgaOptions, criteria: Criteria | None
+    name: str, numbers: tuple[Any, Any, Any, Any], options: NsgaOptions, criteria: Criteria | None
 ) -> Scheme:
     """Scheme of a variant; variants differ in the options ``exchange``, ``iteration`` and ``smooth``."""
+    rho_inf, relative_tolerance, force_tolerance, mass_scale = numbers
     choose(name, "smooth", options.smooth, SMOOTH)
     choose(name, "tangent", options.tangent, ("auto", "full", "kept"))
-    within(name, "rho_inf", numbers.rho_inf, 0.0, 1.0)
+    within(name, "rho_inf", rho_inf, 0.0, 1.0)
     within(name, "max_iterations", options.max_iterations, 1)
     return Scheme(
         name=name,
-        coef=numbers,
+        coef=NsgaCoefficients(
+            rho_inf=rho_inf, relative_tolerance=relative_tolerance, force_tolerance=force_tolerance,
+            mass_scale=mass_scale,
+        ),
         options=options,
         prepare=nsga_prepare,
         init=nsga_init,
@@ -45,7 +51,7 @@ def _scheme(
             singular_mass=options.smooth != "free",
             node_contacts=options.iteration is None,
         ),
-    )
+    )  # fmt: skip
 
 
 @renamed_options(tolerance="relative_tolerance")
@@ -126,14 +132,11 @@ def nsga_decoupled(
             "nsga_decoupled: smooth = 'full' needs the contacts that the later problems of the step find; "
             "use nsga_coupled(smooth='full')"
         )
-    numbers = NsgaCoefficients(
-        rho_inf=rho_inf, relative_tolerance=relative_tolerance, force_tolerance=force_tolerance,
-        mass_scale=mass_scale,
-    )  # fmt: skip
     options = NsgaOptions(
         creep_correction=creep_correction, max_iterations=max_iterations, exchange=True, iteration=None,
         smooth=smooth, tangent=tangent,
     )  # fmt: skip
+    numbers = rho_inf, relative_tolerance, force_tolerance, mass_scale
     return _scheme("nsga_decoupled", numbers, options, criteria)
 
 
@@ -148,11 +151,7 @@ def nsga_neglected(
 
     Args:
         rho_inf, relative_tolerance, force_tolerance, mass_scale, creep_correction, tangent,
-            max_iterations: see `nsga_decoupled`.
-        criteria: see there.
-
-    Returns:
-        A `Scheme`.
+            max_iterations, criteria: see `nsga_decoupled`.
 
     Order: as `nsga_decoupled`.
 
@@ -167,14 +166,11 @@ def nsga_neglected(
         >>> nsjax.simulate(*models.bouncing_ball(), schemes.nsga_neglected(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
-    numbers = NsgaCoefficients(
-        rho_inf=rho_inf, relative_tolerance=relative_tolerance, force_tolerance=force_tolerance,
-        mass_scale=mass_scale,
-    )  # fmt: skip
     options = NsgaOptions(
         creep_correction=creep_correction, max_iterations=max_iterations, exchange=False, iteration=None,
         tangent=tangent,
     )  # fmt: skip
+    numbers = rho_inf, relative_tolerance, force_tolerance, mass_scale
     return _scheme("nsga_neglected", numbers, options, criteria)
 
 
@@ -203,15 +199,11 @@ def nsga_coupled(
         iteration: ``"block"``: one correction of each problem in turn, as published; contracts slowly, or
             not in ``max_iterations``, if a correction changes stiff forces. ``"monolithic"``: Newton on
             all rows at once, which has no such trouble, with matrices of three times the size.
-        rho_inf, relative_tolerance, force_tolerance, mass_scale, creep_correction, tangent: see
+        rho_inf, relative_tolerance, force_tolerance, mass_scale, creep_correction, tangent, criteria: see
             `nsga_decoupled`; ``"block"`` linearises anew whatever the tangent.
         max_iterations: rounds of ``"block"`` (three linear solves each) or steps of ``"monolithic"``
             before a step counts as failed. Those of ``"monolithic"`` may cycle between sticking and
             sliding: then the jump becomes a contact problem once, and as many steps follow.
-        criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
-
-    Returns:
-        A `Scheme`.
 
     Raises:
         InputError: for an unknown iteration or smooth motion, and at the start of a run for ``"full"`` with
@@ -229,12 +221,9 @@ def nsga_coupled(
         (101, 1)
     """
     choose("nsga_coupled", "iteration", iteration, ITERATIONS)
-    numbers = NsgaCoefficients(
-        rho_inf=rho_inf, relative_tolerance=relative_tolerance, force_tolerance=force_tolerance,
-        mass_scale=mass_scale,
-    )  # fmt: skip
     options = NsgaOptions(
         creep_correction=creep_correction, max_iterations=max_iterations, exchange=False,
         iteration=iteration, smooth=smooth, tangent=tangent,
     )  # fmt: skip
+    numbers = rho_inf, relative_tolerance, force_tolerance, mass_scale
     return _scheme("nsga_coupled", numbers, options, criteria)
