@@ -158,9 +158,7 @@ def rise_in_run(system: System, params: PyTree, rows: dict[str, Any], speeds: np
 
 
 ROUNDING = 4.0 * float(np.finfo(float).eps)
-"""Penetrations up to this part of the largest coordinate of a run are shown as zero: a gap is a difference
-of numbers of the size of the coordinates, each rounded once or twice.
-"""
+"""Penetrations up to this part of the largest coordinate of a run are shown as zero."""
 
 TABLE_CONTACTS = 12
 """Largest number of contacts in the table."""

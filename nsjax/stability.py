@@ -393,8 +393,7 @@ def diverged_row(
     last = _finite_rows(rows) - 1
     if last < 1:
         return None
-    # evenly spaced, the last finite row among them; their program is compiled without optimisation, which
-    # took half of the first call of a robot
+    # evenly spaced, the last finite row among them; their program is compiled without optimisation
     examined = 128
     some = np.unique(np.linspace(0, last, examined).astype(int))
     some = np.concatenate([some, np.full(examined - len(some), last)])

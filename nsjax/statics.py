@@ -86,9 +86,7 @@ def check_positioned(system: System, who: str) -> None:
 
 
 LAST_STEP = 1e-9
-"""Largest last Newton step relative to the size of the coordinates (at least 1 m, 1 rad): convergence is
-quadratic, so that the next step would be of the size of rounding.
-"""
+"""Largest last Newton step relative to the coordinates (at least 1 m, 1 rad): the next one is rounding."""
 
 PASSES = 25
 """Largest number of Newton steps; without convergence the load step is halved."""

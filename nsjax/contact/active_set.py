@@ -28,8 +28,7 @@ from nsjax.types import Array, PyTree, record
 
 
 CAPACITY, MANY = (8, 16), 32
-"""Capacity of the smaller problem for each kind of contacts (with all rows; with a normal alone), if a
-problem has up to `MANY` of the kind, and if it has more. Bodies touch the ground at few of their points."""
+"""Capacity for each kind of contacts (with all rows; a normal alone), if there are up to `MANY` of it."""
 
 
 def capacities(problem: ContactProblem) -> list[tuple[int, int]]:
@@ -250,9 +249,7 @@ def gather(problem: ContactProblem, rough: int, frictionless: int) -> Compact:
 
 
 LARGEST_GAPS = 1_500
-"""Equations of the gaps of a step up to which it may become one kernel, whose compilation takes time that
-grows with its square: above a cheetah (1,183), below a humanoid with 413 contacts (2,544).
-"""
+"""Equations of the gaps of a step up to which it may become one kernel; a humanoid has more."""
 
 
 def without_overflow(

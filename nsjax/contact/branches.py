@@ -38,22 +38,19 @@ REGULARISATION = 1e-9
 AT_BOUND = 1e-5
 """Relative distance to its bound below which a friction force counts as sliding in a derivative.
 
-Where another force holds the same motion (a motor that stalls against a floor) the answer of the solver
-may be a friction force at its bound with zero velocity. Rounding of the velocity would then choose the
-branch, and a different one in every program. With this rule the friction force stays at its bound, and the
-other force goes on holding the motion. Rounding over `REGULARISATION` leaves the split of impulses among
-rows that depend on each other undecided to a few 1e-7: this number is above that, and below the distances
-from the bound at which sticking contacts are usually found.
+Where another force holds the same motion (a motor that stalls against a floor) the answer may be a friction
+force at its bound with zero velocity. Rounding would then choose the branch, a different one in every
+program. This number is above the few 1e-7 to which rounding over `REGULARISATION` leaves the split of
+impulses undecided, and below usual distances of sticking contacts from the bound.
 """
 
 UNDECIDED, ROUNDING = 1e-9, 1e-13
 """Bounds up to which ``x - r u`` counts as rounding: these parts of the summed magnitudes of the terms of
-``u``, and of the largest free velocity.
+``u``, and of the largest free velocity. They are above the tolerance of the solvers, and above the
+rounding of free velocities.
 
-A contact that touches without load and without moving (a body that friction holds at a wall) counts as
-open. Friction with a bound of zero, at a contact that does not move, gets no direction. Without these rules
-rounding would decide, and differently in every program. The first is chosen above the tolerance of the
-solvers, the second above the rounding of the sums that make up free velocities.
+A contact that touches without load and without moving counts as open. Friction with a bound of zero, at a
+contact that does not move, gets no direction. Else rounding would decide, differently in every program.
 """
 
 
@@ -227,8 +224,7 @@ def branch_residual(problem: ContactProblem, x: Array, u: Array, r: Array, b: Br
 
 
 LEAST_PIVOT = 1e-8
-"""Pivot below which a row of unit diagonal depends on the others: rounding leaves 1e-15, and the answer
-loses digits by one over the pivot."""
+"""Pivot below which a row of unit diagonal depends on others; rounding (1e-15) grows by one over it."""
 
 
 LEAST_TURN = AT_BOUND
@@ -292,10 +288,8 @@ def _eliminated(a: Array, use: Array, turns: Array | None) -> tuple[Array, Array
     """
     m = a.shape[0]
     at = functools.partial(lax.dynamic_index_in_dim, keepdims=False, allow_negative_indices=False)
-    # pivot above which a row is eliminated at once; rows below it wait for all others. A rod that leans by
-    # 1e-4 and sticks at both ends has three rows along itself, of which the third has a pivot of 1e-8.
-    # Eliminated in its turn, it would leave rounding over 1e-8 as pivot of a fifth row, which would count
-    # as independent
+    # pivot above which a row is eliminated at once; rows below it wait for all others: in its turn one
+    # would leave rounding over its small pivot to another row, which would count as independent
     first, last, bounded = jnp.full(m, 1e-4), jnp.full(m, LEAST_PIVOT), use
     index, order = np.arange(m), lambda n: m - 1 - n
     if turns is not None:

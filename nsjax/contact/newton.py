@@ -168,18 +168,14 @@ def newton(
 
 
 WORK, LEAST_WORK, MOST_WORK = 1_000_000, 300, 25_000
-"""Bound on the product of Newton steps and unknowns of their equations, of the proximal way and of all
-paths together; `LEAST_WORK` steps are allowed in any case, and no more than `MOST_WORK`. Unknowns are the
-rows, or the velocities of bodies where these are eliminated: 200 boxes have 48,000 rows in all slots, and
-1,200 velocities. Of 9,000 drawn problems of one to eight contacts of one body, those that have an answer
-took 2,100 steps at most, and those that have none were known after 31,000 at most. Without the second
-bound, problems that are neither (a negative mass) took 2,000,000 steps in every step of a run."""
+"""Bound on the product of Newton steps and unknowns (rows, or velocities of eliminated bodies) of the
+proximal way and of all paths together; `LEAST_WORK` steps are allowed in any case, at most `MOST_WORK`.
+"""
 
 FIRST, SMALLER, LARGER, SMALLEST = 0.01, 0.5, 10.0, 1e-10
 """First ``c`` of proximal steps; its factors after an answer and after a failure; the smallest, with which
-pivots are still far above rounding. Eight boxes in a heap with restitution (28 contacts, 84 rows) take a
-mean of 259 steps, 322 with factors 0.1 and 30; with a smallest ``c`` of 1e-7 one in a hundred is not
-solved."""
+pivots are still far above rounding.
+"""
 
 
 STAGE_STEPS, FASTEST, SLOWEST = 20, 0.1, 0.98
@@ -191,14 +187,12 @@ factor above `SLOWEST` means that the path has come to a fold."""
 WAYS, DRAWN, DRAWN_STEPS = 12, 10.0, 8
 """After `WAYS` ways random impulses are tried as starts; every `WAYS`-th way remains a path. They are
 `DRAWN` times as large as the impulses of single rows, so that they decide the branches of the first step,
-and get `DRAWN_STEPS` Newton steps each. Edges with friction near one, whose paths mostly end at folds, are
-solved from one random start in one or two hundred, in five steps."""
+and get `DRAWN_STEPS` Newton steps each.
+"""
 
 JAMS = 5
 """A problem counts as one without an answer if so many ways, the proximal one among them, lead to impulses
-beyond `nsjax.contact.problem.LARGEST_RATIO`. After the first of these, random starts are tried between
-the paths. Of 8,846 random planar problems that have an answer, one was judged wrongly. With six ways none
-was, but a problem without an answer then takes a third more steps.
+beyond `nsjax.contact.problem.LARGEST_RATIO`. After the first, random starts are tried between the paths.
 """
 
 

@@ -315,13 +315,9 @@ def _iterate(
         anew = lambda _: tangents.fresh(z, impulses, k == 0, near)  # noqa: E731
         # a pass with an old tangent is a solve; a new one takes directional derivatives and an elimination
         tangent = branch(renew, anew, lambda _: tangent, None)
-        # number of passes from which on the contact solver starts with the impulses of the last pass.
-        # Where contacts depend on each other it finds one of many answers, with a rounding of 1e-8 that
-        # the weight of dependent rows leaves: if each pass starts at zero, friction forces change by as
-        # much, and passes no longer contract. The first passes start at zero: laws may have several
-        # answers, and from a far iterate another one is found (a solid cube with `ggl_unified` bounced
-        # with six times the penetration). If passes contract by ten, six of them leave a millionth of the
-        # first update: the iterate is near, or passes do not contract
+        # number of passes from which on the contact solver starts with the impulses of the last pass: where
+        # contacts depend on each other, each start at zero changes friction forces by 1e-8, and passes no
+        # longer contract. The first passes start at zero, since a far iterate leads to another answer
         begin = jnp.where(k >= 6, impulses, 0.0)
         step, impulses, more, residual = _pass(task, here, impulses, tangent, begin)
         size = jnp.max(jnp.abs(step[:measured]))

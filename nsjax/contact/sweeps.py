@@ -102,15 +102,12 @@ GROUPS = 8
 
 SHARES, FEW = (16, 4, 2, 1), 32
 """A problem is solved on one over ``SHARES`` of all contact slots: on the smallest part that holds the
-contacts that take part and gives a group at least ``FEW`` slots. 200 boxes have 20,800, of which 650 act.
+contacts that take part and gives a group at least ``FEW`` slots.
 """
 
 PATIENCE = 2500
 """Largest number of further sweeps. Every `SPAN` sweeps, from the second time on, the number that is still
-needed is extrapolated from the fall of the certificate in the last `SPAN`. If it is larger, Newton's method
-takes over: of 100, 300 and 1,000 spheres one of its steps takes as long as 30, 130 and 200 sweeps, and
-it takes 1 to 20 of them to a tolerance of 1e-3, up to 200 to 1e-11. Fifty steps of 1,000 settling spheres:
-41 are solved by sweeps (100 to 320), 37 with a patience of 400.
+needed is extrapolated from the fall of the certificate; if it is larger, Newton's method takes over.
 """
 
 

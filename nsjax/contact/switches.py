@@ -152,12 +152,10 @@ def _parts(state: State) -> tuple[Array, Array, Array]:
 
 
 HALVINGS = 40
-"""Number of times that the part of a step with an instant is halved: to 1e-12 of the step, in which a force
-without a jump changes by no more than rounding makes of it."""
+"""Number of times that the part of a step with an instant is halved: to 1e-12 of the step."""
 
 LEAST_JUMP = 1e-6
-"""Jump of a force or acceleration, relative to its largest entry, from which it counts: far above what is
-left of smooth changes after `HALVINGS`, and what misses a smaller one misses a millionth of the motion."""
+"""Jump of a force or acceleration, relative to its largest entry, from which it counts."""
 
 
 @record()

@@ -24,13 +24,11 @@ if TYPE_CHECKING:
     from nsjax.core.step import SystemState
 
 ARMED = 1e-9
-"""Part of the largest value of a guard so far, above which it counts as positive at the start of a run: at
-a stop it is zero up to rounding, and the run goes on from there."""
+"""Part of the largest value of a guard so far, above which it counts as positive at the start of a run."""
 
 
 SWITCHES = ("active", "locked")
-"""Names of the numbers of parts that say whether their rows are there: one that becomes 1 makes impulses.
-"""
+"""Names of the numbers of parts that say whether their rows are there; turned to 1 they make impulses."""
 
 
 @dataclasses.dataclass(frozen=True)

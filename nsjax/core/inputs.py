@@ -153,8 +153,7 @@ TIMED = (
     "allowed", "observe", "shapes", "damping", "switch",
 )  # fmt: skip
 STILL = ("mass", "inertia", "law", "dry_friction_bound")
-"""Functions of a system that take params as the last argument: those whose first argument is the time, and
-the others."""
+"""Functions of a system that take params last: those whose first argument is the time, and the others."""
 
 
 @dataclasses.dataclass(frozen=True)

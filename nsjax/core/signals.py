@@ -18,9 +18,7 @@ KINDS = ("held", "linear")
 """Interpolations between the times at which values are given, one step after the other."""
 
 SLACK = 1e-9
-"""Part of an interval by which a step may begin before a time of the table and still count as beginning at
-it: times of steps are products, times of a table are computed by the user, and both are rounded.
-"""
+"""Part of an interval by which a step may begin before a time of the table: both times are rounded."""
 
 
 @record()

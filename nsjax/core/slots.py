@@ -17,9 +17,7 @@ import numpy as np
 from nsjax.types import Array, PyTree, record
 
 SUMMED = 4096
-"""Most products for which entries are moved by masked sums, which keep a small loop one kernel and whose
-transposes are no scatters.
-"""
+"""Most products for which entries are moved by masked sums, which keep a small loop one kernel."""
 
 
 @record(static=("all", "sums"))

@@ -104,8 +104,7 @@ def _row(
 
 
 TOLERANCE = 1e-9
-"""Relative error of a promise that is accepted: far above rounding of sums over a row of a matrix, far
-below the effect of a missing entry."""
+"""Relative error of a promise that is accepted: between rounding and the effect of a missing entry."""
 
 
 def _off(found: Array, wanted: Array, least: Array | float = 0.0) -> Array:
@@ -326,8 +325,7 @@ def _constraint_rates(system: System, state: State, p: PyTree) -> dict[str, Any]
 
 
 CONSTRAINT_TOLERANCE = 1e-8
-"""A start may violate a bilateral constraint by this much: rounding of a computed start. A state that a
-scheme has left may violate it by more."""
+"""Largest violation of a constraint by a computed start; a state of a run may violate it by more."""
 
 SKEW_TOLERANCE = 1e-9
 """Relative asymmetry that a mass matrix may have: far above rounding, far below a modelling error."""
@@ -348,9 +346,7 @@ BITS = {
 """Status bits of numbers out of range, by the names that `nsjax.core.start_checks.probe` gives them."""
 
 Found = dict[str, Any]
-"""Results of `nsjax.core.start_checks.probe`, and of `overshoot` if it was called: arrays of numpy or of
-jax.
-"""
+"""Results of `nsjax.core.start_checks.probe`, and of `overshoot` if it was called."""
 
 
 def violation(name: str, found: Found) -> Any:

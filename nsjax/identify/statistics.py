@@ -10,8 +10,7 @@ from nsjax.identify.objective import CostPoint, Objective
 from nsjax.identify.plan import with_step
 
 NULL = 1e-7
-"""Ratio of a singular value to the largest below which the data do not depend on its direction: the
-derivatives have about nine digits."""
+"""Ratio of a singular value to the largest below which the data do not depend on its direction."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -37,10 +37,8 @@ TESTED_JAXLIB = ("0.10.2", "0.11.2")
 """Releases on which the package was tested with its options. An unknown option aborts the process."""
 
 WRITTEN_OUT = 6
-"""Largest number of passes of a loop that the compiler writes out in full.
-
-LLVM writes out loops of a constant number of passes before it looks for vector instructions, and finds none
-in what it wrote. With this bound steps take up to a fifth less; with no loop written out they take longer.
+"""Largest number of passes of a loop that the compiler writes out in full: LLVM does so before it looks for
+vector instructions, and finds none in what it wrote. With no loop written out steps take longer.
 """
 
 # 64 kB per step: above the default threshold of a few bytes, below `ONE_KERNEL_BYTES`.

@@ -117,10 +117,7 @@ def results_that_move(
 
 
 KEPT, LEAST = 8, 32
-"""A loop goes on with a batch of an eighth of the lanes when no more are left, down to this many lanes.
-
-Contact problems of a walking robot take five passes in the mean and 74 at most. Without smaller batches,
-4,096 lanes take 77 passes in every step."""
+"""A loop goes on with a batch of an eighth of the lanes when no more are left, down to this many lanes."""
 
 
 def compacting_loop(loop: Any) -> Callable[..., list[Array]]:
@@ -325,8 +322,7 @@ class Shared:
 
 
 REVERSE_BYTES = 6 * 10**6
-"""Most bytes that reverse mode stores of a run step by step. Blocks store less, but need a third copy of
-the step in the compiled program."""
+"""Most bytes that reverse mode stores of a run step by step; blocks need a third copy of the step."""
 
 
 def tree_bytes(tree: PyTree) -> int:

@@ -25,9 +25,7 @@ from nsjax.jaxtools.internals import forget_structures
 from nsjax.jaxtools.precision import least_tolerance
 
 RECENT = 16
-"""Number of systems whose programs stay after the last of their equals is gone: a loop that builds its
-systems anew finds the programs again.
-"""
+"""Number of systems whose programs stay after the last of their equals is gone, for new equal ones."""
 
 HOLDERS = ("system", "mechanism", "tree")
 """Fields of static arguments that are a system or a mechanism."""
@@ -38,9 +36,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 STORE = "_owned"
-"""Attribute of a system that holds its store; it is no field. Systems inside programs hold it weakly: JAX
-keeps the trace of a function as long as the function lives, and rules of derivatives in the trace hold the
-system.
+"""Attribute of a system that holds its store; it is no field. Systems inside programs hold it weakly, since
+JAX keeps a trace, and the system in it, as long as the function lives.
 """
 
 

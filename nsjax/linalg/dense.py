@@ -22,10 +22,7 @@ from nsjax.types import Array, record
 INLINE_LIMIT = 24
 LOOP_LIMIT = 64
 ROW_LIMIT = 256
-"""Number of rows up to which all are solved inside the kernel of a time loop although few are active.
-
-Above, the operations of a loop touch more than `nsjax.jaxtools.ONE_KERNEL_BYTES`.
-"""
+"""Number of rows up to which all are solved inside the kernel of a time loop although few are active."""
 CONSTANT_LIMIT = 150
 WRITTEN_LIMIT = 12
 """Number of unknowns up to which an elimination is written out. The zeros of a mass matrix of a tree are

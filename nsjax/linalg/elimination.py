@@ -288,9 +288,7 @@ def pair_order(rows: Paired, on: Array) -> PairOrder:
     """The order of the blocks of ``rows`` that are coupled by the groups (n,) of rows that are ``on``."""
     n = rows.blocks
     # Blocks eliminated at once: 1.7 N^(2/3), and at least a half of up to a hundred, always enough;
-    # or half of these where they are enough. A cube of k^3 blocks, each coupled to those beside it, has the
-    # bandwidth 0.8 k^2; boxes of 300 spheres, twice as high as wide, have 29 to 39 (here: 39 or 77), and of
-    # 1,000 spheres up to 85 (here: 85 or 170).
+    # or half of these where they are enough. A cube of k^3 coupled blocks has the bandwidth 0.8 k^2
     most = min(n, max(int(1.7 * n ** (2.0 / 3.0)) + 1, min(-(-n // 2), 50)))
     widths = tuple(sorted({-(-most // 2), most}))
     coupled = on & jnp.all(rows.of < n, axis=1)

@@ -49,9 +49,8 @@ SLICES = 64
 
 
 TERMS = 150
-"""Largest number of terms that `picked` sums for each entry of a matrix. Rotations with tangents in three
-directions have 27 entries, and the compiler makes calls of a library, which split the one kernel of a time
-loop, of sums of more than 4,096 terms.
+"""Largest number of terms that `picked` sums for each entry: of sums of more than 4,096 terms, over all 27
+entries of rotations, the compiler makes calls of a library, which split the kernel of a time loop.
 """
 
 

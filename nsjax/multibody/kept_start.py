@@ -159,8 +159,7 @@ def _refusal(mechanism: Mechanism, r: np.ndarray, g: np.ndarray) -> str:
 
 
 START = (("state",), ("state", "q"), ("state", "xi"), ("state", "v"))
-"""Keys of the start, which stays as it is given where it is given as a whole; ``xi`` are increments of the
-position."""
+"""Keys of the start, which stays where it is given as a whole; ``xi``: increments of the position."""
 
 
 @dataclasses.dataclass(frozen=True)

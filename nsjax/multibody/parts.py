@@ -53,9 +53,7 @@ FORMS: Mapping[tuple[str, str], NumberForm] = {
     **{("distance_field", x): NumberForm("one", positive=True) for x in ("spacing", "margin")},
     ("distance_field", "at"): POINT, ("distance_field", "turned"): NumberForm("turn"),
 }  # fmt: skip
-"""Forms of the numbers of shapes and contacts, by the kind and the name of a number. All other parts pass
-their forms to `number`, or their records to `record_of`.
-"""
+"""Forms of numbers of shapes and contacts by kind and name; others go to `number` or `record_of`."""
 
 
 def number(

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
 
 AT_ONCE = 4
-"""Smallest number of equal pairs that make a batch: from here on its program is the shorter one, also for
-the cheapest kind, sphere and plane.
-"""
+"""Smallest number of equal pairs that make a batch: from here on its program is the shorter one."""
 
 
 def _frictionless_last(

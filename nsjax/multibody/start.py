@@ -309,8 +309,7 @@ class StartArguments:
 # Bearings with clearance: at the start they are joints through the centre of the journal.
 
 Journals = tuple[tuple[str, Any], ...]
-"""Names of contacts of a sphere in a round hole, and the eccentricities of the spheres: vectors from the
-centres of the holes, in the axes of these [m]."""
+"""Contacts of a sphere in a round hole by name, and the vectors from the centres of the holes [m]."""
 
 
 def journals_of(parts: Sequence[Part], start: Start, dimension: int) -> tuple[Start, Journals]:

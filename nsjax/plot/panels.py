@@ -21,12 +21,10 @@ SHOWN = 6
 """Largest number of curves in one panel, one colour each."""
 
 BINS = 400
-"""Largest number of intervals of mean forces, about the pixels of a panel; with more intervals the chatter
-of closed contacts fills the panel."""
+"""Largest number of intervals of mean forces; with more the chatter of closed contacts fills the panel."""
 
 BESIDE, ABOVE = 20, 36
-"""Most letters of a label beside a panel and of the title above one; about the height and the width of a
-panel."""
+"""Most letters of a label beside a panel and of the title above one, by its height and width."""
 
 SINGULAR = {"velocities": "velocity", "angular velocities": "angular velocity"}
 

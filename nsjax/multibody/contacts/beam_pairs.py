@@ -34,9 +34,7 @@ from nsjax.types import Array
 
 
 SEARCH_STEPS = 12
-"""Newton steps of the search, each replaced by a halving where it leaves the bracket: they reduce the error
-from an element to rounding.
-"""
+"""Newton steps, or halvings, of the search: they reduce the error from an element to rounding."""
 
 
 class Axis(NamedTuple):

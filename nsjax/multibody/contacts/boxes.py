@@ -21,9 +21,7 @@ from nsjax.multibody.coordinates.spatial_vectors import cross
 from nsjax.types import Array
 
 ASKEW = 1e-2
-"""Squared sine of the angle of two edges below which their contact takes the normal of the face: their own
-normal is then badly determined.
-"""
+"""Squared sine of the angle of two edges below which their contact takes the normal of the face."""
 
 
 class Box(NamedTuple):
@@ -101,8 +99,7 @@ def hold(one: Box, other: Box) -> BoxFeatures:
     one, other = lax.stop_gradient((one, other))
     own, others, c, f = _faces(one, other)
     # gain in separation for which a face of the first box is preferred to one of the second, relative to
-    # the smallest half edge: above rounding, which would exchange the roles of faces that lie on each
-    # other
+    # the smallest half edge: above rounding, which would exchange the roles of faces
     least = 1e-6 * jnp.min(jnp.minimum(one.half, other.half))
     second = ~(jnp.max(own) > jnp.max(others) + least)
     mine, theirs = -c * first_of(own >= jnp.max(own)), f * first_of(others >= jnp.max(others))
@@ -337,8 +334,7 @@ def _crossed(found: BoxFeatures, one: Box, other: Box, most: Array) -> BoxFeatur
     )
     room = jnp.where(skew, jnp.abs(apart) - reach, -jnp.inf)
     # gain in separation for which the axis across two edges is preferred to that of a face, relative to
-    # the smallest half edge: where faces lie on each other, all axes across their edges are nearly the
-    # normal of the faces
+    # the smallest half edge: axes across edges of faces on each other are nearly their normal
     least = 1e-3 * jnp.min(jnp.minimum(one.half, other.half))
     chosen = first_of(room >= jnp.max(room))
     along = [

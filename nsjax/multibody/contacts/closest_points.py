@@ -22,14 +22,10 @@ MEET = 1e-14
 """Distance below which points coincide [m]: about a hundred roundings of a position of one metre."""
 
 PARALLEL = 1e-12
-"""Squared sine of an angle below which axes are parallel: a thousand times the rounding of products of unit
-axes.
-"""
+"""Squared sine of an angle below which axes are parallel: a thousand times rounding."""
 
 COINCIDE = 1e-6
-"""Distance, relative to the size of the shapes, below which two contact points coincide, as points with six
-printed digits do. The second one would repeat the first, so its gap is opened.
-"""
+"""Distance, relative to the shapes, below which contact points coincide, and the second is opened."""
 
 
 @dataclasses.dataclass(frozen=True)

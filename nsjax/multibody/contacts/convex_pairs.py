@@ -48,9 +48,7 @@ to the size of a solid, which bounds the error of a gap. The squared distance ch
 """
 
 TABLE = 4096
-"""Products of faces and vertices up to which all heights are compared. Beyond, heights of single vertices
-bound those of all faces, without a table.
-"""
+"""Products of faces and vertices up to which all heights are compared; beyond, vertices bound them."""
 
 
 FACES_OF_TETRAHEDRON = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]).T
@@ -268,8 +266,7 @@ def _held(scene: Scene, part: Part, numbers: Any) -> SolidFeatures:
         return jnp.where(better, deep, room), jnp.where(better, way, normal), found.first[0]
 
     # directions tried one after the other for the least depth, each between the nearest points of the
-    # solids moved apart along the last one: of sixty random overlapping pairs of hulls, two missed the
-    # least depth with two directions, one with four
+    # solids moved apart along the last one
     room, normal, vertex = lax.fori_loop(0, 4, nearer, (room, normal, jnp.zeros((), int)))
     middle = _column(a, vertex)
 

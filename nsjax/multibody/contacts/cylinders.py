@@ -29,9 +29,7 @@ from nsjax.multibody.parts import Part
 from nsjax.types import Array
 
 FACE = 1e-12
-"""Change of a component of a direction, along the axes of a solid, below which the direction still belongs
-to the same face: a thousand times rounding.
-"""
+"""Change of a component of a direction below which it still belongs to the same face of a solid."""
 
 LATERAL = 0.03
 """Cosine of the angle between the axis and the contact direction up to which a point of the axis, less a

@@ -155,9 +155,7 @@ SOLIDS = ("sphere", "box", "capsule", "cylinder", "plane")
 """Kinds of shapes that a group of free bodies with a capacity may hold: their numbers stack in arrays."""
 
 BOUNDED = (*SOLIDS, "hull", "heightfield")
-"""Kinds of shapes with a bounding volume (`around`), by which a step finds the near ones among contacts by
-name.
-"""
+"""Kinds of shapes with a bounding volume (`around`), by which a step finds near contacts by name."""
 
 ENDLESS = ("plane", "heightfield")
 """Kinds of bounded shapes whose size says nothing about the motion of others."""

@@ -290,9 +290,7 @@ def known_pair(name: str, pair: tuple[Shape, Shape]) -> tuple[Shape, Shape]:
 
 
 MANY_CONTACTS = 60
-"""Number of contacts of a group or file beyond which a step evaluates only those that are near, and
-`assemble` warns.
-"""
+"""Number of contacts beyond which a step evaluates only those that are near, and `assemble` warns."""
 
 UNASKED = 16
 """Capacity for pairs of each two kinds of shapes where none is given: of a humanoid's 98 pairs of capsules

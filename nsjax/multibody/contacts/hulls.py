@@ -26,9 +26,7 @@ HULL_ROWS = 8
 """Largest number of contacts of a hull with a plane."""
 
 TILT = 0.05
-"""Tangent of the angle by which a plane is tilted to find the vertices, besides the deepest one, on which a
-hull would come to rest.
-"""
+"""Tangent of the angle by which a plane is tilted to find the vertices on which a hull would rest."""
 
 ROUND = 2.0 * np.pi * np.arange(HULL_ROWS - 1) / (HULL_ROWS - 1)
 """Directions in which the plane is tilted [rad]."""

@@ -17,9 +17,7 @@ from nsjax.multibody.sensors import RELATIVE, Sensor, sensor
 from nsjax.multibody.start import given_coordinates
 
 CHANGE_TOLD = 1e-3
-"""Least change of a coordinate of a start with loops or couplings that is told [rad, m]: files close them
-to about three printed digits.
-"""
+"""Least change of a coordinate of a start with loops or couplings that is told [rad, m]."""
 
 STILL: dict[int, Any] = {FREE: [0, 0, 0, 1, 0, 0, 0], BALL: [1, 0, 0, 0]}
 """Default start coordinates of free bodies and balls; those of hinges and slides are zero."""

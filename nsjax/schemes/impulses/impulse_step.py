@@ -169,9 +169,7 @@ def solve_frozen(
 
 
 FEW = 32
-"""Largest number of contacts whose gaps are in the program once for the gaps and once for their curvature.
-From there on a loop evaluates one program at one or at three states, and compiles faster.
-"""
+"""Largest number of contacts whose gaps are in the program twice, for gaps and curvature; else a loop."""
 
 
 @record()

@@ -141,11 +141,8 @@ def _ends(criteria: Criteria, f: Formed, struck: ImpactContacts) -> tuple[Array 
     if struck.bouncing is None or struck.again is None:
         return None, slow
     # normal speed, in units of the step times the free normal acceleration ``h a_N``, up to which a bounce
-    # is the last of an accumulation of impacts. A slower bounce flies for less than one step and would
-    # strike twice in a step. So all bounces that are left are replaced by one impact without restitution.
-    # The sum of the impulses over their time is the same, since the closed contact then carries the load.
-    # Position and derivative change by the order of ``h^2 a_N``, since all these bounces scale with the
-    # first one
+    # is the last of an accumulation: a slower one flies for less than a step. All bounces that are left are
+    # replaced by one impact without restitution; position and derivative change by ``O(h^2 a_N)``
     short, *_ = events.gate(dataclasses.replace(criteria, gate=0.5), f, struck.dt)
     settles = struck.now & (struck.bouncing & (rates >= -short) | struck.again & slow)
     return events.frozen(settles), slow & ~struck.bouncing

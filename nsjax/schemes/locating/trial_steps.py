@@ -32,9 +32,7 @@ FAR = 1e6
 """Replaces the gap of contacts that are not searched for [m]."""
 
 EDGE = 1e-9
-"""Least distance of an event from both ends of its part of a step, relative to this part: no part has
-length zero.
-"""
+"""Least distance of an event from both ends of its part of a step, relative to this part."""
 
 
 @record()
@@ -197,8 +195,7 @@ def _search(
 
 
 CUTS = 3
-"""Largest number of instants that are located in one step. More of them occur at the end of an accumulation
-of impacts."""
+"""Largest number of instants in one step; more of them occur at the end of an accumulation of impacts."""
 
 
 def inside(scheme: Scheme) -> Scheme:

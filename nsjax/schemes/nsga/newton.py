@@ -282,10 +282,8 @@ def _iterate(c: Subproblems, arguments: Any) -> tuple[Any, tuple[Array, Array, A
                 )  # fmt: skip
             z1, size = _corrected(c, s, z, data, r, linear)
             # part of the velocities below which an update is rounding if it is larger than half of the one
-            # before. Newton's updates shrink quadratically once half of the digits are right; those that
-            # do not are rounding of stiff forces, which is larger than that of velocities: with waves of
-            # the speed c through elements of the length l, about c^2 h / l^2 times the rounding of
-            # positions
+            # before: Newton's updates shrink quadratically, but for rounding of stiff forces, with waves of
+            # the speed c through elements of the length l about c^2 h / l^2 times that of positions
             stagnates, after = (size <= 1.5e-8 * scale) & (size > 0.5 * before), passes
             if passes is not None:
                 z1, proven, after = _judged(passes, linear, size, before, z1, start)
