@@ -312,9 +312,7 @@ def _lost(
 def _sound_rows(
     plan: _Plan, problem: Problem, scheme: Scheme, x: Array, along: Array, dt: Array, every: int
 ) -> Array:
-    """Whether the derivative of position and velocity along a change of the numbers is finite, row by row
-    from the start; steps that do not fill a row are left out.
-    """
+    """Whether the derivative along a change of the numbers is finite, row by row from the start."""
     lengths: Any = {"steps": plan.steps - plan.steps % every, "every": every, "save": ()}
 
     def rows(x: Array) -> Array:

@@ -129,9 +129,7 @@ def consistent(problem: Problem, *, metric: str = "kinetic", lift: bool = True) 
 
 
 def _names(system: System) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names and units of an increment of the position, and of the velocity. The increment of a coordinate
-    has its name, one of a rotation that of its rate.
-    """
+    """Names and units of an increment of the position, and of the velocity; of a rotation its rate."""
     labels = system.labels
     if not labels.v or system.nq == system.nv:
         return labels.q, labels.v
@@ -174,9 +172,7 @@ SETTINGS = StageSettings(tolerance=1e-13, contact_tolerance=1e-11, max_passes=50
 def _solve(
     system: System, params: PyTree, state: State, kinetic: bool, modes: tuple[tuple[int, ...], ...]
 ) -> tuple[Array, Array, Array]:
-    """New position and velocity, and the worst relative residual; ``modes``: groups of velocities that move
-    a mechanism as a whole, each.
-    """
+    """New position and velocity, and the worst relative residual; ``modes``: motions as a whole."""
     constants, t = prepared(system, params), jnp.asarray(state.t)
 
     def at(q: Array) -> SystemState:
@@ -212,9 +208,7 @@ def _where_solved(found: Projection, q: Array) -> Array:
 
 
 def _lifted(here: SystemState, among: Array, whole: Array) -> Array:
-    """The position moved by whole mechanisms out of the contacts ``among`` (nc,); as it was where that is
-    impossible. ``whole``: (nv, m) velocities of the motions as a whole.
-    """
+    """The position moved by motions ``whole`` (nv, m) out of contacts ``among`` (nc,), if possible."""
     free = dataclasses.replace(
         here.system, nb=0, nh=0, constraint=None, velocity_constraint=None, structure=Dense(),
         labels=dataclasses.replace(here.system.labels, constraints=()),

@@ -32,7 +32,5 @@ def _shown_figure() -> Any:
 
 
 def new_figure(**options: Any) -> Any:
-    """An empty figure of matplotlib that belongs to no window and that notebooks show. ``options``:
-    arguments of `matplotlib.figure.Figure`.
-    """
+    """An empty `matplotlib.figure.Figure` of ``options`` that belongs to no window, for notebooks."""
     return _shown_figure()(**options)

@@ -200,9 +200,7 @@ class ByName:
         return LoadRows(**_rows(self, "load", name))
 
     def _of_parts(self: Any) -> dict[str, Any]:
-        """Forces, torques, powers and coordinates of all joints and loads, as ``"pin.force"``; without
-        joints where the rows do not hold forces.
-        """
+        """Forces, torques, powers, coordinates of joints and loads by ``"pin.force"``, if saved."""
         if self.system.parts is None:
             return {}
         rows, names = (self.t, self.q, self.v, self._outputs()), self.system.parts.part_names
@@ -307,9 +305,7 @@ def _rows(traj: Any, kind: str, name: str) -> dict[str, Any]:
 def _evaluated(
     system: System, parts: tuple[tuple[str, str], ...], whole: bool, params: PyTree, rows: tuple[Any, ...]
 ) -> dict[str, dict[str, Array]]:
-    """Quantities of ``parts`` (kinds and names) in the rows ``t, q, v, output``: those of `OF_PARTS`, or
-    the ``whole`` of what the parts give.
-    """
+    """Quantities of ``parts`` in the rows ``t, q, v, output``: of `OF_PARTS`, or the ``whole``."""
     ready = prepared(system, params)
 
     def at(t: Array, q: Array, v: Array, output: Any) -> dict[str, dict[str, Array]]:

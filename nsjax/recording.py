@@ -117,9 +117,7 @@ def no_impacts(system: System, kept: int) -> Impacts | None:
 
 
 def closed_at_start(system: System, p: PyTree, state: State) -> Array:
-    """Contacts (nc,) bool that touch in the first state of a run: they have no impact in its first step,
-    because they were not open before.
-    """
+    """Contacts (nc,) bool that touch in the first state of a run: no impact in the first step."""
     if system.gap is None:
         return jnp.zeros(system.nc, bool)
     gap = system.gap(jnp.asarray(state.t), state.q, p)

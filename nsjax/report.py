@@ -233,18 +233,14 @@ def penetration_lines(traj: Any) -> list[str]:
 
 
 def _deepest(traj: Any) -> np.ndarray:
-    """Largest penetration of each contact (nc,) [m, or rad] in rows that are finite, 0 if it is rounding of
-    the coordinates.
-    """
+    """Largest penetration (nc,) [m, or rad] in finite rows; 0 if it is rounding of the coordinates."""
     depth = -np.min(np.asarray(traj.gap_min), axis=0, initial=0.0, where=np.isfinite(traj.gap_min))
     size = np.max(np.abs(traj.q), initial=0.0, where=np.isfinite(traj.q))
     return np.where(depth > ROUNDING * size, depth, 0.0)
 
 
 def contact_table(traj: Any) -> list[str]:
-    """Table of impacts, contact time and penetration of the contacts that closed, or of those with most
-    impacts.
-    """
+    """Table of impacts, contact time, penetration of contacts that closed, or of the busiest."""
     impacts = np.sum(np.asarray(traj.impacts), axis=0)
     closed = np.sum(np.asarray(traj.closed_time), axis=0)
     deepest = _deepest(traj)

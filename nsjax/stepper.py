@@ -48,9 +48,7 @@ from nsjax.types import Array, PyTree, being_compiled, is_traced, record
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StepBatch:
-    """Pure functions `reset`, `step` and `observe` of many lanes, see `nsjax.Stepper.batch`. ``stepper``:
-    stepper of one lane; ``lanes``: number of lanes.
-    """
+    """Pure functions `reset`, `step` and `observe` of ``lanes`` lanes, see `nsjax.Stepper.batch`."""
 
     stepper: Any
     lanes: int

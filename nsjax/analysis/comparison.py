@@ -247,9 +247,7 @@ def _end(traj: Trajectory) -> Array:
 
 
 def reader(problem: Problem, outputs: Outputs) -> tuple[tuple[str, ...], Any]:
-    """Names of the outputs (empty for a function, see `output_names`), and the function that reads them
-    from a run.
-    """
+    """Names of the outputs, none for a function, and the function that reads them from a run."""
     labels, nq, nv = problem.system.labels, problem.system.nq, problem.system.nv
     if outputs is None:
         names = tuple(label_name(entry) for entry in (*labels.q, *labels.v))

@@ -348,9 +348,7 @@ def energy_balance(traj: Trajectory, *, forces: str = "auto") -> EnergyBalance:
 
 
 def _parts_before_impacts(traj: Trajectory) -> np.ndarray | None:
-    """Part (rows,) of every step before its first impact; 1 where none is known. None for schemes that do
-    not locate impacts and for runs without an impact list.
-    """
+    """Part (rows,) of every step before its first impact, 1 without one; None where none is located."""
     if traj.events is None or not traj.carry.scheme.startswith("localized("):
         return None
     parts, dt = np.ones(len(traj.t)), float(traj.carry.dt)

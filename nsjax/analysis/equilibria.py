@@ -259,9 +259,7 @@ FREE = 10.0 * ROUNDING
 
 
 def _sizes(K: np.ndarray) -> np.ndarray:
-    """Factors (n,) that scale the diagonal of ``K`` to one, since the stiffnesses of displacements,
-    rotations and soft springs are of very different sizes.
-    """
+    """Factors (n,) that scale the diagonal of ``K`` to one: stiffnesses are of very different sizes."""
     sizes = np.sqrt(np.abs(np.diag(K)))
     sizes = np.where(sizes > 0.0, sizes, np.maximum(np.max(np.abs(K), axis=1, initial=0.0), 1e-300) ** 0.5)
     return np.where(sizes > 1e-150, sizes, 1.0)
@@ -304,9 +302,7 @@ def _flexibility(K: np.ndarray, lower: np.ndarray, none: np.ndarray) -> np.ndarr
 def _slow_and_fast(
     A: np.ndarray, inverse: Callable[[], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`_eigenpairs` of ``A``, those of small values from its ``inverse`` where those of ``A`` are lost in
-    the rounding of large ones.
-    """
+    """`_eigenpairs` of ``A``; small values that rounding of large ones hides are of its ``inverse``."""
     fast = _eigenpairs(A)
     # relative rounding error of an eigenvalue above which the slow ones are computed from the inverse
     resolved = 1e-9
@@ -335,9 +331,7 @@ def _slow_and_fast(
 def _vibrations(
     K: np.ndarray, none: np.ndarray, symmetric: bool, flexibility: Callable[[], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Values and shapes without damping, for unit mass: ``-lambda^2`` are the eigenvalues of the stiffness.
-    An eigenvalue below zero gives a growing and a decaying motion.
-    """
+    """Values and shapes without damping, for unit mass; a negative stiffness grows and decays."""
     rest = null_space(none.T)
     squares, shapes, left = _slow_and_fast(rest.T @ K @ rest, lambda: rest.T @ flexibility() @ rest)
     real = symmetric | (np.abs(squares.imag) <= left)

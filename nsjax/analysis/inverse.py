@@ -209,9 +209,7 @@ def inverse_dynamics(
 
 
 def _checked_size(drives: Drives, params: PyTree, state: State, u: np.ndarray) -> int:
-    """Number of the wanted accelerations; refuses outputs that read velocities, and those that the inputs
-    do not reach independently.
-    """
+    """Number of the wanted accelerations; refuses outputs that read velocities or depend on others."""
     slopes, moving = map(np.asarray, drives.slopes(params, state, jnp.asarray(u)))
     outputs = drives.outputs
     if outputs and np.any(moving):

@@ -110,9 +110,7 @@ def law_blocks(law: Callable[[Array], Array], sigma: Array) -> Array:
 
 
 def correction_at_nodes(x: NodeProblem, dynamic: Array, rows: Array) -> tuple[Array, Array]:
-    """Increments ``dw`` (nv,) and ``dx`` (nc, m) that solve the linearised subproblem. ``dynamic``:
-    residual ``r`` (nv,) of the dynamics; ``rows``: residual (nc, m) of the laws.
-    """
+    """Increments ``dw`` (nv,), ``dx`` (nc, m) by the residuals of dynamics (nv,) and laws (nc, m)."""
     # rows whose law holds their rate fix a part of the increment, whatever the dynamics: the iteration runs
     # in what they leave free, where the matrix is that of the free body
     held = jnp.diagonal(x.law, axis1=1, axis2=2) >= 1.0

@@ -311,9 +311,7 @@ def _no_rows(z: Array) -> tuple[Array, Array]:
 
 
 def kept_tangent(equations: Equations, data: PyTree, unknowns: int) -> StageTangent:
-    """The tangent of a model whose structure is constant, for all steps of a run. ``equations``, ``data``:
-    of any step; ``unknowns``: number of unknowns.
-    """
+    """The tangent of a model whose structure is constant, for all steps, by data of any step."""
     return tangent_at(equations, data, jnp.zeros(unknowns), jnp.zeros(equations.rows.count))
 
 
@@ -323,9 +321,7 @@ def blank(shapes: Any) -> Any:
 
 
 def no_tangent(equations: Equations, data: PyTree, unknowns: int) -> CarriedTangent:
-    """`StageStart.carried` of the first step: a tangent of zeros that is not known yet. ``equations``,
-    ``data``: of any step; ``unknowns``: number of unknowns.
-    """
+    """`StageStart.carried` of the first step: a tangent of zeros that is not known yet."""
     joints, size = inside_of(equations, unknowns), unknowns
     if joints is not None:
         size += joints.inside * joints.copies

@@ -129,9 +129,7 @@ class ProxRows:
 def newton(
     problem: ContactProblem, *, tolerance: Array, max_iterations: Array | int, scaled: bool = True
 ) -> Iterate:
-    """Semismooth Newton from zero: up to ``max_iterations`` plain steps; one or two are enough in most
-    contact steps of a simulation. ``scaled``: with the `SCALES` of the branches in turn.
-    """
+    """Semismooth Newton from zero: up to ``max_iterations`` plain steps; ``scaled``: by `SCALES`."""
     rows, cap = ProxRows(problem), jnp.asarray(max_iterations, int)
 
     def step(now: Iterate) -> Iterate:

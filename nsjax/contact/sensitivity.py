@@ -342,9 +342,7 @@ class _ContactView:
 
 
 def look_at(family: Family, step: Step, contacts: Contacts, r: Stepped, f: Formed | None) -> StepEvents:
-    """Events of a step, without derivatives; if ``family`` wants no derivatives, no event moves. ``r``,
-    ``f``: result of the step, and what the scheme has formed.
-    """
+    """Events of a step without derivatives, from its result and what the scheme has formed."""
     system, touch = step.system, contacts.touch
     slide, slow = touch.slide, jnp.zeros(system.nc, bool)
     if family.turns and system.nt and family.derivative:

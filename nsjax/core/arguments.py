@@ -48,9 +48,7 @@ def negative(value: Any, axes: int = 0) -> Any:
 
 
 def impossible(value: Any, axes: int = 0) -> Any:
-    """Whether moments of inertia (3,), or those of matrices (3, 3), violate the triangle inequality; a
-    plate fulfils it with equality. Arguments as for `negative`.
-    """
+    """Whether moments of inertia (3,), or of matrices (3, 3), violate the triangle inequality."""
     xp: Any = jnp if isinstance(value, jax.core.Tracer) else np
     x = xp.asarray(value, float)
     # excess of a moment of inertia that is accepted, relative to the sum of the two others: six printed

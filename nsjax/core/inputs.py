@@ -56,9 +56,7 @@ class DrivenParams:
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """The numbers of a system that are inputs, and the functions by which it reads them. ``system``: with
-    constant numbers; ``keys``: places of the inputs by name.
-    """
+    """Numbers of a ``system`` that are inputs, the ``keys`` of their places, and how it reads them."""
 
     system: System
     keys: tuple[tuple[str, Key], ...]

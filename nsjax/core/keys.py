@@ -263,9 +263,7 @@ WHO = "replace"
 
 
 def as_number(value: Any) -> Any:
-    """A list or tuple of numbers as one array, so that it is one parameter instead of many; any other value
-    unchanged.
-    """
+    """A list or tuple of numbers as one array, and so one parameter; any other value unchanged."""
     if not isinstance(value, list | tuple):
         return value
     traced = any(isinstance(x, jax.core.Tracer) for x in value)

@@ -23,9 +23,7 @@ from nsjax.types import Array, PyTree, record
 
 @dataclasses.dataclass(frozen=True)
 class Coulomb:
-    """Contacts with ``0 <= u_N _|_ x_N >= 0`` and friction in a disc of radius ``mu x_N``: the normal, then
-    the tangents.
-    """
+    """Contacts ``0 <= u_N _|_ x_N >= 0`` with friction in a disc of ``mu x_N``: normal, tangents."""
 
     tangents: int
 
@@ -281,9 +279,7 @@ class RowGroups:
         return x[self.ends[2] :]
 
     def stack(self, contacts: Any, bilateral: Any = None) -> Array:
-        """Rows (count, ...) from entries (nc, 1 + nt, ...) of contacts and (nb, ...) of constraints; those
-        of contacts alone without the latter.
-        """
+        """Rows (count, ...) from entries (nc, 1 + nt, ...) of contacts, (nb, ...) of constraints."""
         parts, contact = [], 0
         for g in self.groups:
             first, end = g.law.columns

@@ -90,9 +90,7 @@ class Slots:
         return cls(which=which, used=known, place=jnp.where(stays, place, new.shape[0]))
 
     def take(self, x: Array, empty: Any = 0) -> Array:
-        """Entries (places, ...) of the contacts in the places from those (many, ...) of all. ``x``: values
-        along the first axis; ``empty``: value of empty places.
-        """
+        """Entries (places, ...) of the contacts in the places from those ``x`` of all; else ``empty``."""
         if self.all:
             return x
         return self._moved(x, self.which, self.used, 1, empty)
@@ -242,9 +240,7 @@ class ContactSet:
         return system
 
     def slots(self, p: PyTree, stored: Array | None) -> ContactSlots:
-        """Places of the contacts of a step among those that a run stores, and of the laws that follow them.
-        ``p``: parameters; ``stored``: identities of the stored contacts that have no names.
-        """
+        """Places of a step's contacts among those ``stored``, and of the laws that follow them."""
         own = Slots.matching(stored, self.identity(p))  # type: ignore[arg-type]
         return ContactSlots(contacts=own, laws=None, common=0)
 

@@ -415,9 +415,7 @@ def held(mass: Any, rows: Any) -> Any:
 
 
 def definite(mass: Any) -> Any:
-    """Whether a finite symmetric matrix is positive definite: by the eigenvalues of its form with a unit
-    diagonal, since rounding of a rod of 1e300 kg hides the mass of all other bodies.
-    """
+    """Whether a finite symmetric matrix is positive definite, after scaling its diagonal to one."""
     xp = jnp if isinstance(mass, jax.Array) else np
     own = xp.diagonal(mass)
     scale = xp.where(own > 0, 1.0 / xp.sqrt(xp.where(own > 0, own, 1.0)), 0.0)

@@ -377,9 +377,7 @@ def from_lagrangian(kinetic: Fn, potential: Fn | None = None, force: Fn | None =
 
 
 def forces_across(params: PyTree, name: str, tangential: Array) -> Array:
-    """Tangential forces (..., nt) of the contacts of a part; with a grain, those of the output are scaled
-    by the ratio of both coefficients.
-    """
+    """Tangential forces (..., nt) of a part's contacts, unscaled by the ratio of a grain's coefficients."""
     known, part = getattr(params, "model", params), name.split(".")[0]
     known = getattr(known, "params", known)  # of prepared ones
     x: Any = known[part] if isinstance(known, Mapping) and part in known else None

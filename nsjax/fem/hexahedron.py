@@ -243,9 +243,7 @@ def lame(young: Array | float, poisson: Array | float) -> tuple[Array, Array]:
 
 
 def box_inertia(w: Array, mass: Array) -> Array:
-    """Consistent mass of a box of equal bricks times ``w``; the mass is exactly the product of three bars'.
-    ``w``: vectors of the nodes (m + 1, n + 1, o + 1, 3); ``mass``: mass of an element [kg].
-    """
+    """Consistent ``mass`` of elements of a box times ``w`` (m + 1, n + 1, o + 1, 3), by three bars."""
     for axis in range(3):
         x = jnp.moveaxis(w, axis, 0)
         w = jnp.moveaxis(bar_inertia(x, jnp.ones((x.shape[0] - 1, 1, 1, 1))), 0, axis)
@@ -327,9 +325,7 @@ def von_mises(material: Fn, f: Array, *constants: Array) -> Array:
 
 
 def equivalent(stress: Array) -> Array:
-    """Equivalent stress ``sqrt(3/2 s:s)`` [N/m^2] (...) of true stresses (3, 3, ...) with deviators
-    ``s``.
-    """
+    """Equivalent stress ``sqrt(3/2 s:s)`` [N/m^2] (...), ``s``: deviators of true stresses (3, 3, ...)."""
     eye = np.eye(3).reshape(3, 3, *[1] * (stress.ndim - 2))
     deviator = stress - trace(stress) / 3.0 * eye
     square = inner(deviator, deviator)

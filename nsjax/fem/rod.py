@@ -288,9 +288,7 @@ class RodBasis:
         return found if self.modes is None else found[: self.modes.count]
 
     def _lowest(self, rod: RodData, conditions: str, count: int) -> Array:
-        """Shapes of the lowest modes of the unit rod (N, count), selected by rank, because the program of a
-        run must not contain a sort.
-        """
+        """Shapes of the lowest modes of the unit rod (N, count), selected by rank: no sort in a run."""
         squares = self.squares(rod, conditions)
         before = np.arange(squares.shape[0])
         lower = (squares[None, :] < squares[:, None]) | (

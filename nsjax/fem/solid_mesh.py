@@ -126,9 +126,7 @@ def stress_modes(middle: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, n
 
 
 def mesh_tables(corners: np.ndarray, gradients: np.ndarray, volumes: np.ndarray) -> ElementTables:
-    """Tables of the elements of a mesh. ``corners``: positions of the corners (8, 3, elements) [m];
-    ``gradients``, ``volumes``: of `nsjax.fem.SolidMesh`.
-    """
+    """Tables of a mesh from positions of its corners (8, 3, elements) [m], gradients and volumes."""
     volume = volumes.sum(axis=0)
     weights = volumes / volume
     mean = np.einsum("paIe,pe->Iae", gradients, weights)

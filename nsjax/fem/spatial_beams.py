@@ -312,9 +312,7 @@ def carried(points: Array, poses: Array, steps: Array) -> Array:
 
 
 def placed(poses: Array) -> Array:
-    """Gauss points (g, 7) of an element with nodes in given poses (nodes, 7): by one step from the
-    reference configuration, rotated as a rigid body to the middle orientation.
-    """
+    """Gauss points (g, 7) of an element with nodes (nodes, 7), by one step from the turned reference."""
     n, g = poses.shape[0], len(shapes(poses.shape[0])[0])
     middle = halfway(poses[0, 3:], poses[1, 3:]) if n == 2 else poses[1, 3:]
     turns = jax.vmap(lambda p: rotations.rotation_between(middle, p))(poses[:, 3:])

@@ -213,9 +213,7 @@ def _end(
     objective: Objective, best: CostPoint, found: Statistics, asked: tuple[int, float],
     effort: tuple[float, int],
 ) -> float:  # fmt: skip
-    """One end; ``asked``: coordinate and signed half width of the linearised interval; ``effort``:
-    tolerance and largest number of points.
-    """
+    """One end; ``asked``: coordinate and signed half width; ``effort``: tolerance and most points."""
     k, half = asked
     sign, deviation = float(np.sign(half)), float(found.deviation_z[k])
     wanted = abs(half) / deviation

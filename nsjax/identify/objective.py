@@ -28,9 +28,7 @@ NO_CURVATURE = (
 
 
 def is_unlocated(plan: FitPlan, impacts: np.ndarray) -> bool:
-    """Whether a run had impacts that are not located in time, whose second derivatives with fixed contact
-    decisions are not those of the motion.
-    """
+    """Whether impacts are not located in time, so that second derivatives are not those of the motion."""
     scheme = plan.common.scheme
     located = scheme.name.startswith("localized(")
     return scheme.gradient == "discrete" and not located and bool(np.any(impacts))
@@ -220,9 +218,7 @@ class Objective:
         return np.stack(rows)
 
     def run(self, x: Sequence[np.ndarray], tracks: Sequence[int]) -> LaneFit:
-        """Runs of the recordings ``tracks`` with each set of numbers in ``x``; first axis: sets times
-        recordings.
-        """
+        """Runs of the recordings ``tracks`` with each set of ``x``; first axis: sets times recordings."""
         lanes = np.concatenate([self.lanes(one, tracks) for one in x])
         room = padded(self.starts * len(self.plan.recordings), 8)
         program = dataclasses.replace(self.plan.program, curved=self.curved)

@@ -38,9 +38,7 @@ from nsjax.types import Array, PyTree, record
 
 @record()
 class InitialState:
-    """Initial state of a run without its time; ``xi`` (nv,) increments ``q`` by `System.retract`, zero
-    unless trained.
-    """
+    """Initial state of a run without time; ``xi`` (nv,): trained increments of ``q``, else zero."""
 
     q: Array
     v: Array
@@ -340,9 +338,7 @@ def _key(text: str) -> Key:
 def _read_train(
     problem: Problem, params: Any, recordings: Sequence[Recording], train: Mapping[str, Transform]
 ) -> tuple[Any, tuple[TrainedNumber, ...], tuple[tuple[Key, tuple[int, ...]], ...]]:
-    """Parameters with the fixed ones set; the trained numbers, those of the initial states last; their keys
-    and shapes.
-    """
+    """Parameters with the fixed ones set; trained numbers, initial states last; keys and shapes."""
     if not isinstance(train, Mapping) or not train:
         listed: list[Any] = (
             [train] if isinstance(train, str) else train if isinstance(train, list | tuple) else []
@@ -420,16 +416,12 @@ def _start(problem: Problem, recording: Recording) -> InitialState:
 
 
 def padded(size: int, step: int) -> int:
-    """The next multiple of ``step``: data of about the same size use one program, and unused iterations of
-    a loop cost almost nothing.
-    """
+    """The next multiple of ``step``: data of about the same size share a program."""
     return -(-size // step) * step
 
 
 def _tracks(problem: Problem, recordings: Sequence[Recording], dt: float) -> tuple[Tracks, int]:
-    """Steps at which rows are saved, and the rows around each measured time; padded to one length. The
-    number is the padded count of measured times.
-    """
+    """Steps at which rows are saved, rows around each measured time, padded, and the padded count."""
     size = padded(max(len(x.times) for x in recordings), 32)
     all_rows: list[Any] = []
     places: list[Any] = []

@@ -168,9 +168,7 @@ class Fit:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One search: final numbers and cost, whether it converged, why it ended, and the costs and numbers of
-    all accepted steps.
-    """
+    """One search: final numbers and cost, convergence, why it ended, costs and numbers of its steps."""
 
     values: np.ndarray
     cost: float

@@ -204,9 +204,7 @@ def _sample(objective: Objective, spread: float, rng: np.random.Generator) -> np
 def _intervals(
     objective: Objective, best: CostPoint, level: float, kind: str, draw: dict[str, Any]
 ) -> tuple[Statistics, np.ndarray, str, str]:
-    """Statistics, intervals (p, 2), and sentences why they do not have their level, and on the step size,
-    empty if there is nothing to say.
-    """
+    """Statistics, intervals (p, 2), and what is to be said of their level and of the step size."""
     plan, found, why = objective.plan, describe(objective, best), ""
     ends = np.full((len(best.z), 2), np.nan)
     if best.hessian is not None:

@@ -15,9 +15,7 @@ SHORTEST = 2.0**-30
 
 
 class Search:
-    """A search: the caller evaluates the cost at ``trial`` and hands it to `tell`, until ``done``.
-    ``curved``: whether the search needs exact second derivatives.
-    """
+    """A search: costs at ``trial`` go to `tell` until ``done``; ``curved``: by second derivatives."""
 
     curved = False
 

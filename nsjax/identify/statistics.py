@@ -88,9 +88,7 @@ def describe(objective: Objective, point: CostPoint) -> Statistics:
 
 
 def _shared(objective: Objective, point: CostPoint, scale: np.ndarray) -> np.ndarray | None:
-    """Sensitivity (r, g) to the numbers common to several recordings, times ``scale``, the numbers of
-    single recordings eliminated. None where all numbers are common, or none is.
-    """
+    """Sensitivity (r, g) to numbers common to recordings, others eliminated; None where all or none are."""
     g = len(objective.shared)
     if not g or not objective.own or objective.fitted < 2:
         return None

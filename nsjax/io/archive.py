@@ -185,9 +185,7 @@ def write_run(
 
 
 def _as_started(traj: Any) -> Any:
-    """A run with the system and the numbers of its problem, if `resets` change numbers: what they are at
-    the end stands in its carry.
-    """
+    """A run with the system and numbers of its problem, where `resets` have changed numbers."""
     owner = getattr(getattr(getattr(traj, "system", None), "prepare", None), "__self__", None)
     changed = () if owner is None or traj.carry.guards is None else traj.carry.guards.numbers
     if not changed or not isinstance(owner, Inputs) or {name for name, _ in owner.keys} != {*changed}:

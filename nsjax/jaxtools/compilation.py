@@ -398,9 +398,7 @@ _listening = False
 
 @contextlib.contextmanager
 def tracing(name: str) -> Iterator[None]:
-    """Context that reports Python's work on a program to the listener, for which JAX has no event.
-    ``name``: JAX's name of the program.
-    """
+    """Context that reports Python's work on the program ``name`` to the listener: JAX has no event."""
     _watch.begin(TRACE, 0.0, fun_name=name)
     try:
         yield

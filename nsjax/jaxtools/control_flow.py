@@ -54,9 +54,7 @@ def map_lanes(lane: Callable[[Any], PyTree], lanes: PyTree, count: Array | None 
 
 
 def lanes_around(tree: PyTree) -> tuple[int, list[Array]]:
-    """Number of lanes of all `jax.vmap` around a tree of tracers, and its leaves that are differentiated.
-    Transformations outside of a `jax.jit` cannot be seen.
-    """
+    """Number of lanes of all `jax.vmap` around tracers, and the leaves that are differentiated."""
     leaves: list[Any] = [x for x in jax.tree.leaves(tree) if isinstance(x, jax.core.Tracer)]
     sizes: list[int] = [1]
     moving: list[Array] = []
@@ -386,9 +384,7 @@ def _even(length: int, size: int) -> int:
 def scan_first(
     body: Callable[[Any, Any], tuple[Any, Any]], carry: PyTree, over: PyTree, length: Array
 ) -> tuple[Any, Any]:
-    """``lax.scan(body, carry, over)`` that ends after the first ``length`` () entries; the results of the
-    others are zeros. It has no reverse mode.
-    """
+    """``lax.scan`` that ends after ``length`` () entries, with zeros after them; no reverse mode."""
     body = jax.jit(body)  # keeps its trace: the shapes of results are computed first
 
     def entry(k: Any) -> PyTree:

@@ -201,9 +201,7 @@ EVENTS = "nsjax_events"
 
 
 def keep_solutions(f: Callable[..., Any], solutions: bool = True) -> Callable[..., Any]:
-    """``f`` for which reverse mode stores only the arguments, with ``solutions`` those of solvers, and what
-    steps by kind need.
-    """
+    """``f`` for which reverse mode stores arguments, ``solutions`` of solvers, and steps' kinds."""
     names = (SOLUTION, EVENTS) if solutions else (EVENTS,)
     policy = jax.checkpoint_policies.save_only_these_names(*names)
     return jax.checkpoint(f, prevent_cse=False, policy=policy)
@@ -430,9 +428,7 @@ def value_with_derivative_of(
 
 
 def _along(f: Callable[[PyTree], tuple[PyTree, PyTree]], live: LiveLeaves) -> tuple[ClosedJaxpr, Any]:
-    """Program of value, derivative and a further result of a function, ``values, tangents of live leaves ->
-    all three``, and the structure of the value.
-    """
+    """Program ``values, tangents -> value, derivative, further result``, and the value's structure."""
 
     def both(some: list[Array], change: list[Array]) -> tuple[PyTree, PyTree, PyTree]:
         return jax.jvp(lambda values: f(live.whole(values)), (some,), (change,), has_aux=True)
@@ -442,9 +438,7 @@ def _along(f: Callable[[PyTree], tuple[PyTree, PyTree]], live: LiveLeaves) -> tu
 
 
 def _by_kind(quiet: Quiet, live: LiveLeaves, made: ClosedJaxpr) -> tuple[Any, Any] | None:
-    """Leaves of the value and of its tangents, which come from one of two programs; None if that does not
-    serve, or if their solutions differ.
-    """
+    """Leaves of value and tangent from one of two programs; None if their solutions differ."""
     given = [x for x in live.leaves if isinstance(x, jax.core.Tracer)]
     many = 4096  # numbers: every step copies them, of a table or a mesh too
     # on other devices lanes differ

@@ -85,7 +85,7 @@ class BlockDiagonal(BlockTridiagonal):
         return f"nv = {size} is not a multiple of the block {self.block} of its block-diagonal structure"
 
     def seeds(self, x: Array) -> Array:
-        """Directions (width, n): one unknown of all blocks at once."""
+        """Directions of one colour, unknown of a node and copy each, colours first, copies last."""
         n, w = x.shape[0], self._width
         one = np.broadcast_to(np.eye(w)[:, None, :, None], (w, n // w, w, 1))
         return jax.vmap(lambda s: self.from_blocks(s, n)[:, 0])(jnp.asarray(one, x.dtype))
@@ -481,9 +481,7 @@ class Arrow:
 
 
 def bordered(structure: Structure, count: int) -> Structure:
-    """The structure of ``count`` unknowns that are coupled to everything, followed by others that have
-    ``structure``.
-    """
+    """The structure of ``count`` unknowns coupled to everything, and of those of ``structure``."""
     if structure.dense:
         return structure
     first = tuple(range(count))

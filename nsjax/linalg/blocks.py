@@ -236,9 +236,7 @@ class Local:
 
 
 def _progression(nodes: tuple[int, ...]) -> tuple[int, int] | None:
-    """First number and step of nodes whose numbers are equally far apart, as on a face of a box; None for
-    others.
-    """
+    """First number and step of nodes whose numbers are equally far apart; None for others."""
     steps = set(np.diff(nodes).tolist()) or {1}
     step = steps.pop()
     return (nodes[0], step) if nodes and not steps and step > 0 else None

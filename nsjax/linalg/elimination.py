@@ -351,9 +351,7 @@ def solve_pairs(wt: Paired, response: Paired, inner: Array, on: Array, b: Array,
 
 @record()
 class _Entries:
-    """Blocks (m, c, c) of a matrix at the places ``row`` and ``column`` (m,); those that do not count are
-    left out.
-    """
+    """Blocks (m, c, c) of a matrix at ``row`` and ``column`` (m,); those that do not count are absent."""
 
     values: Array
     counts: Array

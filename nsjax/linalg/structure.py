@@ -94,9 +94,7 @@ class Inverse:
 
 @record()
 class Triangles:
-    """An eliminated dense matrix of many unknowns: its triangular factors, since the inverse would cost
-    three times as much.
-    """
+    """An eliminated dense matrix of many unknowns: triangular factors, a third of an inverse's cost."""
 
     lu: Array
     order: Array
@@ -192,9 +190,7 @@ def columns_of(f: Callable[[Array], Array], x: Array, seeds: Array) -> Array:
 
 
 class Coloured(Structure):
-    """Base of structures that are block tridiagonal in some order of the unknowns: frozen records with a
-    number of ``copies``.
-    """
+    """Base of structures, block tridiagonal in some order: frozen records with a number of ``copies``."""
 
     dense = False
 

@@ -70,9 +70,7 @@ class Chain:
         return q[-1:]
 
     def picture(self, t: Array, q: Array, p: MassSpringChain) -> shapes.Picture:
-        """Picture of the hanging chain. The model has no unloaded lengths of springs; the drawn ones are
-        three times the stretch of the softest spring under the heaviest mass.
-        """
+        """Picture of the hanging chain; unloaded springs are drawn with three times the largest stretch."""
         weight = jnp.max(jnp.asarray(p.mass, float)) * p.gravity
         stretch = jnp.asarray(weight / jnp.min(jnp.asarray(p.stiffness, float)))
         length = jnp.where(stretch > 0.0, 3.0 * stretch, 1.0)

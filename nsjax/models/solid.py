@@ -241,9 +241,7 @@ class Solid:
         }  # fmt: skip
 
     def _system(self, name: str, choices: Any, named: Any, contacts: Any, structure: Structure) -> System:
-        """The system of this mesh. ``named``: numbers of the free nodes; ``contacts``: names of the
-        contacts.
-        """
+        """The system of this mesh; ``named``: numbers of its free nodes; ``contacts``: names."""
         labelled = 1000  # number of nodes up to which nodes get names: longer lists of names are of no use
         shown = named if len(named) <= labelled else ()
         labels = Labels(

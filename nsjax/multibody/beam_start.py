@@ -194,9 +194,7 @@ def _check_closed(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> None:
 
 
 def dependent_beam_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
-    """Names of redundant joint rows at the start, as of a rigid body that two joints fix. Rows on the two
-    ends of an elastic beam are independent.
-    """
+    """Names of redundant joint rows at the start; rows on both ends of a beam are independent."""
     names = mechanism.labels().constraints
     if not names or without_values((p, q)):
         return ()

@@ -265,9 +265,7 @@ class JointDamping:
         )
 
     def of_plane(self, scene: Scene, turns: dict[str, int], group: dict[str, str], p: PyTree) -> Array:
-        """``D`` (nv, nv): rates of hinges are differences of velocities. ``scene``: with velocities;
-        ``turns``: entries of angles by group; ``group``: that of every body.
-        """
+        """``D`` (nv, nv) of hinges, from their ``turns`` in ``q`` by group and the group of every body."""
         links, n = self.topology.link_of_joint, self.topology.sizes[1]
         found = jnp.zeros((n, n))
         for part in self.topology.loads:

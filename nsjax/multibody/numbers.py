@@ -183,9 +183,7 @@ class Profile:
 
 @record()
 class Tube:
-    """Radius of the surface of a beam [m], and the curve of its axis, which follows from the beam
-    (`nsjax.multibody.contacts.curves.Curve`).
-    """
+    """Radius of the surface of a beam [m]; the curve of its axis follows from the beam (`curves.Curve`)."""
 
     radius: Number = quantity("m", shape="one", least=0.0, needed=True)
     curve: Any = None

@@ -379,9 +379,7 @@ def user_laws(parts: Iterable[Part]) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class SplineMotion:
-    """The motion or path of a joint that follows a spline, a number of the joint: with the structure of the
-    table and the shapes of its arrays, by which joints are grouped.
-    """
+    """A joint's motion or path by a spline, with the structure and shapes by which joints are grouped."""
 
     structure: Any
     shapes: tuple[tuple[int, ...], ...]

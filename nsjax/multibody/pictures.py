@@ -70,9 +70,7 @@ PLACEHOLDERS = ("\0", "\1", "\2")
 
 
 def _drawn(scene: Scene, drawings: list[_Drawing], size: float = 1.0) -> list[Shape]:
-    """Shapes of all drawings. Those that are alike are one call, so that a hundred pairs of contacts, or
-    sixty links, compile as one. Symbols have a size beside the usual one.
-    """
+    """Shapes of all drawings; those that are alike are one call, and compile as one."""
     groups: dict[Any, list[tuple[_Drawing, Any]]] = {}
     for x in drawings:
         frames = [scene.frame(body) for body in x.bodies]

@@ -50,9 +50,7 @@ def _frictionless_last(
 
 
 def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) -> NamedContacts:
-    """Named contacts of parts: ``at_once`` or more equal pairs make a batch, or two where features
-    are searched for; None: no batches.
-    """
+    """Named contacts; ``at_once`` equal pairs (or two, if searched) make a batch; None: no batches."""
     contacts = [x for x in parts if x.kind == "contact"]
     counts = [gap_functions.count(x, x.numbers, dimension) for x in contacts]
     # pairs of a batch have the numbers of their shapes alone, not a grain
@@ -232,9 +230,7 @@ class ConstraintRows:
 
 @dataclasses.dataclass(frozen=True)
 class Selection(ContactSet):
-    """Maps between the few contacts that a step evaluates and all contacts of a mechanism. ``mechanism``:
-    the mechanism with all contacts.
-    """
+    """Maps between the few contacts that a step evaluates and all contacts of a mechanism."""
 
     mechanism: Mechanism
 

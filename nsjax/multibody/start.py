@@ -297,9 +297,7 @@ def rate_of(link: Link, value: Any, who: str, xp: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class StartArguments:
-    """Arguments of `nsjax.multibody.assemble` for the start of a mechanism. ``start``, ``guess``, ``near``:
-    see `nsjax.multibody.assemble`.
-    """
+    """Arguments of `nsjax.multibody.assemble` for the start of a mechanism."""
 
     start: Start = dataclasses.field(default_factory=dict)
     guess: Start = dataclasses.field(default_factory=dict)

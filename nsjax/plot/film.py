@@ -154,9 +154,7 @@ def projected(scene: DrawnRun, points: np.ndarray) -> np.ndarray:
 
 
 class FilmAxes:
-    """Axes, title and time of a film, and the traces of the frame that is shown. ``scene``: what is drawn;
-    ``bare``: without axes and words.
-    """
+    """Axes, title and time of a film, and the traces of its frame; ``bare``: without axes and words."""
 
     def __init__(self, scene: DrawnRun, bare: bool = False) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg

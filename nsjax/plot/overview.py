@@ -306,9 +306,7 @@ class _Head:
 
 
 def _place_legends(row: list[_Head], room: float) -> None:
-    """Places legends outside the data: beside the titles of a row if all fit into ``room`` [in], else below
-    the titles, so that the titles stay in line.
-    """
+    """Places legends beside the titles of a row if all fit into ``room`` [in], else below them."""
     with_legend = [head for head in row if head.entries]
     taken = 0.0
     for head in with_legend:

@@ -97,9 +97,7 @@ def beam_parts(traj: Trajectory) -> list[Any]:
 
 
 def beams(traj: Trajectory) -> list[Panel]:
-    """Panels of beams: how far nodes are from their places at the start, and curvatures of the elements by
-    the rotation between their nodes.
-    """
+    """Panels of beams: how far nodes have moved, and curvatures by the rotation between nodes."""
     labels, q = [label_name(x) for x in traj.system.labels.q], np.asarray(traj.q)
     moved, bent = dict[str, np.ndarray](), dict[str, np.ndarray]()
     for part in beam_parts(traj):
@@ -148,9 +146,7 @@ def _quantity(
     traj: Trajectory, word: str, names: Sequence[str], unit: str, values: np.ndarray,
     across: Across | None = None,
 ) -> Callable[[Axes], None]:  # fmt: skip
-    """Draws curves; the label beside them has their symbols, or, where these are long, the word for all. A
-    dot marks the start of curves that are not over time.
-    """
+    """Draws curves, labelled by their symbols or a word for all; a dot marks the start of a path."""
 
     def draw(axes: Axes) -> None:
         factor, printed = style.scale(values, unit)

@@ -174,9 +174,7 @@ class DrawnRun:
 
 
 def scene(seen: Motion, title: str, words: str) -> DrawnRun:
-    """The traces of a motion, fixed shapes first and forces last, with equally scaled axes. ``seen``: a run
-    as it is drawn; ``title``, ``words``: lines above the picture.
-    """
+    """The traces of a motion, fixed shapes first and forces last, with equally scaled axes."""
     factor, unit = scale([seen.size], "m")
     bodies = list(dict.fromkeys(x.name for x in seen.shapes if x.role == "body"))
     colours = {name: BODIES[k % len(BODIES)] for k, name in enumerate(bodies)}

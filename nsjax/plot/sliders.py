@@ -119,9 +119,7 @@ class Live:
         return self.carry
 
     def _see(self) -> None:
-        """Draws the state. States that have reached farthest are drawn with it, unseen, so that the view
-        holds all places where bodies have been.
-        """
+        """Draws the state, with those that have reached farthest unseen, so that the view holds all."""
         problem, state = self.step.problem, self.carry.state
         now = np.asarray(state.q)
         if self.bounds is None:

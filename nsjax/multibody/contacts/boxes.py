@@ -141,9 +141,7 @@ def meet(one: Box, other: Box, found: BoxFeatures) -> ShapeContacts:
 
 
 def _opened(gap: Array, used: Array, one: Box, other: Box) -> Array:
-    """Gaps; the sizes of both boxes, with the rates of the contact points, in rows without a contact. The
-    gap of features that do not meet may have any value: it is negative for some boxes far from each other.
-    """
+    """Gaps; in rows without a contact the sizes of both boxes, with the rates of the contact points."""
     size = jnp.sum(one.half) + jnp.sum(other.half)
     return gap + jnp.where(used, 0.0, size - lax.stop_gradient(gap))
 
@@ -291,9 +289,7 @@ def _rows(found: BoxFeatures, reference: Box, incident: Box) -> tuple[Array, Arr
 
 
 def skewed(a: Array, b: Array, towards: Array) -> Array:
-    """Common unit normals of unit vectors ``a`` and ``b``, on the side of ``towards``; ``towards`` itself
-    where ``a`` and ``b`` are almost parallel.
-    """
+    """Common unit normals of ``a`` and ``b`` on the side of ``towards``, which replaces parallel ones'."""
     made = cross(a, b)
     square = dot(made, made)
     skew = square > ASKEW
@@ -302,9 +298,7 @@ def skewed(a: Array, b: Array, towards: Array) -> Array:
 
 
 def nearest_points(upper: Array, a: Array, lower: Array, b: Array, normal: Array) -> tuple[Array, Array]:
-    """Nearest points of the lines through ``upper`` along ``a`` and through ``lower`` along ``b``; for
-    almost parallel lines ``upper`` and its foot. Their relative velocity along the normal is the gap rate.
-    """
+    """Nearest points of lines through ``upper`` along ``a``, ``lower`` along ``b``; a foot if parallel."""
     between, lean = upper - lower, dot(a, b)
     square = 1.0 - lean * lean
     skew = square > ASKEW

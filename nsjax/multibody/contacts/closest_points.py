@@ -146,9 +146,7 @@ def sign(x: Array) -> Array:
 
 
 def first_of(mask: Array) -> Array:
-    """One at the first true entry, else zeros. Up to 64 entries are compared with each other, at a
-    cost that grows with the square of their number; an argmax would be a separate kernel.
-    """
+    """One at the first true entry, else zeros; a comparison of up to 64 entries, as argmax is a kernel."""
     n = mask.shape[0]
     if n > 64:
         return jnp.where(mask & (np.arange(n) == jnp.argmax(mask)), 1.0, 0.0)

@@ -391,9 +391,7 @@ def _first(piece: Batch) -> Choice:
 
 
 def rows(tree: SpatialTree | Bodies, lines: Lines, screws: tuple[Array, Array]) -> Array:
-    """Rows (nc, 1 + tangents, nv) of gap rates and slip velocities by the generalised velocities.
-    ``screws``: spins (nv, 3) and velocities (nv, 3) of all screws.
-    """
+    """Rows (nc, 1 + tangents, nv) of gap rates and slips from ``screws``: spins, velocities (nv, 3)."""
     (spins, velocities), d, made = screws, 1 + lines.tangents, jnp.zeros(())
     columns = jnp.concatenate([velocities, spins], axis=1).T
     if not lines.named.pieces:

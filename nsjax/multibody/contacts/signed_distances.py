@@ -57,9 +57,7 @@ class Polygon:
 
 @dataclasses.dataclass(frozen=True)
 class Spline:
-    """A closed smooth curve. ``content``: control points (n, 2) of a periodic cubic spline,
-    counter-clockwise, as bytes.
-    """
+    """A closed smooth curve; ``content``: control points (n, 2) of a periodic cubic spline, as bytes."""
 
     content: bytes
 

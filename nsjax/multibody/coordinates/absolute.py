@@ -56,9 +56,7 @@ class NumberArrays:
 
 
 def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) -> NumberArrays:
-    """Numbers of a mechanism in absolute coordinates, stacked in arrays. ``groups``: groups of equal
-    joints; ``p``: params by the names of the parts.
-    """
+    """Numbers in absolute coordinates, stacked in arrays by ``groups`` of equal joints, from params."""
     d, pieces, coms = topology.dimension, [], []
     for part in topology.all_of("body", "beam"):
         x = p[part.name]

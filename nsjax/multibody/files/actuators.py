@@ -59,9 +59,7 @@ def obstacle(source: Source, k: int) -> str:
 
 
 def thruster_of(source: Source, k: int, law: Fn, own: Any) -> Part:
-    """The actuator as a part. ``k``: number of the actuator; ``law``, ``own``: law of its effort, before
-    the gears.
-    """
+    """The actuator number ``k`` as a part; ``law``, ``own``: law of its effort, before the gears."""
     model, where, on = source.model, _acts_on(source, k), int(source.model.actuator_trnid[k][0])
     name, gears = source.names["actuator", k], source.gears(k)
     if where == SITE:

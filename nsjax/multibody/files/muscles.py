@@ -141,9 +141,7 @@ def obstacle(source: Source, k: int) -> str:
 
 
 def muscle_of(source: Source, k: int, given: dict[str, Any]) -> Muscle:
-    """Numbers of a muscle from the file. ``k``: number of the actuator; ``given``: control, gear and
-    bounds.
-    """
+    """Numbers of the muscle that is actuator ``k``, from the file and ``given`` control, gear, bounds."""
     model, mujoco = source.model, source.mujoco
     places = getattr(model, "actuator_outadr", None)
     at = k if places is None else int(places[k])

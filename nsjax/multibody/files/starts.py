@@ -180,9 +180,7 @@ MOTORS = {"ACTUATORPOS": "coordinate", "ACTUATORVEL": "rate", "ACTUATORFRC": "ef
 
 
 def sensors(source: Source, driven: set[str], lines: set[str]) -> tuple[dict[str, Sensor], list[str]]:
-    """Sensors with an equivalent, by name, and sentences about the others. ``driven``, ``lines``: names of
-    the actuators and of the tendons that are parts.
-    """
+    """Sensors with an equivalent, by name, and sentences about the others."""
     found: dict[str, Sensor] = {}
     said: list[tuple[str, str]] = []
     model, taken = source.model, set[str]()

@@ -56,9 +56,7 @@ REMEDIES = (
 
 
 def sentence(who: str, title: str, error: Exception, free: Collection[str] = ()) -> InputError:
-    """An error of the library as an error with one sentence. ``error``: error of the library; ``free``:
-    names of the bodies that the user lets move freely.
-    """
+    """An ``error`` of the library in one sentence; ``free``: bodies that the user lets move freely."""
     said = str(error)
     first = next((x.strip() for x in said.splitlines() if x.strip()), "nothing said")
     words = re.sub(r"^((XML )?Error: |ParseXML: )+", "", first).rstrip(":.")

@@ -247,9 +247,7 @@ def nonzero(point: np.ndarray) -> np.ndarray | None:
 
 
 def equalities(source: Source, lines: set[str]) -> tuple[list[Part], list[str]]:
-    """Parts of connect, weld, joint and tendon constraints, and sentences about the others. ``lines``:
-    names of the tendons that are parts.
-    """
+    """Parts of connect, weld, joint and tendon constraints, and sentences about the others."""
     said: list[tuple[str, str]] = []
     count = 0 if source.off("equality") else source.model.neq
     return [part for k in range(count) for part in _equality(source, k, lines, said)], gathered(said)

@@ -327,9 +327,7 @@ def _past(distance: Array, far: Pair, radius: Array, side: Pair, turns: int) -> 
 
 
 def _through(distance: Array, far: Pair, radius: Array) -> Flat:
-    """A rope through a ring: where the straight line would pass beside it, the rope touches it from within
-    at one point, at which both pieces have equal angles with the ring.
-    """
+    """A rope through a ring, which touches it at one point with equal angles, or passes straight."""
     nearest = _nearest(distance, far)
     winds = nearest[0] * nearest[0] + nearest[1] * nearest[1] > radius * radius
     winds = winds & _counts(radius)

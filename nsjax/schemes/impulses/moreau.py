@@ -234,9 +234,7 @@ def _shared_balance(run: ImpulseRun) -> Balance | None:
 
 
 def _respond(run: ImpulseRun) -> Stepped:
-    """One step, with or without contact rows: mass and force of the midpoint, rows there, one contact
-    problem, velocity and position of the end.
-    """
+    """One step: mass, force and rows at the midpoint, one contact problem, the state of the end."""
     form, system = run.scheme.options.constraint_form, run.system
     balance = run.balance or _balance(run)
     if not run.contacts and not system.nb:

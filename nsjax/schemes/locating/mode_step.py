@@ -293,9 +293,7 @@ def _starting(step: Step, part: _Partial) -> StepPart:
 
 
 def _flight(step: Step, part: _Partial) -> tuple[_Partial, _Partial]:
-    """The step before its first part; and the step after a flight over its whole length, which is done
-    unless a contact is closed at its start or penetrated at its end.
-    """
+    """The step before its first part, and after a flight over its length unless contacts prevent it."""
     system, d = step.system, _starting(step, part)
     end = advance(system, d, d.left, flies=True)
     there = state_of(d, d.left, end)

@@ -214,9 +214,7 @@ def _least(x: Tangent, known: Array) -> Array:
 
 
 def is_contact_problem(level: Level) -> bool:
-    """Whether a subproblem is a velocity jump with friction. Corrections of laws and dynamics together may
-    cycle between its branches, sliding forth and back; without friction they do not.
-    """
+    """Whether a subproblem is a jump with friction, whose joint corrections may cycle."""
     s = level.system
     return isinstance(level, VelocityLevel) and bool(s.nc and s.nt) and not without_responses(s)
 

@@ -239,9 +239,7 @@ def _held_forces(step: Step) -> Array | None:
 
 
 def _filtered(scheme: Scheme, true: Array, old: Array, new: Array | float) -> Array:
-    """The algorithmic value at the end of a step. ``true``, ``old``: true and algorithmic value at the
-    start of the step; ``new``: true value at its end.
-    """
+    """The algorithmic value at the end: ``true`` and ``old`` at the start, ``new`` at the end."""
     alpha_m, alpha_f, _, _ = scheme.coef.parameters()
     return (alpha_f * true - alpha_m * old) / (1 - alpha_m) + (1 - alpha_f) / (1 - alpha_m) * new
 
