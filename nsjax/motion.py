@@ -149,10 +149,8 @@ def motion(problem: Problem, traj: Trajectory, *, frames: int = FRAMES, who: str
 
 def moved(system: System, params: PyTree, t: np.ndarray, q: np.ndarray) -> Motion:
     """Positions (rows, nq) as they are drawn, without forces. ``system``, ``params``: of a problem with
-    shapes; ``t``, ``q``: (rows,), (rows, nq) times [s] and positions.
-
-    Raises:
-        InputError: for a system without shapes, and where nothing is finite.
+    shapes; ``t``, ``q``: (rows,), (rows, nq) times [s] and positions. Raises `InputError` for a system
+    without shapes, and where nothing is finite.
 
     Example:
         >>> import numpy as np

@@ -175,10 +175,8 @@ def find(system: System, name: str) -> NamedQuantity | None:
 
 
 def quantity(system: System, name: Any) -> NamedQuantity:
-    """The quantity ``name``, or that of a `nsjax.multibody.sensor`.
-
-    Raises:
-        InputError: for an unknown name, with the nearest known one.
+    """The quantity ``name``, or that of a `nsjax.multibody.sensor`. Raises `InputError` for an unknown
+    name, with the nearest known one.
     """
     if not isinstance(name, str):
         return _of_sensor(system, name)
@@ -207,10 +205,8 @@ def _of_sensor(system: System, sensor: Any) -> NamedQuantity:
 
 
 def needed_rows(system: System, names: Sequence[Any]) -> tuple[str, ...]:
-    """Row quantities that a run must keep for the quantities ``names``.
-
-    Raises:
-        InputError: for an unknown name.
+    """Row quantities that a run must keep for the quantities ``names``. Raises `InputError` for an unknown
+    name.
     """
     needed = [quantity(system, name).needs_rows for name in names]
     return tuple(x for x in ROWS if x not in NOTES) if any(needed) else ()

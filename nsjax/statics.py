@@ -37,10 +37,8 @@ class HeldClosed:
 
 
 def chosen_contacts(system: System, names: Sequence[str], who: str) -> tuple[int, ...]:
-    """Numbers of contacts given by name.
-
-    Raises:
-        InputError: for an unknown name, with the nearest known one.
+    """Numbers of contacts given by name. Raises `InputError` for an unknown name, with the nearest known
+    one.
     """
     known = contact_names(system) if system.nc else ()
     names = name_list(who, "contacts", names)
@@ -65,11 +63,7 @@ def held_closed(system: System, names: Sequence[str], who: str) -> System:
 
 
 def check_positioned(system: System, who: str) -> None:
-    """Refuses systems with constraints on velocities alone.
-
-    Raises:
-        InputError: names these constraints.
-    """
+    """Refuses systems with constraints on velocities alone."""
     if system.nh:
         names = ", ".join(system.labels.constraints[-system.nh :]) or f"the last {system.nh} constraints"
         raise InputError(
@@ -221,11 +215,7 @@ def settle(ramp: Ramp, q: np.ndarray, x: np.ndarray, s: float) -> tuple[np.ndarr
 
 
 def check_stiff(ramp: Ramp, q: np.ndarray, x: np.ndarray) -> None:
-    """Refuses a problem that can move without force: a mechanism, or a body without support.
-
-    Raises:
-        InputError: names the largest velocity of such a motion.
-    """
+    """Refuses a problem that can move without force: a mechanism, or a body without support."""
     nv = ramp.system.nv
     _, matrix, _ = ramp.tangents(q, x, 0.0)
     free = null_space(matrix[nv:, :nv])
@@ -402,10 +392,8 @@ class _RestSearch:
 
 def rest(problem: Problem, who: str) -> Problem:
     """The problem at the stable position of rest that a damped motion reaches, without contacts and limits.
-    ``problem``: problem with the initial position; its velocity is ignored.
-
-    Raises:
-        InputError: if the mechanism does not come to rest.
+    ``problem``: problem with the initial position; its velocity is ignored. Raises `InputError` if the
+    mechanism does not come to rest.
     """
     ramp, q = ramp_of(problem, None)
     search, before = _RestSearch(ramp, q, np.zeros(ramp.system.nb)), 0.0

@@ -167,10 +167,7 @@ def _flat(traj: Any, more: tuple[Any, ...]) -> tuple[dict[str, np.ndarray], dict
 
 def columns(traj: Any, more: tuple[Any, ...] = ()) -> dict[str, tuple[tuple[str, ...], np.ndarray, str]]:
     """Dimensions, values and unit of every column by name, rows first; with those of ``more`` names and
-    sensors.
-
-    Raises:
-        InputError: for a batch.
+    sensors. Raises `InputError` for a batch.
     """
     if np.ndim(traj.t) != 1:
         raise InputError(

@@ -189,10 +189,8 @@ class HeldContacts:
 
 
 def closed_contacts(problem: Problem, wanted: Sequence[str] | None, who: str) -> HeldContacts:
-    """Contacts that are held closed, and bounded rows at rest.
-
-    Raises:
-        InputError: see `linearise`; ``who`` is the caller that sentences name.
+    """Contacts that are held closed, and bounded rows at rest. Raises `InputError`, see `linearise`;
+    ``who`` is the caller that sentences name.
     """
     system, state, d = problem.system, problem.state, 1 + problem.system.nt
     t = jnp.asarray(state.t)

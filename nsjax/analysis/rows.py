@@ -28,10 +28,6 @@ def check_run(
         who: name of the calling function, for the message.
         needed: row quantities that must have been saved.
         every_step: whether rows must be one step apart.
-
-    Raises:
-        InputError: for a batch, traced numbers, fewer than two rows, rows more than one step apart, or
-            quantities that were not saved.
     """
     if not isinstance(traj, Trajectory):
         raise InputError(f"{who}: got {type(traj).__name__}; pass the Trajectory of one run")

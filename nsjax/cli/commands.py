@@ -123,9 +123,7 @@ def available() -> list[str]:
 
 def resolve(name: str) -> str:
     """Full name of an experiment from ``paper/fig03`` or ``paper/table4``; both parts may be shortened.
-
-    Raises:
-        InputError: for an unknown or ambiguous name.
+    Raises `InputError` for an unknown or ambiguous name.
     """
     known = available()
     paper, _, wanted = name.replace("-", "_").partition("/")

@@ -169,10 +169,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_config(path: pathlib.Path) -> tuple[Any, Any, list[Any], dict[str, Any], dict[str, Any]]:
-    """Problem, scheme, recordings, transforms and options of a file.
-
-    Raises:
-        InputError: for errors in the file.
+    """Problem, scheme, recordings, transforms and options of a file. Raises `InputError` for errors in the
+    file.
     """
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))

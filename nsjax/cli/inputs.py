@@ -41,10 +41,8 @@ class RunPlan:
 
 
 def make_plan(args: argparse.Namespace) -> RunPlan:
-    """The plan of a run from the arguments of ``nsjax simulate``.
-
-    Raises:
-        InputError: for input that can be refused before the run, paths of files included.
+    """The plan of a run from the arguments of ``nsjax simulate``. Raises `InputError` for input that can be
+    refused before the run, paths of files included.
     """
     for_model, for_scheme = read_settings(args.set)
     entry = models.REGISTRY.get(args.model.replace("-", "_"))
@@ -68,10 +66,8 @@ def make_plan(args: argparse.Namespace) -> RunPlan:
 def read_steps(
     args: argparse.Namespace, dt: float | None, duration: float | None, every: int = 1
 ) -> tuple[float, int]:
-    """Step size [s] and number of steps, from the arguments or the model's defaults.
-
-    Raises:
-        InputError: for lengths that are missing or do not fit.
+    """Step size [s] and number of steps, from the arguments or the model's defaults. Raises `InputError`
+    for lengths that are missing or do not fit.
     """
     dt = dt if args.dt is None else args.dt
     if dt is None or (duration is None and args.time is None and args.steps is None):
@@ -84,11 +80,7 @@ def read_steps(
 
 
 def check_drawn(problem: Problem, source: str) -> None:
-    """Refuses, before any work, an animation of a system without shapes.
-
-    Raises:
-        InputError: for a system without shapes.
-    """
+    """Refuses, before any work, an animation of a system without shapes."""
     if problem.system.shapes is None:
         raise InputError(
             f"--animate: {source} has no shapes; give System(shapes=...), see help(nsjax.shapes)"
@@ -99,11 +91,7 @@ def check_files(
     output: str | None, picture: str | None, source: str, animation: str | None = None,
     checkpoint: str | None = None,
 ) -> None:  # fmt: skip
-    """Refuses, before any work, paths that cannot be written, and one path for two files.
-
-    Raises:
-        InputError: for such paths, and for an unknown format of the figure.
-    """
+    """Refuses, before any work, paths that cannot be written, and one path for two files."""
     for path in (output, picture, animation, checkpoint):
         if path is not None:
             io.check_writable(path)
@@ -167,10 +155,8 @@ def read_settings(given: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]
 
 
 def read_problem(name: str, values: Mapping[str, Any]) -> tuple[Problem, float | None, float | None]:
-    """The problem of a registered model with its default step size and duration, or that of a file.
-
-    Raises:
-        InputError: for an unknown model, an unknown keyword, and errors in a file.
+    """The problem of a registered model with its default step size and duration, or that of a file. Raises
+    `InputError` for an unknown model, an unknown keyword, and errors in a file.
     """
     known = name.replace("-", "_")
     if known in models.REGISTRY:
@@ -186,10 +172,8 @@ def read_problem(name: str, values: Mapping[str, Any]) -> tuple[Problem, float |
 
 
 def build(name: str, values: Mapping[str, Any]) -> Problem:
-    """The problem of a registered model with the given keywords.
-
-    Raises:
-        InputError: for an unknown keyword and for values that the model refuses.
+    """The problem of a registered model with the given keywords. Raises `InputError` for an unknown keyword
+    and for values that the model refuses.
     """
     factory = models.REGISTRY[name].factory
     return _call(name, factory, _arrays(values, _parameters(factory())))

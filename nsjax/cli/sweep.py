@@ -163,10 +163,7 @@ def add_arguments(add: argparse.ArgumentParser) -> None:
 
 
 def read_axis(entry: str) -> tuple[str, np.ndarray]:
-    """Name and values of an axis.
-
-    Raises:
-        InputError: for text that is not an axis.
+    """Name and values of an axis. Raises `InputError` for text that is not an axis.
 
     Example:
         >>> from nsjax.cli.sweep import read_axis
@@ -205,10 +202,8 @@ def _whole(text: str) -> int:
 
 
 def make_plan(args: argparse.Namespace) -> SweepPlan:
-    """The plan of a sweep from the arguments of ``nsjax sweep``.
-
-    Raises:
-        InputError: for input that can be refused before the sweep, paths of files included.
+    """The plan of a sweep from the arguments of ``nsjax sweep``. Raises `InputError` for input that can be
+    refused before the sweep, paths of files included.
     """
     for_model, for_scheme = read_settings(args.set)
     problem, step, duration = read_problem(args.model, for_model)

@@ -49,10 +49,8 @@ class ContactMemory:
 
 def widths(few: PyTree, many: PyTree, more: int) -> tuple[int, ...]:
     """Entries for a contact in each leaf, from the shapes of the leaves for the few and for ``more``
-    contacts, in which laws of bounded rows count as contacts.
-
-    Raises:
-        InputError: for a leaf whose shape does not tell the number.
+    contacts, in which laws of bounded rows count as contacts. Raises `InputError` for a leaf whose shape
+    does not tell the number.
     """
     found = []
     for one, other in zip(jax.tree.leaves(few), jax.tree.leaves(many), strict=True):
@@ -182,9 +180,6 @@ def widen(
 def check_run(system: System, scheme: Any, events: int, gradient: str | None) -> None:
     """Refuses schemes and options that runs with contacts between changing bodies, or with bounds that
     follow contacts, do not take.
-
-    Raises:
-        InputError: names the scheme or the option.
     """
     check_follower(system, scheme)
     if not system.changing_contacts:

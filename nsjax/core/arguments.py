@@ -73,9 +73,6 @@ def impossible(value: Any, axes: int = 0) -> Any:
 def check_signs(params: PyTree) -> None:
     """Refuses numbers below zero that must not be, and moments of inertia that no body has; traced ones
     pass.
-
-    Raises:
-        InputError: for the first of them.
     """
     for name, value, moments in signed(params):
         if value is None or isinstance(value, jax.core.Tracer):
@@ -150,9 +147,6 @@ def check_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapp
 def check_is(who: str, name: str, value: Any, kind: type[Any]) -> None:
     """Refuses a value that is not of the class ``kind``.
 
-    Raises:
-        InputError: names the function, the argument, the value and the kind.
-
     Example:
         >>> from nsjax.core import Problem
         >>> from nsjax.core.arguments import check_is
@@ -168,9 +162,6 @@ def check_is(who: str, name: str, value: Any, kind: type[Any]) -> None:
 def check_one_run(who: str, traj: Any, problem: Any = None, *, driven: bool = False) -> None:
     """Refuses a batch of runs and, where a problem is given, a run of another one; ``driven``: a run of the
     problem with inputs is not another one.
-
-    Raises:
-        InputError: names the function.
     """
     if np.ndim(traj.t) != 1:
         raise InputError(f"{who}: t has shape {np.shape(traj.t)}; pass one run, not a batch")
@@ -181,9 +172,6 @@ def check_one_run(who: str, traj: Any, problem: Any = None, *, driven: bool = Fa
 
 def check_switches(who: str, **values: Any) -> None:
     """Refuses values that are not True or False: the word ``"false"`` would count as true.
-
-    Raises:
-        InputError: names the function, the argument and the value.
 
     Example:
         >>> from nsjax.core.arguments import check_switches
@@ -211,10 +199,8 @@ def file_path(path: Any) -> pathlib.Path:
 
 
 def numbers(who: str, name: str, value: Any) -> Any:
-    """An array of real numbers in 64 bits, of numpy unless the value is traced.
-
-    Raises:
-        InputError: for None, words, booleans, rows of several lengths and complex numbers.
+    """An array of real numbers in 64 bits, of numpy unless the value is traced. Raises `InputError` for
+    None, words, booleans, rows of several lengths and complex numbers.
 
     Example:
         >>> from nsjax.core.arguments import numbers
@@ -233,11 +219,7 @@ def numbers(who: str, name: str, value: Any) -> Any:
 
 
 def name_list(who: str, name: str, value: Any) -> tuple[Any, ...]:
-    """A list of names as a tuple.
-
-    Raises:
-        InputError: for one word, and for a value that is no list.
-    """
+    """A list of names as a tuple. Raises `InputError` for one word, and for a value that is no list."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         one = value if isinstance(value, str) else "name"
         raise InputError(f"{who}: {name} = {value!r}; give a list of names, [{one!r}]")
@@ -245,11 +227,7 @@ def name_list(who: str, name: str, value: Any) -> tuple[Any, ...]:
 
 
 def mapping(who: str, name: str, value: Any, example: str) -> Mapping[Any, Any]:
-    """A mapping of names.
-
-    Raises:
-        InputError: for a value that is no mapping; ``example`` shows one.
-    """
+    """A mapping of names. Raises `InputError` for a value that is no mapping; ``example`` shows one."""
     if not isinstance(value, Mapping):
         raise InputError(f"{who}: {name} = {value!r}; give a mapping of names, {example}")
     return value

@@ -59,10 +59,8 @@ def refuse_located(what: str) -> None:
 
 def canonical_scheme(scheme: Scheme) -> Scheme:
     """The scheme with its numbers as strong arrays, in programs of single precision with tolerances that it
-    can reach.
-
-    Raises:
-        InputError: for numbers that are none, tolerances below zero, and instants in single precision.
+    can reach. Raises `InputError` for numbers that are none, tolerances below zero, and instants in single
+    precision.
     """
     if scheme.traits.locates:
         refuse_located(f"scheme {scheme.name!r}")
@@ -236,9 +234,7 @@ def examined_start(
     system: System, params: PyTree, state: State, scheme: Scheme, dt: Array, traced: bool
 ) -> tuple[State, Array | None]:
     """The start of a run; inside transformations with status bits, see `nsjax.core.start_checks.examined`.
-
-    Raises:
-        InputError: outside of them for numbers out of range.
+    Raises `InputError` outside of them for numbers out of range.
     """
     if traced:
         check_signs(params)

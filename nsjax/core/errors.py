@@ -210,11 +210,7 @@ def call(name: str, function: Fn, *arguments: Any, takes: str | None = None) -> 
 
 
 def observed(function: Fn, *arguments: Any) -> dict[str, Any]:
-    """Result of `System.observe`, a mapping of names to numbers.
-
-    Raises:
-        InputError: for anything else.
-    """
+    """Result of `System.observe`, a mapping of names to numbers. Raises `InputError` for anything else."""
     found = call("observe", function, *arguments)
     if not isinstance(found, Mapping):
         raise InputError(

@@ -195,11 +195,7 @@ def _kept(x: np.ndarray) -> Any:
 
 
 def check_resets(resets: Any) -> None:
-    """Refuses resets that are no pairs of a function and a function or mapping.
-
-    Raises:
-        InputError: names the first.
-    """
+    """Refuses resets that are no pairs of a function and a function or mapping."""
     if isinstance(resets, dict) or not isinstance(resets, tuple | list):
         raise InputError(f"simulate: resets = {resets!r}; give a list of pairs (guard, map)")
     for k, pair in enumerate(resets):
@@ -212,11 +208,7 @@ def check_resets(resets: Any) -> None:
 
 
 def check_maps(resets: Any) -> None:
-    """Refuses resets of a stepper, whose numbers are its inputs, that are no maps of the state.
-
-    Raises:
-        InputError: names the numbers, and see `check_resets`.
-    """
+    """Refuses resets of a stepper, whose numbers are its inputs, that are no maps of the state."""
     check_resets(resets)
     if (then := next((x for _, x in resets if isinstance(x, Mapping)), None)) is not None:
         raise InputError(

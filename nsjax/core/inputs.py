@@ -261,9 +261,7 @@ def with_inputs(problem: Problem, inputs: Mapping[str, Any]) -> Problem:
 
 def input_places(problem: Problem, wanted: tuple[str, ...], who: str = "inputs") -> Inputs:
     """`Inputs` with the places of the numbers ``wanted``; ``who`` is the caller that error sentences name.
-
-    Raises:
-        InputError: see `with_inputs`.
+    Raises `InputError`, see `with_inputs`.
     """
     check_is(who, "problem", problem, Problem)
     system = problem.system
@@ -340,9 +338,6 @@ def check_constants(params: PyTree, constants: Fn) -> None:
     Args:
         params: of a run; all but `DrivenParams` pass.
         constants: ``params -> constants`` of the scheme.
-
-    Raises:
-        InputError: names the first such input.
     """
     for name, signal in params.signals.items() if isinstance(params, DrivenParams) else ():
 

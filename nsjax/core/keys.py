@@ -73,10 +73,8 @@ class Key:
 
 
 def parse(text: str, who: str) -> Key:
-    """The key of a name; ``who`` is the caller that error sentences name.
-
-    Raises:
-        InputError: for a name that does not start with params, state or scheme and is not dt.
+    """The key of a name; ``who`` is the caller that error sentences name. Raises `InputError` for a name
+    that does not start with params, state or scheme and is not dt.
 
     Example:
         >>> from nsjax.core.keys import parse
@@ -104,11 +102,9 @@ def parse(text: str, who: str) -> Key:
 
 
 def parse_parameter(text: str, who: str) -> Key:
-    """The key of a name that may leave out ``params.``, and may name a start as in
-    `Problem.replace`: ``friction`` is ``params.friction``, ``initial_v[0]`` is ``state.v[0]``.
-
-    Raises:
-        InputError: see `parse`.
+    """The key of a name that may leave out ``params.``, and may name a start as in `Problem.replace`:
+    ``friction`` is ``params.friction``, ``initial_v[0]`` is ``state.v[0]``. Raises `InputError`, see
+    `parse`.
 
     Example:
         >>> from nsjax.core.keys import parse_parameter
@@ -121,10 +117,8 @@ def parse_parameter(text: str, who: str) -> Key:
 
 
 def refuse_twice(key: Key, seen: list[Key], who: str, remedy: str) -> None:
-    """Adds a key to those ``seen``, unless one of them names the same number.
-
-    Raises:
-        InputError: if one does.
+    """Adds a key to those ``seen``, unless one of them names the same number. Raises `InputError` if one
+    does.
     """
     for other in seen:
         if key.overlaps(other):
@@ -190,10 +184,8 @@ def above(base: Mapping[str, PyTree], key: Key) -> PyTree:
 
 
 def find(base: Mapping[str, PyTree], key: Key, who: str) -> Any:
-    """The number or array that a key names; ``who`` is the caller that error sentences name.
-
-    Raises:
-        InputError: for an unknown name, with the nearest known one.
+    """The number or array that a key names; ``who`` is the caller that error sentences name. Raises
+    `InputError` for an unknown name, with the nearest known one.
     """
     node: Any = base
     above: Any = base
@@ -223,10 +215,8 @@ def find(base: Mapping[str, PyTree], key: Key, who: str) -> Any:
 
 
 def number_at(base: Mapping[str, PyTree], key: Key, who: str, name: str) -> float:
-    """The one number that a key names; the user wrote it as ``name``.
-
-    Raises:
-        InputError: as `find`, and for an array.
+    """The one number that a key names; the user wrote it as ``name``. Raises `InputError` as `find`, and
+    for an array.
     """
     value = np.asarray(find(base, key, who), float)
     if key.index is None and value.ndim:
@@ -273,10 +263,8 @@ def as_number(value: Any) -> Any:
 
 
 def all_changes(numbers: Mapping[str, Any] | None, named: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Pairs of name and value from a mapping and from keywords.
-
-    Raises:
-        InputError: for ``numbers`` that are no mapping.
+    """Pairs of name and value from a mapping and from keywords. Raises `InputError` for ``numbers`` that
+    are no mapping.
     """
     if not isinstance(numbers, Mapping | None):
         raise InputError(f"{WHO}: {numbers!r} is no mapping; give {{name: value}}, or name=value")

@@ -74,9 +74,6 @@ def refuse_more(what: str, needed: float, remedy: str, *, limit: float | None = 
         remedy: end of the sentence.
         limit: bytes, `machine_bytes` if None.
 
-    Raises:
-        InputError: with the estimate.
-
     Example:
         >>> from nsjax.core.memory import refuse_more
         >>> refuse_more("events = 5", 3 * 2**30, "ask for fewer", limit=2**30)
@@ -115,9 +112,6 @@ def check_rows(
         kept: bytes that reverse mode stores of a lane in addition to the rows.
         limit: bytes, `machine_bytes` if None.
 
-    Raises:
-        InputError: for rows that do not fit.
-
     Warns:
         UserWarning: for rows that may not fit with the bytes that reverse mode stores.
     """
@@ -140,9 +134,5 @@ def check_rows(
 
 
 def check_events(events: int, nt: int) -> None:
-    """Refuses an impact list that does not fit into memory; each step of a run reads all of it.
-
-    Raises:
-        InputError: for a list that does not fit.
-    """
+    """Refuses an impact list that does not fit into memory; each step of a run reads all of it."""
     refuse_more(f"events = {events}", 8.0 * events * (5 + nt), "ask for fewer, or for none")

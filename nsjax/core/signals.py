@@ -245,11 +245,7 @@ def _ends(kind: str, values: Any, ends: Any) -> Any:
 
 
 def constant(name: str, value: Any) -> SampledSignal:
-    """An input that keeps its value.
-
-    Raises:
-        InputError: for a function.
-    """
+    """An input that keeps its value. Raises `InputError` for a function."""
     if callable(value):
         raise InputError(
             f"inputs: {name!r} is a function; give nsjax.signal(times, values), or a law of the part itself"

@@ -68,11 +68,7 @@ FUNCTIONS = (
 
 
 def check_functions(system: Any) -> None:
-    """Refuses fields that are no functions.
-
-    Raises:
-        InputError: names the first one.
-    """
+    """Refuses fields that are no functions."""
     for name in FUNCTIONS:
         value = getattr(system, name)
         if value is None and name not in ("force", "retract", "difference"):
@@ -91,11 +87,7 @@ def part_unit(parts: Any, name: str, field: str) -> str:
 
 
 def check_labels(system: Any) -> None:
-    """Refuses a wrong number of labels, and names that occur twice.
-
-    Raises:
-        InputError: names the first one.
-    """
+    """Refuses a wrong number of labels, and names that occur twice."""
     labels: Any = system.labels
     if not hasattr(labels, "contacts"):
         raise InputError(f"System: labels = {labels!r}; it must be an nsjax.Labels")
@@ -126,9 +118,6 @@ def check_labels(system: Any) -> None:
 def check_islands(system: Any) -> None:
     """Refuses islands that do not divide the sizes, or that constraints, bounded rows or inertia may
     couple.
-
-    Raises:
-        InputError: names the size or the structure.
     """
     n = system.islands
     check_whole("System: islands", n, 0)
@@ -156,9 +145,6 @@ def check_islands(system: Any) -> None:
 def check_followed(system: Any) -> None:
     """Refuses bounded rows that follow contacts that do not exist, and discs of other than two rows that
     follow one contact.
-
-    Raises:
-        InputError: shows ``dry_friction_contact`` or ``dry_friction_discs``.
     """
     which, discs = system.dry_friction_contact, system.dry_friction_discs
     law = system.dry_friction_law
@@ -186,11 +172,7 @@ def check_followed(system: Any) -> None:
 
 
 def check_follower(system: Any, scheme: Any) -> None:
-    """Refuses schemes that do not take bounds that follow contacts, or laws of users.
-
-    Raises:
-        InputError: names the scheme.
-    """
+    """Refuses schemes that do not take bounds that follow contacts, or laws of users."""
     if system.dry_friction_law is not None and scheme.traits.impulses == "contacts":
         raise InputError(
             f"scheme {scheme.name!r} does not work with dry_friction_law = {system.dry_friction_law!r}: "
@@ -207,11 +189,7 @@ def check_follower(system: Any, scheme: Any) -> None:
 
 
 def check_damping(system: Any, scheme: Any) -> None:
-    """Refuses systems whose damping a scheme that takes it implicitly does not know.
-
-    Raises:
-        InputError: naming what is missing.
-    """
+    """Refuses systems whose damping a scheme that takes it implicitly does not know."""
     who = f'scheme {scheme.name!r} with joint_damping="implicit"'
     if system.damping is None:
         raise InputError(
@@ -227,11 +205,7 @@ def check_damping(system: Any, scheme: Any) -> None:
 
 
 def check_contact_set(system: Any) -> None:
-    """Refuses what is no set of contacts, and properties that contacts between changing bodies exclude.
-
-    Raises:
-        InputError: names the property.
-    """
+    """Refuses what is no set of contacts, and properties that contacts between changing bodies exclude."""
     if not isinstance(system.contact_set, ContactSet | None):
         raise InputError(
             f"System: contact_set = {system.contact_set!r}; give a frozen record that inherits from "

@@ -147,10 +147,8 @@ def assemble(element: np.ndarray, elements: int) -> np.ndarray:
 
 @functools.cache
 def unit_rod(elements: int) -> UnitRod:
-    """The rod of length 1 with the given number of elements of equal length.
-
-    Raises:
-        InputError: for a number of elements that is not a whole number above zero.
+    """The rod of length 1 with the given number of elements of equal length. Raises `InputError` for a
+    number of elements that is not a whole number above zero.
 
     Example:
         >>> from nsjax.fem import unit_rod

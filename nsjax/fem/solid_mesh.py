@@ -198,9 +198,7 @@ def _moduli(tables: ElementTables, first: Array, shear: Array) -> Array:
 
 
 def _bent(places: Array, tables: ElementTables) -> tuple[Array, Array, Array, Array]:
-    """``F_m``, its inverse, ``F_m^-1`` times the hourglass vectors (3, 4, elements), and ``g`` (12,
-    elements).
-    """
+    """``F_m``, its inverse and product with hourglass vectors (3, 4, elements), ``g`` (12, elements)."""
     # mean deformation gradients (3, 3, elements), and hourglass vectors as columns (3, 4, elements)
     found = jnp.swapaxes(_mapped(tables.views, places), 0, 1)
     f, hourglass = found[:, :3], found[:, 3:]

@@ -226,10 +226,8 @@ class Objective:
         return evaluate(program, self.plan.common, np.tile(tracks, len(x)), lanes, room)
 
     def points(self, z: Sequence[np.ndarray], curved: bool = False) -> list[CostPoint]:
-        """Cost and derivatives at several points ``z``, all in one compiled call.
-
-        Raises:
-            InputError: for second derivatives of a run that has none.
+        """Cost and derivatives at several points ``z``, all in one compiled call. Raises `InputError` for
+        second derivatives of a run that has none.
         """
         tracks = list(range(self.fitted))
         self.curved = curved

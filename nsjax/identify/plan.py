@@ -246,10 +246,8 @@ def make_plan(
     problem: Problem, scheme: Scheme, data: Any, train: Mapping[str, Transform], dt: float,
     gradient: str | None, holdout: Any, stop: Any = None, resets: Any = (),
 ) -> FitPlan:  # fmt: skip
-    """The checked plan of an identification; arguments as in `nsjax.identify`.
-
-    Raises:
-        InputError: for input that cannot be fitted.
+    """The checked plan of an identification; arguments as in `nsjax.identify`. Raises `InputError` for
+    input that cannot be fitted.
     """
     check_is("identify", "problem", problem, Problem)
     checks.check_kind(problem.system, scheme)

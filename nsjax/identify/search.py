@@ -361,11 +361,7 @@ class Descent(Search):
 
 
 def make(method: Any, z: np.ndarray, objective: Objective, tolerance: float, most: int) -> Search:
-    """Search by the given method from ``z``.
-
-    Raises:
-        InputError: for an unknown method.
-    """
+    """Search by the given method from ``z``. Raises `InputError` for an unknown method."""
     if isinstance(method, str):
         if method not in METHODS:
             hint = nearest(method, METHODS)

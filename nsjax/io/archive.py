@@ -194,10 +194,8 @@ def _as_started(traj: Any) -> Any:
 
 
 def read_unfinished(path: PathLike) -> dict[str, Any] | None:
-    """Data to resume the run of a file, as given to `write_run`; None for a finished run.
-
-    Raises:
-        InputError: as `load`.
+    """Data to resume the run of a file, as given to `write_run`; None for a finished run. Raises
+    `InputError` as `load`.
     """
     arrays, content = read_arrays(path, ("unfinished",))
     with reading(path):

@@ -143,10 +143,8 @@ SMALL = 2**20
 
 @contextlib.contextmanager
 def reading(path: PathLike) -> Iterator[None]:
-    """Context that turns every exception of reading a file into one `InputError`.
-
-    Raises:
-        InputError: for a missing file, one that cannot be read, and a damaged one.
+    """Context that turns every exception of reading a file into one `InputError`. Raises `InputError` for a
+    missing file, one that cannot be read, and a damaged one.
     """
     file_path(path)
     try:
@@ -242,9 +240,6 @@ def check_rows(system: System, fields: Mapping[str, Any], old_notes: bool = Fals
     Args:
         fields: fields of the `Trajectory` by name; None where they were not saved.
         old_notes: whether the file is of version 0.1, whose notes are those of all contacts together.
-
-    Raises:
-        InputError: names the first field that does not fit.
     """
     widths = {"t": (), "q": (system.nq,), "v": (system.nv,)}
     widths |= {name: x.shape(system) for name, x in QUANTITIES.items()}
@@ -283,11 +278,7 @@ def _check_events(system: System, events: Impacts | None) -> None:
 
 
 def check_state(problem: Problem, traj: Trajectory) -> None:
-    """Refuses parameters, a state and a continuation that do not fit the model.
-
-    Raises:
-        InputError: names the value that does not fit.
-    """
+    """Refuses parameters, a state and a continuation that do not fit the model."""
     system, state = problem.system, traj.carry.carry.state
     for name, wanted in (("t", ()), ("q", (system.nq,)), ("v", (system.nv,))):
         found = np.shape(getattr(state, name))

@@ -67,11 +67,7 @@ def constructor(parameters: type[Any]) -> Callable[[Callable[..., Problem]], Cal
 
 
 def check_given(who: str, defaults: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Refuses keywords whose value is not of the kind of their default: word, whole number, number.
-
-    Raises:
-        InputError: names the model, the keyword, the value and what to give.
-    """
+    """Refuses keywords whose value is not of the kind of their default: word, whole number, number."""
     for name, value in given.items():
         default = defaults[name]
         if (who, name) in OTHER_KINDS or value is default or default is inspect.Parameter.empty:

@@ -58,10 +58,8 @@ def _drawn(mechanism: Mechanism, p: PyTree, start: Mapping[str, Any]) -> dict[st
 
 
 def _by_nodes(mechanism: Mechanism, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The given starts, with the nodes in place of the names of ends and stations of beams.
-
-    Raises:
-        InputError: for a node that is given by two names.
+    """The given starts, with the nodes in place of the names of ends and stations of beams. Raises
+    `InputError` for a node that is given by two names.
     """
     found: dict[str, Any] = {}
     for name, value in given.items():

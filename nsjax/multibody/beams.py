@@ -320,10 +320,7 @@ def nodes_of(part: Part) -> tuple[str, ...]:
 
 def with_nodes(parts: Sequence[Part]) -> tuple[Part, ...]:
     """Parts with every beam followed by its nodes as parts, and with node numbers in place of the names of
-    ends and stations.
-
-    Raises:
-        InputError: for contacts that a whole beam cannot have.
+    ends and stations. Raises `InputError` for contacts that a whole beam cannot have.
     """
     beams = {x.name: x for x in parts if isinstance(x, Part) and x.kind == "beam"}
     if not beams:

@@ -100,10 +100,8 @@ def nearest_start(
     mechanism: Mechanism, p: PyTree, near: Mapping[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Admissible position and velocity nearest to given ones. ``mechanism``: in joint coordinates; ``p``:
-    its params; ``near``: in the form of ``start`` of `nsjax.multibody.assemble`.
-
-    Raises:
-        InputError: for traced numbers, and where no admissible start is found.
+    its params; ``near``: in the form of ``start`` of `nsjax.multibody.assemble`. Raises `InputError` for
+    traced numbers, and where no admissible start is found.
     """
     if without_values((p, dict(near))):
         raise InputError(
@@ -187,10 +185,8 @@ class KeptStart:
     ) -> State:
         """The start after a change of numbers. Where no position closes the loops, it stays as it is, which
         `nsjax.simulate` refuses; inside transformations it is not a number. ``before``, ``after``: params
-        and state; ``keys``: of the changed numbers; a start that is given as a whole stays.
-
-        Raises:
-            InputError: inside transformations, for a number that moves the nodes of beams.
+        and state; ``keys``: of the changed numbers; a start that is given as a whole stays. Raises
+        `InputError` inside transformations, for a number that moves the nodes of beams.
         """
         state: State = after["state"]
         moving = [x for x in keys if self._moves(made, after, x)]

@@ -62,11 +62,7 @@ def mesh(body: str, points: Any, faces: Any, *, most: int = 2_000) -> Mesh:
 
 
 def checked(who: str, points: Any, faces: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Points (n, 3) and triples (m, 3) of their indices.
-
-    Raises:
-        InputError: for others.
-    """
+    """Points (n, 3) and triples (m, 3) of their indices. Raises `InputError` for others."""
     points, faces = np.asarray(points, float), np.asarray(faces)
     if points.ndim != 2 or points.shape[1] != 3 or not np.all(np.isfinite(points)):
         raise InputError(f"{who}: points have shape {points.shape}; give finite numbers (n, 3)")

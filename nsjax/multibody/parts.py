@@ -116,10 +116,8 @@ def on_or_off(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def limits_of(kind: str, name: str, limits: Any) -> tuple[Any, Any]:
-    """Lower and upper limit, checked; None: no limit on that side.
-
-    Raises:
-        InputError: for a value that is no pair, and for limits in the wrong order.
+    """Lower and upper limit, checked; None: no limit on that side. Raises `InputError` for a value that is
+    no pair, and for limits in the wrong order.
     """
     if limits is None:
         return None, None
@@ -233,10 +231,8 @@ def made(kind: str, name: str, bodies: tuple[str, ...], given: Any, **options: A
 
 
 def registered(kinds: Mapping[str, K], name: str) -> K:
-    """The kind of this name in a table of kinds.
-
-    Raises:
-        InputError: for a kind that is in the table under another name than its own.
+    """The kind of this name in a table of kinds. Raises `InputError` for a kind that is in the table under
+    another name than its own.
     """
     kind = kinds[name]
     if kind.name != name:
@@ -248,10 +244,8 @@ def registered(kinds: Mapping[str, K], name: str) -> K:
 
 
 def unit(kind: str, name: str, what: str, value: Any, form: NumberForm | None = None) -> Any:
-    """A unit vector, checked, and normalised to rounding.
-
-    Raises:
-        InputError: for a vector of another length.
+    """A unit vector, checked, and normalised to rounding. Raises `InputError` for a vector of another
+    length.
     """
     value = number(kind, name, what, value, form=form)
     if value is None or is_traced(value):
@@ -397,10 +391,8 @@ def follow(table: Any) -> SplineMotion:
 
 def prescribed(part: Part, what: str, numbers: Any, t: Any) -> Any:
     """What a user prescribes at a time: a function ``(t)`` or ``(t, own)``, or a spline. ``part``: a joint
-    with the option ``what``; ``what``: ``"motion"`` or ``"path"``; ``t``: time [s].
-
-    Raises:
-        InputError: as `user_value`.
+    with the option ``what``; ``what``: ``"motion"`` or ``"path"``; ``t``: time [s]. Raises `InputError` as
+    `user_value`.
     """
     function = part.option(what)
     if isinstance(function, SplineMotion):
@@ -461,10 +453,7 @@ def lacks_acceleration(motion: Fn) -> bool:
 def with_surfaces(part: Part, found: list[Array]) -> Part:
     """``part`` with a law that appends the values (k,) of its surfaces to ``found`` wherever it is called.
     ``part``: a part with the options ``law`` and ``switch``, functions of the same arguments; ``found``: a
-    list.
-
-    Raises:
-        InputError: in a call of the law, for surfaces that are no numbers.
+    list. Raises `InputError` in a call of the law, for surfaces that are no numbers.
     """
     law, name = part.option("law"), f"switch of {part.kind} {part.name!r}"
 

@@ -185,10 +185,8 @@ _exponential = jax.jit(rotations.exponential)
 
 def given_coordinates(mechanism: Mechanism, start: Start, who: str) -> tuple[Any, Any, Any, Any]:
     """Position and velocity with the given values, else zeros, and masks (nv,) of the coordinates whose
-    position, and whose velocity, is given.
-
-    Raises:
-        InputError: for unknown names and shapes that do not fit.
+    position, and whose velocity, is given. Raises `InputError` for unknown names and shapes that do not
+    fit.
     """
     topology = mechanism.topology
     nv = topology.sizes[1]
@@ -311,10 +309,8 @@ Journals = tuple[tuple[str, Any], ...]
 
 
 def journals_of(parts: Sequence[Part], start: Start, dimension: int) -> tuple[Start, Journals]:
-    """The start without the bearings with clearance that it names, and the eccentricities in these.
-
-    Raises:
-        InputError: for a contact that is no bearing, and eccentricities beyond the clearance.
+    """The start without the bearings with clearance that it names, and the eccentricities in these. Raises
+    `InputError` for a contact that is no bearing, and eccentricities beyond the clearance.
     """
     contacts = {x.name: x for x in parts if x.kind == "contact" and x.name in start}
     found = []
@@ -360,10 +356,8 @@ def as_joint(part: Part, dimension: int) -> Part:
 
 
 def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[Any, Any]:
-    """Position and velocity at the start in joint coordinates, with closed loops.
-
-    Raises:
-        InputError: if the loops do not close with the given coordinates.
+    """Position and velocity at the start in joint coordinates, with closed loops. Raises `InputError` if
+    the loops do not close with the given coordinates.
     """
     q, v, held, driven = given_coordinates(mechanism, start, "start")
     presence = mechanism.presence
@@ -404,10 +398,8 @@ def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[
 
 
 def at_rest(problem: Problem) -> Problem:
-    """A mechanism in a stable equilibrium, with the velocities of prescribed motions there.
-
-    Raises:
-        InputError: for traced numbers, without an equilibrium, and if it violates a contact or limit.
+    """A mechanism in a stable equilibrium, with the velocities of prescribed motions there. Raises
+    `InputError` for traced numbers, without an equilibrium, and if it violates a contact or limit.
     """
     who, mechanism = "assemble(start='equilibrium')", problem.system.parts
     if without_values((problem.params, problem.state)):

@@ -306,11 +306,7 @@ def _kinds(parts: tuple[Part, ...]) -> tuple[Any, ...]:
 
 
 def check_names(parts: Sequence[Part]) -> None:
-    """Refuse objects that are no parts, names used twice, and names of missing bodies and joints.
-
-    Raises:
-        InputError: naming the first.
-    """
+    """Refuse objects that are no parts, names used twice, and names of missing bodies and joints."""
     seen: dict[str, Part] = {}
     known = (*BODIES, *WHOLES, *JOINTS, *LOADS, *COUPLINGS)
     for part in parts:

@@ -51,20 +51,15 @@ METRICS = ("auto", "euclidean", "kinetic")
 
 def choose(name: str, option: str, value: str, known: tuple[str, ...]) -> str:
     """``value``, if it is one of ``known``. ``name``, ``option``: of the scheme and of its option, for the
-    error message.
-
-    Raises:
-        InputError: for another value.
+    error message. Raises `InputError` for another value.
     """
     check_choice(f"{name}: {option}", value, known)
     return value
 
 
 def known_options(name: str, options: dict[str, Any], *own: str) -> dict[str, Any]:
-    """``options``, if all of them are options of the mixed framework (`MIXED`).
-
-    Raises:
-        InputError: for an unknown option; it names those that are known, ``own`` ones of the scheme first.
+    """``options``, if all of them are options of the mixed framework (`MIXED`). Raises `InputError` for an
+    unknown option; it names those that are known, ``own`` ones of the scheme first.
     """
     for key in options:
         if key not in MIXED:
@@ -74,9 +69,7 @@ def known_options(name: str, options: dict[str, Any], *own: str) -> dict[str, An
 
 def within(name: str, option: str, value: Any, low: float, high: float = np.inf, remedy: str = "") -> Any:
     """``value``, if it lies in ``[low, high]`` or is traced; ``remedy`` ends the sentence of the error.
-
-    Raises:
-        InputError: for a value that is no number, or outside the range.
+    Raises `InputError` for a value that is no number, or outside the range.
     """
     if is_traced(value):
         return value
@@ -91,10 +84,8 @@ def within(name: str, option: str, value: Any, low: float, high: float = np.inf,
 
 
 def checked_criteria(name: str, criteria: Criteria | None) -> Criteria | None:
-    """``criteria`` of events, if they are a `nsjax.Criteria` or None.
-
-    Raises:
-        InputError: for a value of another type.
+    """``criteria`` of events, if they are a `nsjax.Criteria` or None. Raises `InputError` for a value of
+    another type.
     """
     if criteria is not None and not isinstance(criteria, Criteria):
         raise InputError(
@@ -105,11 +96,7 @@ def checked_criteria(name: str, criteria: Criteria | None) -> Criteria | None:
 
 
 def choose_tangent(name: str, value: str) -> str:
-    """``value``, if it is a tangent of the iteration.
-
-    Raises:
-        InputError: for another value.
-    """
+    """``value``, if it is a tangent of the iteration. Raises `InputError` for another value."""
     return choose(name, "tangent", value, ("auto", *TANGENTS))
 
 

@@ -256,10 +256,8 @@ def _read(file: BinaryIO, name: str, known: dict[str, str], found: PyTree, done:
 
 
 def _header(file: BinaryIO, name: str, known: dict[str, str]) -> dict[str, str] | None:
-    """Digests at the head of a file; None for a file of this sweep that ends within its head.
-
-    Raises:
-        InputError: for a head that no sweep has written.
+    """Digests at the head of a file; None for a file of this sweep that ends within its head. Raises
+    `InputError` for a head that no sweep has written.
     """
     whole = json.dumps(known).encode()
     count = file.read(NUMBER.itemsize)
@@ -306,11 +304,7 @@ PIECES = 256
 
 
 def check_executor(executor: Any) -> None:
-    """Refuses an object without ``submit``, and a process that cannot export programs.
-
-    Raises:
-        InputError: names an executor to give, or the missing extra.
-    """
+    """Refuses an object without ``submit``, and a process that cannot export programs."""
     if executor is None:
         return
     if not callable(getattr(executor, "submit", None)) or hasattr(executor, "get_executor"):

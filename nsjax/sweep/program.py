@@ -238,10 +238,8 @@ def make_plan(
     problem: Problem, scheme: Scheme, over: Any, mode: str, reduce: Any, dt: Any, steps: int | None,
     time: float | None, every: int | None, rows: int | None, events: int,
 ) -> Plan:  # fmt: skip
-    """The plan of a sweep after the checks common to all lanes; arguments as in `nsjax.sweep`.
-
-    Raises:
-        InputError: for input that no lane can run.
+    """The plan of a sweep after the checks common to all lanes; arguments as in `nsjax.sweep`. Raises
+    `InputError` for input that no lane can run.
     """
     check_is("sweep", "problem", problem, Problem)
     checks.check_kind(problem.system, scheme)

@@ -326,11 +326,7 @@ class SweepResult:
 
 
 def check_form(form: str) -> None:
-    """Refuses an unknown format of a result's file; call it before a long sweep.
-
-    Raises:
-        InputError: for a form that is not ``"npz"`` or ``"nc"``, and for NetCDF without its extra.
-    """
+    """Refuses an unknown format of a result's file; call it before a long sweep."""
     if form not in ("npz", "nc"):
         raise InputError(f"save: results are saved as npz or nc (NetCDF), not as {form!r}")
     if form == "nc":

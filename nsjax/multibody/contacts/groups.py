@@ -228,10 +228,8 @@ def contacts_alone(parts: Iterable[Part]) -> bool:
 
 def with_groups(parts: Sequence[Part], coordinates: str, dimension: int) -> tuple[Part, ...]:
     """Parts with every group replaced by its contacts, except groups with a capacity of very many free
-    bodies (`LISTED`), which stay.
-
-    Raises:
-        InputError: for groups without a pair, and kinds that do not meet.
+    bodies (`LISTED`), which stay. Raises `InputError` for groups without a pair, and kinds that do not
+    meet.
     """
     groups = [x for x in parts if isinstance(x, Part) and x.kind == "contact_group"]
     if not groups:
@@ -341,10 +339,8 @@ def stand_ins(parts: Sequence[Part]) -> list[Part]:
 
 
 def with_candidates(parts: Sequence[Part], dimension: int, coordinates: str) -> tuple[Part, ...]:
-    """Parts with the shapes of every group with a capacity stacked in arrays, as params hold them.
-
-    Raises:
-        InputError: for shapes that such a group cannot hold.
+    """Parts with the shapes of every group with a capacity stacked in arrays, as params hold them. Raises
+    `InputError` for shapes that such a group cannot hold.
     """
     return tuple(
         _as_numbers(part, dimension)

@@ -88,10 +88,7 @@ class HullFeature(NamedTuple):
 
 def prepared(body: str, points: Any) -> tuple[Any, Faces]:
     """Vertices (n, 3) of the convex hull of points (k, 3), and its triangles, with outward normals by the
-    right-hand rule.
-
-    Raises:
-        InputError: for points that span no volume.
+    right-hand rule. Raises `InputError` for points that span no volume.
     """
     from scipy.spatial import ConvexHull, QhullError
 

@@ -256,10 +256,8 @@ def _squares(x: np.ndarray, corners: np.ndarray) -> np.ndarray:
 
 
 def triangles(who: str, points: Any, faces: Any) -> SurfaceTriangles:
-    """The closed surface of triangles; equal points are one, and triangles face outward.
-
-    Raises:
-        InputError: for triangles that are none, and for surfaces that are not closed.
+    """The closed surface of triangles; equal points are one, and triangles face outward. Raises
+    `InputError` for triangles that are none, and for surfaces that are not closed.
     """
     points, faces = checked(who, points, faces)
     kept = np.round(points / (1e-9 * float(np.ptp(points, axis=0).max())))
@@ -282,10 +280,8 @@ def triangles(who: str, points: Any, faces: Any) -> SurfaceTriangles:
 
 
 def outline(who: str, surface: Any) -> Polygon | Spline:
-    """The closed outline of points (n, 2), or of a function of an angle.
-
-    Raises:
-        InputError: for others, and for outlines that cross themselves.
+    """The closed outline of points (n, 2), or of a function of an angle. Raises `InputError` for others,
+    and for outlines that cross themselves.
     """
     if callable(surface):
         return Spline(curves.control_points(who, surface, 2 * curves.SAMPLES).tobytes())

@@ -47,9 +47,7 @@ WAYS = {
 def coefficients(name: str, friction: Any) -> dict[str, Any]:
     """Sliding, torsional and rolling coefficient of a contact, by the names of its numbers. ``friction``:
     the sliding coefficient, None, or ``(sliding, torsional, rolling)``; of three, a plain zero is left out.
-
-    Raises:
-        InputError: for values that are no numbers, and for negative numbers.
+    Raises `InputError` for values that are no numbers, and for negative numbers.
     """
     if not (isinstance(friction, tuple) and len(friction) == 3):
         return {"friction": number("contact", name, "friction", friction, 0.0)}
@@ -101,11 +99,7 @@ def turns(numbers: Any) -> bool:
 
 
 def check(part: Part, dimension: int) -> None:
-    """Refuse friction against turning where a contact cannot have it.
-
-    Raises:
-        InputError: with what is given, and the remedy.
-    """
+    """Refuse friction against turning where a contact cannot have it."""
     x = part.numbers
     if not turns(x):
         return
@@ -122,11 +116,7 @@ def check(part: Part, dimension: int) -> None:
 
 
 def check_restitution(parts: Sequence[Part]) -> None:
-    """Refuse Poisson's restitution beside Newton's, and beside laws that depend on the speed.
-
-    Raises:
-        InputError: naming the contacts.
-    """
+    """Refuse Poisson's restitution beside Newton's, and beside laws that depend on the speed."""
     own = [x for x in parts if x.kind in ("contact", "contact_group")]
     by_poisson = next((x for x in own if x.option("poisson")), None)
     other = next((x for x in own if not x.option("poisson")), None)
@@ -145,9 +135,6 @@ def check_restitution(parts: Sequence[Part]) -> None:
 def check_capacity(parts: Sequence[Part]) -> None:
     """Refuse friction against turning, and laws that depend on the speed, together with groups of many free
     bodies, whose contacts have no names.
-
-    Raises:
-        InputError: naming both.
     """
     one = next((x for x in parts if turns(x.numbers)), None)
     group = next((x for x in parts if x.kind == "contact_group"), None)

@@ -211,11 +211,7 @@ Masses = dict[str, float | None]
 
 
 def checked_density(density: Any) -> float | None:
-    """The density of an argument.
-
-    Raises:
-        InputError: for what is no positive number.
-    """
+    """The density of an argument. Raises `InputError` for what is no positive number."""
     if density is None:
         return None
     found = numbers("read_urdf", "density", density)
@@ -349,10 +345,8 @@ def opened(given: Any, who: str, masses: Masses | None = None) -> tuple[Any, str
 
 def compiled(spec: Any, title: str, who: str, free: Collection[str] = ()) -> tuple[Any, list[str]]:
     """The compiled `mujoco.MjModel`, and sentences about elements left out. ``spec``: the opened
-    `mujoco.MjSpec`; ``free``: names of the bodies that the user lets move freely.
-
-    Raises:
-        InputError: for a file that does not compile.
+    `mujoco.MjSpec`; ``free``: names of the bodies that the user lets move freely. Raises `InputError` for a
+    file that does not compile.
     """
     said = without_absent_shapes(library(), spec, title)
     try:
@@ -369,10 +363,8 @@ def compiled(spec: Any, title: str, who: str, free: Collection[str] = ()) -> tup
 
 
 def add_floor(spec: Any, height: Any) -> None:
-    """Adds a level plane of the ground, named ``floor``, at a height [m].
-
-    Raises:
-        InputError: for what is no finite number.
+    """Adds a level plane of the ground, named ``floor``, at a height [m]. Raises `InputError` for what is
+    no finite number.
     """
     height = numbers("read_urdf", "floor", height)
     if np.shape(height) != () or not np.isfinite(height):

@@ -112,10 +112,8 @@ Element = ElementTree.Element
 
 
 def readable(who: str, given: object) -> pathlib.Path:
-    """Path of a file that can be read.
-
-    Raises:
-        InputError: for a path that is no file, or that may not be read.
+    """Path of a file that can be read. Raises `InputError` for a path that is no file, or that may not be
+    read.
     """
     path = file_path(given)
     if path.is_dir():
@@ -143,9 +141,6 @@ def visible(text: str) -> str:
 def check_numbers(who: str, title: str, bare: str) -> None:
     """Refuses numbers that are not finite, and empty ones: the package reads some of them as not given.
     ``bare``: the text without comments.
-
-    Raises:
-        InputError: names the file, the line, the attribute and its value.
     """
     for found in ATTRIBUTE.finditer(bare):
         name, value = found.group(1), found.group(2)[1:-1]
@@ -158,10 +153,8 @@ def check_numbers(who: str, title: str, bare: str) -> None:
 
 
 def check_included(who: str, path: pathlib.Path, bare: str) -> None:
-    """Checks the files that a model includes, and those that they include, as files of their own.
-
-    Raises:
-        InputError: names the included file and what is wrong with it.
+    """Checks the files that a model includes, and those that they include, as files of their own. Raises an
+    `InputError` that names the included file and what is wrong with it.
     """
     waiting, seen = [(path, bare)], {path.resolve()}
     while waiting:
@@ -209,10 +202,8 @@ def _link(joint: Element, which: str) -> str:
 
 
 def checked_joints(who: str, title: str, root: Element) -> JointsByChild:
-    """The joint above each link by the name of the link.
-
-    Raises:
-        InputError: for a joint of an unknown link, a link below two joints, and joints in a circle.
+    """The joint above each link by the name of the link. Raises `InputError` for a joint of an unknown
+    link, a link below two joints, and joints in a circle.
     """
     links, above = [str(x.get("name")) for x in root.findall("link")], JointsByChild()
     known = set(links)

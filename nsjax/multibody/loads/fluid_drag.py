@@ -91,10 +91,8 @@ def fluid_drag(
 def medium_numbers(
     kind: str, name: str, density: Any, viscosity: Any, wind: Any, turned: Any
 ) -> dict[str, Number | None]:
-    """Numbers of a medium and of the rotation of a shape in it, for a load of this kind.
-
-    Raises:
-        InputError: if neither density nor viscosity is given, or one of them is negative.
+    """Numbers of a medium and of the rotation of a shape in it, for a load of this kind. Raises
+    `InputError` if neither density nor viscosity is given, or one of them is negative.
     """
     if density is None and viscosity is None:
         raise InputError(f"{kind} {name!r}: give a density, a viscosity, or both")

@@ -59,10 +59,8 @@ def line_load(
 
 
 def _of_beam(part: Part, beams: dict[str, Part]) -> Part:
-    """The load with the number of nodes of its beam.
-
-    Raises:
-        InputError: for an unknown beam, and for another number of values than nodes.
+    """The load with the number of nodes of its beam. Raises `InputError` for an unknown beam, and for
+    another number of values than nodes.
     """
     (name,) = part.bodies
     if name not in beams:

@@ -97,10 +97,8 @@ End = Any
 
 
 def end_of(kind: str, name: str, end: End) -> tuple[str, Any]:
-    """Name of the body, and point in body axes [m] or None for its origin.
-
-    Raises:
-        InputError: if the end is neither a name nor such a pair.
+    """Name of the body, and point in body axes [m] or None for its origin. Raises `InputError` if the end
+    is neither a name nor such a pair.
     """
     if isinstance(end, str):
         return end, None

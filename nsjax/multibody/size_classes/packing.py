@@ -336,10 +336,8 @@ def _places(groups: Any, members: Grouped, count: int) -> tuple[np.ndarray, int]
 
 
 def packed(made: Any, params: PyTree) -> Packing:
-    """The packing of a mechanism.
-
-    Raises:
-        InputError: for a system that is no mechanism of parts, and features that arrays do not describe.
+    """The packing of a mechanism. Raises `InputError` for a system that is no mechanism of parts, and
+    features that arrays do not describe.
     """
     if not hasattr(made, "presence"):
         raise InputError("side_by_side: the problem is no mechanism of parts; give what assemble returns")

@@ -63,10 +63,8 @@ class MoreauOptions:
 def moreau_family(
     name: str, coef: MoreauCoefficients, options: MoreauOptions, criteria: Criteria | None
 ) -> Scheme:
-    """A scheme of the family of Moreau's velocity step: `moreau` or `nsjax.schemes.ggl_decoupled`.
-
-    Raises:
-        InputError: for an unknown choice, and for less than one iteration.
+    """A scheme of the family of Moreau's velocity step: `moreau` or `nsjax.schemes.ggl_decoupled`. Raises
+    `InputError` for an unknown choice, and for less than one iteration.
     """
     choose(name, "force_velocity", options.force_velocity, ("auto", "start", "midpoint"))
     choose(name, "constraint_form", options.constraint_form, (*FORMS, "baumgarte"))
