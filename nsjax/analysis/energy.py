@@ -48,10 +48,9 @@ def _non_potential(system: System, p: PyTree, t: Array, q: Array, v: Array) -> t
 def force_work(
     system: System, p: PyTree, first: tuple[Array, ...], last: tuple[Array, ...], dt: Array
 ) -> Array:
-    """Work of the force in a step: trapezoidal rule over the displacement, or of the power with rotations.
-
-    The rule over the displacement is exact for linear forces and the trapezoidal scheme. With rotations
-    ``f`` contains gyroscopic torques, which are orthogonal to their own velocity, not to the mean velocity.
+    """Work of the force in a step: trapezoidal rule over the displacement, exact for linear forces, or of
+    the power with rotations, whose gyroscopic torques are orthogonal to their own velocity, not to the mean
+    one.
     """
     (f0, drive0), (f1, drive1) = (_non_potential(system, p, *x) for x in (first, last))
     drive = 0.5 * dt * (drive0 + drive1)
@@ -122,11 +121,8 @@ class EndStep:
 
 @dataclasses.dataclass(frozen=True)
 class CutStep:
-    """Work in a step that an impact at a known time cuts into two, each as in `EndStep`: up to the impact
-    and through it, and from there to the end.
-
-    The state after the impact is that of a motion from the end of the step backwards, with the
-    acceleration there, which leaves ``O(dt^2)`` in the velocity and ``O(dt^3)`` in the position.
+    """Work in a step that an impact at a known time cuts into two, each as in `EndStep`; the state after
+    the impact is that of a motion back from the end with its acceleration, ``O(dt^2)`` off in the velocity.
     """
 
     def __call__(

@@ -286,10 +286,8 @@ def _eigenpairs(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _flexibility(K: np.ndarray, lower: np.ndarray, none: np.ndarray) -> np.ndarray:
-    """``K^-1`` for unit mass (n, n), in the complement of the directions without stiffness.
-
-    It is solved with the diagonal of ``K`` scaled to one: for unit mass a stiffness of 1e13 1/s^2 beside
-    one of 1e-3 leaves nothing of the latter.
+    """``K^-1`` for unit mass (n, n), in the complement of the directions without stiffness, by ``K`` with
+    its diagonal scaled to one: else a stiffness of 1e13 1/s^2 leaves nothing of one of 1e-3.
     """
     s, n = 1.0 / _sizes(K), len(K)
     border = s[:, None] * (lower @ none)

@@ -50,9 +50,9 @@ def _room(count: int) -> int:
 
 
 def overflows(rough: int, frictionless: int, nt: int) -> bool:
-    """Whether a run begins without the solver of all rows. Either more contacts with all rows are possible
-    than the capacity allows, and the solver is a large part of its program; or more contacts without
-    friction are. These are mostly the limits of joints, of which one in two is active at most.
+    """Whether a run begins without the solver of all rows: more contacts with all rows are possible than
+    the capacity allows, and the solver is a large part of its program; or more contacts without friction
+    are, mostly limits of joints, of which one in two is active at most.
     """
     if rough <= _room(rough):
         return frictionless > _room(frictionless)
@@ -190,12 +190,8 @@ def _bounded(order: BoundedOrder, slots: Slots, x: Array) -> Array:
 
 
 def gather(problem: ContactProblem, rough: int, frictionless: int) -> Compact:
-    """Smaller problem of the first active contacts, as many as there are places, and of all bounded and
-    bilateral rows.
-
-    Args:
-        problem: dense or `DelassusFactors`, as the smaller one is.
-        rough, frictionless: places for contacts with all rows, and for contacts with a normal alone.
+    """Smaller problem of the first active contacts, as many as there are places for contacts with all rows
+    (``rough``) and with a normal alone (``frictionless``), and of all bounded and bilateral rows.
     """
     groups, mask, order = problem.rows, problem.mask, order_of(problem)
     d, n, (first, second, third) = 1 + groups.nt, groups.tangents, groups.ends

@@ -30,11 +30,8 @@ Blow = tuple[Array, Array, Array]
 
 
 def accelerate(at: SystemState, on: Array, rule: SlidingRule) -> LawfulMotion:
-    """Accelerations and row forces at a state, contacts ``on`` at rest.
-
-    Of the inertia ``dt D`` of damping that a step takes implicitly, half counts here. A step of a damped
-    velocity, ``v_1 = v_0 / (1 + x)`` with ``x = dt d / m``, leaves ``q + (1/2 + 1/x) dt v`` unchanged. A
-    shift in time leaves it unchanged, too, with the acceleration ``-d v / (m + dt d / 2)``.
+    """Accelerations and row forces at a state, contacts ``on`` at rest. Of the inertia ``dt D`` of implicit
+    damping half counts: a shift in time then leaves unchanged what a step of a damped velocity does.
     """
     if at.added is not None:
         at = dataclasses.replace(at, added=0.5 * at.added)
@@ -118,11 +115,8 @@ def shift_back(system: System, state: State, x: MotionAround, shift: jump.Shift)
 
 def motion_around(x: EventMotion, independent: Array, dt: Array) -> MotionAround:
     """The motion around the events of a step. One loop finds the accelerations of all states: after all
-    impacts, before them unless they are known, and after each impact alone.
-
-    Args:
-        independent: () bool, whether there are several impacts, none of which moves another.
-        dt: () or (nc,) uncertainty of their instants [s].
+    impacts, before them unless they are known, and after each impact alone, if they are ``independent`` ()
+    bool. ``dt``: () or (nc,) uncertainty of their instants [s].
     """
     system = x.at.system
     nc, own = system.nc, 1 if x.a is None else 0

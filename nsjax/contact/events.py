@@ -232,12 +232,9 @@ class GapsAround:
 
 
 def gaps_around(at: SystemState, open_before: Array, limit: Array | float) -> GapsAround:
-    """Gaps at a state, and their curvature if a contact touches that was not held before, else zero.
-
-    The program of the gaps, in which closest features of many pairs may be searched, is there once: a loop
-    evaluates it at one or at three states in turn. Gaps have their derivative, by a program of their own.
-    ``open_before``: (nc,) bool, contacts that were not held; ``limit``: largest gap of a contact that
-    touches [m].
+    """Gaps at a state, and their curvature if a contact touches, with a gap up to ``limit`` [m], that was
+    not held before (``open_before``, (nc,) bool), else zero. The program of the gaps is there once: a loop
+    evaluates it at one or at three states. Gaps have their derivative, by a program of their own.
     """
     return value_with_derivative_of(_gaps_in_turn, _gaps_at_once)((at, open_before, jnp.asarray(limit)))
 

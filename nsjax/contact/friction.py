@@ -149,25 +149,18 @@ def may_turn(criteria: Criteria, slide: Array, touch: Touch, active: Array, v: A
 def reversal(
     criteria: Criteria, tangential: Array, change: Array, held: Array, v: Array, dt: Array
 ) -> Array:
-    """Contacts (nc,) bool whose sliding passes through rest, or near it, within about a step.
-
-    In space a sliding velocity that does not pass exactly through zero turns quickly: its component along
-    its rate of change passes zero. Contacts that stand still have stopped already: the next acceleration
-    then decides how they slide.
-
-    Args:
-        tangential, change: (nc, nt) velocities at the start of the step and their rates.
-        held: (nc,) bool, closed throughout.
+    """Contacts (nc,) bool, of those ``held``, whose sliding passes through rest, or near it, within about a
+    step, by ``tangential`` velocities (nc, nt) at its start and their rates ``change``. In space the
+    component along the rate passes zero. Contacts that stand still have stopped already: the next
+    acceleration decides.
     """
     later = tangential + criteria.turn * dt * change
     return held & sliding(criteria, tangential, v) & (jnp.sum(tangential * later, axis=1) < 0.0)
 
 
 def unresolved_turns(criteria: Criteria, turns: Array, tangential: Array, change: Array, v: Array) -> Array:
-    """Notes (nc,) on contacts in space that turn within a step without passing through rest.
-
-    The component of the velocity across its rate of change is then neither zero nor large beside its change
-    in a step.
+    """Notes (nc,) on contacts in space that turn within a step without passing through rest: the velocity
+    across its rate of change is then neither zero nor large beside its change in a step.
     """
     if tangential.shape[1] < 2:
         return jnp.zeros(turns.shape, int)
@@ -179,10 +172,8 @@ def unresolved_turns(criteria: Criteria, turns: Array, tangential: Array, change
 def departure(
     criteria: Criteria, tangential: Array, change: Array, held: Array, v: Array, dt: Array
 ) -> Array:
-    """Contacts that stand still and slide off within the step: (nc,) bool.
-
-    The motion is the same before and after, so that a shift changes nothing, except that it keeps
-    derivatives of the velocity from a law that holds the contact at the start of the step.
+    """Contacts (nc,) bool that stand still and slide off within the step. A shift changes nothing there,
+    but keeps derivatives of the velocity from a law that holds the contact at the start of the step.
     """
     return held & ~sliding(criteria, tangential, v) & sliding(criteria, dt * change, v)
 

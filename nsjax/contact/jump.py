@@ -106,16 +106,10 @@ def shift_apart(system: System, state: State, shift: Shift, along: Array, across
 
 
 def settle(f: Formed, live: SystemState, resting: Array, refuse: bool = True) -> Array:
-    """Position ``q`` (nq,) whose derivative keeps the gaps of contacts that have come to rest.
-
-    The derivative of the last, unresolved bounces leaves a gap derivative of the order of the step that
-    no later step removes; this projects it out, ``-M^-1 W_N (W_N' M^-1 W_N)^-1 dg``, with the bilateral
-    rows among the ``W_N``, which stay as they are.
-
-    Args:
-        f: rows at the position, and ``M^-1 W``, without derivatives.
-        live: the system there, with the position ``q``.
-        resting: (nc,) bool, contacts that have just come to rest.
+    """Position ``q`` (nq,) whose derivative keeps the gaps of contacts that have come to rest, ``resting``
+    (nc,) bool. The derivative of the last, unresolved bounces leaves a gap derivative of the order of the
+    step; this projects it out, ``-M^-1 W_N (W_N' M^-1 W_N)^-1 dg``, with the bilateral rows among the
+    ``W_N``. ``f``: rows at the position, and ``M^-1 W``, without derivatives; ``live``: the system there.
     """
     system, rows, response = live.system, f.rows, f.response
     groups = rows.groups
@@ -139,10 +133,8 @@ def settle(f: Formed, live: SystemState, resting: Array, refuse: bool = True) ->
 
 
 def _answer(g: Array, resting: Array, gap: Array) -> Array:
-    """``(W_N' M^-1 W_N)^-1 dg`` (nc,) of the ``resting`` contacts, zero elsewhere.
-
-    A contact whose normal moves nothing has no gap to keep: its row is empty and would make the matrix
-    singular. Bounded rows (`nsjax.contact.bounded`) are such contacts.
+    """``(W_N' M^-1 W_N)^-1 dg`` (nc,) of the ``resting`` contacts, zero elsewhere; and of contacts whose
+    normal moves nothing, as of bounded rows, whose empty row would make the matrix singular.
     """
     own = jnp.diagonal(g)
     resting = resting & (own > 0.0)

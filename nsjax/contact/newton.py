@@ -228,15 +228,14 @@ def newton_by_compliance(
 ) -> tuple[Iterate, Array]:  # fmt: skip
     """Semismooth Newton: up to ``max_iterations`` plain steps first, then, if those cycle, the ways.
 
-    One loop serves all, so that there is one certificate and one elimination to compile. With ``unseen``
-    the residual of the start may have to be computed first, see `nsjax.contact.newton.beginning`.
+    Returns the best iterate, ``steps`` counting all Newton steps, and the number of ways. One loop serves
+    all, so that there is one certificate and one elimination to compile. With ``unseen`` the residual of
+    the start may have to be computed first, see `nsjax.contact.newton.beginning`.
 
-    Returns the best iterate, ``steps`` counting all Newton steps, and the number of ways. If the iterate is
-    not solved and ways led to impulses beyond `nsjax.contact.problem.LARGEST_RATIO`, the problem has no
-    answer: laws that contradict each other (a body jammed between walls and a prescribed motion, friction
-    above the jamming limit) are fulfilled the better, the larger the impulses. The impulses of a compliance
-    of about ten are returned instead, which have the size of those of single rows, with an infinite
-    residual.
+    If the iterate is not solved and ways led to impulses beyond `nsjax.contact.problem.LARGEST_RATIO`, laws
+    contradict each other (a body jammed between walls and a prescribed motion), and are fulfilled the
+    better, the larger the impulses. Those of a compliance of about ten, which have the size of those of
+    single rows, are returned instead, with an infinite residual.
     """
     rows, cap = ProxRows(problem), jnp.asarray(max_iterations, int)
     unknowns = problem.delassus.wt.shape[1] if eliminates(problem) else problem.free.shape[0]

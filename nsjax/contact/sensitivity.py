@@ -281,11 +281,9 @@ class _ContactView:
         )  # fmt: skip
 
     def _around(self, r: Stepped, after: Touch, f: Formed, aside: Array) -> EventMotion:
-        """Data of the motion around the events.
-
-        A scheme that closes contacts at the end of a step may see one a step too early (`Criteria.early`).
-        Its impulse is then zero, the motion after the event is that before it, and the two shifts of the
-        state cancel.
+        """Data of the motion around the events. Where a contact was seen a step too early
+        (`Criteria.early`), the motion after the event is that before it, and the two shifts of the state
+        cancel.
         """
         family, step, touch = self.family, self.step, self.contacts.touch
         rule = SlidingRule(criteria=self.criteria, stuck=touch.stuck if family.turns else None)

@@ -76,9 +76,7 @@ def turned_answer(
 
 def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], Array]:
     """One Newton step from the answer ``x`` with live data, on the branches and matrices of ``frozen``.
-
     Only the residual is live: products ``G x`` and never ``G``, if the live problem has `DelassusFactors`.
-    The matrix is that of the active contacts where they are few: the others stay at zero.
     """
     if frozen.islands:
         return lambda problem: in_islands(_island_step, frozen, problem, x).reshape(-1)
@@ -117,10 +115,8 @@ def smallest(
 
 
 def in_islands(f: Callable[..., Any], problem: ContactProblem, *more: Any) -> Any:
-    """``f(island, *its parts of more)`` of every island of a problem, along a leading axis.
-
-    One after the other, so that each takes its own branches; on an accelerator all at once. ``more`` are
-    problems, and rows (m,).
+    """``f(island, *its parts of more)`` of every island of a problem, along a leading axis: one after the
+    other, on an accelerator all at once. ``more`` are problems, and rows (m,).
     """
     n = problem.islands
     parts = [x.by_island() if isinstance(x, ContactProblem) else x.reshape(n, -1) for x in more]

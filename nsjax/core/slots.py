@@ -172,10 +172,9 @@ class ContactSlots:
         return jnp.concatenate([self.contacts.which, np.arange(many, many + self.common)])
 
     def take(self, x: Array, width: int = 1, empty: Any = 0) -> Array:
-        """Array of the few contacts, with their laws, from that of all contacts with theirs.
+        """Array of the few contacts, with their laws, from that ``x`` of all contacts with theirs.
 
         Args:
-            x: of all contacts, along the first axis.
             width: entries of ``x`` for a contact; 0: ``x`` is not over contacts, and returned as it is.
             empty: value of empty places.
         """
@@ -189,11 +188,10 @@ class ContactSlots:
         return jnp.concatenate([own, x[many:last], _wide(self.laws.take, x[last:], width, empty)])
 
     def put(self, x: Array, width: int = 1, others: Any = 0) -> Array:
-        """Array of all contacts from that of the few, both with or without the laws of bounded rows.
+        """Array of all contacts from that ``x`` of the few, both with or without the laws of bounded rows.
 
         Args:
-            x: of the few contacts, along the first axis.
-            width: entries of ``x`` for a contact; 0: ``x`` is not over contacts, and returned as it is.
+            width: see `take`.
             others: values of contacts without a place: a number, or an array of all contacts.
         """
         if not width:

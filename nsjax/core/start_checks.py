@@ -485,12 +485,10 @@ def _all_bits(
 def _start_bits(
     system: System, singular: bool, least: float, params: PyTree, state: State, dt: Array
 ) -> Array:
-    """Status bits of law, mass and start. The mass must be positive along each velocity and along a
-    direction of all: eigenvalues would call a library in every lane of a batch.
-
-    Of mechanisms, and of their classes, of the law alone: their mass follows from numbers whose signs are
-    known, and a look at mass, walls and constraints costs as much as the mechanics several times (of an ant
-    5,300 operations, beside 7,200 of a run). ``least`` tells programs of either precision apart.
+    """Status bits of law, mass and start; ``least`` tells programs of either precision apart. The mass must
+    be positive along each velocity and along a direction of all: eigenvalues would call a library. Of
+    mechanisms the law alone: signs of their numbers are known, and a look at the rest costs as much as the
+    mechanics.
     """
     whole = system.parts is None
     found = probe(system, params, state, mechanics=whole, promises=False)

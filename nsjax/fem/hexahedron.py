@@ -251,10 +251,8 @@ def box_inertia(w: Array, mass: Array) -> Array:
 
 
 def _contracted(moduli: Array, df: Array) -> Array:
-    """``A : dF``. Small meshes: written out, which keeps a time loop one kernel. Meshes whose tangents are
-    eliminated: a matrix product for many directions at once. Larger meshes, which need one direction at a
-    time: written out, since the matrix product takes ten times as long. A barrier keeps the compiler from
-    computing the moduli again for each product.
+    """``A : dF``: written out, which keeps a time loop one kernel, but a matrix product for many directions
+    of meshes whose tangents are eliminated. A barrier keeps the compiler from computing the moduli again.
     """
     if df.size <= INLINE_POINTS:
         return _three(_three(moduli * df[:, :, None, None]))
@@ -291,10 +289,8 @@ def energy_density(material: Fn, f: Array, *constants: Array) -> Array:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def piola(material: Fn, f: Array, *constants: Array) -> Array:
-    """First Piola-Kirchhoff stress ``P = dW/dF`` (3, 3, ...) [N/m^2].
-
-    Its derivative uses the tangent moduli (3, 3, 3, 3, ...), computed once for all directions, of which a
-    tangent matrix has many.
+    """First Piola-Kirchhoff stress ``P = dW/dF`` (3, 3, ...) [N/m^2], whose derivative uses tangent moduli
+    (3, 3, 3, 3, ...) that are computed once for all directions.
     """
     return _stress(material, f, *constants)
 

@@ -73,13 +73,9 @@ def _by_nodes(mechanism: Mechanism, given: Mapping[str, Any]) -> dict[str, Any]:
 def beam_start(
     mechanism: Mechanism, p: PyTree, start: Mapping[str, Any], guess: Mapping[str, Any]
 ) -> tuple[Any, Any]:
-    """Poses and velocities of all bodies and nodes, at their centres of mass.
-
-    Beams start as drawn or given. Rigid bodies without a given start follow from their joints. So do
-    velocities that are not given, for which beams move like rigid bodies.
-
-    Raises:
-        InputError: naming a joint that is open, or that the velocities open.
+    """Poses and velocities of all bodies and nodes, at their centres of mass. Beams start as drawn or
+    given; rigid bodies without a given start follow from their joints, as do velocities that are not given.
+    Raises an `InputError` that names a joint that is open, or that the velocities open.
     """
     start, guess = (_by_nodes(mechanism, x) for x in (start, guess))
     drawn = _drawn(mechanism, p, start)

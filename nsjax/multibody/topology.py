@@ -41,15 +41,9 @@ ENTRIES = 3
 
 
 def read_angles(parts: Sequence[Part], beyond: bool = False) -> tuple[str, ...]:
-    """Names of the hinges whose angle is read: by springs, limits or laws, or because ``turns`` is given.
-
-    A law of a force or torque sees the whole scene, and so the angle of every hinge. A prescribed motion
-    gives the turns of its hinge itself.
-
-    Args:
-        parts: all parts of the mechanism.
-        beyond: whether to leave out hinges whose two limits keep the angle within half a turn to either
-            side, where the poses alone give it.
+    """Names of the hinges whose angle is read: by springs, limits, laws (of a force or torque, that see
+    all), or because ``turns`` is given. ``beyond``: without hinges whose two limits keep the angle within
+    half a turn to either side, where the poses alone give it.
     """
     loads = [(LOADS[x.kind], x) for x in parts if x.kind in LOADS]
     sees_all = any(kind.sees_scene(x) for kind, x in loads)

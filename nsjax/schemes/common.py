@@ -151,17 +151,9 @@ def touch_at_start(step: Step, tolerance: Array | float) -> Touch:
 
 
 def held_contacts(step: Step, contacts: Contacts, r: Stepped, found: Approach, load: Array) -> Array:
-    """Contacts (nc,) bool that are at rest under load after a step.
-
-    A loaded contact is at rest if it was at rest before, if it approached too slowly for an impact, if it
-    had an impact and separates more slowly than the slowest approach that counts as one, or if its gap rate
-    is zero.
-
-    Args:
-        contacts: the contacts before it.
-        r: its result.
-        found: approaching contacts.
-        load: (nc,) bool, contacts that carry an impulse.
+    """Contacts (nc,) bool that are at rest under ``load`` (nc,) bool after a step: those at rest before,
+    those that approached too slowly for an impact, those that separate more slowly than the slowest
+    approach that counts as one after an impact, and those whose gap rate is zero.
     """
     jump = r.jump
     rests = events.at_rest(criteria_of(step.scheme), jump.after, r.end.v)
@@ -170,10 +162,9 @@ def held_contacts(step: Step, contacts: Contacts, r: Stepped, found: Approach, l
 
 
 def held_or_acting(step: Step, contacts: Contacts, r: Stepped, found: Approach, load: Array) -> Array:
-    """`held_contacts` for a scheme that decides contacts at a predicted end of the step.
-
-    A contact that slides over a convex surface is open at that predicted state, although it stays closed.
-    So contacts that acted in this step and the last one, and whose gap rate is zero, are at rest, too.
+    """`held_contacts` for a scheme that decides contacts at a predicted end of the step, at which a contact
+    that slides over a convex surface is open: contacts that acted in this step and the last one, and whose
+    gap rate is zero, are at rest, too.
     """
     acts = (r.jump.contacts[:, 0] > 0.0) & (contacts.touch.off == 0)
     stays = acts & events.at_rest(criteria_of(step.scheme), r.jump.after, r.end.v)

@@ -117,12 +117,9 @@ def capsules(
     one: tuple[Array, Array, Any], radius: Any, other: tuple[Array, Array, Any], second: Any, instead: Array
 ) -> ShapeContacts:  # fmt: skip
     """Three contacts of two capsules: at the nearest points, and at both ends of the overlap, which keep
-    parallel capsules from turning. The gap of an end that coincides with the nearest points is opened.
-
-    Two contacts would not do. Where capsules cross at a small angle, the nearest points lie between the
-    ends, and the upper capsule may sink at either end: at 0.02 rad, with lengths of 1 m and radii of
-    0.05 m, the gaps at both ends are 0.5 mm larger. A row that switched between points would make the gap
-    jump within a step and apply impulses at the wrong point.
+    parallel capsules from turning; the gap of an end that coincides with the nearest points is opened.
+    Capsules that cross at a small angle need all three: a row that switched between points would make the
+    gap jump.
     """
     (m, d, h), (n, e, k) = one, other
     lean, place = dot(d, e), dot(n - m, d)

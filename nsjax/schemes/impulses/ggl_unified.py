@@ -173,10 +173,7 @@ class UnifiedEquations:
 
     def followed(self, active: Array, impulses: Array) -> Array:
         """Contacts whose laws a derivative follows: position laws only of contacts that carry an impulse.
-
-        A contact that has let go may be pushed back below its surface by the position correction of another
-        one. What takes it out again moves positions by as little as their error, of first order, but would
-        annul the whole derivative of the gap.
+        What takes out one that another has pushed below its surface would annul the derivative of the gap.
         """
         if not self.position or not self.own.nc:
             return active

@@ -138,18 +138,9 @@ class FrozenRowEquations:
 def solve_frozen(
     scheme: Scheme, equations: Any, data: Any, active: Array, start: StageStart
 ) -> tuple[Jump, StageAnswer]:
-    """Solves the equations of a step for ``z = v_{i+1} - v_i``.
-
-    Args:
-        scheme: has the numbers ``contact_tolerance``, ``stage_tolerance``, the choices ``max_passes`` and
-            ``max_iterations``.
-        equations: `FrozenRowEquations`.
-        data: data of the equations.
-        active: (nc,) bool, contacts that take part.
-        start: start of the iteration: zeros, and a tangent if one is known.
-
-    Returns:
-        The velocity jump with its impulses, and the answer of the stage solver.
+    """Velocity jump with its impulses, and answer of the stage solver, by `FrozenRowEquations` for
+    ``z = v_{i+1} - v_i`` with the contacts ``active`` (nc,) bool; ``start``: zeros, and a tangent if one is
+    known.
     """
     system, v, options = equations.system, data.state.v, scheme.options
     # tolerances of velocities are relative to the largest, with 1 m/s as its least size
@@ -334,10 +325,8 @@ def impulse_init(step: Step, method: Method, constants: PyTree) -> Carry:
 
 
 def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, Output]:
-    """One step: contact decision, jump, status and output.
-
-    Returns:
-        The carry with the memory of the contacts and `Stepped.more`, and the output.
+    """One step: contact decision, jump, status. Returns the carry, with the memory of the contacts and
+    `Stepped.more`, and the output.
     """
     run = run_of(step, constants)
     system, coef, memory = run.system, run.scheme.coef, run.carry.memory

@@ -301,10 +301,8 @@ def _advance_part(
 def _settled(stepper: Stepper, whole: Start, d: Start, part: _PartialStep) -> _PartialStep:
     """The step after its parts; where the last one, ``d``, is short, with accelerations as at a start.
 
-    What is left of the rates of closed rows by rounding, some 1e-16, is removed within the part: by a force
-    of 1e-16 over its length ``h``, whose derivative by the instant is 1e-16 over ``h^2``. Relative to the
-    motion over a whole step that is 1e-10 where ``h`` is a thousandth of it. So it is with accelerations
-    that are differences of velocities, as those of Bathe's scheme.
+    A part of the length ``h`` removes rates of closed rows left by rounding, 1e-16, with a force of 1e-16
+    over ``h``, whose derivative by the instant is 1e-16 over ``h^2``: too large for a thousandth of a step.
     """
     short, inner = 1e-3, inside(d.scheme)
     known = inner.traits.accelerations

@@ -118,11 +118,8 @@ def located_impact(scheme: Scheme, there: SystemState, struck: ImpactContacts) -
 
 def _on_constraints(inner: Scheme, f: Formed, settings: SolverSettings) -> tuple[Formed, Array | None]:
     """The system with the velocity that fulfils the bilateral constraints, and the impulses (nb,) that this
-    takes; None where ``inner`` ends its steps with such a velocity.
-
-    A scheme that holds constraints with the rows of its midpoint leaves rates of ``O(s)`` after a part of
-    the length ``s``. Given on to the motion after the impact they would be an error of ``O(s)``, whose
-    derivative by the instant is ``O(1)``.
+    takes; None where ``inner`` ends its steps so. Else a part of the length ``s`` leaves rates of ``O(s)``,
+    whose derivative by the instant is ``O(1)``.
     """
     system = f.at.system
     if not system.nb or inner.holds_velocities:

@@ -59,19 +59,12 @@ def no_modes(nc: int) -> Modes:
 
 
 def held_answer(g: Array, c: Array, modes: Modes, friction: Array, groups: RowGroups) -> Array:
-    """Impulses or forces ``x`` (rows,) of all rows in fixed modes.
+    """Impulses or forces ``x`` (rows,) of all rows in fixed modes, from velocities or accelerations
+    ``c + g x``.
 
-    The row velocities or accelerations are ``c + g x``. They vanish for the normals of held contacts, the
-    tangents of contacts that stick, and constraints. A sliding contact has ``x_T = -mu slide x_N``. The
-    signs of ``x`` are not restricted: a mode ends where one becomes wrong. Of rows that depend on each
-    other, those of a box that sticks on its corners, ``x`` is the least answer.
-
-    Args:
-        g: (rows, rows) Delassus operator, contacts (if any) first.
-        c: (rows,) velocities or accelerations without ``x``.
-        modes: modes of the contacts.
-        friction: (nc,) coefficients of friction.
-        groups: the laws of the rows; contacts have one tangent at most.
+    These vanish for the normals of held contacts, the tangents of contacts that stick, and constraints. A
+    sliding contact has ``x_T = -mu slide x_N``. Signs are not restricted: a mode ends where one becomes
+    wrong. Of rows that depend on each other ``x`` is the least answer.
     """
     m = c.shape[0]
     kinds = jnp.stack([modes.held, modes.stuck][: 1 + groups.nt], axis=1)
@@ -133,8 +126,6 @@ def modes_at(scheme: Scheme, at: SystemState, held: Array, slid: Array, begun: A
     """Modes in which the motion continues from a state, without derivatives.
 
     Args:
-        scheme: scheme, for its thresholds.
-        at: the system at the state.
         held: (nc,) bool, closed contacts whose gap rate is zero.
         slid: (nc,) bool, contacts that slide already, however slowly: they have not reversed yet.
         begun: (nc,) sign of the direction in which contacts at rest begin to slide; zero: not known.
@@ -257,20 +248,15 @@ def look(system: System, d: StepPart, state: State) -> tuple[Array, Array]:
 def begin(
     system: System, d: StepPart, held: Array, gone: Array, slid: Array, begun: Array
 ) -> tuple[StepPart, Array]:
-    """The part with the modes of its contacts.
-
-    A contact with a gap up to zero and a gap rate of zero is held or leaves, by the sign of its force. This
-    includes contacts that opened just before the end of the last step.
+    """The part with the modes of its contacts, and contacts (nc,) bool that are closed but neither at rest
+    nor leaving. A contact with a gap up to zero and a gap rate of zero is held or leaves, by the sign of
+    its force.
 
     Args:
         d: the part, without modes.
         held: (nc,) bool, contacts known to be closed at rest.
         gone: (nc,) bool, contacts that opened in this step.
-        slid: (nc,) bool, contacts that slide already.
-        begun: (nc,) sign of the direction in which other contacts begin to slide; zero: not known.
-
-    Returns:
-        The part, and contacts (nc,) bool that are closed but neither at rest nor leaving.
+        slid, begun: see `modes_at`.
     """
     at = events.frozen(SystemState(system=system, params=d.params, state=d.state))
     gap = at.gap()

@@ -113,11 +113,8 @@ def _least(values: Array, hit: Array) -> Array:
 
 
 def happening(values: Array, hit: Array, touching: Any = 0.0) -> Array:
-    """Which of the events ``hit`` happen at the instant of the first one.
-
-    Events at one instant have equal values of their functions to rounding. Others have passed their zeros
-    where the instant was moved away from the start of a part, by `EDGE`. Contacts with values up to
-    ``touching`` would be closed at the start of the next part.
+    """Which of the events ``hit`` happen at the instant of the first one: equal values of their functions
+    to rounding, a zero passed where the instant was moved by `EDGE`, or a value up to ``touching``.
     """
     return hit & ((values <= _least(values, hit) + SAME_INSTANT) | (values <= touching))
 

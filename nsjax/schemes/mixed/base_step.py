@@ -339,14 +339,10 @@ def _implicit_euler(coef: Any, state: State, memory: Memory, dt: Array, run: Any
 
 
 def _unresolved(step: Step, end: End) -> Array:
-    """Whether () bool contacts have changed motion that is too fast for the step.
-
-    Contacts change velocities at once where they are new, leave, or push what moves apart. If then
-    ``dt d D d + dt^2 d K d > d M d`` (``omega dt`` above one, or decay within a step) for the change ``d``
-    of the velocity in the step, or for the acceleration at its start, weights of a scheme do what
-    forces do not: the acceleration ``-D dv / M`` after an impact moves bodies far over their aim, and the
-    contact force of the start does work on a contact that leaves. In slower motion both are errors of the
-    order of the scheme.
+    """Whether () bool contacts have changed motion that is too fast for the step,
+    ``dt d D d + dt^2 d K d > d M d`` for the change ``d`` of the velocity in the step, or for the
+    acceleration at its start. Contacts change velocities at once where they are new, leave, or push what
+    moves apart; weights of a scheme then do what forces do not.
     """
     system, memory, state, dt = step.system, step.carry.memory, step.state, step.dt
     before, pushed, after = (loaded_rows(system, x) for x in (memory.force, end.impulse, end.force))

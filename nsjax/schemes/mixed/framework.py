@@ -211,11 +211,9 @@ def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, sta
 
 
 def _taking_part(step: Step) -> Array:
-    """Contacts (nc,) bool that take part in the stages of a step.
-
-    A contact may have landed, with its acceleration about to open it again. A stage at the start of the
-    step sees it at rest: a small force would hold it, and in derivatives it would not leave. Therefore
-    unloaded contacts are left out in the first step after contacts have changed.
+    """Contacts (nc,) bool that take part in the stages of a step: in the first step after contacts have
+    changed not the unloaded ones, since a stage at its start sees them at rest where their acceleration
+    opens them.
     """
     memory = step.carry.memory
     closed: Array = memory.closed

@@ -83,13 +83,9 @@ class AlphaParameters:
 
 
 def trapezoidal(coef: Any, memory: Memory) -> tuple[Any, Memory]:
-    """Numbers and memory of the trapezoidal rule, ``alpha_m = alpha_f`` and ``A_i = a_i``.
-
-    With other numbers ``A_i`` is the acceleration at ``t_i + (alpha_m - alpha_f) dt``. If the next step has
-    the length ``s dt``, ``A_i`` is ``(1 - s) (alpha_m - alpha_f) dt a'`` off, and the velocity at its end
-    ``O(dt^2)``. But ``s`` changes by ``1 / dt`` times the change of the time of an impact, so that the
-    derivative of this error is ``O(dt)``. The error of the trapezoidal rule, ``O(s^3 dt^3)``, has a
-    derivative of ``O(dt^2)``.
+    """Numbers and memory of the trapezoidal rule, ``alpha_m = alpha_f`` and ``A_i = a_i``, for a step of
+    another length ``s dt`` than the last: else the velocity at its end is ``O(dt^2)`` off, and its
+    derivative by the instant of an impact ``O(dt)``.
     """
     return coef.undamped(), dataclasses.replace(
         memory, algorithmic=memory.a, algorithmic_force=memory.force

@@ -65,10 +65,8 @@ def remembering(step: Step, memory: Memory) -> Step:
 
 def after_step(step: Step, state: State, closed: Array) -> tuple[Array, Array]:
     """Of the ``closed`` contacts (nc,) bool at the end ``state`` of a step, those at rest; and those that
-    have rested throughout, whose sliding has stopped in the step, or will within half of the next one.
-
-    Accelerations jump where sliding ends, as they do where contacts change: those of sliding, taken on,
-    would make the contact slide back. A force that ends sliding early in the next step is found in time.
+    have rested throughout, whose sliding has stopped in the step, or will within half of the next one:
+    sliding accelerations, taken on, would make them slide back.
     """
     system, criteria, before = step.system, criteria_of(step.scheme), step.carry.memory
     none = jnp.zeros(system.nc, bool)
@@ -164,10 +162,8 @@ def _start(step: Step) -> State:
 
 
 def through_reversal(step: Step) -> End:
-    """The base step, between two time shifts if sliding of a contact reverses in it.
-
-    Accelerations that such a step hands on have the derivative of the motion after the reversal: that of
-    the step itself is of the order 1/dt where the step ends at rest.
+    """The base step, between two time shifts if sliding of a contact reverses in it. The accelerations that
+    it hands on then have the derivative of the motion after the reversal.
     """
     scheme, system, state, memory = step.scheme, step.system, step.state, step.carry.memory
     criteria, rule = criteria_of(scheme), SlidingRule(criteria=criteria_of(scheme))
@@ -209,12 +205,8 @@ def through_reversal(step: Step) -> End:
 
 def _may_turn(step: Step) -> Array:
     """Contacts at rest (nc,) bool whose sliding may turn: not those that stood still one step before, whose
-    sliding has just begun and grows.
-
-    A step may begin to slide up to a step too early. Friction then still holds the contact, at a rate that
-    is the smaller the nearer the instant is, and a time shift is a change of velocity over this rate: any
-    number. A scheme that does not hold velocities (`Scheme.holds_velocities`) leaves slips of either sign
-    while a contact sticks; there this is not known, and shifts end these slips.
+    sliding has just begun and grows, at a rate by which a time shift would be any number. Of schemes that
+    do not hold velocities (`Scheme.holds_velocities`) this is not known.
     """
     scheme, memory = step.scheme, step.carry.memory
     resting: Array = memory.resting

@@ -224,12 +224,9 @@ class Level:
 class PositionLevel(Level):
     """Correction ``q = q_smooth + u`` onto gaps and constraints; data ``(Prediction, Smooth)``.
 
-    ``Prediction.creep`` is half the tangential impulse of the last step times its length: without it a body
-    that sticks on a slope creeps, because its smooth motion falls without friction for a step. It is taken
-    from the last step without an impact: impulses of impacts would move bodies by ``h`` times half their
-    jump, and, where normal and tangent are coupled, back onto the wall that they leave. It acts as friction
-    does: at contacts that the position holds, up to ``mu nu``. Unbounded, it would turn a body that has
-    left its wall, or hardly touches it, so that a later step finds only one of two symmetric contacts.
+    ``Prediction.creep`` is half the tangential impulse of the last step without an impact, times its
+    length: without it a body that sticks on a slope creeps, because its smooth motion falls without
+    friction for a step. It acts as friction does: at contacts that the position holds, up to ``mu nu``.
 
     Args:
         creep: whether this correction acts; its rows then are between those of gaps and constraints.
@@ -353,9 +350,7 @@ class PositionLevel(Level):
 @dataclasses.dataclass(frozen=True)
 class VelocityLevel(Level):
     """Jump ``v = v_smooth + w`` with the laws of impact and friction; data ``(Prediction, Smooth, Total)``.
-
-    With friction ``k_v = p_v`` are effective masses of the rows: with one mass for all, corrections of laws
-    and dynamics together cycle between sliding forth and back.
+    With friction ``k_v = p_v`` are effective masses of the rows: with one mass for all, corrections cycle.
     """
 
     def factors(self, d: Any) -> tuple[Array, Array]:

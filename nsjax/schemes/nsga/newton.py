@@ -52,12 +52,8 @@ def tangent(
     level: Level, d: PyTree, w: Array, s: Array, held: Array, kept: StageTangent | None = None
 ) -> Any:
     """Linearisation of one subproblem at an increment ``w`` (nv,), with augmented multipliers ``s`` (rows,)
-    and the multipliers ``held`` (rows,) of the iterate; ``kept``: that of the dynamics, if it is known.
-
-    The rows turn with the increment, and so do the forces along them. Augmented multipliers are no forces
-    before the gaps vanish: for a beam's node on a heavy drum they are a thousand times too large, and so is
-    the derivative of their directions. Corrections then cycle. The multipliers of the iterate are forces of
-    the last linear solve, and equal to the acting forces at an answer.
+    and the multipliers ``held`` (rows,) of the iterate, along which forces turn: augmented ones are no
+    forces before the gaps vanish. ``kept``: linearisation of the dynamics, if it is known.
     """
     if level.rows and without_responses(level.system):
         return tangent_at_nodes(level, d, w, s, held)
@@ -232,10 +228,8 @@ class _TangentState:
 def _judged(
     passes: _TangentState, linear: StageTangent, size: Array, before: Array, z: Any, start: Any
 ) -> tuple[Any, Array, _TangentState]:
-    """Judges a tangent by the size of its update.
-
-    Returns:
-        The next iterate, whether an update that stagnates is rounding, and the next tangent.
+    """The next iterate, whether an update that stagnates is rounding, and the next tangent, judged by the
+    size of its update.
     """
     formed = passes.anew | passes.astray
     slow, proven = size > CONTRACTION * before, passes.proven | formed
