@@ -107,11 +107,9 @@ def _energies(system: System, params: PyTree, rows: tuple[Array, ...]) -> tuple[
 
 
 def first_rise(rows: Any, kinetic: Any, energy: Any) -> int | None:
-    """The first of the ``rows`` with impacts at which the energy rises beyond `RISE`, or None.
-
-    Args:
-        rows: indices of rows with impacts, not the first two.
-        kinetic, energy: values [J] of all rows; those that are not known are not finite.
+    """The first of the ``rows`` with impacts at which the energy rises beyond `RISE`, or None. ``rows``:
+    indices of rows with impacts, not the first two; ``kinetic``, ``energy``: values [J] of all rows; those
+    that are not known are not finite.
     """
     largest = np.fmax.accumulate(kinetic)
     # ratio of the rise to the change of energy in the row before, which drives and dampers explain: an

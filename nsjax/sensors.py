@@ -231,12 +231,9 @@ def row_output(rows: Mapping[str, Any]) -> Output | None:
 
 
 def read(system: System, name: Any, *row: Any) -> Array:
-    """A quantity by its name, with prepared and refreshed params.
-
-    Args:
-        name: its name, or a sensor.
-        row: ``t, q, v, output, p``; ``output``, from `row_output`, holds forces and the quantities
-            accumulated since the row before.
+    """A quantity by its name, with prepared and refreshed params. ``name``: its name, or a sensor; ``row``:
+    ``t, q, v, output, p``; ``output``, from `row_output`, holds forces and the quantities accumulated since
+    the row before.
     """
     found = quantity(system, name)
     if found.needs_rows and row[3] is None:

@@ -417,10 +417,8 @@ def passed(rows: dict[str, Any], units: tuple[str, ...]) -> tuple[int, int] | No
 
     A scheme tests gaps once a step, so that a body at the speed ``u`` goes up to ``dt u`` deep. What is
     deep depends on the size of a body. A system does not tell it: its coordinates and gaps at the start do.
-
-    Args:
-        rows: ``q`` and ``gap_min``, and ``gap`` where it is saved.
-        units: of the gaps; those in radians are not looked at.
+    ``rows``: ``q`` and ``gap_min``, and ``gap`` where it is saved; ``units``: of the gaps; those in radians
+    are not looked at.
     """
     if rows.get("gap_min") is None or "m" not in units:
         return None

@@ -351,11 +351,8 @@ def _motions(
 
     A direction without stiffness has the value zero once. Without damping it has it twice, for a constant
     displacement and for one that grows in time; the second is left out. Real and imaginary parts of the
-    size of rounding become zero.
-
-    Args:
-        none: directions without stiffness, ``K none = 0``, orthonormal.
-        across: directions without stiffness of the transposed matrix.
+    size of rounding become zero. ``none``: directions without stiffness, ``K none = 0``, orthonormal;
+    ``across``: directions without stiffness of the transposed matrix.
     """
     damped = np.linalg.svd(across.T @ C @ none)[1]
     twice = int(np.sum(damped <= len(K) * ROUNDING * np.linalg.norm(C, 2)))

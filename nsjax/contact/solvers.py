@@ -52,11 +52,8 @@ def turned_answer(
 
     The law of a contact that slides in space asks for a force along the sliding, and across it for a speed
     as it stops: see `nsjax.contact.branches.LEAST_TURN`. In these directions the second row alone may
-    depend on others.
-
-    Args:
-        way: (m, 2) directions of sliding, in the row of the first of the two tangents of each contact that
-            slides; zero in all other rows.
+    depend on others. ``way``: (m, 2) directions of sliding, in the row of the first of the two tangents of
+    each contact that slides; zero in all other rows.
     """
     before = jnp.roll(way, 1, axis=0)
     slides, across = (jnp.any(x != 0.0, axis=1) for x in (way, before))

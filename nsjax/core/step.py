@@ -184,11 +184,8 @@ def inertia_at(
     system: System, t: Array | float, q: Array, p: PyTree, kept: ConstantInertia | None = None, *,
     joints: bool = True,
 ) -> Inertia:  # fmt: skip
-    """Inertia at ``(t, q)``.
-
-    Args:
-        kept: result of `constant_inertia`, where it is known.
-        joints: whether joints inside the structure constrain the motion, see `Inertia`.
+    """Inertia at ``(t, q)``. ``kept``: result of `constant_inertia`, where it is known; ``joints``: whether
+    joints inside the structure constrain the motion, see `Inertia`.
     """
     matrix, factors, response = None, None, None
     if not joints:

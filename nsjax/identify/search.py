@@ -94,11 +94,8 @@ def trusted_step(gradient: np.ndarray, hessian: np.ndarray, radius: float) -> tu
     The step is Newton's where the Hessian is positive definite and the step short enough. Otherwise it
     solves ``(H + m) s = -g`` with the shift ``m > -lambda_min`` that gives the length ``radius``; where
     ``g`` is orthogonal to the most negative eigenvector (at a saddle), a multiple of that eigenvector is
-    added (Moré & Sorensen 1983).
-
-    Args:
-        gradient, hessian: (n,), (n, n), symmetric.
-        radius: radius of the ball in the same coordinates; may be infinite.
+    added (Moré & Sorensen 1983). ``gradient``, ``hessian``: (n,), (n, n), symmetric; ``radius``: radius of
+    the ball in the same coordinates; may be infinite.
     """
     values, vectors = np.linalg.eigh(hessian)
     along = vectors.T @ gradient

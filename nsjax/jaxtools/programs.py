@@ -346,11 +346,8 @@ def ends_kernel(tangents: PyTree, data: PyTree) -> PyTree:
     """The same tangents from a program that the compiler cannot put into one kernel, nor its transpose.
 
     The entries of an array are read, and added to zeros, at indices that the compiler does not know. It
-    takes such sums out of kernels; the transpose of the reading is such a sum, too.
-
-    Args:
-        tangents: tangents of a step.
-        data: arguments of the step, which reverse mode has without computing the step again.
+    takes such sums out of kernels; the transpose of the reading is such a sum, too. ``tangents``: tangents
+    of a step; ``data``: arguments of the step, which reverse mode has without computing the step again.
 
     Example:
         >>> import jax.numpy as jnp

@@ -6,6 +6,7 @@ far from there it is drawn, in shares of the picture's diagonal (`nsjax.shapes.S
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -278,19 +279,9 @@ def of_sphere(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
     return _turned(scene, name, body, x, "sphere")
 
 
-def of_capsule(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
-    """A capsule."""
-    return _turned(scene, name, body, x, "capsule")
-
-
-def of_cylinder(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
-    """A cylinder."""
-    return _turned(scene, name, body, x, "cylinder")
-
-
-def of_hole(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
-    """The border of a hollow."""
-    return _turned(scene, name, body, x, "hole")
+of_capsule = functools.partial(_turned, kind="capsule")
+of_cylinder = functools.partial(_turned, kind="cylinder")
+of_hole = functools.partial(_turned, kind="hole")
 
 
 def of_box(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:

@@ -78,16 +78,6 @@ def components(axes: Array, vector: Array) -> Array:
     return jnp.sum(axes[:, :, None] * vector[:, None, :], axis=0)
 
 
-def _faces(one: Box, other: Box) -> tuple[Array, Array, Array, Array]:
-    """Separations along the axes of both boxes, and their directions from the second to the first."""
-    lean = jnp.abs(jnp.sum(one.axes[:, :, None] * other.axes[:, None, :], axis=0))
-    apart = one.centre - other.centre
-    c, f = components(one.axes, apart), components(other.axes, apart)
-    own = jnp.abs(c) - one.half - jnp.sum(lean * other.half[None, :], axis=1)
-    others = jnp.abs(f) - other.half - jnp.sum(lean * one.half[:, None], axis=0)
-    return own, others, sign(c), sign(f)
-
-
 def _reference(held: BoxFeatures, one: Box, other: Box) -> tuple[Box, Box]:
     """The box of the reference face, and the incident one."""
     pick = lambda a, b: jnp.where(held.second, a, b)  # noqa: E731
@@ -97,7 +87,12 @@ def _reference(held: BoxFeatures, one: Box, other: Box) -> tuple[Box, Box]:
 def hold(one: Box, other: Box) -> BoxFeatures:
     """Features of two boxes that meet, without derivatives."""
     one, other = lax.stop_gradient((one, other))
-    own, others, c, f = _faces(one, other)
+    # separations along the axes of both boxes, and their directions from the second to the first
+    lean = jnp.abs(jnp.sum(one.axes[:, :, None] * other.axes[:, None, :], axis=0))
+    c, f = (components(x.axes, one.centre - other.centre) for x in (one, other))
+    own = jnp.abs(c) - one.half - jnp.sum(lean * other.half[None, :], axis=1)
+    others = jnp.abs(f) - other.half - jnp.sum(lean * one.half[:, None], axis=0)
+    c, f = sign(c), sign(f)
     # gain in separation for which a face of the first box is preferred to one of the second, relative to
     # the smallest half edge: above rounding, which would exchange the roles of faces
     least = 1e-6 * jnp.min(jnp.minimum(one.half, other.half))

@@ -23,11 +23,8 @@ STEPS = 8
 
 
 def control_points(who: str, curve: Any, samples: int) -> Any:
-    """Control points (n, 2) of the spline through a curve, counter-clockwise.
-
-    Args:
-        who: begins the sentences of errors.
-        curve: points (n, 2), or a function of an angle in [0, 2 pi) that returns ``(x, y)``.
+    """Control points (n, 2) of the spline through a curve, counter-clockwise. ``who``: begins the sentences
+    of errors; ``curve``: points (n, 2), or a function of an angle in [0, 2 pi) that returns ``(x, y)``.
 
     Raises:
         InputError: for curves that are open or cross themselves.
@@ -113,11 +110,8 @@ def evaluated(control: Array, s: Array) -> tuple[Array, Array, Array]:
 
 def condition(point: Array, place: Array, first: Array, second: Array) -> tuple[Array, Array]:
     """Residual of the condition of a closest point, and its derivative; where the derivative belongs to no
-    minimum, that of a straight curve replaces it.
-
-    Args:
-        point: (2,) whose closest point is searched.
-        place, first, second: (2,) a point of the curve, and the derivatives of the curve there.
+    minimum, that of a straight curve replaces it. ``point``: (2,) whose closest point is searched;
+    ``place``, ``first``, ``second``: (2,) a point of the curve, and the derivatives of the curve there.
     """
     apart = point - place
     straight = -jnp.sum(first * first)

@@ -56,11 +56,8 @@ def starts(
     source: Source, driven: set[str], place: Callable[[str], str]
 ) -> tuple[dict[str, Start], dict[str, dict[str, float]], list[str]]:
     """Every key frame as a start with all coordinates; the controls of its actuators by their paths in
-    params; and sentences about corrections.
-
-    Args:
-        driven: names of the actuators that are parts.
-        place: function from the name of an actuator to the path of its control in params.
+    params; and sentences about corrections. ``driven``: names of the actuators that are parts; ``place``:
+    function from the name of an actuator to the path of its control in params.
     """
     model = source.model
     found: dict[str, Start] = {}

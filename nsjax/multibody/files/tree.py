@@ -23,8 +23,7 @@ from nsjax.types import Array
 
 def resistance(source: Source, b: int, name: str) -> Iterator[Part]:
     """Loads of the medium on a body: on a box of its inertia, or on ellipsoids of its geometries."""
-    model, option = source.model, source.model.opt
-    mass = float(model.body_mass[b])
+    model, mass = source.model, float(source.model.body_mass[b])
     if not acts(source) or mass < MINVAL or not model.body_weldid[b]:
         return
     geoms = ellipsoids(source, b)
@@ -34,13 +33,9 @@ def resistance(source: Source, b: int, name: str) -> Iterator[Part]:
         return
     moments = np.array(model.body_inertia[b], float)
     box = np.sqrt(np.maximum(MINVAL, np.sum(moments) - 2.0 * moments) / mass * 6.0)
-    wind = np.array(option.wind, float)
     turned = source.rotation_vector(source.turn(model.body_iquat[b]))
-    yield fluid_drag(
-        f"{name}_medium", (name, np.array(model.body_ipos[b])), box,
-        density=float(option.density) or None, viscosity=float(option.viscosity) or None,
-        wind=wind if np.any(wind) else None, turned=turned,
-    )  # fmt: skip
+    end = name, np.array(model.body_ipos[b])
+    yield fluid_drag(f"{name}_medium", end, box, turned=turned, **_medium(source))
 
 
 def acts(source: Source) -> bool:
@@ -57,20 +52,25 @@ def ellipsoids(source: Source, b: int) -> list[int]:
 
 
 def _on_ellipsoid(source: Source, g: int, name: str, body: str) -> Part:
-    model, option, kinds = source.model, source.model.opt, source.mujoco.mjtGeom
+    model, kinds = source.model, source.mujoco.mjtGeom
     size, kind = np.array(model.geom_size[g], float), int(model.geom_type[g])
     if kind == kinds.mjGEOM_SPHERE:
         size = np.full(3, size[0])
     elif kind in (kinds.mjGEOM_CAPSULE, kinds.mjGEOM_CYLINDER):
         half = size[1] + (size[0] if kind == kinds.mjGEOM_CAPSULE else 0.0)
         size = np.array([size[0], size[0], half])
-    given, wind = np.array(model.geom_fluid[g], float), np.array(option.wind, float)
+    given, turned = np.array(model.geom_fluid[g], float), source.turn(model.geom_quat[g])
     return ellipsoid_drag(
-        name, (body, np.array(model.geom_pos[g])), size, density=float(option.density) or None,
-        viscosity=float(option.viscosity) or None, wind=wind if np.any(wind) else None,
-        turned=source.rotation_vector(source.turn(model.geom_quat[g])), coefficients=given[1:6],
-        added=given[6:12] if np.any(given[6:12]) else None,
+        name, (body, np.array(model.geom_pos[g])), size, turned=source.rotation_vector(turned),
+        coefficients=given[1:6], added=given[6:12] if np.any(given[6:12]) else None, **_medium(source),
     )  # fmt: skip
+
+
+def _medium(source: Source) -> dict[str, Any]:
+    option = source.model.opt
+    wind = np.array(option.wind, float) if np.any(option.wind) else None
+    density, viscosity = float(option.density) or None, float(option.viscosity) or None
+    return {"density": density, "viscosity": viscosity, "wind": wind}
 
 
 # Bodies and joints of a model file.

@@ -240,11 +240,8 @@ class Tendon:
 
 
 def line_numbers(kind: str, name: str, at: Any, ratios: Any, given: dict[str, Any]) -> Tendon:
-    """Numbers of a tendon, checked.
-
-    Args:
-        kind, name: of the tendon, for error messages.
-        given: the other arguments of `tendon` by name; ``rest`` is its ``length``.
+    """Numbers of a tendon, checked. ``kind``, ``name``: of the tendon, for error messages; ``given``: the
+    other arguments of `tendon` by name; ``rest`` is its ``length``.
 
     Raises:
         InputError: for limits or free lengths in the wrong order, and for values that are no numbers.

@@ -412,7 +412,7 @@ def _shapes(scene: Scene, part: Part, numbers: Tendon) -> list[shapes.Shape]:
         walls = [(part.bodies[k], places[k], places[other] - places[k]) for k, other in ends]
         found += symbols.walls_at(walls, part.name)
         first += count
-    drawn = {"sphere": symbols.of_sphere, "cylinder": symbols.of_cylinder}
+    drawn: dict[str, Any] = {"sphere": symbols.of_sphere, "cylinder": symbols.of_cylinder}
     for n, (_, kind, way, _) in enumerate(part.option("winds") or ()):
         body = part.bodies[len(numbers.at) + n]
         if way != winding.INSIDE:

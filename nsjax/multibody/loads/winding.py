@@ -222,18 +222,14 @@ def _place(a: Any, centre: Any, axis: Any, ends: tuple[Any, Any]) -> tuple[_Plac
     if isinstance(along, tuple):  # in the plane
         across = a.perp(along)
     else:
-        normal = _across(a, along, last) if axis is None else axis
+        if axis is None:  # across both points; across the first where they are parallel up to rounding
+            found = a.moment(along, last)
+            size = a.size(found)
+            apart = size > 1e-12 * a.size(last)
+            normal = jnp.where(apart, found / jnp.where(apart, size, 1.0), a.tangents(along)[0])
         across = a.swing(normal, along)
     made = _Place(a, along, across, normal, level, rise)
     return made, distance, made.seen(last)
-
-
-def _across(a: Any, along: Any, last: Any) -> Any:
-    """Unit vector across two vectors; across the first where they are parallel."""
-    found = a.moment(along, last)
-    size, far = a.size(found), a.size(last)
-    apart = size > 1e-12 * far  # below, the direction is rounding
-    return jnp.where(apart, found / jnp.where(apart, size, 1.0), a.tangents(along)[0])
 
 
 def _leg(square: Array) -> Array:

@@ -46,11 +46,9 @@ def _certificate(
     system: System, s: Prediction, x: Answer, values: Array, free: Array, size: Array
 ) -> tuple[Array, Array]:
     """Natural-map residual of all laws, relative to the largest impulse that single rows would need with
-    the characteristic mass, and the contact that fulfils its law worst.
-
-    Args:
-        values, free: (rows,) rates in the laws, ``G v + e G(q_n) v_n``, with and without the jump.
-        size: (rows,) sums of the magnitudes of their terms.
+    the characteristic mass, and the contact that fulfils its law worst. ``values``, ``free``: (rows,) rates
+    in the laws, ``G v + e G(q_n) v_n``, with and without the jump; ``size``: (rows,) sums of the magnitudes
+    of their terms.
     """
     problem = ContactProblem(
         rows=row_groups(system), delassus=jnp.zeros((0, 0)), free=free, friction=s.friction,
