@@ -43,8 +43,6 @@ from nsjax.loop import (
 from nsjax.sensors import needed_rows, read, row_output
 from nsjax.types import Array, PyTree, being_compiled, is_traced, record
 
-# Batches of one stepper, whose lanes advance together step by step.
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StepBatch:

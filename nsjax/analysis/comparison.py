@@ -16,8 +16,6 @@ from nsjax.sensors import ENERGIES, label_name, table
 from nsjax.trajectory import Trajectory, label_names
 from nsjax.types import Array
 
-# Errors of computed motions and the orders at which they vanish.
-
 
 def observed_order(steps: Any, errors: Any) -> float:
     """Order of convergence: least-squares slope of ``log(error)`` over ``log(step)``.

@@ -24,9 +24,6 @@ from nsjax.linalg import LOOP_LIMIT
 from nsjax.math import taken
 from nsjax.types import Array, PyTree, record
 
-# The active contacts of a problem as a smaller problem of fixed size.
-
-
 CAPACITY, MANY = (8, 16), 32
 """Capacity for each kind of contacts (with all rows; a normal alone), if there are up to `MANY` of it."""
 

@@ -345,9 +345,6 @@ def _ratios(problem: ContactProblem, drawn: Array) -> Array:
     return problem.stack(each, jnp.ones(problem.nb))
 
 
-# Contacts between pairs of bodies by Newton's method, where sweeps do not lead to an answer.
-
-
 def pair_newton(
     problem: ContactProblem, order: PairOrder, x: Array, *, tolerance: Array
 ) -> tuple[Array, Array, Array]:

@@ -16,8 +16,6 @@ from nsjax.core.errors import InputError, nearest
 from nsjax.forms import form_of
 from nsjax.types import Array, PyTree, record
 
-# Params with what a run derives from them once, and what a step holds fixed.
-
 
 @record()
 class Prepared:

@@ -40,9 +40,6 @@ from nsjax.linalg import (
 )
 from nsjax.types import Array, PyTree, record
 
-# The inertia of a system at a position, in the form of the system's structure.
-
-
 NO_RESPONSES = (
     "derivative of the motion through contacts at nodes of the structure ConjugateGradients: responses of "
     'all contacts would be formed. Take gradient="discrete", the derivative of the program, without '

@@ -479,9 +479,6 @@ def slip_of(system: System, t: Array, q: Array, xi: Array, p: PyTree) -> Array:
     return rate(t, q, xi, p) - rate(t, q, jnp.zeros_like(xi), p)
 
 
-# Functions of a system that are traced once.
-
-
 _EVALUATED = (
     "mass", "inertia", "force", "gap", "slip", "rows", "constraint", "velocity_constraint", "dry_friction",
     "damping",

@@ -22,8 +22,6 @@ from nsjax.linalg import BlockDiagonal
 from nsjax.renamed import renamed_fields
 from nsjax.types import Array, Fn, PyTree, as_html, short
 
-# Names and units of coordinates, contacts and constraints.
-
 
 @renamed_fields
 @dataclasses.dataclass(frozen=True, kw_only=True)

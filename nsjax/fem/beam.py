@@ -17,8 +17,6 @@ import numpy as np
 from nsjax.core.errors import check_whole
 from nsjax.types import Array, record
 
-# Gauss quadrature on the unit interval.
-
 
 def gauss(points: int) -> tuple[np.ndarray, np.ndarray]:
     """Points and weights on [0, 1], exact for polynomials of degree ``2 points - 1``. ``points``: number of

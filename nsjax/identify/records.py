@@ -14,8 +14,6 @@ from nsjax.core.arguments import check_is, numbers
 from nsjax.core.errors import nearest
 from nsjax.types import as_html
 
-# Measured data: one `Recording` per run of the real system.
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recording:

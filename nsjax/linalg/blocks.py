@@ -14,8 +14,6 @@ from jax import lax
 
 from nsjax.types import Array, record
 
-# Matrices whose rows depend on the unknowns of two blocks each, and that store only those entries.
-
 
 @record(static=("blocks", "across"))
 class Paired:

@@ -15,8 +15,6 @@ from jax import lax
 from nsjax.linalg.blocks import Paired
 from nsjax.types import Array, record
 
-# Choice of linearly independent rows, for preparations outside of loops.
-
 
 def independent(rows: np.ndarray) -> tuple[int, ...]:
     """Indices of the rows that are linearly independent of the rows before them."""

@@ -16,8 +16,6 @@ from nsjax.math import rotations
 from nsjax.models.common import constructor, contact_law, vector
 from nsjax.types import Array, is_traced, record
 
-# Mechanics of a rigid box on a plane: eight corners in space, four in the plane.
-
 
 @record()
 class Block:

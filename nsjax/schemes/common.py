@@ -23,8 +23,6 @@ from nsjax.core.system import TANGENTS, State, System, add, row_groups
 from nsjax.jaxtools.control_flow import branch
 from nsjax.types import Array, PyTree, is_traced
 
-# Parameters of integration methods that several families of schemes use.
-
 
 def chung_hulbert(rho_inf: Any) -> tuple[Any, Any, Any, Any]:
     """``alpha_m, alpha_f, beta, gamma`` of Chung and Hulbert's method for ``rho_inf``, [R&S (26)]."""

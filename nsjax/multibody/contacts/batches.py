@@ -27,8 +27,6 @@ from nsjax.types import Array
 if TYPE_CHECKING:
     from nsjax.multibody.contacts.candidates import Candidates
 
-# Numbers of the shapes of a batch, stacked pair by pair, and searches among its pairs.
-
 
 def stacked(pairs: Sequence[tuple[Any, Any]]) -> Any:
     """Numbers of both shapes of all pairs: pairs along the last axis, of large arrays along the first."""

@@ -11,9 +11,6 @@ from jax import lax
 from nsjax.core import InputError
 from nsjax.types import Array, is_traced, record
 
-# Closed planar curves (cams): periodic cubic splines through points, with a uniform parameter.
-
-
 SAMPLES = 128
 """Number of points at which a curve given as a function is evaluated."""
 

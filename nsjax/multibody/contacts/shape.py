@@ -19,8 +19,6 @@ from nsjax.multibody.parts import Part
 from nsjax.shapes import Shape as Drawn
 from nsjax.types import Array, PyTree
 
-# The record of a kind of pair of shapes: number of contacts, gap function and features held in a step.
-
 
 @dataclasses.dataclass(frozen=True)
 class PairKind:

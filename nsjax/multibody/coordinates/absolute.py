@@ -32,8 +32,6 @@ from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import ENTRIES, Topology, counted, whole
 from nsjax.types import Array, PyTree, record
 
-# Numbers of all bodies, joints and elements in arrays, from the numbers of the parts by name.
-
 
 @record()
 class NumberArrays:

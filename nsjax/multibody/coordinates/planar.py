@@ -197,9 +197,6 @@ class PlanarTree:
         return found
 
 
-# Mass matrix and generalised forces of a planar tree, by scalar recursion over its groups.
-
-
 Wrenches = dict[str, tuple[Vector, Any]]
 """Force on a body and moment about the body's origin, by name; bodies without loads are left out."""
 

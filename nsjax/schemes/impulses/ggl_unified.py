@@ -40,8 +40,6 @@ from nsjax.schemes.impulses.impulse_step import ImpulseRun
 from nsjax.schemes.impulses.moreau import MoreauCoefficients
 from nsjax.types import Array, PyTree, record
 
-# The nonlinear equations of a step of `nsjax.schemes.ggl_unified`.
-
 
 @record()
 class UnifiedData:

@@ -364,9 +364,6 @@ def _corrected(run: ImpulseRun, projection: Projection, q: Array) -> Array:
     return jnp.where(early, kept, projection.q)
 
 
-# Moreau's velocity step with positions projected onto contacts and constraints.
-
-
 @renamed_options(tolerance="contact_tolerance")
 def ggl_decoupled(
     *, force_velocity: str = "auto", metric: str = "auto", joint_damping: str = "explicit",
