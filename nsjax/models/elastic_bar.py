@@ -123,20 +123,12 @@ class Bar:
         labelled = 2001  # longer lists of names are of no use
         nodes = range(1, n + 1) if n <= labelled else ()
         return System(
-            name="elastic_bar",
-            stiff=True,
+            name="elastic_bar", stiff=True,
             choices=(("elements", self.elements), ("mass", self.mass)),
-            nq=n,
-            nv=n,
-            nc=1,
-            inertia=self.inertia,
-            force=self.force,
-            potential=self.potential,
-            gap=self.gap,
-            law=self.law,
+            nq=n, nv=n, nc=1, inertia=self.inertia, force=self.force, potential=self.potential,
+            gap=self.gap, law=self.law,
             structure=BlockTridiagonal(1, constant=True),
-            observe=self.observe,
-            shapes=self.picture,
+            observe=self.observe, shapes=self.picture,
             labels=Labels(
                 q=tuple(f"u{k} [m]" for k in nodes), v=tuple(f"du{k} [m/s]" for k in nodes),
                 contacts=("wall",), observables=("momentum [N s]", "centre [m]"),

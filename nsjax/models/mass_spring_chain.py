@@ -102,15 +102,10 @@ class Chain:
         choices = (("support", self.support), ("masses", n))
         matrix = {"mass": self.mass} if dense else {"inertia": self.inertia}
         return System(
-            name="mass_spring_chain",
-            stiff=True,
-            choices=choices,
-            nq=n,
-            nv=n,
+            name="mass_spring_chain", stiff=True, choices=choices, nq=n, nv=n,
             nb=1 if held else 0,
             **matrix,
-            force=self.force,
-            potential=self.potential,
+            force=self.force, potential=self.potential,
             constraint=self.hold if held else None,
             structure=Dense() if dense else BlockTridiagonal(1, constant=True),
             shapes=self.picture,
@@ -119,7 +114,7 @@ class Chain:
                 v=tuple(f"v{k + 1} [m/s]" for k in range(n)),
                 constraints=("support",) if held else (),
             ),
-        )
+        )  # fmt: skip
 
 
 @constructor(MassSpringChain)

@@ -109,19 +109,8 @@ def picture(t: Array, q: Array, p: RubbingRotor) -> shapes.Picture:
 
 
 SYSTEM = System(
-    name="rubbing_rotor",
-    nq=3,
-    nv=3,
-    nc=1,
-    nt=1,
-    mass=mass,
-    force=force,
-    potential=potential,
-    gap=gap,
-    slip=slip,
-    law=contact_law,
-    observe=observe,
-    shapes=picture,
+    name="rubbing_rotor", nq=3, nv=3, nc=1, nt=1, mass=mass, force=force, potential=potential, gap=gap,
+    slip=slip, law=contact_law, observe=observe, shapes=picture,
     labels=Labels(
         q=("x [m]", "y [m]", "phi [rad]"), v=("vx [m/s]", "vy [m/s]", "omega [rad/s]"),
         contacts=("disc on ring",), observables=("deflection [m]", "whirl [rad/s]", "rubbing_speed [m/s]"),

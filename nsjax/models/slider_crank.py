@@ -181,19 +181,8 @@ def picture(t: Array, q: Array, p: SliderCrank) -> shapes.Picture:
 
 
 SYSTEM = System(
-    name="slider_crank",
-    nq=3,
-    nv=3,
-    nc=4,
-    nt=1,
-    mass=mass,
-    force=force,
-    potential=potential,
-    gap=gap,
-    slip=slip,
-    law=contact_law,
-    observe=observe,
-    shapes=picture,
+    name="slider_crank", nq=3, nv=3, nc=4, nt=1, mass=mass, force=force, potential=potential, gap=gap,
+    slip=slip, law=contact_law, observe=observe, shapes=picture,
     labels=Labels(
         q=("theta1 [rad]", "theta2 [rad]", "theta3 [rad]"),
         v=("omega1 [rad/s]", "omega2 [rad/s]", "omega3 [rad/s]"), contacts=CORNERS,
@@ -294,16 +283,8 @@ def bilateral_picture(t: Array, q: Array, p: SliderCrankBilateral) -> shapes.Pic
 
 
 BILATERAL = System(
-    name="slider_crank_bilateral",
-    nq=2,
-    nv=2,
-    nb=1,
-    mass=bilateral_mass,
-    force=bilateral_force,
-    potential=potential,
-    constraint=guide,
-    observe=bilateral_observe,
-    shapes=bilateral_picture,
+    name="slider_crank_bilateral", nq=2, nv=2, nb=1, mass=bilateral_mass, force=bilateral_force,
+    potential=potential, constraint=guide, observe=bilateral_observe, shapes=bilateral_picture,
     labels=Labels(
         q=("theta1 [rad]", "theta2 [rad]"), v=("omega1 [rad/s]", "omega2 [rad/s]"), constraints=("guide",),
         observables=("x [m]", "y [m]"), path=("x", "y"),
