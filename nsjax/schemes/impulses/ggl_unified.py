@@ -320,13 +320,10 @@ def ggl_unified(
     choose("ggl_unified", "metric", metric, (*METRICS, "implicit"))
     choose("ggl_unified", "force", force, ("implicit", "explicit"))
     return impulse_scheme(
-        "ggl_unified",
-        _respond,
-        remember=_blank,
-        corrects=position_multiplier,
+        "ggl_unified", _respond, remember=_blank, corrects=position_multiplier, gradient="saltation",
+        criteria=criteria,
         numbers=MoreauCoefficients(
-            contact_tolerance=contact_tolerance,
-            stage_tolerance=stage_tolerance,
+            contact_tolerance=contact_tolerance, stage_tolerance=stage_tolerance,
             gap_tolerance=gap_tolerance,
         ),
         choices=UnifiedOptions(
@@ -335,8 +332,6 @@ def ggl_unified(
             max_iterations=within("ggl_unified", "max_iterations", max_iterations, 1),
             tangent=choose_tangent("ggl_unified", tangent), force=force,
         ),
-        gradient="saltation",
-        criteria=criteria,
     )  # fmt: skip
 
 

@@ -72,15 +72,8 @@ def moreau_family(
     choose(name, "joint_damping", options.joint_damping, ("explicit", "implicit"))
     within(name, "max_iterations", options.max_iterations, 1)
     return impulse_scheme(
-        name,
-        _respond,
-        prepare=_prepare,
-        balance=_shared_balance,
-        remember=_first_impulses,
-        corrects=options.project_contacts,
-        numbers=coef,
-        choices=options,
-        gradient="saltation",
+        name, _respond, prepare=_prepare, balance=_shared_balance, remember=_first_impulses,
+        corrects=options.project_contacts, numbers=coef, choices=options, gradient="saltation",
         criteria=criteria,
         traits=Traits(
             joints_inside=options.constraint_form == "index_2" and not options.project_contacts,
@@ -88,7 +81,7 @@ def moreau_family(
             implicit_damping=options.joint_damping == "implicit",
             stores_solutions=options.project_contacts,
         ),
-    )
+    )  # fmt: skip
 
 
 @renamed_options(tolerance="contact_tolerance")

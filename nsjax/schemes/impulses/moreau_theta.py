@@ -121,21 +121,15 @@ def moreau_theta(
         gamma=None if gamma is None else within("moreau_theta", "gamma", gamma, 0.0, 1.0),
     )  # fmt: skip
     return impulse_scheme(
-        "moreau_theta",
-        _respond,
-        prepare=_prepare,
-        gaps=None if gamma is None else _extrapolated_gaps,
-        remember=_blank,
-        numbers=coef,
+        "moreau_theta", _respond, prepare=_prepare, gaps=None if gamma is None else _extrapolated_gaps,
+        remember=_blank, numbers=coef, gradient="saltation", criteria=criteria,
+        traits=Traits(joints_inside=True),
         choices=ThetaOptions(
             max_passes=within("moreau_theta", "max_passes", max_passes, 1),
             max_iterations=within("moreau_theta", "max_iterations", max_iterations, 1),
             tangent=choose_tangent("moreau_theta", tangent),
         ),
-        gradient="saltation",
-        criteria=criteria,
-        traits=Traits(joints_inside=True),
-    )
+    )  # fmt: skip
 
 
 def _problem(run: ImpulseRun, contacts: bool) -> tuple[_MomentumBalance, _StepData, int]:

@@ -162,19 +162,13 @@ def localized(
             max_roots=within("localized", "max_roots", max_roots, 1),
             changes=changes,
         ),
-        prepare=_prepare,
-        init=_init,
-        step=_step,
-        gradient=scheme.gradient,
-        criteria=scheme.criteria,
+        prepare=_prepare, init=_init, step=_step, gradient=scheme.gradient, criteria=scheme.criteria,
         traits=Traits(
-            impulses=scheme.traits.impulses,
-            accelerations=scheme.traits.accelerations,
+            impulses=scheme.traits.impulses, accelerations=scheme.traits.accelerations,
             joints_inside=scheme.traits.joints_inside,
-            implicit_damping=scheme.traits.implicit_damping,
-            locates=True,
+            implicit_damping=scheme.traits.implicit_damping, locates=True,
         ),
-    )
+    )  # fmt: skip
 
 
 def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:

@@ -165,21 +165,15 @@ def mixed_scheme(
         implicit=carries != "none",
     )  # fmt: skip
     return Scheme(
-        name=name,
-        coef=coef,
-        options=options,
-        prepare=kept_parts,
-        init=_init,
-        step=_step,
-        gradient="saltation",
-        criteria=checked_criteria(name, criteria),
+        name=name, coef=coef, options=options, prepare=kept_parts, init=_init, step=_step,
+        gradient="saltation", criteria=checked_criteria(name, criteria),
         traits=Traits(
             accelerations=None if carries is None else Accelerations(carries),
             in_modes=EXPLICIT if carries == "none" and not joints_inside else None,
             one_step=one_step,
             joints_inside=joints_inside and options.constraint_form == "index_2",
         ),
-    )
+    )  # fmt: skip
 
 
 def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:

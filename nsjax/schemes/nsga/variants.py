@@ -33,17 +33,12 @@ def _scheme(
     within(name, "rho_inf", rho_inf, 0.0, 1.0)
     within(name, "max_iterations", options.max_iterations, 1)
     return Scheme(
-        name=name,
+        name=name, options=options, prepare=nsga_prepare, init=nsga_init, step=nsga_step,
+        gradient="saltation", criteria=checked_criteria(name, criteria),
         coef=NsgaCoefficients(
             rho_inf=rho_inf, relative_tolerance=relative_tolerance, force_tolerance=force_tolerance,
             mass_scale=mass_scale,
         ),
-        options=options,
-        prepare=nsga_prepare,
-        init=nsga_init,
-        step=nsga_step,
-        gradient="saltation",
-        criteria=checked_criteria(name, criteria),
         traits=Traits(
             impulses="contacts",
             accelerations=Accelerations("algorithmic", true="acceleration", algorithmic="a"),
