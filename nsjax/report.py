@@ -28,15 +28,13 @@ Steps evaluate them up to the end, and iterations go beyond it.
 
 
 def failed_loads(traj: Any) -> list[str]:
-    """Names of the loads that are not finite about the first failure of a run.
+    """Names of the loads that are not finite about the first failure of a run. Returns no names for systems
+    that are not made of parts, for a run that stayed finite, and where the loads are finite at these
+    states.
 
     They are evaluated at the last finite row, and at `PLACES` between it and the end of the step that
     failed, with the velocity and the mean acceleration of that row. So they are found if rows lie close to
     each other (``every=1``). ``traj``: a `Trajectory`, not a batch.
-
-    Returns:
-        No names for systems that are not made of parts, for a run that stayed finite, and where the loads
-        are finite at these states.
 
     Example:
         >>> import jax.numpy as jnp
@@ -164,10 +162,7 @@ TABLE_CONTACTS = 12
 
 def report(traj: Any) -> str:
     """Model, scheme, times, contacts, energy and failures of one run, in lines. ``traj``: a `Trajectory`,
-    not a batch.
-
-    Returns:
-        Lines, without a line end after the last one.
+    not a batch. Returns lines, without a line end after the last one.
     """
     system, t = traj.system, traj.t
     lines = [

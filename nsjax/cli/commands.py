@@ -150,10 +150,7 @@ def resolve(name: str) -> str:
 def reproduce(name: str | None, folder: str | None, quick: bool, papers: bool = False) -> int:
     """Runs one experiment, which prints the paper's numbers, ours and their difference and saves figure and
     data. Without a name it lists all experiments, or with ``papers`` every figure and table of the papers
-    with result, evidence and run time.
-
-    Returns:
-        0, or 1 if a number differs by more than its tolerance.
+    with result, evidence and run time. Returns 0, or 1 if a number differs by more than its tolerance.
     """
     if papers and name is not None:
         raise InputError("reproduce: --papers lists all figures and tables; leave the name out")

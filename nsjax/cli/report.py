@@ -62,16 +62,13 @@ class Progress:
 
 
 def summary(plan: RunPlan, traj: Trajectory, start_seconds: float, run_seconds: float) -> str:
-    """Summary of a run for a reader.
+    """Summary of a run for a reader. Returns lines of text, each with a line end.
 
     Args:
         plan: plan of the run.
         traj: trajectory of the run, with all row quantities saved.
         start_seconds: time of a first call of one step, which compiles [s].
         run_seconds: time of the run [s].
-
-    Returns:
-        Lines of text, each with a line end.
     """
     system = traj.system
     times = f"from t = {traj.t[0]:g} s to {traj.t[-1]:g} s"

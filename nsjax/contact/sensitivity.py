@@ -379,16 +379,14 @@ ContactStep = Callable[[Any, Contacts], tuple[Stepped, Formed | None]]
 def through_events(
     respond: ContactStep, family: Family, step: Step, contacts: Contacts
 ) -> tuple[Stepped, ContactReport]:
-    """A step with contacts whose derivative is that of the motion.
+    """A step with contacts whose derivative is that of the motion. Returns the result of the step, and the
+    report on its contacts.
 
     Args:
         respond: ``(step, contacts) -> (Stepped, Formed or None)``, the result of the step, and what the
             scheme has formed where the contacts are looked at. It and the functions of ``family`` hold no
         family: how the scheme meets events.
         contacts: its contacts before it is taken.
-
-    Returns:
-        The result of the step, and the report on its contacts.
     """
     contacts = frozen(contacts)
     if not family.derivative or not family.moves:

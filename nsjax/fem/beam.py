@@ -20,10 +20,7 @@ from nsjax.types import Array, record
 
 def gauss(points: int) -> tuple[np.ndarray, np.ndarray]:
     """Points and weights on [0, 1], exact for polynomials of degree ``2 points - 1``. ``points``: number of
-    points, at least 1.
-
-    Returns:
-        Points (points,) in increasing order, weights (points,) of sum 1.
+    points, at least 1. Returns points (points,) in increasing order, weights (points,) of sum 1.
 
     Example:
         >>> from nsjax.fem import gauss
@@ -49,10 +46,8 @@ DOFS = 3
 
 def shape_functions(xi: np.ndarray, length: float = 1.0) -> np.ndarray:
     """Shape functions ``S(xi)`` of a two-node element: ``(u, w) = S (u1, w1, w1', u2, w2, w2')``. ``xi``:
-    positions in the element, 0 to 1, any shape (...); ``length``: length of the element.
-
-    Returns:
-        Matrix ``S`` (..., 2, 6).
+    positions in the element, 0 to 1, any shape (...); ``length``: length of the element. Returns matrix
+    ``S`` (..., 2, 6).
 
     Source: [R&S (110)].
 
@@ -71,10 +66,8 @@ def shape_functions(xi: np.ndarray, length: float = 1.0) -> np.ndarray:
 
 def strains(xi: np.ndarray, length: float = 1.0) -> np.ndarray:
     """Stretch and curvature ``(u', w'') = B(xi) (u1, w1, w1', u2, w2, w2')`` of an element. ``xi``:
-    positions in the element, 0 to 1, any shape (...); ``length``: length of the element.
-
-    Returns:
-        Matrix ``B`` (..., 2, 6).
+    positions in the element, 0 to 1, any shape (...); ``length``: length of the element. Returns matrix
+    ``B`` (..., 2, 6).
 
     Source: [R&S (162), (163)].
     """

@@ -53,10 +53,7 @@ def brick_gradients(edges: Array) -> Array:
 def corners_of(nodes: Array) -> Array:
     """Vectors at the corners of the elements of a box of bricks, by slices of the box: neither the function
     nor its transpose, which adds at the nodes, needs index tables. ``nodes``: vectors of the nodes
-    (m + 1, n + 1, o + 1, c).
-
-    Returns:
-        Vectors of the corners (8, c, m n o).
+    (m + 1, n + 1, o + 1, c). Returns vectors of the corners (8, c, m n o).
     """
     x = jnp.moveaxis(nodes, -1, 0)
     ends = (slice(None, -1), slice(1, None))
@@ -65,15 +62,13 @@ def corners_of(nodes: Array) -> Array:
 
 
 def deformation(places: Array, gradients: Array) -> Array:
-    """Deformation gradients ``F = sum x_a dN_a/dX`` at the Gauss points.
+    """Deformation gradients ``F = sum x_a dN_a/dX`` at the Gauss points. Returns ``F[i, J]``
+    (3, 3, points, elements).
 
     Args:
         places: positions of the corners (8, 3, elements) [m].
         gradients: (8, 8, 3), see `brick_gradients`, the same for all elements; or (8, 8, 3, elements), one
             for each element.
-
-    Returns:
-        ``F[i, J]`` (3, 3, points, elements).
     """
     if gradients.ndim == 4:
         each = jnp.transpose(gradients, (1, 2, 0, 3))  # (corners, axes, points, elements)

@@ -101,14 +101,12 @@ class UnitModes:
 
 
 def vibrations(stiffness: np.ndarray, mass: np.ndarray, rigid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues and eigenvectors of ``(K - lambda m) phi = 0`` without the rigid motions.
+    """Eigenvalues and eigenvectors of ``(K - lambda m) phi = 0`` without the rigid motions. Returns
+    Eigenvalues, increasing (n - r,), and mode shapes (n, n - r) with ``phi' m phi = 1``.
 
     The problem is projected on the complement of the rigid motions before it is solved. The modes are then
     orthogonal to rigid motions up to rounding, however large the largest eigenvalue is. ``stiffness``,
     ``mass``: (n, n) symmetric, the mass positive definite; ``rigid``: (n, r) all motions without strain.
-
-    Returns:
-        Eigenvalues, increasing (n - r,), and mode shapes (n, n - r) with ``phi' m phi = 1``.
     """
     lower = np.linalg.cholesky(mass)
     free = np.linalg.qr(lower.T @ rigid, mode="complete")[0][:, rigid.shape[1] :]

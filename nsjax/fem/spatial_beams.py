@@ -53,7 +53,8 @@ def halfway(p1: Array, p2: Array) -> Array:
 def objective_strains(
     x1: Array, p1: Array, x2: Array, p2: Array, length: Array, axes: Array, curvature: Array
 ) -> Array:
-    """Strains ``(eta, kappa)`` (6,) of an element.
+    """Strains ``(eta, kappa)`` (6,) of an element. Returns two shears and extension [-], two curvatures and
+    twist [1/m].
 
     Args:
         x1, x2: positions of the nodes (3,) [m].
@@ -61,9 +62,6 @@ def objective_strains(
         length: length without strain [m].
         axes: ``D`` (3, 3), section axes without strain as columns.
         curvature: ``kappa_0`` (3,) [1/m], of the beam without moments.
-
-    Returns:
-        Two shears and extension [-], two curvatures and twist [1/m].
 
     Example:
         >>> import jax.numpy as jnp

@@ -62,16 +62,14 @@ def option() -> str:
 
 
 def one_kernel_works(folder: pathlib.Path | None) -> bool:
-    """Whether the installed jaxlib knows the option and makes one kernel with it.
+    """Whether the installed jaxlib knows the option and makes one kernel with it. Returns True if the
+    option works; False if the trial failed for any reason.
 
     Releases of `TESTED_JAXLIB` do. Any other release is tried once in a separate process, because an
     unknown option aborts the process; ``folder`` keeps the answer.
 
     Args:
         folder: folder of the answer; None: the release is tried at every call.
-
-    Returns:
-        True if the option works; False if the trial failed for any reason.
 
     Example:
         >>> from nsjax.jaxtools import one_kernel_works
@@ -136,12 +134,9 @@ def unoptimised() -> dict[str, int | bool]:
 
 
 def compiled_once(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """`jax.jit` of a function that is called outside transformations, once per run or for few steps.
-    ``function``: function to compile; ``options``: options of `jax.jit`, static arguments for instance.
-
-    Returns:
-        The compiled function. JAX refuses compiler options inside `jax.jit`, `jax.vmap` and the like: call
-        ``function`` itself there.
+    """`jax.jit` of a function that is called outside transformations, once per run or for few steps, with
+    the ``options`` of `jax.jit`, static arguments for instance. JAX refuses compiler options inside
+    `jax.jit`, `jax.vmap` and the like: call ``function`` itself there.
 
     Example:
         >>> from nsjax.jaxtools.compilation import compiled_once

@@ -119,13 +119,11 @@ KEPT, LEAST = 8, 32
 
 
 def compacting_loop(loop: Any) -> Callable[..., list[Array]]:
-    """The function of a traced ``lax.while_loop`` whose batch drops lanes that have ended.
+    """The function of a traced ``lax.while_loop`` whose batch drops lanes that have ended. Returns
+    ``(constants of the condition, constants of the body, carry) -> carry``, all of them flat.
 
     The results of every lane are those of the plain loop: a lane passes through the same operations, in
     whatever batch it is. ``loop``: the equation of the loop.
-
-    Returns:
-        ``(constants of the condition, constants of the body, carry) -> carry``, all of them flat.
     """
     ahead, body = loop.params["cond_nconsts"], loop.params["body_nconsts"]
     going, step = jaxpr_as_fun(loop.params["cond_jaxpr"]), jaxpr_as_fun(loop.params["body_jaxpr"])

@@ -277,15 +277,13 @@ def implicit_solution(
     solver: Callable[[PyTree], tuple[PyTree, PyTree]],
     live_step: Callable[[PyTree, PyTree], Callable[[PyTree], PyTree]],
 ) -> Callable[[PyTree], tuple[PyTree, PyTree]]:
-    """Wraps a solver so that its solution differentiates by the implicit function theorem.
+    """Wraps a solver so that its solution differentiates by the implicit function theorem. Returns a
+    function of ``data`` with forward and reverse derivatives of any order.
 
     Args:
         solver: ``data -> (x, aux)``; ``aux`` (iteration counts, residuals) has no derivative.
         live_step: ``(x, data) -> step`` with ``step(live)`` the result of one linearised step from
             ``x``, ``x - J^-1 f(x, live)``, with ``J`` and all branches taken at ``(x, data)``.
-
-    Returns:
-        A function of ``data`` with forward and reverse derivatives of any order.
     """
 
     def rule(data: PyTree, change: PyTree) -> Any:
@@ -309,14 +307,12 @@ def event_solution(
 ) -> Callable[[PyTree], tuple[Array, PyTree, PyTree]]:
     """Wraps the motion to an event so that its time ``s``, at which ``g(s, data) = 0``, and its end
     ``x(s, data)`` differentiate by the implicit function theorem. One linearised motion serves both:
-    ``ds = -g_data / g_s`` and ``dx = x_data + x_s ds``.
+    ``ds = -g_data / g_s`` and ``dx = x_data + x_s ds``. Returns ``data -> (s, x, aux)``, with forward and
+    reverse derivatives of any order.
 
     Args:
         solver: ``data -> (s, x, aux)``, without derivatives; ``aux`` has none.
         flown: ``(s, data, aux) -> (x, g)``, the same end as that of the solver.
-
-    Returns:
-        ``data -> (s, x, aux)``, with forward and reverse derivatives of any order.
     """
 
     def rule(data: PyTree, change: PyTree) -> Any:

@@ -322,10 +322,8 @@ Newton's method, are kernels in any case.
 
 def large_in_pieces(step: Callable[[PyTree], PyTree], first: PyTree) -> Callable[[PyTree], PyTree]:
     """The step of a time loop, which is traced once; a large one is not compiled into one kernel. ``step``:
-    ``x -> x`` of the next step; ``first``: an ``x``, only for its structure, shapes and types.
-
-    Returns:
-        The step with the same results; `ends_kernel` at its start if its code size is above `LARGE_STEP`.
+    ``x -> x`` of the next step; ``first``: an ``x``, only for its structure, shapes and types. Returns the
+    step with the same results; `ends_kernel` at its start if its code size is above `LARGE_STEP`.
 
     Example:
         >>> from nsjax.jaxtools.programs import large_in_pieces

@@ -55,14 +55,12 @@ entries of rotations, the compiler makes calls of a library, which split the ker
 
 
 def taken(x: Array, places: np.ndarray) -> Array:
-    """``x[places]`` along the first axis, as slices of neighbours and repetitions of one entry.
+    """``x[places]`` along the first axis, as slices of neighbours and repetitions of one entry. Returns the
+    entries (m, ...). Indices that form more than `SLICES` runs of neighbours are gathered.
 
     Args:
         x (n, ...): the array.
         places (m,): indices of the entries, constants that are not traced.
-
-    Returns:
-        The entries (m, ...). Indices that form more than `SLICES` runs of neighbours are gathered.
 
     Example:
         >>> import jax.numpy as jnp, numpy as np

@@ -176,6 +176,7 @@ def step_status(
     at: SystemState, end: State, gap: Array, solved: Array, residual: Array, balance: Balance | None = None
 ) -> Array:
     """Status bits of a step, see `nsjax.status`. Causes are looked for only when something is wrong.
+    Returns () int, the bits.
 
     Args:
         at: the system at a finite state inside the step; mass and force there show the cause.
@@ -184,9 +185,6 @@ def step_status(
         solved: () bool, whether all contact problems fulfil their tolerance.
         residual: () residual of the contact problems; infinite if one has no solution.
         balance: mass and force at ``at``; None: they are evaluated where needed.
-
-    Returns:
-        () int, the bits.
     """
 
     def broken(x: Array) -> Array:

@@ -133,9 +133,7 @@ def joint_effort(scene: Scene, joint: Part, numbers: Any, effort: Any) -> Iterat
 
 def wrenches(scene: Scene, found: Iterator[Push]) -> dict[str, tuple[Any, Any]]:
     """Resultant force [N] on each body and moment [N m] about its origin, in the axes of the ground.
-
-    Returns:
-        Dict from the body's name to the pair. The ground has no entry.
+    Returns a dict from the body's name to the pair. The ground has no entry.
     """
     a = scene.algebra
     total: dict[str, tuple[Any, Any]] = {}

@@ -71,7 +71,7 @@ Fly = Callable[[Array, PyTree], Flight]
 def first_event(
     fly: Fly, begin: Callable[[PyTree], Array], like: PyTree, most: int, halves: bool = False
 ) -> Callable[..., Any]:  # fmt: skip
-    """Function that returns the motion up to its first event.
+    """Function that returns the motion up to its first event. Returns ``(whole time, data) -> FirstEvent``.
 
     The time is found without derivatives. Its derivatives of any order, and those of the motion, follow
     from the equation that defines it: the least event function vanishes, or the time is the whole time.
@@ -83,9 +83,6 @@ def first_event(
         most: largest number of trial motions beside the first.
         halves: whether every second trial halves the bracket: functions of users may be flat behind their
             zero, as a velocity that sticks.
-
-    Returns:
-        ``(whole time, data) -> FirstEvent``.
     """
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)), like)
 
