@@ -268,10 +268,11 @@ def _rebuilt(
     """Result of `load` from the arrays and the header of a file."""
     note = ""
     try:
-        if scheme is None:
-            scheme, note = None, "save(..., scheme=...) was not given one"
+        if scheme is None and content["scheme"] is None:
+            note = "save(..., scheme=...) was not given one"
+        elif scheme is None:
             try:
-                scheme = None if content["scheme"] is None else rebuild_scheme(content["scheme"])
+                scheme = rebuild_scheme(content["scheme"])
             except UnsavedSchemeError as error:
                 note = str(error)
         given = _rebuild_problem(content, arrays) if problem is None else problem

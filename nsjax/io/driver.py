@@ -286,11 +286,12 @@ def _drive(
                 written = time.perf_counter()
                 period = max(file.period, (written - now) / share) if file.period else 0.0
                 if asked:
-                    raise Stopped(
+                    farewell = (
                         f"stopped after {done * call.every} of {call.rows * call.every} steps; all of them "
                         f"are in {file.path}. nsjax.resume({os.fspath(file.path)!r}), or nsjax resume "
                         f"{file.path}, goes on"
                     )
+                    raise Stopped(farewell)
     try:
         return file.finish(run, up_to_stop(run, joined_rows(parts)))
     except OSError as error:
