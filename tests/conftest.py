@@ -29,7 +29,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 # Notebooks run in a quick size under the test command.
 os.environ.setdefault("NSJAX_QUICK", "1")
 
-MOST_RESIDENT = 3 * 2**29
+MOST_RESIDENT = 3 * 2**30
 """Bytes of a process beyond which a file of tests forgets its programs: few are used by the next one."""
 
 LEVEL = "--xla_backend_optimization_level"
@@ -85,6 +85,8 @@ def left_out(path: pathlib.Path) -> bool:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Notebooks come first: pytest-xdist hands out files with many tests, then those with one, in order."""
+    items.sort(key=lambda item: item.path.suffix != ".ipynb")
     for item in items:
         if left_out(item.path):
             item.add_marker(pytest.mark.slow)

@@ -12,6 +12,7 @@ import nsjax
 from nsjax import models, schemes, status
 from nsjax.contact import ContactLaw
 from nsjax.report import first_rise
+from tests.design import slow_but
 
 
 def unaware() -> nsjax.Problem:
@@ -35,6 +36,7 @@ def test_a_rise_is_told() -> None:
         traj.raise_for_status()
 
 
+@pytest.mark.slow
 def test_the_remedy_helps() -> None:
     problem = unaware()
     problem = dataclasses.replace(problem, system=dataclasses.replace(problem.system, stiff=True))
@@ -66,7 +68,9 @@ def _law(p):
 TABLE = nsjax.System(nq=1, nv=1, nc=1, mass=_mass, force=_force, potential=_potential, gap=_gap, law=_law)
 
 
-@pytest.mark.parametrize("make", [schemes.moreau, schemes.generalized_alpha, schemes.bathe])
+@pytest.mark.parametrize(
+    "make", slow_but([schemes.moreau, schemes.generalized_alpha, schemes.bathe], schemes.moreau)
+)
 def test_a_table_that_shakes_is_a_drive(make) -> None:
     """It throws a ball higher and higher: that is no fault."""
     p = {"g": 9.81, "size": 0.05, "omega": 60.0, "e": 0.9}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.metadata
 import pathlib
 import re
@@ -37,11 +38,17 @@ def imports(file: pathlib.Path) -> dict[str, bool]:
     return found
 
 
+@functools.cache
+def homes() -> dict[str, list[str]]:
+    """Distributions by the names of what they install; reading them takes seconds."""
+    return dict(importlib.metadata.packages_distributions())
+
+
 def undeclared(files: list[pathlib.Path], extras_at_once: bool = False) -> list[str]:
     """Imports of packages that are not declared; at the top of a file also of those of extras, unless
     ``extras_at_once``.
     """
-    home, (always, extra) = importlib.metadata.packages_distributions(), declared()
+    home, (always, extra) = homes(), declared()
     faults = []
     for file in files:
         for name, at_once in imports(file).items():

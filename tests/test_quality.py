@@ -25,7 +25,9 @@ from nsjax.multibody import couplings, joints, loads
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize("command", ["ruff check .", "ruff format --check .", "mypy"])
+@pytest.mark.parametrize(
+    "command", ["ruff check .", "ruff format --check .", pytest.param("mypy", marks=pytest.mark.slow)]
+)
 def test_static(command: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", *command.split()], cwd=ROOT, capture_output=True, text=True
@@ -36,10 +38,20 @@ def test_static(command: str) -> None:
 MODULES = [m.name for m in pkgutil.walk_packages(nsjax.__path__, "nsjax.") if "__main__" not in m.name]
 LONG = (
     "nsjax.analysis.energy", "nsjax.analysis.events", "nsjax.analysis.lyapunov", "nsjax.analysis.rows",
-    "nsjax.check_gradient", "nsjax.fem.spatial_beams", "nsjax.identify.run", "nsjax.io.program",
-    "nsjax.linalg.block_structures", "nsjax.multibody.contacts.spheres", "nsjax.multibody.joints.rolling",
-    "nsjax.schemes.locating.localized", "nsjax.schemes.nsga.variants", "nsjax.statics", "nsjax.stepper",
-    "nsjax.sweep.accuracy", "nsjax.sweep.lyapunov",
+    "nsjax.check_gradient", "nsjax.contact.jump", "nsjax.contact.solvers", "nsjax.environment",
+    "nsjax.fem.spatial_beams", "nsjax.identify.run", "nsjax.io.archive", "nsjax.io.program",
+    "nsjax.jaxtools.precision", "nsjax.linalg.block_structures", "nsjax.linalg.blocks",
+    "nsjax.linalg.elimination", "nsjax.linalg.iterative", "nsjax.linalg.structure",
+    "nsjax.multibody.changes", "nsjax.multibody.contacts.spheres",
+    "nsjax.multibody.couplings.coupling_kind", "nsjax.multibody.joints.friction_laws",
+    "nsjax.multibody.joints.rolling", "nsjax.part_rows", "nsjax.plot.sliders",
+    "nsjax.schemes.amplification", "nsjax.schemes.building", "nsjax.schemes.impulses.ggl_unified",
+    "nsjax.schemes.impulses.moreau", "nsjax.schemes.impulses.moreau_theta",
+    "nsjax.schemes.locating.localized", "nsjax.schemes.mixed.bathe", "nsjax.schemes.mixed.ed_alpha",
+    "nsjax.schemes.mixed.generalized_alpha", "nsjax.schemes.mixed.half_explicit",
+    "nsjax.schemes.nsga.variants", "nsjax.shapes", "nsjax.statics", "nsjax.stepper",
+    "nsjax.sweep.accuracy", "nsjax.sweep.lyapunov", "nsjax.sweep.mechanisms", "nsjax.sweep.run",
+    "nsjax.sweep.work_precision",
 )  # fmt: skip
 """Modules whose examples compile for a second or more."""
 
@@ -118,7 +130,8 @@ def blocks(page: pathlib.Path, language: str) -> list[str]:
 
 
 LONG_PAGES = (
-    "control", "examples", "gallery", "gradients", "identification", "mechanisms", "own_models", "sweeps",
+    "control", "examples", "gallery", "gradients", "identification", "mechanisms", "own_models", "programs",
+    "sweeps",
 )  # fmt: skip
 """Pages with many programs, which run with the full-size checks."""
 
@@ -163,7 +176,7 @@ def commands(page: pathlib.Path) -> list[list[str]]:
     return [shlex.split(x[1]) for x in found if x]
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if commands(p)], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [runs(page) for page in PAGES if commands(page)])
 def test_commands_of_documents_run(
     page: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,7 +63,8 @@ def begun(data: tuple[jax.Array, ...], size: jax.Array, seed: jax.Array) -> tupl
     return answer.residual, answer.rounds
 
 
-@pytest.mark.parametrize("size", [1e9, pytest.param(1.0, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1e9, 1.0])
 def test_any_start_leads_to_an_answer(size: float) -> None:
     """Impulses of an impact are enormous beside those of a small step after it."""
     data = padded([drawn(seed, MOST) for seed in range(200)])

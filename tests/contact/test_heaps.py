@@ -9,6 +9,7 @@ import pytest
 
 from nsjax.contact import ContactProblem, RowGroups, solve
 from tests.contact.heaps import heap
+from tests.design import slow_but
 
 TOLERANCE = 1e-11
 
@@ -46,7 +47,7 @@ def check_heaps(seeds: range, bodies: int, most: int, walls: bool, restitution: 
 KINDS = {"falling": (False, False), "bouncing": (False, True), "wedged": (True, False)}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_but(KINDS, "bouncing", "wedged"))
 def test_heaps_are_solved(kind: str) -> None:
     check_heaps(range(60), 3, 12, *KINDS[kind])
 

@@ -186,7 +186,7 @@ def test_schemes_with_one_problem_refuse_it(name: str) -> None:
         nsjax.simulate(*ball(PoissonLaw), getattr(schemes, name)(), dt=1e-3, steps=2)
 
 
-@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
+@pytest.mark.parametrize("coordinates", ["joint", pytest.param("absolute", marks=SLOW)])
 def test_a_rod_strikes_a_rough_floor(coordinates: str) -> None:
     """As a mechanism, at several speeds in one batch: sliding, sticking and turning sliding."""
     angle, e, mu = 1.0, 0.8, 0.3
@@ -236,13 +236,17 @@ def balls(coordinates: str, **given: Any) -> Problem:
     )  # fmt: skip
 
 
-def test_islands() -> None:
-    """Mechanisms with Poisson's law have none; another system is refused."""
+@SLOW
+def test_mechanisms_have_no_islands() -> None:
+    """Both kinds of coordinates have one motion."""
     joint, absolute = (
         nsjax.simulate(*balls(x, poisson=True), schemes.moreau(), dt=1e-2, steps=60, every=60).q[-1]
         for x in ("joint", "absolute")
     )
     np.testing.assert_allclose(joint, absolute, atol=1e-12)
+
+
+def test_islands_are_refused() -> None:
     system, params, state = balls("absolute")
     assert system.islands == 2
     apart = dataclasses.replace(system, law=lambda p: PoissonLaw(restitution=0.5))

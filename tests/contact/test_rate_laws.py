@@ -218,12 +218,14 @@ def test_a_one_way_clutch(name: str) -> None:
     assert int(traj.status) == 0
     assert np.all(np.asarray(traj.dry_friction_force) >= 0.0)
     assert np.max(np.abs(np.asarray(traj.v)[-1] - end)) < 3e-4  # Moreau's rule, of first order
-    found = jax.jit(jax.jacfwd(run))(NUMBERS, 0.004)
-    for key, slope in slopes.items():
-        np.testing.assert_allclose(found[key], slope, atol=2e-3)
     reverse = jax.jit(jax.jacrev(run))(NUMBERS, 0.004)
+    for key, slope in slopes.items():
+        np.testing.assert_allclose(reverse[key], slope, atol=2e-3)
+    if name == "moreau":  # which is quick
+        return
+    forward = jax.jit(jax.jacfwd(run))(NUMBERS, 0.004)
     for key in slopes:
-        np.testing.assert_allclose(reverse[key], found[key], atol=1e-10)
+        np.testing.assert_allclose(forward[key], reverse[key], atol=1e-10)
 
 
 @pytest.mark.slow
@@ -284,7 +286,7 @@ BOUNDED = System(
 BEGIN = State(t=0.0, q=np.array([0.2, 0.1, 0.0]), v=np.zeros(3))
 
 
-@each_family("name", "moreau")
+@each_family("name")
 def test_a_bound_is_the_law_of_its_interval(name: str) -> None:
     """Motion, force and derivative, beside a contact that bounces, rests and rubs."""
     if name.startswith("nsga"):

@@ -142,7 +142,7 @@ def test_tangent_is_the_derivative_of_the_branch_rows() -> None:
                 return branch_residual(problem, x, u, r, dataclasses.replace(now, slope=slope))
 
             by_hand = tangent(problem, x, r, now, 0.0)
-            automatic = jax.jacfwd(rows)(x)
+            automatic = jax.jit(jax.jacfwd(rows))(x)
             # where the disk is not larger than |z| (the curvature is capped there on purpose)
             z = problem.contacts(x - r * problem.velocity(x))[:, 1:]
             radius = problem.friction * problem.contacts(x)[:, 0]

@@ -43,7 +43,8 @@ def problem(friction: float, seed: int = 1) -> ContactProblem:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("friction", [0.4, pytest.param(0.0, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("friction", [0.4, 0.0])
 def test_as_the_dense_solver(friction: float) -> None:
     ours = problem(friction)
     g = ours.delassus.wt.dense() @ ours.delassus.response.dense()

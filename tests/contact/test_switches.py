@@ -160,7 +160,7 @@ SLIDES = {
 }
 
 
-@pytest.mark.parametrize("name", SLIDES)
+@pytest.mark.parametrize("name", slow_but(SLIDES, "dry friction"))
 @pytest.mark.parametrize("scheme", ["moreau", pytest.param("half_explicit", marks=pytest.mark.slow)])
 def test_times_speeds_and_motion_on_the_surface(name: str, scheme: str) -> None:
     """A jump at a time; at a speed; and a force that drives the motion back, so that it stays at rest."""
@@ -353,6 +353,7 @@ def test_smooth_laws_are_not_noted(seed: int) -> None:
     assert noted(problem) == 0
 
 
+@pytest.mark.slow
 def test_a_surface_that_is_grazed_is_noted() -> None:
     """The mass turns 1e-6 m beyond the surface, in a step in which its speed passes zero."""
 

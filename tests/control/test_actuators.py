@@ -43,7 +43,7 @@ def test_a_servo_does_not_go_beyond_its_limit() -> None:
     assert np.max(run.load("servo").force[:, 0]) == 4.0
 
 
-QUICK = (SCHEMES[1], "joint", 2)
+QUICK = (SCHEMES[0], "joint", 2)
 OTHERS = [("absolute", 2), ("absolute", 3), ("joint", 3), ("joint", 2)]
 CASES = [
     QUICK,

@@ -84,7 +84,7 @@ def test_two_links(coordinates: str) -> None:
         slopes = jax.jacfwd(torques, argnums=(0, 1, 2))(*map(jnp.asarray, (q, w, a)))
         efforts = inverse_dynamics(problem, ["one", "two"])
         for transform in (jax.jacfwd, jax.jacrev):
-            found = transform(lambda q, w, a: efforts(0.0, q, w, a), argnums=(0, 1, 2))(q, w, a)
+            found = jax.jit(transform(lambda q, w, a: efforts(0.0, q, w, a), argnums=(0, 1, 2)))(q, w, a)
             np.testing.assert_allclose(found, slopes, atol=1e-11)
         heavier = jax.grad(lambda g: efforts(0.0, q, w, a, problem.replace(gravity=g).params)[0])(GRAVITY)
         by_weight = (M1 * C1 + M2 * L) * np.cos(q[0]) + M2 * C2 * np.cos(q[1])
@@ -186,7 +186,8 @@ FILES = {"hopper": (ROBOTS / "hopper.xml", read_mjcf), "ant": (ROBOTS / "ant.xml
 FILES |= {"arm": (ARM, read_urdf)}
 
 
-@pytest.mark.parametrize("name", slow_but(list(FILES), "arm"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILES)
 def test_files_beside_mujoco(name: str) -> None:
     """Generalised forces are those of ``mj_inverse``; the motors of the file get back the controls by which
     ``mj_forward`` has accelerated their joints.

@@ -12,6 +12,7 @@ import nsjax
 from nsjax import schemes
 from nsjax.core.signals import ready
 from nsjax.multibody import actuator, assemble, body, hinge
+from tests.design import in_turn
 
 ENDS = {
     "natural": "natural", "clamped": "clamped", "rates": ((1, 0.3), (1, -2.0)),
@@ -32,8 +33,7 @@ def drawn(seed: int, count: int, several: bool = False) -> tuple[np.ndarray, np.
     return times, rng.normal(size=(count, 2) if several else count)
 
 
-@pytest.mark.parametrize("name", ENDS)
-@pytest.mark.parametrize("count", [2, 3, 12])
+@pytest.mark.parametrize(("name", "count"), in_turn(ENDS, (2, 3, 12)))
 def test_a_spline_is_that_of_scipy(name, count) -> None:
     """Worst over twenty draws, and over the whole table, its times included."""
     f = [jax.jit(jax.vmap(x, (0, None))) for x in _with_rates(name == "several")]
@@ -73,11 +73,11 @@ def test_a_table_that_is_ready_has_the_same_values_and_derivatives() -> None:
         return jax.vmap(table.at)(jnp.linspace(times[0], times[-1], 30))
 
     np.testing.assert_allclose(at(values, True), at(values, False), rtol=0, atol=1e-15)
-    one, other = (jax.jacfwd(at)(values, x) for x in (True, False))
+    one, other = (jax.jit(jax.jacfwd(at), static_argnums=1)(values, x) for x in (True, False))
     np.testing.assert_allclose(one, other, atol=1e-14)
     known = CubicSpline(times, np.eye(9), bc_type="clamped")(np.linspace(times[0], times[-1], 30))
     np.testing.assert_allclose(one, known, atol=1e-12)
-    np.testing.assert_allclose(jax.jacrev(at)(values, True), known, atol=1e-12)
+    np.testing.assert_allclose(jax.jit(jax.jacrev(at), static_argnums=1)(values, True), known, atol=1e-12)
 
 
 @pytest.mark.slow

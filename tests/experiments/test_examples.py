@@ -73,6 +73,7 @@ def test_it_is_one_short_file_of_public_parts() -> None:
     assert set(used) == {"nsjax.schemes", "nsjax.schemes.building"}
 
 
+@pytest.mark.slow
 def test_times_of_impacts_converge() -> None:
     """Order one for the first four: where in their steps impacts lie scatters, the worst of many less."""
     restitution = 0.8

@@ -11,7 +11,6 @@ from scipy.integrate import solve_bvp
 from nsjax import analysis, models
 from nsjax.fem import SolidMesh
 from nsjax.fem.hexahedron import MATERIALS, box_inertia, energy_density, lame, piola, von_mises
-from tests.design import slow_but
 from tests.fem.bricks import KINDS, box, corners, drawn, looked, stiffness, tables, tip
 
 # The eight-node solid against closed forms: affine fields, rigid motions, materials, inertia.
@@ -47,7 +46,8 @@ def first_stress(material: str, f: np.ndarray) -> np.ndarray:
     return shear * (f - back) + first * np.log(np.linalg.det(f)) * back
 
 
-@pytest.mark.parametrize("material", slow_but(sorted(MATERIALS), "st_venant_kirchhoff"))
+@pytest.mark.slow
+@pytest.mark.parametrize("material", sorted(MATERIALS))
 def test_patch(material: str) -> None:
     """Of an affine displacement: the energy of the stretch, and forces that vanish inside and are those of
     the uniform stress on the faces.

@@ -223,6 +223,7 @@ def test_rigid_motions_cost_nothing_and_change_nothing() -> None:
     np.testing.assert_allclose(ours, wanted, atol=1e-12 * np.abs(wanted).max())
 
 
+@pytest.mark.slow
 def test_three_motions_without_stiffness() -> None:
     k = np.asarray(jax.hessian(energy)(jnp.asarray(turned(straight_nodes(), 0.7, (0.0, 0.0)).reshape(-1))))
     values = np.sort(np.abs(np.linalg.eigvalsh(k)))

@@ -47,6 +47,7 @@ def test_the_reference_has_converged() -> None:
         assert np.all(mechanism.reference(time)[1] < 1e-4)
 
 
+@pytest.mark.slow
 def test_after_the_first_impact() -> None:
     grid = primes_near(100, 6, 4)
     found = errors("moreau", EARLY, grid)

@@ -109,6 +109,14 @@ def test_moments_that_no_body_has_are_told() -> None:
     assert any("not possible: wheel.inertia" in x and "triangle inequality" in x for x in found.messages)
     with pytest.raises(nsjax.InputError, match=r"wheel\.inertia = .* its moments violate the triangle"):
         nsjax.simulate(*found.problem, schemes.moreau(), dt=1e-3, steps=1)
+
+
+@pytest.mark.slow
+def test_moments_of_lanes_that_no_body_has_are_told() -> None:
+    wheel = assemble(
+        body("wheel", mass=1.0, inertia=(1e-3, 1e-3, 1.5e-3)),
+        hinge("pin", "ground", "wheel", axis=(0.0, 0.0, 1.0)),
+    )
     lanes = {"params.wheel.inertia[2]": [1.5e-3, 2.5e-3]}
     swept = nsjax.sweep(wheel, schemes.moreau(), lanes, dt=1e-3, steps=1)
     assert [k for k, _ in swept.refused] == [1]

@@ -1,6 +1,7 @@
 """Friction that falls with the rate, estimated from noisy angles of one run that comes to rest."""
 
 import numpy as np
+import pytest
 from scipy.integrate import solve_ivp
 
 import nsjax
@@ -29,6 +30,7 @@ def angles(times: np.ndarray) -> np.ndarray:
     return run.sol(np.minimum(times, run.t[-1]))[0]
 
 
+@pytest.mark.slow
 def test_three_numbers_from_noisy_angles() -> None:
     """Of twenty draws of the noise at least eighteen intervals of 95 % contain each true number."""
     times = np.arange(1, 101) * 0.01

@@ -92,7 +92,8 @@ def test_rows_of_the_unit_matrix_are_left_out(of: Callable[..., Any], n: int) ->
         np.testing.assert_allclose(found, np.linalg.solve(a, b), rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("n", [INLINE_LIMIT + 6, pytest.param(INLINE_LIMIT, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [INLINE_LIMIT + 6, INLINE_LIMIT])
 def test_eliminated_matrices_solve_and_differentiate(n: int) -> None:
     """By inverse or by factors: one column, several, batches; derivatives by ``x' = A^-1 (b' - A' x)``."""
     rng = np.random.default_rng(n)

@@ -39,6 +39,7 @@ def convergence(ref: Reference, q, stuck, time: float):
 LATE = 9.2 * 1.5
 
 
+@pytest.mark.slow
 def test_box_lands_flat_and_stays():
     # A flat box (height < length / sqrt 2) that lands on its face stops dead: both corners get impulses.
     ref = Reference([0.6, 0.2], 1.5, 0.2)

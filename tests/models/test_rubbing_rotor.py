@@ -16,7 +16,6 @@ import nsjax
 from nsjax import models, schemes
 from nsjax.core.operators import contact_rows
 from nsjax.models.rubbing_rotor import RubbingRotor
-from tests.design import slow_but
 from tests.references import slope
 
 
@@ -183,7 +182,8 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", slow_but(CASES, "frictionless"))
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
 def test_impacts_converge_to_the_event_driven_motion(case):
     problem = models.rubbing_rotor(**{**START, **CASES[case]})
     times = 2e-3 * np.arange(1, 8)

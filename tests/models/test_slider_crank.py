@@ -121,6 +121,7 @@ def test_guide_is_the_height_of_the_slider():
 # ------------------------------------------------------------- motion with clearance, Moreau
 
 
+@pytest.mark.slow
 @FRICTION
 def test_moreau_converges_to_the_event_driven_motion(friction):
     ref = reference(friction)

@@ -87,10 +87,23 @@ X = jnp.array([40.0, 6.0, 0.3])
 SCHEMES = ("moreau", "moreau_theta", "ggl_unified", "half_explicit", "generalized_alpha", "bathe")
 
 
-@pytest.mark.parametrize(("name", "coordinates"), [
-    ("moreau", "joint"),
-    *(pytest.param(x, "absolute", marks=SLOW) for x in ("moreau_theta", "half_explicit")),
-])  # fmt: skip
+def test_a_bolt_on_the_ground_breaks() -> None:
+    """At the limit over the rate of the pull."""
+    own = {"rate": X[0], "limit": X[1]}
+    tied = mb.assemble(
+        mb.body("one", mass=FIRST, inertia=0.01), mb.hinge("bolt", "ground", "one", active=True),
+        mb.force("pull", "one", law=pull, own=own),
+    )  # fmt: skip
+    run = nsjax.simulate(*tied, schemes.moreau(), dt=0.01, steps=20, every=20, stop=breaking(tied))
+    assert bool(run.stopped)
+    np.testing.assert_allclose(run.t[-1], X[1] / X[0], atol=1e-9)
+
+
+@SLOW
+@pytest.mark.parametrize(
+    ("name", "coordinates"),
+    [("moreau", "joint"), ("moreau_theta", "absolute"), ("half_explicit", "absolute")],
+)
 def test_a_bolt_between_sliding_cars_breaks(name: str, coordinates: str) -> None:
     scheme, guard = getattr(schemes, name)(), BREAKS[coordinates]
     stopped = nsjax.simulate(*cars(*X, coordinates), scheme, dt=0.01, steps=70, every=70, stop=guard)

@@ -225,6 +225,7 @@ def test_lanes_of_coefficients() -> None:
         assert float(jax.jit(derivative(speed))(0.2)) == pytest.approx(wide, rel=1e-8)
 
 
+@SLOW
 def test_without_friction_nothing_changes() -> None:
     """A rope without the coefficient has no row of it; a coefficient of zero gives the same motion."""
     free, zero = hung((3.0, 1.0), mu=None), hung((3.0, 1.0), mu=0.0)

@@ -28,12 +28,13 @@ from nsjax.multibody import (
 BOTH = ("joint", "absolute")
 SLOW = pytest.mark.slow
 MIXED = [
-    (True, "joint", schemes.generalized_alpha),
+    (False, "joint", schemes.moreau),
     *(
         pytest.param(*x, marks=SLOW)
-        for x in ((False, "absolute", schemes.moreau), (True, "absolute", schemes.ggl_decoupled))
+        for x in ((True, "joint", schemes.generalized_alpha), (False, "absolute", schemes.moreau),
+                  (True, "absolute", schemes.ggl_decoupled))
     ),
-]
+]  # fmt: skip
 MOSTLY = ("joint", pytest.param("absolute", marks=SLOW))
 RATIO, TORQUE, INERTIAS = -0.4, 0.7, (0.1, 0.5)
 

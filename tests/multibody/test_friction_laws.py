@@ -70,6 +70,7 @@ def slider() -> Problem:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_stick_and_slip_of_a_block() -> None:
     traj = nsjax.simulate(*slider(), schemes.moreau(), dt=5e-4, time=4.0)
     assert int(traj.status) == 0

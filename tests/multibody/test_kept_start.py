@@ -182,6 +182,7 @@ def test_entries_of_the_start_are_kept() -> None:
     np.testing.assert_array_equal(whole.state.q, np.zeros(3))
 
 
+@pytest.mark.slow
 def test_identified_length_lies_in_its_interval() -> None:
     """Angles with a noise of a milliradian; the estimated problem starts closed."""
     times = np.arange(1, 41) * 5e-3

@@ -135,7 +135,11 @@ def place(size, rate, coordinates="joint"):
 
 
 def test_numbers_of_a_motion_have_names() -> None:
-    np.testing.assert_allclose(place(0.03, 8.0), 0.03 * np.sin(8.0 * 0.3), atol=1e-5)
+    base = mb.body("base", mass=BASE, inertia=1.0)
+    drive = mb.slide("shaker", "ground", "base", motion=swing, own=OWN)
+    now = mb.assemble(base, drive).replace({"shaker.own.size": 0.03, "shaker.own.rate": 8.0})
+    run = nsjax.simulate(*now, schemes.half_explicit(), dt=1e-3, steps=300)
+    np.testing.assert_allclose(run.q[-1, 0], 0.03 * np.sin(8.0 * 0.3), atol=1e-5)
 
 
 @SLOW

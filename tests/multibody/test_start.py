@@ -14,6 +14,7 @@ import nsjax
 from nsjax import InputError
 from nsjax.core.operators import prepared, refreshed
 from nsjax.multibody import assemble, ball, body, contact, coupling, hinge, hole, slide, sphere
+from tests.design import slow_but
 
 # Positions and velocities that close loops, and their derivatives by the numbers of the parts.
 GROUND, CRANK, ROCKER = 0.4, 0.1, 0.3
@@ -210,7 +211,7 @@ def drawn(k: int) -> tuple[np.ndarray, np.ndarray, float]:
     return lengths, 1e-3 * size * np.array([np.cos(way), np.sin(way)]), seeded.uniform(-0.5, 0.5)
 
 
-@pytest.mark.parametrize("coordinates", BOTH)
+@pytest.mark.parametrize("coordinates", slow_but(BOTH, "joint"))
 def test_a_linkage_with_clearance_starts_as_the_ideal_one(coordinates: str) -> None:
     """Angles and rates by the law of cosines; the gap is the clearance less the eccentricity. Numbers that
     change afterwards close the linkage anew.

@@ -143,6 +143,7 @@ def hand(coordinates="joint", **given):
     )  # fmt: skip
 
 
+@SLOW
 @pytest.mark.parametrize(
     ("scheme", "coordinates"),
     [(schemes.moreau(), "joint"), pytest.param(schemes.half_explicit(), "absolute", marks=SLOW)],

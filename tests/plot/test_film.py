@@ -44,6 +44,7 @@ def test_a_film_of_the_plane_moves(tmp_path: pathlib.Path) -> None:
     assert [bool(near(x, FORCE).any()) for x in pictures] == [False, True, True]
 
 
+@pytest.mark.slow
 def test_a_film_of_space_moves(tmp_path: pathlib.Path) -> None:
     """Stretched, a cube is taller and turns from the dark end of the colours to the yellow one."""
     cube = models.flexible_cube(elements=2, young=1e5)

@@ -125,6 +125,7 @@ def test_the_view_holds_where_bodies_have_been() -> None:
     np.testing.assert_array_equal(shown.bounds, ends)
 
 
+@pytest.mark.slow
 def test_sliders_of_a_controller() -> None:
     """A law of two numbers in place of the input: the cart comes to rest at the goal."""
 

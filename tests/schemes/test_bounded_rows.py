@@ -138,7 +138,7 @@ def test_derivatives_through_reversals(name: str) -> None:
     assert max(derivatives(name, (331, 1201))) < 25.0
 
 
-@pytest.mark.parametrize("name", ["ggl_unified", "generalized_alpha", "nsga_decoupled"])
+@each_family("name", "generalized_alpha", beside=("ggl_unified",))
 def test_energy_balance(name: str) -> None:
     """The first three keep linear systems' energy exactly: the books close to rounding. The others' forces
     differ from their means by the order of the step.

@@ -22,7 +22,6 @@ from nsjax.multibody import (
     point,
     rectangular,
 )
-from tests.design import slow_but
 
 MAKERS: dict[str, Callable[[], Any]] = {
     "generalized_alpha(0.5)": lambda: schemes.generalized_alpha(0.5), "newmark": schemes.newmark,
@@ -74,7 +73,8 @@ def test_growth_of_the_printed_rule_in_closed_form() -> None:
             assert alpha > 1.0
 
 
-@pytest.mark.parametrize("name", slow_but(MAKERS, "generalized_alpha(0.5)"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MAKERS)
 def test_an_elastic_bar_gains_nothing(name: str) -> None:
     """Steps of 0.03 to 30 times the shortest period over 2 pi, damping up to ten times critical."""
     scheme, rng = MAKERS[name](), np.random.default_rng(7)

@@ -105,7 +105,7 @@ def test_impacts(name):
         assert lead - 0.5 < steps["upper"] <= lead + 1.7
 
 
-@each_family("name", "moreau", "generalized_alpha")
+@each_family("name", "moreau")
 def test_closure(name):
     e = TABLE_2.restitution
     per_impact, last = 1 / e + 2 / (1 - e) - 1, 2 / e * (1 + e) / (1 - e)

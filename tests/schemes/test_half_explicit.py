@@ -119,6 +119,7 @@ def force_error(steps: int, averaged: bool) -> float:
     return float(off.max() / np.abs(force).max())
 
 
+@pytest.mark.slow
 def test_averaged_force_is_of_second_order():
     assert force_error(500, True) == pytest.approx(1.3e-3, rel=0.1)
     assert force_error(5000, True) == pytest.approx(1.4e-5, rel=0.1)

@@ -79,6 +79,7 @@ def test_sticking_block_creeps_without_the_correction(correction, length):
     np.testing.assert_allclose(traj.force_tangential[1:, 0, 0], -1.5 * pull, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_sliding_down_a_slope_has_the_exact_velocity():
     angle = np.deg2rad(35.0)
     traj = sphere(schemes.nsga_decoupled(), 0.02, 50, slope=angle, friction=0.5)

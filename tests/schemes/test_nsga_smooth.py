@@ -61,7 +61,7 @@ def coupled(smooth: str):
 
 SLOW = pytest.mark.slow
 CASES = [
-    pytest.param(BEAD, BOWL, bead, coupled("full"), 2.0, id="bead, full"),
+    pytest.param(BEAD, BOWL, bead, coupled("full"), 2.0, marks=SLOW, id="bead, full"),
     pytest.param(BEAD, BOWL, bead, coupled("constrained"), 1.0, marks=SLOW, id="bead, constrained"),
     pytest.param(
         BEAD, BOWL, bead, schemes.nsga_decoupled(smooth="zero"), 1.0, marks=SLOW, id="bead, zero"

@@ -182,6 +182,7 @@ def test_steps_are_those_of_linear_algebra(scheme, smooth, kind) -> None:
     np.testing.assert_allclose(traj.impulse_normal[:, 0], impulses, atol=1e-7)
 
 
+@SLOW
 def test_contacts_rest_by_the_criteria_of_the_scheme() -> None:
     """A rebound slower than ``rest (1 + |v|)`` has a force on acceleration level: here every one has."""
     none, held = (run("full", COUPLED, RESTITUTION, 20, rest)[3] for rest in (1e-9, 1e3))

@@ -195,9 +195,8 @@ def test_quotients_of_a_stage() -> None:
         np.testing.assert_allclose(found, exact, atol=1e-5 * np.max(np.abs(exact)))
 
 
-@pytest.mark.parametrize(
-    "make", [schemes.nsga_decoupled, pytest.param(NSGA["nsga_monolithic"], marks=SLOW)]
-)
+@SLOW
+@pytest.mark.parametrize("make", [schemes.nsga_decoupled, NSGA["nsga_monolithic"]])
 def test_a_kept_tangent_goes_on_where_a_run_is_resumed(make: Callable[..., Any]) -> None:
     """Two halves are the whole, bit for bit; a start from the state alone is the same to the tolerance."""
     chain, scheme = Chain(3), make(tangent="kept")

@@ -46,6 +46,7 @@ def same_impacts(traj) -> None:
     assert np.all(np.abs(found["rate_before"][:12] + speeds) <= 9.81 * late)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", [schemes.generalized_alpha(0.8)], ids=lambda s: s.name)
 def test_d1_minus_is_reproduced_digit_by_digit(recorded, scheme):
     # An impulse at the end of the step that has closed the gap, after a flight that every scheme of

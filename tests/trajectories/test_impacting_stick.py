@@ -77,6 +77,7 @@ SCHEMES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: s.name)
 def test_impacts_converge_to_the_exact_motion(recorded, scheme):
     # Each impact is noticed up to 1.5 steps late. The file's own second impact is 3.2 of its steps late,

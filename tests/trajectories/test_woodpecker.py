@@ -28,6 +28,7 @@ def run(scheme, refine: int = 1) -> nsjax.Trajectory:
     return traj
 
 
+@pytest.mark.slow
 def test_the_start_of_the_file_penetrates():
     """By what a step of the file's size may leave at its speeds, and one of a thousandth may not."""
     nsjax.simulate(*woodpecker(), schemes.moreau_theta(), dt=H, steps=5).raise_for_status()

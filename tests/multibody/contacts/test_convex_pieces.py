@@ -25,6 +25,7 @@ from nsjax.multibody import (
     sphere,
 )
 from nsjax.multibody.convex_pieces import volume
+from tests.design import slow_but
 from tests.multibody.contacts.hollow_solids import CUP, RING, L
 
 pytest.importorskip("coacd", reason="the package coacd is not installed")
@@ -33,7 +34,7 @@ pytest.importorskip("coacd", reason="the package coacd is not installed")
 FILES = {"L": (L, 2), "cup": (CUP, 3), "ring": (RING, 14)}
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", slow_but(FILES, "L"))
 def test_pieces_fill_the_surface(name: str) -> None:
     """Their volumes add up to that of the surface, of which they hold a fraction of the hull's hollow."""
     (points, faces), most = FILES[name]

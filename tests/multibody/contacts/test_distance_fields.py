@@ -63,7 +63,8 @@ def errors(shape: Any, exact: Any, points: np.ndarray) -> np.ndarray:
     return np.array([np.max(np.abs(x - y)) for x, y in zip(found, wanted, strict=True)])
 
 
-@pytest.mark.parametrize("name", slow_but(SMOOTH, "circle"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMOOTH)
 def test_orders_of_gaps_normals_and_curvatures(name: str) -> None:
     """Four, three and two, by two spacings, the worst of hundreds of places drawn around the surface."""
     made, exact, d = SMOOTH[name]
@@ -134,7 +135,7 @@ def test_beyond_the_grid() -> None:
 # Derivatives by the numbers of a field.
 
 
-@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize("dimension", slow_but([2, 3], 2))
 def test_derivatives_by_the_numbers_of_a_field(dimension: int) -> None:
     """Gap of a ball from a circle or sphere whose centre is beside the origin of the turned axes, against
     the closed form; the grid of a tenth of the radius has normals to 2e-3.
@@ -265,13 +266,8 @@ def rolling_angle(dimension: int) -> float:
     return float(found.y[0, -1])
 
 
-@pytest.mark.parametrize(
-    ("dimension", "coordinates"),
-    [
-        (2, "joint"),
-        *(pytest.param(k, x, marks=pytest.mark.slow) for k, x in ((2, "absolute"), (3, "joint"))),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("dimension", "coordinates"), [(2, "joint"), (2, "absolute"), (3, "joint")])
 def test_a_ball_rolls_in_a_bowl(dimension: int, coordinates: str) -> None:
     """Of grids of a fifth, a tenth and a twentieth of the radius the errors are 5e-4, 7e-5 and 1e-6 with
     small steps; these steps add 1e-5.

@@ -138,14 +138,12 @@ def standing(kind: str, dimension: int, coordinates: str, spacing: float) -> nsj
     )  # fmt: skip
 
 
+@SLOW
 @pytest.mark.parametrize(
     ("kind", "dimension", "coordinates", "scheme"),
     [
-        ("box", 2, "joint", schemes.moreau),
-        *(pytest.param(*x, marks=SLOW) for x in (
-            ("box", 3, "joint", schemes.generalized_alpha), ("hull", 3, "joint", schemes.moreau),
-            ("hull", 3, "absolute", schemes.moreau),
-        )),
+        ("box", 2, "joint", schemes.moreau), ("box", 3, "joint", schemes.generalized_alpha),
+        ("hull", 3, "joint", schemes.moreau), ("hull", 3, "absolute", schemes.moreau),
     ],
 )  # fmt: skip
 def test_a_box_stands_in_a_bowl_on_its_corners(

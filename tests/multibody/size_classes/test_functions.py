@@ -115,7 +115,9 @@ def compared(one: Any, q: Any, v: Any, evaluated: Any = values) -> None:
         )
 
 
-@pytest.mark.parametrize(("seed", "more"), [(3, 2), pytest.param(1, 0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("seed", "more"), [(1, 1), *(pytest.param(*x, marks=pytest.mark.slow) for x in ((3, 2), (1, 0)))]
+)
 def test_functions_are_those_of_the_mechanism_alone_and_beside_a_larger_one(seed: int, more: int) -> None:
     bodies = 3 + 2 * seed
     problem = tree(seed, bodies)
@@ -125,6 +127,7 @@ def test_functions_are_those_of_the_mechanism_alone_and_beside_a_larger_one(seed
     compared(one, *drawn(problem, seed))
 
 
+@pytest.mark.slow
 def test_rows_are_derivatives_of_gaps_and_slips() -> None:
     problem = tree(2, 7)
     one = nsjax.side_by_side(problem)

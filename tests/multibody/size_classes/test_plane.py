@@ -12,7 +12,6 @@ import pytest
 import nsjax
 from nsjax import multibody as mb
 from nsjax.core import Problem
-from tests.design import slow_but
 from tests.multibody.size_classes.test_functions import compared, drawn, values
 
 
@@ -108,7 +107,8 @@ def same(problem: Problem, *others: Problem, seed: int = 0) -> None:
     compared(nsjax.side_by_side(problem, *others), *drawn(problem, seed), constraints)
 
 
-@pytest.mark.parametrize("seed", slow_but([1, 2, 3, 4], 2))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_functions_of_a_planar_tree(seed: int) -> None:
     same(plane_tree(seed, 5 + seed), seed=seed)
 
@@ -136,6 +136,6 @@ def test_functions_of_spatial_parts() -> None:
     ), seed=4)  # fmt: skip
 
 
-def test_functions_of_a_loop_beside_a_slider_and_a_chain() -> None:
-    same(four_bar(), four_bar(rocker=False))
-    same(four_bar(rocker=False), four_bar())
+@pytest.mark.parametrize("rocker", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_functions_of_a_loop_beside_a_slider_and_a_chain(rocker: bool) -> None:
+    same(four_bar(rocker=rocker), four_bar(rocker=not rocker))
