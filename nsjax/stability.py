@@ -181,11 +181,9 @@ def _by_power(
 
 @latest
 def fastest(system: System, params: PyTree, state: State, dt: float | None = None) -> FastestModes | None:
-    """The fastest motions at a state among those that the bilateral constraints allow. Returns the fastest
-    motions; None if the estimate is not finite.
-
-    Contacts count as open, since they may open during the run. ``dt``: step size [s] of a scheme that takes
-    `System.damping` implicitly; None for other schemes.
+    """The fastest motions at a state among those that the bilateral constraints allow; None if the estimate
+    is not finite. Contacts count as open, since they may open during the run. ``dt``: step size [s] of a
+    scheme that takes `System.damping` implicitly; None for other schemes.
     """
     at = (np.asarray(x) for x in (state.t, state.q, state.v))
     answer = _fastest(system, params, *at, None if dt is None else np.asarray(dt))
@@ -374,17 +372,13 @@ def _has_grown(rows: dict[str, Any], speeds: np.ndarray, conditional: bool) -> b
 def diverged_row(
     system: System, params: PyTree, rows: dict[str, Any], dt: float, implicit: bool = False
 ) -> int | None:
-    """The first row whose motion is too fast for the step and has energy that nothing explains. Returns
-    index of the row among ``rows``, of which 128 are examined; None if there is no such row.
+    """Index among ``rows`` (``t``, ``q``, ``v`` of the run; 128 are examined) of the first one whose motion
+    is too fast for the step ``dt`` and has energy that nothing explains; None if there is no such row.
+    ``implicit``: whether the scheme takes `System.damping` implicitly.
 
     Motion is too fast if ``omega dt`` is above one, half of the limit of explicit schemes. Its energy is
     explained by the energy of the start and of earlier rows with slower motion, and by loads, which give a
     motion at most the speed ``2 |M^-1 f| / omega``. Above `UNEXPLAINED` times that it is not.
-
-    Args:
-        rows: ``t``, ``q``, ``v`` of the run.
-        dt: step size [s].
-        implicit: whether the scheme takes `System.damping` implicitly.
     """
     last = _finite_rows(rows) - 1
     if last < 1:

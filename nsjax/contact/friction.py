@@ -56,13 +56,11 @@ def at_border(friction: Array, blow: Sequence[Array], change: Sequence[Array], d
 
 
 def instant_uncertainty(bounced: Array, restitution: Array, islands: int) -> Array:
-    """Uncertainty (nc,) of the instants of impacts of each contact, in steps.
+    """Uncertainty (nc,) of the instants of impacts of each contact: one step, and more after a bounce.
 
-    One step, and more after a bounce. An impact that is found a time ``s`` too late leaves the body
-    displaced by ``(1 + e) |r| s``: it has gone ``|r| s`` too far, and has not yet returned by ``e |r| s``.
-    It returns at the rate ``e |r|``, so that all its later events are late by ``s (1 + e) / e``. Bounces
-    before the last one are not counted: each would add as much again only if all of them were found as late
-    as possible.
+    An impact that is found a time ``s`` too late leaves the body displaced by ``(1 + e) |r| s``. It returns
+    at the rate ``e |r|``, so that all its later events are late by ``s (1 + e) / e``. Bounces before the
+    last one are not counted.
 
     Args:
         bounced: (nc,) bool, contacts that have bounced and not come to rest.

@@ -195,9 +195,8 @@ def ends_of(
     """Ends of the intervals (p, 2) in coordinates of the search, and a sentence why ends are missing.
 
     At an end of number ``k`` the least cost over all other numbers exceeds that of the estimate by the rise
-    of a quadratic cost at ``half[k]``, ``(half / deviation)^2 s^2 / 2``. The square root of the rise is
-    nearly linear in the number; the secant method finds the end. Where the cost does not rise so far, the
-    end is infinite, or the wall.
+    of a quadratic cost at ``half[k]``, ``(half / deviation)^2 s^2 / 2``, found by the secant method on its
+    square root. Where the cost does not rise so far, the end is infinite, or the wall.
     """
     ends, missed = np.full((len(best.z), 2), np.nan), []
     for k in np.flatnonzero(np.isfinite(found.deviation_z) & (found.deviation_z > 0.0)):

@@ -37,11 +37,9 @@ def is_unlocated(plan: FitPlan, impacts: np.ndarray) -> bool:
 def fault_of(
     plan: FitPlan, trained: Sequence[Any], status: np.ndarray, residual: np.ndarray, jacobian: np.ndarray
 ) -> str:
-    """Sentence about a failed run or values that are not finite, empty if nothing is wrong.
-
-    Where values are finite but derivatives are not, the fault lies in a function of the model (or of the
-    scheme) that has no derivative at some state of the run. The sentence therefore names the trained number
-    and the first measured time of a derivative that is not finite.
+    """Sentence about a failed run or values that are not finite, empty if nothing is wrong. Where only
+    derivatives are not finite, a function of the model has none at some state of the run: the sentence
+    names the trained number and the first such measured time.
 
     Args:
         trained: the numbers along the last axis of the derivative.

@@ -131,12 +131,11 @@ def trusted_step(gradient: np.ndarray, hessian: np.ndarray, radius: float) -> tu
 class Newton(Search):
     """Newton's method inside a box: ``H s = -g`` with the exact Hessian, in a trust region.
 
-    ``H`` contains the curvature of the model beside the term of Gauss and Newton, so that the search
-    converges quadratically for residuals of any size. Where ``H`` is not positive definite, or the step
-    leaves the region, the quadratic model is minimised on the region's boundary (`trusted_step`), which
-    descends from saddles and maxima as well. The region is a ball in ``|D s|``; ``D`` holds the largest
-    square roots of the diagonal curvatures so far, Gauss and Newton's or exact. Its initial radius is the
-    norm of the residuals. The radius shrinks to a quarter of a step that reduces the cost by less than
+    ``H`` contains the curvature of the model, so that the search converges quadratically for residuals of
+    any size. Where it is not positive definite, or the step leaves the region, the quadratic model is
+    minimised on the region's boundary (`trusted_step`), which descends from saddles and maxima as well. The
+    region is a ball in ``|D s|``, with the largest square roots of the diagonal curvatures so far; its
+    first radius is the norm of the residuals. It shrinks to a quarter of a step that gains less than
     predicted, and doubles after good steps. Coordinates pressed against a wall are fixed, trials are
     projected into the box.
     """
@@ -226,14 +225,13 @@ class Levenberg(Search):
     """Damped Gauss-Newton steps inside a box.
 
     ``(A'A + lambda D^2) s = -A'b`` on the coordinates that are not pressed against a wall, ``D`` the
-    largest column norms so far, solved by orthogonalisation; the trial is projected into the box.
-    ``lambda`` follows the gain ratio (Nielsen 1999). Without damping (``gauss_newton``) a step that does
-    not reduce the cost is halved instead.
+    largest column norms so far; the trial is projected into the box. ``lambda`` follows the gain ratio
+    (Nielsen 1999). Without damping (``gauss_newton``) a step that does not reduce the cost is halved
+    instead.
 
-    The cost of a time-stepping run is a saw-tooth, whose teeth can be as high as the change of the cost
-    over one standard deviation, while derivatives through impacts are those of the line through the teeth.
-    Near the end the search therefore seeks the zero of the gradient: its criterion is the length of the
-    undamped step in standard deviations, ``|A s|``.
+    The cost of a time-stepping run is a saw-tooth, and derivatives through impacts are those of the line
+    through its teeth. Near the end the search therefore seeks the zero of the gradient, by the length
+    ``|A s|`` of the undamped step in standard deviations.
     """
 
     def __init__(

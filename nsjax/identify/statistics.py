@@ -150,11 +150,9 @@ def quantile(level: float, freedom: int | None) -> float:
 
 def noise_alone(objective: Objective, point: CostPoint, found: Statistics) -> str:
     """Sentence why residuals are not independent noise of the given level, which intervals from the noise
-    assume; empty if they look like it.
-
-    Two tests: the size of the residuals, where the level is given and the loss is squares; and the
-    correlation of ``psi = r rho'`` of successive values. For ``n`` pairs of independent values the mean
-    product over the mean square has the deviation ``1 / sqrt(n)``; four deviations are significant.
+    assume; empty if they look like it. Two tests: the size of the residuals, where the level is given and
+    the loss is squares; and the correlation of ``psi = r rho'`` of successive values, in which four times
+    ``1 / sqrt(n)`` are significant.
     """
     plan, loss = objective.plan, objective.loss
     large = found.variance > 1.0 + 4.0 * np.sqrt(2.0 / objective.freedom)
@@ -242,10 +240,10 @@ def hessian(objective: Objective, point: CostPoint) -> np.ndarray:
 def observed(objective: Objective, point: CostPoint, found: Statistics) -> tuple[Statistics, str]:
     """Statistics with the covariance of the exact curvature, and a sentence why there is none, or empty.
 
-    With squares the covariance is ``s^2 H^-1``, the inverse of the observed information of normal noise.
-    With another loss, ``psi = r rho'``, it is that of an estimating equation, ``c H^-1 J'J H^-1`` with
-    ``c = n / f mean(psi^2)``. Both equal those of `describe` where the model is linear. Directions in which
-    the data say nothing, and numbers at a wall, are those of the linearised model.
+    With squares the covariance is ``s^2 H^-1``, the inverse of the observed information. With another loss,
+    ``psi = r rho'``, it is ``c H^-1 J'J H^-1`` with ``c = n / f mean(psi^2)``. Both equal those of
+    `describe` where the model is linear. Directions without data, and numbers at a wall, are those of the
+    linearised model.
     """
     plan, loss = objective.plan, objective.loss
     free = np.flatnonzero(np.isfinite(found.deviation_z))

@@ -303,8 +303,7 @@ def _joined(parts: list[tuple[np.ndarray, Choice | None, int]], order: Any) -> S
     """Places of features of several pieces, one piece after the other.
 
     Args:
-        parts: of each piece the numbers of its features, its choice (None: all have a place), and the
-            number of features of a pair.
+        parts: of each piece numbers of features, its choice (None: all have a place), features of a pair.
         order: index of each feature in the concatenated pieces; None if the order is the same.
     """
     own = [Slots.every(len(x)) if choice is None else choice.slots.rows(n) for x, choice, n in parts]

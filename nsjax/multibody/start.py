@@ -147,12 +147,8 @@ def closed_position(mechanism: Mechanism, p: PyTree, near: Any, free: np.ndarray
 
 
 def drop_with_warning(names: tuple[str, ...], kept: tuple[int, ...], where: str) -> tuple[str, ...]:
-    """Names of the rows that are left out, with a warning if there are any.
-
-    Args:
-        names: of all rows.
-        kept: numbers of the rows that are kept.
-        where: where these rows follow from the others, ``" at the start"`` for instance.
+    """Names of the rows whose numbers are not ``kept``, with a warning if there are any, which says
+    ``where`` they follow from the others, ``" at the start"`` for instance.
     """
     dropped = tuple(name for k, name in enumerate(names) if k not in kept)
     if dropped:

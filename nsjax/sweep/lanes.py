@@ -316,16 +316,14 @@ def check_executor(executor: Any) -> None:
 
 
 def compute(made: bytes, wanted: dict[str, str], leaves: list[np.ndarray], count: int) -> list[np.ndarray]:
-    """Runs some lanes in a worker, which needs neither the model's code nor its records.
+    """Runs some lanes in a worker, which needs neither the model's code nor its records. Raises
+    `InputError` in a worker with other releases or compiler options, whose lanes could differ in bits.
 
     Args:
         made: the exported program of a compiled call.
         wanted: `releases` of the process that exported it.
         leaves: arguments of the program.
         count: number of the lanes that are in use.
-
-    Raises:
-        InputError: in a worker with other releases or compiler options, whose lanes could differ in bits.
     """
     configure()
     if releases() != wanted:

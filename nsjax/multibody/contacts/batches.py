@@ -54,14 +54,9 @@ def some(stack: Any, count: int, which: Array) -> Any:
 def searched(
     search: Callable[[Any, Any], Any], ends: Any, stack: Any, used: Array
 ) -> Any:  # fmt: skip
-    """Features ``search(ends, shapes)`` of the pairs in use, along a last axis; zeros in the other places.
-    Each pair has a branch of its own, so that a step does not search pairs that are apart.
-
-    Args:
-        search: features of one pair.
-        ends: frames of both bodies, pairs along a last axis.
-        stack: numbers of the shapes, see `stacked`.
-        used: (n,) bool, the pairs in use.
+    """Features ``search(ends, shapes)`` of the pairs in use (n,) bool, along a last axis; zeros in other
+    places. Each pair has a branch of its own, so that a step does not search pairs that are apart.
+    ``ends``: frames of both bodies; ``stack``: numbers of the shapes, see `stacked`.
     """
     count = used.shape[0]
     given = lax.stop_gradient((ends, stack))

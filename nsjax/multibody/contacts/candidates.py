@@ -181,12 +181,11 @@ Members = tuple[tuple[str, str], ...]
 def pair_counts(
     members: Members, split: int | None, apart: tuple[tuple[str, str], ...]
 ) -> dict[tuple[str, str], int]:
-    """Numbers of pairs of a group, by the kinds of their shapes.
+    """Numbers of pairs of a group, by the kinds of their shapes, without pairs of bodies ``apart``.
 
     Args:
         members: kind and body of each shape.
         split: shapes from this number on meet the shapes before it; None: all meet each other.
-        apart: pairs of bodies that do not meet.
     """
     first, second = members[:split], members if split is None else members[split:]
     kinds = itertools.product(*(dict.fromkeys(kind for kind, _ in x) for x in (first, second)))

@@ -117,11 +117,9 @@ def meetings(scene: Scene, part: Part, numbers: Any, near: Any = None) -> Meetin
 
 
 def _by_grain(scene: Scene, body: str, numbers: Any, normal: Any) -> tuple[Array, Array]:
-    """Tangents along the grain of a body and across it, the second one times ``r = mu_2 / mu_1``.
-
-    With the impulse ``x = x_1 t_1 + x_2 r t_2`` and the slips ``(u_1, r u_2)``, Coulomb's disc ``|x_T| <=
-    mu_1 x_N`` is the ellipse of both coefficients, its greatest dissipation that of the ellipse, and the
-    power ``x . u`` that of the forces.
+    """Tangents along the grain of a body and across it, the second one times ``r = mu_2 / mu_1``: with
+    slips ``(u_1, r u_2)``, Coulomb's disc ``|x_T| <= mu_1 x_N`` is the ellipse of both coefficients, with
+    its dissipation and power.
     """
     grain = space.turned(scene.frame(body).turn, space.vector(numbers.grain))
     along = space.subtract(grain, space.scale(space.dot(grain, normal), space.array(normal)))

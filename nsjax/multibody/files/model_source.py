@@ -77,14 +77,9 @@ class OwnMoments:
 def compiled_as_given(
     mujoco: ModuleType, spec: Any, error: Exception, links: bool, thin: Callable[[str], list[str] | None]
 ) -> tuple[Any, list[str]] | Exception:
-    """The model with corrected moments of its links, and sentences; or the error that remains.
-
-    Args:
-        spec: `mujoco.MjSpec`, which is changed.
-        error: error of its first compilation.
-        links: whether moments of links are corrected.
-        thin: function that corrects a mesh without volume, from a message: sentences, or None for another
-            error.
+    """The model with corrected moments of its links (if ``links``), and sentences; or the ``error`` of its
+    first compilation that remains. ``spec`` is changed; ``thin`` corrects a mesh without volume, from a
+    message: sentences, or None for another error.
     """
     own, notices, balanced = dict[str, OwnMoments](), list[str](), False
     while True:

@@ -80,13 +80,8 @@ def starts(
 
 
 def moved_far(mechanism: Mechanism, q: Any, given: Start, which: str) -> str:
-    """A sentence about a start ``q`` that loops and couplings moved far from the given one; else empty.
-
-    Args:
-        mechanism: in joint coordinates; nothing is said about others.
-        q: position of the problem.
-        given: start of the file.
-        which: what the file calls it.
+    """A sentence about a start ``q`` of a mechanism in joint coordinates that loops and couplings moved far
+    from the ``given`` one of the file; else empty. ``which``: what the file calls it.
     """
     if mechanism.topology.coordinates != "joint":
         return ""

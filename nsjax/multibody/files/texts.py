@@ -347,12 +347,8 @@ def read_as_text(asset: Any, path: pathlib.Path) -> None:
 
 def without_volume(mujoco: Any, spec: Any, said: str, weighs: Any) -> list[str] | None:
     """Sentences about a mesh without volume, which then is read as a shell, or left out if it is flat; None
-    for another error.
-
-    Args:
-        spec: `mujoco.MjSpec`, which is changed.
-        said: message of the error.
-        weighs: function that tells whether a body takes inertia from a geometry.
+    for another error. ``spec`` is changed; ``said``: message of the error; ``weighs``: whether a body takes
+    inertia from a geometry.
     """
     named = re.search(NAMED, said)
     mesh = spec.mesh(named.group(1)) if named and re.search(THIN, said) else None

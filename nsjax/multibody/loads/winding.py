@@ -157,11 +157,10 @@ class Unwound:
 
 
 def unwound(scene: Scene, drum: Drum, end: Any) -> Unwound:
-    """A rope between a point ``end`` and a disc in the plane, on which it does not slip.
-
-    With the distance D of the point from the centre, the straight piece is ``l = sqrt(D^2 - r^2)``, and it
-    touches the disc at the angle ``+-arccos(r / D)`` from the point, on the side of the direction. Its rate
-    is that of the disc's point there against the rope's: ``d(l + s r (angle - touching)) / dt``.
+    """A rope between a point ``end`` and a disc in the plane, on which it does not slip: with the distance
+    D of the point from the centre, the straight piece ``sqrt(D^2 - r^2)`` touches the disc at the angle
+    ``+-arccos(r / D)`` from the point, on the side of the direction. Its rate is that of the disc's point
+    there against the rope's.
     """
     a, radius = scene.algebra, jnp.asarray(drum.numbers.radius, float)
     centre, turned = scene.point(drum.body, drum.numbers.at), scene.frame(drum.body).angle
