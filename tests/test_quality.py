@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import collections
 import doctest
 import importlib
@@ -78,7 +77,7 @@ TWICE = {"Contacts", "Modes", "Places", "Shape", "Solid", "Stepper"}
 def test_a_class_has_a_name_of_its_own() -> None:
     names: collections.Counter[str] = collections.Counter()
     for file in (ROOT / "nsjax").rglob("*.py"):
-        names.update(x.name for x in ast.walk(ast.parse(file.read_text())) if isinstance(x, ast.ClassDef))
+        names.update(re.findall(r"^ *class (\w+)", file.read_text(), re.M))
     assert {name for name, count in names.items() if count > 1} <= TWICE
 
 

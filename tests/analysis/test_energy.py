@@ -302,7 +302,7 @@ TWO = {"balls": 2, "dimension": 2, "initial_q": (0.0, 0.15, 0.0, 0.105, 0.17, 0.
        "initial_v": (1.0, 0.0, 3.0, -1.0, 0.0, 0.0)}  # fmt: skip
 
 
-@each_family("scheme", "moreau")
+@each_family("scheme")
 def test_no_scheme_creates_energy_at_an_impact_of_balls(scheme: str) -> None:
     """With a common restitution, friction included; a frictionless one of 1 keeps the energy."""
     # contacts are solved to 1e-11 of impulses and rates, energies of the impacts are 1 J or less; but the

@@ -43,6 +43,7 @@ def said(script: str, folder: pathlib.Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_a_mechanism_of_a_warm_class_is_not_traced(tmp_path: pathlib.Path) -> None:
     """A pendulum of other numbers, whose hinge is given from the rod to the ground, in a new process."""
     first, last = said(WARM, tmp_path)

@@ -19,7 +19,7 @@ from nsjax import ContactLaw, InputError, State, System, schemes
 from nsjax.analysis import linearise
 from nsjax.contact import Bounded, ContactProblem, GivenForces, RowGroup, RowGroups, natural_residual, solve
 from nsjax.types import record
-from tests.design import each_family, slow_but
+from tests.design import each_family
 
 
 @dataclasses.dataclass(frozen=True)
@@ -407,8 +407,9 @@ def _weak(p: Any) -> Any:
     return jnp.full(1, 0.1)
 
 
+@pytest.mark.slow
 @each_family("name", "moreau")
-@pytest.mark.parametrize("forces", slow_but([0, 1], 1))
+@pytest.mark.parametrize("forces", [0, 1])
 def test_restitution_that_falls_with_the_speed(name: str, forces: int) -> None:
     """Height and its derivatives after a bounce, alone and beside a bounded force."""
     more: dict[str, Any] = {"nd": 1, "dry_friction": _beside, "dry_friction_bound": _weak} if forces else {}

@@ -115,6 +115,7 @@ def test_the_gradient_of_a_return_through_a_landing() -> None:
         assert float(one @ way) == pytest.approx(secant, rel=0.025)
 
 
+@pytest.mark.slow
 def test_a_policy_sees_the_start_and_the_outputs() -> None:
     stepper = nsjax.stepper(
         hopper(), schemes.moreau(), DT, inputs=["motor", "gravity"],

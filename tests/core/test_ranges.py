@@ -30,7 +30,16 @@ def _passes(system, found):
 
 @pytest.mark.parametrize(
     "problem",
-    [models.slider_crank(), models.slider_crank_bilateral(), chain(3, True, floor=True, loop=True)],
+    [
+        models.slider_crank(),
+        *(
+            pytest.param(x, marks=pytest.mark.slow)
+            for x in (
+                models.slider_crank_bilateral(),
+                chain(3, True, floor=True, loop=True),
+            )
+        ),
+    ],
     ids=["slider_crank", "bilateral", "chain"],
 )
 def test_the_same_lanes_as_one_by_one(problem):

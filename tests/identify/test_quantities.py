@@ -33,7 +33,7 @@ def swing(times: np.ndarray) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize(("name", "coordinates"), [
-    ("pin.position", "joint"), ("pin.force.x", "joint"),
+    ("pin.force.x", "joint"), pytest.param("pin.position", "joint", marks=pytest.mark.slow),
     pytest.param("pin.force.x", "absolute", marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_an_inertia_from_a_quantity_of_a_joint(name: str, coordinates: Any) -> None:

@@ -110,6 +110,7 @@ def started(path: pathlib.Path) -> subprocess.Popen:
     return process
 
 
+@pytest.mark.slow
 def test_a_killed_process_loses_nothing_that_was_written(tmp_path: pathlib.Path, whole: bytes) -> None:
     path = tmp_path / "run.npz"
     process = started(path)

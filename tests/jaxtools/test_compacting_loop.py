@@ -13,6 +13,7 @@ from jax import lax
 
 from nsjax.jaxtools import control_flow
 from nsjax.jaxtools.control_flow import repeat
+from tests.design import in_turn
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +44,7 @@ def alike(found: Any, wanted: Any) -> None:
         np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.parametrize("lanes", [1, 3, 31, 257])
-@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
+@pytest.mark.parametrize(("lanes", "axes"), in_turn((1, 3, 31, 257), ((0, 0), (0, None), (None, 0))))
 def test_lanes_are_those_of_the_plain_loop(lanes: int, axes: tuple[int | None, int | None]) -> None:
     rng = np.random.default_rng(lanes)
     n = rng.integers(1, 1_000, lanes) if axes[0] == 0 else 97

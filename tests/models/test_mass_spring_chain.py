@@ -37,6 +37,7 @@ def test_frequencies(n: int, support: str) -> None:
     np.testing.assert_allclose(system.force(0.0, q, start.v, p), -slope, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_a_mode_of_a_long_chain() -> None:
     """Thirty masses, solved node by node, keep their second mode: second order in the step."""
     n, dt, steps = 30, 0.05, 400

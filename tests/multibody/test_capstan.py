@@ -207,22 +207,13 @@ def test_derivatives_by_the_coefficient(scheme: Any, mode: str) -> None:
 
 @SLOW
 def test_lanes_of_coefficients() -> None:
-    """Speeds after 50 ms, and their derivative, against the closed form; zero slides freely."""
+    """Speeds after 50 ms against the closed form; zero slides freely."""
     problem = hung((3.0, 1.0))
     some = np.array([0.0, 0.1, 0.2, 0.3, 0.5])
     over = {"params.rope.capstan_friction": some}
     swept = nsjax.sweep(problem, schemes.moreau(), over, reduce=reductions.final("v"), dt=1e-3, steps=50)
     wanted = [0.05 * falling((3.0, 1.0), np.exp(mu * np.pi))[0] for mu in some]
     np.testing.assert_allclose(swept.values[:, 1], wanted, rtol=0, atol=1e-9)
-
-    def speed(mu: Any) -> Any:
-        made = problem.replace({"rope.capstan_friction": mu})
-        return nsjax.simulate(*made, schemes.moreau(), dt=1e-3, steps=50).v[-1, 1]
-
-    e = np.exp(0.2 * np.pi)
-    for derivative in (jax.jacfwd, jax.jacrev):
-        wide = -0.05 * G * np.pi * e * 2.0 * 3.0 / (3.0 + e) ** 2
-        assert float(jax.jit(derivative(speed))(0.2)) == pytest.approx(wide, rel=1e-8)
 
 
 @SLOW

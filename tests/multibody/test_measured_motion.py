@@ -152,22 +152,7 @@ def test_derivatives_by_numbers_of_a_motion(coordinates) -> None:
 
 
 @SLOW
-def test_numbers_of_a_motion_are_swept_and_fitted() -> None:
-    problem = damper(swing, own=OWN)
-    swept = nsjax.sweep(
-        problem, schemes.half_explicit(), {"params.shaker.own.rate": np.array([5.0, 9.0])}, dt=1e-3,
-        steps=300, reduce=lambda traj: traj.q[-1, 0],
-    )  # fmt: skip
-    np.testing.assert_allclose(swept.values, OWN["size"] * np.sin(0.3 * np.array([5.0, 9.0])), atol=1e-5)
-    run = nsjax.simulate(*problem, schemes.half_explicit(), dt=1e-3, steps=300, every=10)
-    record = nsjax.Recording(times=run.t[1:], values={"base.x": run["base.x"][1:]})
-    start = problem.replace({"shaker.own.size": 0.015, "shaker.own.rate": 8.0})
-    train = {f"shaker.own.{x}": nsjax.transforms.positive() for x in OWN}
-    found = nsjax.identify(start, schemes.half_explicit(), record, train, dt=1e-3)
-    np.testing.assert_allclose([found[f"shaker.own.{x}"] for x in OWN], list(OWN.values()), rtol=1e-4)
-
-
-@pytest.mark.parametrize("dimension", [2, pytest.param(3, marks=SLOW)])
+@pytest.mark.parametrize("dimension", [2, 3])
 def test_a_path_that_is_a_spline(dimension) -> None:
     """A clamp that moves and turns by a table is that by the polynomials of its columns."""
     columns = 3 if dimension == 2 else 6

@@ -45,9 +45,9 @@ def driven(kind: str, motion) -> nsjax.Problem:
 
 @pytest.mark.parametrize(
     ("kind", "scheme"),
-    [("joint", "moreau"), ("path", "moreau"), *(
-        pytest.param(*x, marks=SLOW) for x in (("absolute", "moreau"), ("joint", "generalized_alpha"))
-    )],
+    [("path", "moreau"), *(pytest.param(*x, marks=SLOW) for x in (
+        ("joint", "moreau"), ("absolute", "moreau"), ("joint", "generalized_alpha"),
+    ))],
 )  # fmt: skip
 def test_every_reading_of_a_table(kind, scheme) -> None:
     """The force of the joint is the multiplier of the motion; it makes the momentum, and the acceleration

@@ -92,11 +92,8 @@ def test_a_run_into_a_file_is_reset(tmp_path: pathlib.Path, resets: Any) -> None
     np.testing.assert_array_equal(found.q, traj.q)
     saved = nsjax.load(path, car()).traj
     np.testing.assert_array_equal(saved.q, traj.q)
-    more = [
-        nsjax.simulate(*car(), scheme, **run, resets=resets, carry=x.carry) for x in (traj, found, saved)
-    ]
-    for x in more[1:]:
-        np.testing.assert_array_equal(x.q, more[0].q)
+    for x in (found, saved):
+        jax.tree.map(np.testing.assert_array_equal, x.carry, traj.carry)
     nsjax.save(tmp_path / "own.npz", car(), traj, scheme=scheme)
     np.testing.assert_array_equal(nsjax.load(tmp_path / "own.npz", car()).traj.v, traj.v)
 

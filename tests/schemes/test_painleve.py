@@ -192,7 +192,7 @@ def issue(friction: float) -> list[Tip]:
     return [Tip(0.5, 1 / 12, float(np.arctan(2.0)), friction, np.array([-2.0, 0.0, 0.0]))]
 
 
-@pytest.mark.parametrize("name", ["generalized_alpha", "bathe"])
+@pytest.mark.parametrize("name", ["generalized_alpha", pytest.param("bathe", marks=pytest.mark.slow)])
 def test_a_uniform_rod_at_its_worst_angle(name: str) -> None:
     """6.387 J at the start, 5.587 J after the impact; the rod then turns about its tip."""
     frictions = (1.30, 1.32, 1.33, 1.3333, 4 / 3, 1.34, 2.0)

@@ -124,6 +124,7 @@ def test_damaged_heads(tmp_path: pathlib.Path) -> None:
         assert file.read_bytes() == damaged, kind
 
 
+@pytest.mark.slow
 def test_killed(tmp_path: pathlib.Path) -> None:
     """A process that is killed in the middle of a sweep; another one goes on."""
     script = f"""

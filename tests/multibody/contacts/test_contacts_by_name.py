@@ -50,8 +50,11 @@ def space(boxes: bool = False) -> Any:
 
 
 @pytest.mark.parametrize(("made", "single"), [
-    (plane, {"tip", "ball", "hit", "bearing", "touch"}), (models.bouncing_ball, None),
-    *(pytest.param(x, {"tip"}, marks=pytest.mark.slow) for x in (space, lambda: space(boxes=True))),
+    (space, {"tip"}), (models.bouncing_ball, None), *(
+        pytest.param(x, single, marks=pytest.mark.slow) for x, single in (
+            (plane, {"tip", "ball", "hit", "bearing", "touch"}), (lambda: space(boxes=True), {"tip"}),
+        )
+    )
 ])  # fmt: skip
 def test_a_part_has_an_axis_of_contacts(made: Any, single: set[str] | None) -> None:
     """All quantities of a part, one or several, are those of its contacts side by side."""

@@ -157,26 +157,3 @@ def test_a_pair_without_a_steady_frame_is_said() -> None:
 def test_what_is_no_grain_is_refused(given: Any, words: str) -> None:
     with pytest.raises(nsjax.InputError, match=words):
         puck(**given)
-
-
-@SLOW
-def test_names_in_sweeps_and_identification() -> None:
-    problem = puck()
-    found = nsjax.sweep(
-        problem,
-        schemes.moreau(),
-        {"params.floor.friction_across": [0.3, 0.5]},
-        dt=1e-3,
-        steps=400,
-        every=400,
-    )
-    for k, mu in enumerate((0.3, 0.5)):
-        place = np.asarray(found.values["q"][k]).reshape(-1)[:2]
-        np.testing.assert_allclose(place, exact(mu=(0.2, mu))[:2], atol=3e-3)
-    times = np.linspace(0.05, 0.4, 8)
-    places = np.stack([exact(time=float(t))[:2] for t in times])
-    data = nsjax.Recording(times=times, values={"puck.x": places[:, 0], "puck.y": places[:, 1]}, noise=1e-3)
-    keys = {f"floor.{x}": nsjax.transforms.positive(initial=0.3) for x in ("friction", "friction_across")}
-    fit = nsjax.identify(problem, schemes.moreau(), data, keys, dt=1e-3)
-    assert fit.success, fit.messages
-    np.testing.assert_allclose(fit.values, MU, atol=0.01)

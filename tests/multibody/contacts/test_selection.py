@@ -180,6 +180,7 @@ def test_the_pairs_that_are_near(coordinates: str) -> None:
     assert met > 20
 
 
+@pytest.mark.slow
 def test_overflow() -> None:
     """Is a bit of the run, and a sentence that names the capacity that would have held."""
     traj = run(hit(2, "joint", 3, friction=None), steps=50)

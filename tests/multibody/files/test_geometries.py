@@ -46,14 +46,13 @@ def test_a_robot_falls_on_its_floor() -> None:
     assert [x.split("_")[:2] for x in names(file)] == [["floor", x] for x in "abc"]
     problem = file.problem()
     # three balls in a row fall flat by 0.3 m and stay
-    traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, time=0.3, every=300)
+    traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, time=0.3, every=100)
     assert int(traj.status) == 0
     fallen = 0.5 * 9.81 * 0.3**2
     assert fallen > 0.3
     heights = [traj.body(x).position[-1, 2] for x in "abc"]
     np.testing.assert_allclose(heights, -0.3, atol=3e-3)  # half a step of the fall at 2.4 m/s
-    flight = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, time=0.2, every=200)
-    np.testing.assert_allclose(flight.body("b").position[-1, 2], -0.5 * 9.81 * 0.2**2, rtol=1e-9)
+    np.testing.assert_allclose(traj.body("b").position[2, 2], -0.5 * 9.81 * 0.2**2, rtol=1e-9)
 
 
 def test_links_meet_or_not() -> None:

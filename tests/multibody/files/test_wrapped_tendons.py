@@ -16,6 +16,7 @@ from nsjax import schemes
 from nsjax.core.operators import prepared
 from nsjax.multibody import assemble, body, hinge, read_mjcf, sensor, sphere, tendon
 from nsjax.multibody.sensors import sensed
+from tests.design import in_turn
 from tests.multibody.files.oracle import mujoco, quiet
 
 SLOW = pytest.mark.slow
@@ -154,11 +155,16 @@ SCHEMES = [schemes.moreau, pytest.param(schemes.nsga_decoupled, marks=SLOW)]
 
 
 @SLOW
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize(("space", "coordinates"), CASES)
-@pytest.mark.parametrize("side", ["lower", "upper"])
-def test_an_arm_comes_to_rest_at_a_limit(side: str, space: str, coordinates: str, scheme: Any) -> None:
+@pytest.mark.parametrize(
+    ("place", "side", "scheme"),
+    in_turn(
+        [("plane", "joint"), *OTHERS], ("lower", "upper"),
+        (schemes.moreau, schemes.moreau, schemes.nsga_decoupled, schemes.nsga_decoupled),
+    ),
+)  # fmt: skip
+def test_an_arm_comes_to_rest_at_a_limit(place: Any, side: str, scheme: Any) -> None:
     """It falls, down or up, into the rigid stop of the length: angle and force in closed form."""
+    space, coordinates = place
     start, stop, gravity = (-0.3, -0.4, G) if side == "upper" else (-0.4, -0.3, -G)
     limits = (0.2, drawn(stop)[0]) if side == "upper" else (drawn(stop)[0], 2.0)
     problem = arm(space, coordinates, {"A": start}, gravity=gravity, limits=limits)
