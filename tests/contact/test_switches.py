@@ -320,7 +320,8 @@ MEANS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("scheme", slow_but(MEANS, "half_explicit"))
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", MEANS)
 def test_a_force_that_drives_the_motion_back_is_noted_unless_declared(scheme: str) -> None:
     """Means of forces inside a step may be zero, so that the velocity never changes its sign."""
     x = {"F": 2.0, "t0": 1.0}

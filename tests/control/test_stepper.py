@@ -79,12 +79,11 @@ def test_the_first_input_acts_from_the_start(name: str, delay: float) -> None:
 
 
 def test_linear_inputs_and_several_steps_of_the_scheme() -> None:
-    problem = arm("joint", 2)
     u = np.sin(0.2 * np.arange(1, 31))[:, None]
-    stepper = nsjax.stepper(problem, schemes.moreau(), 4e-3, inputs=["servo"], hold="linear", substeps=4)
+    stepper = nsjax.stepper(CART, schemes.moreau(), 4e-3, inputs=["push"], hold="linear", substeps=4)
     _, steps = rolled(stepper, u)
     table = nsjax.signal(4e-3 * np.arange(31), np.concatenate([[0.0], u[:, 0]]), "linear")
-    run = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=120, every=4, inputs={"servo": table})
+    run = nsjax.simulate(*CART, schemes.moreau(), dt=1e-3, steps=120, every=4, inputs={"push": table})
     assert np.max(np.abs(steps.q - run.q[1:])) < 1e-11
     assert np.array_equal(steps.t, run.t[1:])
 

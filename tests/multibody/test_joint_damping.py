@@ -185,9 +185,8 @@ def test_the_warning_names_the_option_and_the_option_is_not_warned_of() -> None:
     assert "joint_damping" not in str(said[0].message)
 
 
-@pytest.mark.parametrize(
-    "damping", [2e3, pytest.param(0.0, marks=pytest.mark.slow), pytest.param(3.0, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("damping", [2e3, 0.0, 3.0])
 def test_the_largest_step_is_known(damping) -> None:
     """A rod on a stiff spring: ``omega^2 dt^2 = 4 + 2 c dt``."""
     parts = (

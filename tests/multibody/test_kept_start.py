@@ -121,6 +121,7 @@ def rod(length: Any) -> Any:
     return jnp.stack([jnp.asarray(length, float), jnp.zeros(())])
 
 
+@pytest.mark.slow
 def test_the_start_follows_the_law_of_cosines() -> None:
     """Value and derivative at another length than that of the problem."""
     found = jax.jvp(lambda x: start(PROBLEM.replace({"b.at": rod(x)})), (0.41,), (1.0,))

@@ -237,6 +237,7 @@ DRONE = """<mujoco><worldbody><site name="w"/>
 <motor name="a6" joint="fly" gear="1 2 3 0.1 0.2 0.3"/>{}</actuator><sensor>{}</sensor></mujoco>"""
 
 
+@SLOW
 def test_a_drone_of_a_file() -> None:
     """Rotors at turned sites, motors of a ball and of the free body, with servos of rates and filters."""
     worst = compared(DRONE.format("", "<gyro site='r1'/>"), states=6)

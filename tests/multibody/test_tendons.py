@@ -224,8 +224,9 @@ def test_a_rope_of_fixed_length(spatial: bool, coordinates: str, scheme: Any) ->
     assert float(found) == pytest.approx(tension, abs=1e-8)
 
 
-def test_derivative_of_a_rope() -> None:
-    """By a mass, forward and reverse, against the closed form."""
+@pytest.mark.parametrize("derivative", [jax.grad, pytest.param(jax.jacfwd, marks=SLOW)])
+def test_derivative_of_a_rope(derivative: Any) -> None:
+    """By a mass against the closed form."""
     made = hoist()
 
     def speed(m: Any) -> Any:
@@ -234,9 +235,7 @@ def test_derivative_of_a_rope() -> None:
 
     x = jnp.asarray(2.0)
     exact = jax.grad(lambda m: 0.02 * wanted((m, MASSES[1]))[0])(x)
-    forward = jax.jit(lambda x: jax.jvp(speed, (x,), (jnp.ones(()),))[1])(x)
-    assert abs(float(forward - exact)) < 1e-10
-    assert abs(float(jax.jit(jax.grad(speed))(x) - exact)) < 1e-10
+    assert abs(float(jax.jit(derivative(speed))(x) - exact)) < 1e-10
 
 
 @SLOW

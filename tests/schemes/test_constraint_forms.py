@@ -110,6 +110,7 @@ def lifted(name: str, form: str, dt: float, steps: int) -> nsjax.Trajectory:
     return run(LIFT, P, [0.0], [A * W], dt, steps, scheme=scheme)
 
 
+@pytest.mark.slow
 def test_baumgarte_on_a_lift():
     """``d2g/dt2 + 2 alpha dg/dt + alpha^2 g = 0`` at the middle of every step, written out."""
     dt, n, decay = 1e-2, 200, 0.2

@@ -73,6 +73,8 @@ def test_a_point_stops_at_a_height(scheme) -> None:
         found, forward = both(x, dt)
         np.testing.assert_allclose(found, exact, atol=2e-11)
         np.testing.assert_allclose(forward, slopes, atol=1e-8)
+    if scheme == "moreau":  # which is quick; resets are differentiated in reverse
+        return
     reverse = jax.jit(jax.jacrev(run))(x, SIZES[3])
     np.testing.assert_allclose(reverse, slopes, atol=1e-8)
 

@@ -152,6 +152,7 @@ PENDULUM = System(
 START = State(t=0.0, q=np.array([1.0, 0.0]), v=np.array([0.0, 0.0]))
 
 
+@pytest.mark.slow
 def test_scale_of_the_multipliers_changes_nothing():
     runs = [
         nsjax.simulate(PENDULUM, (), START, schemes.nsga_decoupled(mass_scale=m), dt=1e-2, steps=100)

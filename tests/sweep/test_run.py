@@ -326,6 +326,7 @@ def compiled():
     return jax.jit(jax.value_and_grad(loss)).lower(np.array([0.9, 9.81])).compile()
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_one_lane(compiled) -> None:
     memory = compiled.memory_analysis().temp_size_in_bytes
     # carries of the steps of one lane, and inputs, results and status of all; carries of 500 steps of 256

@@ -54,7 +54,7 @@ def space(boxes: bool = False) -> Any:
         pytest.param(x, single, marks=pytest.mark.slow) for x, single in (
             (plane, {"tip", "ball", "hit", "bearing", "touch"}), (lambda: space(boxes=True), {"tip"}),
         )
-    )
+    ),
 ])  # fmt: skip
 def test_a_part_has_an_axis_of_contacts(made: Any, single: set[str] | None) -> None:
     """All quantities of a part, one or several, are those of its contacts side by side."""

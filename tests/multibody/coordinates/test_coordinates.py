@@ -156,6 +156,7 @@ def off(found, wanted) -> float:
     return float(np.max(np.abs(found - wanted) / np.max(np.abs(wanted), axis=axes, keepdims=True)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_trees(seed: int) -> None:
     """Mass matrix to 1e-12, forces to 1e-11 of their largest entry; the energy to 1e-12."""
