@@ -181,8 +181,12 @@ def test_a_mechanism_is_lifted_as_a_whole(coordinates: str, dimension: int) -> N
 
 def _gaps(problem):
     system, state = problem.system, problem.state
-    p = refreshed(system, 0.0, state.q, prepared(system, problem.params))
-    return system.gap(0.0, state.q, p)
+
+    @jax.jit
+    def gaps(q, p):
+        return system.gap(0.0, q, refreshed(system, 0.0, q, prepared(system, p)))
+
+    return gaps(state.q, problem.params)
 
 
 def test_a_limit_is_mended_before_the_lift() -> None:

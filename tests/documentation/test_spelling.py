@@ -31,8 +31,8 @@ TITLES = {"sources.md": None, "solid_mesh.py": "stabilization"}
 
 def prose(text: str) -> list[str]:
     """Docstrings and comments of a module."""
-    found = [x.string for x in tokenize.generate_tokens(io.StringIO(text).readline)
-             if x.type == tokenize.COMMENT]  # fmt: skip
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline) if "#" in text else ()
+    found = [x.string for x in tokens if x.type == tokenize.COMMENT]
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             found.append(str(node.value.value))
