@@ -134,7 +134,7 @@ def motion(problem: Problem, traj: Trajectory, *, frames: int = FRAMES, who: str
         >>> from nsjax import models, schemes
         >>> from nsjax.motion import motion
         >>> ball = models.bouncing_ball()
-        >>> traj = nsjax.simulate(*ball, schemes.moreau(), dt=1e-3, steps=500)
+        >>> traj = nsjax.simulate(ball, schemes.moreau(), dt=1e-3, steps=500)
         >>> seen = motion(ball, traj, frames=11)
         >>> len(seen.t), seen.dimension
         (11, 2)

@@ -145,7 +145,7 @@ class ByName:
             >>> from nsjax.multibody import assemble, body, hinge
             >>> parts = [body("rod", mass=1.0, com=0.5), hinge("pin", "ground", "rod")]
             >>> problem = assemble(*parts, gravity=9.81)
-            >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=100)
+            >>> traj = nsjax.simulate(problem, schemes.moreau(), dt=1e-3, steps=100)
             >>> traj.body("rod").position.shape
             (101, 2)
         """
@@ -164,7 +164,7 @@ class ByName:
             >>> from nsjax.multibody import assemble, body, hinge
             >>> parts = [body("rod", mass=2.0, inertia=0.1, com=0.5), hinge("pin", "ground", "rod")]
             >>> problem = assemble(*parts, gravity=9.81, start={"rod": -1.5707963267948966})
-            >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=10)
+            >>> traj = nsjax.simulate(problem, schemes.moreau(), dt=1e-3, steps=10)
             >>> round(float(traj.joint("pin").force[-1, 1]), 6)
             19.62
         """
@@ -193,7 +193,7 @@ class ByName:
             >>> from nsjax.multibody import assemble, body, spring
             >>> coil = spring("coil", "ground", "bob", stiffness=100.0, length=1.0)
             >>> problem = assemble(body("bob", mass=1.0, inertia=0.1), coil, start={"bob": (1.2, 0.0, 0.0)})
-            >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=10)
+            >>> traj = nsjax.simulate(problem, schemes.moreau(), dt=1e-3, steps=10)
             >>> round(float(traj.load("coil").force[0, 0]), 9), round(float(traj.load("coil").energy[0]), 9)
             (-20.0, 2.0)
         """
@@ -218,7 +218,7 @@ class ByName:
         Example:
             >>> import nsjax
             >>> from nsjax import models, schemes
-            >>> traj = nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=10)
+            >>> traj = nsjax.simulate(models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=10)
             >>> traj.contact("ball on table").gap.shape, traj.contacts("ball on table").gap.shape
             ((11,), (11, 1))
         """
@@ -241,7 +241,7 @@ class ByName:
             >>> from nsjax.multibody import assemble, body, box, contact, plane
             >>> feet = contact("feet", box("crate", 0.2, 0.1), plane())
             >>> crate = assemble(body("crate", mass=1.0, inertia=0.1), feet, start={"crate": (0, 1, 0)})
-            >>> traj = nsjax.simulate(*crate, schemes.moreau(), dt=1e-3, steps=10)
+            >>> traj = nsjax.simulate(crate, schemes.moreau(), dt=1e-3, steps=10)
             >>> traj.contacts("feet").gap.shape
             (11, 4)
         """

@@ -44,7 +44,7 @@ def failed_loads(traj: Any) -> list[str]:
         >>> from nsjax.multibody import actuator, assemble, body, hinge
         >>> arm = assemble(body("arm", mass=1.0, inertia=0.1), hinge("pin", "ground", "arm"),
         ...                actuator("motor", "pin", law=lambda t, q, v, p: jnp.sqrt(v - 1.0)))
-        >>> failed_loads(nsjax.simulate(*arm, schemes.moreau(), dt=1e-3, steps=2))
+        >>> failed_loads(nsjax.simulate(arm, schemes.moreau(), dt=1e-3, steps=2))
         ['motor']
     """
     system, first = traj.system, traj.first_failure

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, Protocol, overload
 
 import jax
 import jax.numpy as jnp
@@ -59,23 +59,30 @@ from nsjax.types import Array, PyTree, being_compiled, is_traced
 P = ParamSpec("P")
 
 
-def _unpacked(run: Callable[P, Trajectory]) -> Callable[P, Trajectory]:
-    """The function ``run`` with an error sentence for a problem in place of its three values, and for parts
-    in place of a problem.
+class _Simulate(Protocol[P]):
+    """`simulate` of a problem, or of its three values."""
+
+    @overload
+    def __call__(self, problem: Problem, scheme: Scheme, /, **options: Any) -> Trajectory: ...
+
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Trajectory: ...
+
+
+def _of_problems(run: Callable[P, Trajectory]) -> _Simulate[P]:
+    """The function ``run``, which also takes a problem in place of its three values, with a sentence for
+    parts in place of a problem.
     """
 
     @functools.wraps(run)
-    def checked_run(*args: P.args, **kwargs: P.kwargs) -> Trajectory:
+    def checked_run(*args: Any, **kwargs: Any) -> Trajectory:
         first = args[0] if args else None
         if isinstance(first, Problem):
-            raise InputError(
-                "simulate: the first argument is a problem, which is three values here; unpack it with a "
-                "star: simulate(*problem, scheme, dt=1e-3, time=1.0)"
-            )
+            args = (*first, *args[1:])
         if any(isinstance(x, Part) for x in (first if isinstance(first, list | tuple) else [first])):
             raise InputError(
                 "simulate: the first argument is a part or a list of parts, which is no problem yet; give "
-                "simulate(*assemble(*parts), scheme, ...), of a model file simulate(*file.problem(), ...)"
+                "simulate(assemble(*parts), scheme, ...), of a model file simulate(file.problem(), ...)"
             )
         try:
             return run(*args, **kwargs)
@@ -86,7 +93,7 @@ def _unpacked(run: Callable[P, Trajectory]) -> Callable[P, Trajectory]:
     return checked_run
 
 
-@_unpacked
+@_of_problems
 def simulate(
     system: System,
     params: PyTree,
@@ -116,8 +123,8 @@ def simulate(
     then static, and reverse mode recomputes inside rows (two-level checkpointing).
 
     Args:
-        system, params, state: the problem; ``simulate(*problem, ...)`` unpacks one. The state may penetrate
-            walls and violate constraints by as much as steps of this size leave
+        system, params, state: one problem, or its three values. The state may penetrate walls and
+            violate constraints by as much as steps of this size leave
             (`nsjax.core.start_checks`): row k of a run, ``State(t=traj.t[k], q=traj.q[k], v=traj.v[k])``,
             is a start for it.
         scheme: for instance ``schemes.moreau()``.

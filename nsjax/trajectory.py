@@ -225,7 +225,7 @@ class Trajectory(Views, ByName, RowQuantities):
         Example:
             >>> import nsjax
             >>> from nsjax import models, schemes
-            >>> traj = nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=10)
+            >>> traj = nsjax.simulate(models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=10)
             >>> traj.sensor("energy").shape
             (11,)
         """

@@ -78,7 +78,7 @@ class Views:
         Example:
             >>> import nsjax
             >>> from nsjax import models, schemes
-            >>> traj = nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=500)
+            >>> traj = nsjax.simulate(models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=500)
             >>> [axes.get_ylabel() for axes in traj.plot("y", "energy").axes]
             ['$y$ (m)', 'energy (J)']
         """

@@ -24,6 +24,11 @@ def run(**options):
     return nsjax.simulate(*CRANK, schemes.moreau(), dt=DT, **options)
 
 
+def test_a_problem_stands_for_its_three_values() -> None:
+    options = {"dt": DT, "steps": 300, "every": 100}
+    assert same(nsjax.simulate(CRANK, schemes.moreau(), **options), run(steps=300, every=100))
+
+
 def same(a, b) -> bool:
     return all(np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
 

@@ -49,7 +49,7 @@ def steps(quick: bool) -> Iterator[Row]:
         scheme = schemes.REGISTRY[name].factory()
         calls[name] = (
             lambda scheme=scheme: nsjax.simulate(  # type: ignore[misc]
-                *models.slider_crank(), scheme, dt=STEP, steps=count, every=count
+                models.slider_crank(), scheme, dt=STEP, steps=count, every=count
             ),
             count,
         )

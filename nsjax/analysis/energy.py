@@ -296,7 +296,7 @@ def energy_balance(traj: Trajectory, *, forces: str = "auto") -> EnergyBalance:
         >>> from nsjax import models, schemes
         >>> from nsjax.analysis import energy_balance
         >>> problem = models.bouncing_ball(restitution=0.5)
-        >>> balance = energy_balance(nsjax.simulate(*problem, schemes.newmark(), dt=1e-3, steps=500))
+        >>> balance = energy_balance(nsjax.simulate(problem, schemes.newmark(), dt=1e-3, steps=500))
         >>> loss = balance.lost_normal.sum()
         >>> bool(abs(loss - 0.75 * 9.81) < 0.05)  # 1 kg from 1 m, up to the time of the impact
         True

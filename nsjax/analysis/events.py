@@ -167,7 +167,7 @@ def impact_table(traj: Trajectory) -> Table[Impact]:
         >>> from nsjax import models, schemes
         >>> from nsjax.analysis import impact_table
         >>> problem = models.bouncing_ball(restitution=0.5)
-        >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=500, events=4)
+        >>> traj = nsjax.simulate(problem, schemes.moreau(), dt=1e-3, steps=500, events=4)
         >>> print(impact_table(traj).records[0].contact)
         ball on table
     """
@@ -248,7 +248,7 @@ def contact_phases(traj: Trajectory, *, shortest: float = 0.0, bridge: float = 0
         >>> from nsjax import models, schemes
         >>> from nsjax.analysis import contact_phases
         >>> problem = models.block(dimension=2, slope=0.2, friction=0.5)
-        >>> traj = nsjax.simulate(*problem, schemes.moreau(gap_tolerance=1e-9), dt=1e-3, steps=50)
+        >>> traj = nsjax.simulate(problem, schemes.moreau(gap_tolerance=1e-9), dt=1e-3, steps=50)
         >>> phases = contact_phases(traj)
         >>> [(phase.contact, phase.start, phase.end, phase.stick) for phase in phases]
         [('corner +-', 0.0, 0.05, 1.0), ('corner --', 0.0, 0.05, 1.0)]

@@ -70,7 +70,7 @@ def impulse_steps(traj: Trajectory) -> np.ndarray:
         >>> import nsjax
         >>> from nsjax import models, schemes
         >>> from nsjax.analysis import impulse_steps
-        >>> traj = nsjax.simulate(*models.bouncing_ball(), schemes.bathe(), dt=1e-2, steps=100)
+        >>> traj = nsjax.simulate(models.bouncing_ball(), schemes.bathe(), dt=1e-2, steps=100)
         >>> int(impulse_steps(traj).sum()), int(traj.impacts.sum())
         (1, 1)
     """
@@ -185,7 +185,7 @@ def measure_drift(traj: Trajectory) -> Drift:
         >>> from nsjax import models, schemes
         >>> from nsjax.analysis import measure_drift
         >>> problem = models.slider_crank_bilateral()
-        >>> traj = nsjax.simulate(*problem, schemes.newmark(), dt=1e-4, steps=500, every=10)
+        >>> traj = nsjax.simulate(problem, schemes.newmark(), dt=1e-4, steps=500, every=10)
         >>> worst = measure_drift(traj).largest()
         >>> worst["constraint_rate"] < 1e-10 < worst["constraint"] < 1e-5
         True

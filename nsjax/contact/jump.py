@@ -325,7 +325,7 @@ def forced_jump(
         ...     end = b.State(t=s.t + dt, q=s.q + dt * (s.v + 0.5 * dv), v=s.v + dv)
         ...     return b.Stepped(end=end, jump=jump, estimate=jnp.zeros(()))
         >>> own, ball = b.impulse_scheme("own", respond), nsjax.models.bouncing_ball()
-        >>> a, c = (nsjax.simulate(*ball, x, dt=1e-2, time=1.0) for x in (own, nsjax.schemes.moreau()))
+        >>> a, c = (nsjax.simulate(ball, x, dt=1e-2, time=1.0) for x in (own, nsjax.schemes.moreau()))
         >>> bool(abs(a.q - c.q).max() < 1e-12)
         True
     """

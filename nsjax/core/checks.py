@@ -116,7 +116,7 @@ def check_kind(system: Any, scheme: Any) -> None:
         given = f"a {type(system).__name__}" if isinstance(system, Scheme | State) else repr(system)
         raise InputError(
             f"simulate: system = {given}; it must be an nsjax.System; give the problem, then the scheme: "
-            "simulate(*problem, scheme, dt=1e-3, time=1.0)"
+            "simulate(problem, scheme, dt=1e-3, time=1.0)"
         )
     if not isinstance(scheme, Scheme):
         name = getattr(scheme, "__name__", repr(scheme))

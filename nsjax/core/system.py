@@ -390,8 +390,8 @@ class State:
 class Problem:
     """A system with parameters and a start: everything `simulate` needs of a model.
 
-    Iterates as ``(system, params, state)``, so ``simulate(*problem, scheme, ...)`` works. It is a
-    pytree whose leaves are the numbers of ``params`` and ``state``.
+    It iterates as ``(system, params, state)``, and is a pytree whose leaves are the numbers of ``params``
+    and ``state``.
 
     Example:
         >>> from nsjax import models

@@ -162,7 +162,7 @@ def save(
         >>> import nsjax
         >>> from nsjax import io, models, schemes
         >>> problem = models.bouncing_ball()
-        >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=500)
+        >>> traj = nsjax.simulate(problem, schemes.moreau(), dt=1e-3, steps=500)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     io.save(f"{folder}/ball.npz", problem, traj, scheme=schemes.moreau(), note="first try")
         ...     problem, traj = io.load(f"{folder}/ball.npz")
@@ -206,7 +206,7 @@ def read_unfinished(path: PathLike) -> dict[str, Any] | None:
 def load(path: PathLike, problem: Problem | None = None, *, scheme: Scheme | None = None) -> Saved:
     """Reads a run that `save` wrote, of this version or an earlier one.
 
-    ``simulate(*run.problem, run.scheme, dt=..., steps=..., carry=run.traj.carry)`` continues ``run``, bit
+    ``simulate(run.problem, run.scheme, dt=..., steps=..., carry=run.traj.carry)`` continues ``run``, bit
     for bit.
 
     Records are found by public names (`nsjax.io.codec`). Fields that a later version added take their
@@ -238,11 +238,11 @@ def load(path: PathLike, problem: Problem | None = None, *, scheme: Scheme | Non
         >>> import nsjax
         >>> from nsjax import io, models, schemes
         >>> ball, scheme = models.bouncing_ball(), schemes.hht(alpha_f=0.2)
-        >>> traj = nsjax.simulate(*ball, scheme, dt=1e-3, steps=500)
+        >>> traj = nsjax.simulate(ball, scheme, dt=1e-3, steps=500)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     io.save(f"{folder}/ball.npz", ball, traj, scheme=scheme)
         ...     run = io.load(f"{folder}/ball.npz")
-        >>> more = nsjax.simulate(*run.problem, run.scheme, dt=1e-3, steps=500, carry=run.traj.carry)
+        >>> more = nsjax.simulate(run.problem, run.scheme, dt=1e-3, steps=500, carry=run.traj.carry)
         >>> float(more.t[-1])
         1.0
     """
@@ -316,7 +316,7 @@ def header(path: PathLike) -> dict[str, Any]:
         >>> import nsjax
         >>> from nsjax import io, models, schemes
         >>> ball = models.bouncing_ball()
-        >>> traj = nsjax.simulate(*ball, schemes.moreau(), dt=1e-3, steps=500)
+        >>> traj = nsjax.simulate(ball, schemes.moreau(), dt=1e-3, steps=500)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     io.save(f"{folder}/ball.npz", ball, traj)
         ...     io.header(f"{folder}/ball.npz")["model"]

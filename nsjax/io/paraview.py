@@ -66,7 +66,7 @@ def to_paraview(problem: Problem, traj: Trajectory, path: PathLike, *, frames: i
         >>> import nsjax
         >>> from nsjax import models, schemes
         >>> ball = models.bouncing_ball()
-        >>> traj = nsjax.simulate(*ball, schemes.moreau(), dt=1e-3, steps=500)
+        >>> traj = nsjax.simulate(ball, schemes.moreau(), dt=1e-3, steps=500)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     nsjax.to_paraview(ball, traj, f"{folder}/ball.vtkhdf")
     """

@@ -114,7 +114,7 @@ def assemble(
         >>> problem = assemble(
         ...     body("rod", mass=1.0, inertia=0.1, com=0.5), hinge("pin", "ground", "rod"), gravity=9.81
         ... )
-        >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=100)
+        >>> traj = nsjax.simulate(problem, schemes.moreau(), dt=1e-3, steps=100)
         >>> round(float(traj["rod.angle"][-1]), 3)
         -0.07
     """

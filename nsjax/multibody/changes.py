@@ -77,7 +77,7 @@ def change(traj: Any, then: Problem) -> Change:
         >>> discs = [mb.body("one", mass=1.0, inertia=2.0), mb.body("other", mass=1.0, inertia=1.0)]
         >>> pins = [mb.hinge("a", "ground", "one"), mb.hinge("b", "ground", "other")]
         >>> apart = mb.assemble(*discs, *pins, start={"a": (0.0, 6.0)})
-        >>> end = nsjax.simulate(*apart, schemes.moreau(), dt=1e-2, steps=10)
+        >>> end = nsjax.simulate(apart, schemes.moreau(), dt=1e-2, steps=10)
         >>> locked = mb.assemble(*discs, pins[0], mb.fixed("dog", "one", "other", turned=-end.q[-1, 0]))
         >>> found = mb.change(end, locked)
         >>> float(found.problem.state.v[0]), float(found.loss)  # (2 * 6) / 3, 2 / 3 * 6**2 / 2
@@ -230,7 +230,7 @@ def reaction(problem: Problem, joint: str) -> Fn:
         ... )
         >>> force = mb.reaction(weight, "pin")
         >>> stop = lambda t, q, v, p: 20.0 - jnp.linalg.norm(force(t, q, v, p))
-        >>> traj = nsjax.simulate(*weight, schemes.half_explicit(), dt=1e-3, steps=2000, stop=stop)
+        >>> traj = nsjax.simulate(weight, schemes.half_explicit(), dt=1e-3, steps=2000, stop=stop)
         >>> round(-3 * 9.81 * float(jnp.sin(traj.q[-1, 0])), 3)  # 3 m g sin(angle) along the rod
         20.0
     """

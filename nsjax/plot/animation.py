@@ -139,7 +139,7 @@ def animate(problem: Problem, traj: Trajectory, *, frames: int = FRAMES) -> Anim
         >>> import nsjax
         >>> from nsjax import models, schemes
         >>> ball = models.bouncing_ball()
-        >>> traj = nsjax.simulate(*ball, schemes.moreau(), dt=1e-3, steps=500)
+        >>> traj = nsjax.simulate(ball, schemes.moreau(), dt=1e-3, steps=500)
         >>> nsjax.animate(ball, traj, frames=50)
         Animation('bouncing ball: moreau, dt = 0.001 s, t = 0 to 0.5 s', 50 frames)
     """

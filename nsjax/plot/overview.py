@@ -168,7 +168,7 @@ def overview(problem: Problem, traj: Trajectory, path: str | os.PathLike[str] | 
         >>> import nsjax
         >>> from nsjax import models, plot, schemes
         >>> problem = models.bouncing_ball()
-        >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=500)
+        >>> traj = nsjax.simulate(problem, schemes.moreau(), dt=1e-3, steps=500)
         >>> [axes.get_title(loc="left") for axes in plot.overview(problem, traj).axes]
         ['(a) positions', '(b) velocities', '(c) gaps', '(d) normal impulses of impacts', '(e) energy']
     """
@@ -203,7 +203,7 @@ def named(traj: Trajectory, names: Sequence[str], x: str | None = None) -> Figur
     Example:
         >>> import nsjax
         >>> from nsjax import models, plot, schemes
-        >>> traj = nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=500)
+        >>> traj = nsjax.simulate(models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=500)
         >>> [axes.get_ylabel() for axes in plot.named(traj, ["y", "energy"]).axes]
         ['$y$ (m)', 'energy (J)']
     """

@@ -40,7 +40,7 @@ Example:
     ...     return BaseEnd(q=q, v=v, a=a, algorithmic=a, force=impulse / dt, impulse=impulse)
     >>> scheme = mixed_scheme("implicit_euler", implicit_euler, Numbers())
     >>> import nsjax
-    >>> int(nsjax.simulate(*nsjax.models.bouncing_ball(), scheme, dt=1e-2, time=1.0).impacts.sum())
+    >>> int(nsjax.simulate(nsjax.models.bouncing_ball(), scheme, dt=1e-2, time=1.0).impacts.sum())
     1
 """
 

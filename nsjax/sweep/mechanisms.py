@@ -126,7 +126,7 @@ def side_by_side(*problems: Problem) -> SideBySide:
 
     Which program to use: `nsjax.simulate` always runs the program of the mechanism itself. Take that of a
     class for mechanisms of which many are built, for few steps each, or for a first look, also of a single
-    problem: ``simulate(*side_by_side(problem).problem(), ...)``. A program of one's own pays from some
+    problem: ``simulate(side_by_side(problem).problem(), ...)``. A program of one's own pays from some
     million steps (lanes times steps) on.
 
     Args:

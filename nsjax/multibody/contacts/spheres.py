@@ -272,7 +272,7 @@ def spheres(
         >>> from nsjax.multibody import spheres
         >>> floor = ((0.0, 0.0, 1.0), 0.0)
         >>> pile = spheres(0.1, 1.0, [(0.0, 0.0, 0.1), (0.0, 0.0, 0.3)], walls=[floor], friction=0.3)
-        >>> traj = nsjax.simulate(*pile, schemes.moreau(), dt=1e-3, steps=10)
+        >>> traj = nsjax.simulate(pile, schemes.moreau(), dt=1e-3, steps=10)
         >>> [round(float(x), 6) for x in traj.force_normal[-1][:2]]
         [9.81, 19.62]
     """

@@ -110,7 +110,7 @@ def gear(name: str, joint: str, of: str, *, ratio: Any, offset: Any = 0.0, activ
         ...     body("b", mass=1.0, inertia=0.4), hinge("B", "ground", "b", at=0.3),
         ...     gear("mesh", "B", "A", ratio=-0.5),
         ... )
-        >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=100)
+        >>> traj = nsjax.simulate(problem, schemes.moreau(), dt=1e-3, steps=100)
         >>> round(float(traj["a.omega"][-1]), 6), round(float(traj["b.omega"][-1]), 6)
         (0.5, -0.25)
     """

@@ -26,7 +26,7 @@ class OneWay:
         >>> shaft = mb.hinge("shaft", "ground", "wheel", friction_law=mb.OneWay())
         >>> kick = mb.torque("kick", "wheel", -1.0)
         >>> problem = mb.assemble(mb.body("wheel", mass=1.0, inertia=0.1), shaft, kick)
-        >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-2, steps=20)
+        >>> traj = nsjax.simulate(problem, schemes.moreau(), dt=1e-2, steps=20)
         >>> abs(float(traj["wheel.angle"][-1])) < 1e-12
         True
     """

@@ -76,7 +76,7 @@ def rolling(
         ...     rolling("roll", "ground", "ball", radius=1.0),
         ...     start={"ball": ((0.0, 0.0, 1.0), None)}, gravity=(3.0, 0.0, -9.0),
         ... )
-        >>> traj = nsjax.simulate(*problem, schemes.generalized_alpha(), dt=1e-2, steps=100)
+        >>> traj = nsjax.simulate(problem, schemes.generalized_alpha(), dt=1e-2, steps=100)
         >>> round(float(traj.body("ball").velocity[-1, 0]), 6)  # 5/7 of 3 m/s^2
         2.142857
     """

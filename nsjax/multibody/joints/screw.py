@@ -62,7 +62,7 @@ def screw(
         ...     body("nut", mass=1.0, inertia=(0.1, 0.1, 0.1)),
         ...     screw("thread", "ground", "nut", pitch=0.5, axis=(0.0, 0.0, 1.0)), gravity=9.81,
         ... )
-        >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=100)
+        >>> traj = nsjax.simulate(problem, schemes.moreau(), dt=1e-3, steps=100)
         >>> k = 0.5 / 6.283185307179586
         >>> rate = -9.81 * k / (0.1 + k * k) * 0.1  # m g k over the inertia about the axis and m k^2
         >>> abs(float(traj["thread.omega"][-1]) - rate) < 1e-9

@@ -313,7 +313,7 @@ def ggl_unified(
     Example:
         >>> import nsjax
         >>> from nsjax import models, schemes
-        >>> nsjax.simulate(*models.bouncing_ball(), schemes.ggl_unified(), dt=1e-2, time=1.0).q.shape
+        >>> nsjax.simulate(models.bouncing_ball(), schemes.ggl_unified(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
     choose("ggl_unified", "gap", gap, ("nonlinear", "linearised"))

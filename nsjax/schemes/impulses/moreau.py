@@ -155,7 +155,7 @@ def moreau(
     Example:
         >>> import nsjax
         >>> from nsjax import models, schemes
-        >>> traj = nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-2, time=1.0)
+        >>> traj = nsjax.simulate(models.bouncing_ball(), schemes.moreau(), dt=1e-2, time=1.0)
         >>> traj.q.shape
         (101, 1)
     """
@@ -393,7 +393,7 @@ def ggl_decoupled(
     Example:
         >>> import nsjax
         >>> from nsjax import models, schemes
-        >>> traj = nsjax.simulate(*models.bouncing_ball(), schemes.ggl_decoupled(), dt=1e-2, time=1.0)
+        >>> traj = nsjax.simulate(models.bouncing_ball(), schemes.ggl_decoupled(), dt=1e-2, time=1.0)
         >>> bool(traj.gap.min() >= 0)
         True
     """

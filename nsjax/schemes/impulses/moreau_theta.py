@@ -112,7 +112,7 @@ def moreau_theta(
     Example:
         >>> import nsjax
         >>> from nsjax import models, schemes
-        >>> nsjax.simulate(*models.bouncing_ball(), schemes.moreau_theta(), dt=1e-2, time=1.0).q.shape
+        >>> nsjax.simulate(models.bouncing_ball(), schemes.moreau_theta(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
     coef = ThetaCoefficients(

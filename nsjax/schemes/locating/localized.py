@@ -145,7 +145,7 @@ def localized(
         >>> import nsjax
         >>> from nsjax import models, schemes
         >>> scheme = schemes.localized(schemes.moreau())
-        >>> traj = nsjax.simulate(*models.bouncing_ball(height=1.0), scheme, dt=0.05, time=0.6)
+        >>> traj = nsjax.simulate(models.bouncing_ball(height=1.0), scheme, dt=0.05, time=0.6)
         >>> fall = (2.0 / 9.81) ** 0.5  # one impact with e = 0.8; parabolas are exact in any step
         >>> exact = 0.05 + 0.8 * 9.81 * fall * (0.6 - fall) - 9.81 / 2 * (0.6 - fall) ** 2
         >>> bool(abs(traj.q[-1, 0] - exact) < 1e-11)

@@ -71,7 +71,7 @@ def bathe(
     Example:
         >>> import nsjax
         >>> from nsjax import models, schemes
-        >>> nsjax.simulate(*models.bouncing_ball(), schemes.bathe(), dt=1e-2, time=1.0).q.shape
+        >>> nsjax.simulate(models.bouncing_ball(), schemes.bathe(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=contact_tolerance, gap=gap_tolerance)

@@ -85,7 +85,7 @@ def ed_alpha(
     Example:
         >>> import nsjax
         >>> from nsjax import models, schemes
-        >>> nsjax.simulate(*models.bouncing_ball(), schemes.ed_alpha(), dt=1e-2, time=1.0).q.shape
+        >>> nsjax.simulate(models.bouncing_ball(), schemes.ed_alpha(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=contact_tolerance, gap=gap_tolerance)

@@ -155,7 +155,7 @@ def generalized_alpha(
         >>> import nsjax
         >>> from nsjax import models, schemes
         >>> scheme = schemes.generalized_alpha(rho_inf=0.5)
-        >>> nsjax.simulate(*models.bouncing_ball(), scheme, dt=1e-2, time=1.0).q.shape
+        >>> nsjax.simulate(models.bouncing_ball(), scheme, dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=contact_tolerance, gap=gap_tolerance)
@@ -194,7 +194,7 @@ def hht(
     Example:
         >>> import nsjax
         >>> from nsjax import models, schemes
-        >>> nsjax.simulate(*models.bouncing_ball(), schemes.hht(), dt=1e-2, time=1.0).q.shape
+        >>> nsjax.simulate(models.bouncing_ball(), schemes.hht(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=contact_tolerance, gap=gap_tolerance)
@@ -225,7 +225,7 @@ def newmark(
     Example:
         >>> import nsjax
         >>> from nsjax import models, schemes
-        >>> nsjax.simulate(*models.bouncing_ball(), schemes.newmark(), dt=1e-2, time=1.0).q.shape
+        >>> nsjax.simulate(models.bouncing_ball(), schemes.newmark(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=contact_tolerance, gap=gap_tolerance)

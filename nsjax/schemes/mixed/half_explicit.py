@@ -165,7 +165,7 @@ def half_explicit(
     Example:
         >>> import nsjax
         >>> from nsjax import models, schemes
-        >>> nsjax.simulate(*models.bouncing_ball(), schemes.half_explicit(), dt=1e-2, time=1.0).q.shape
+        >>> nsjax.simulate(models.bouncing_ball(), schemes.half_explicit(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
     choose("half_explicit", "impact_step", impact_step, ("keep", "drop"))

@@ -118,7 +118,7 @@ def nsga_decoupled(
     Example:
         >>> import nsjax
         >>> from nsjax import models, schemes
-        >>> traj = nsjax.simulate(*models.bouncing_ball(), schemes.nsga_decoupled(), dt=1e-2, time=1.0)
+        >>> traj = nsjax.simulate(models.bouncing_ball(), schemes.nsga_decoupled(), dt=1e-2, time=1.0)
         >>> bool(traj.gap.min() >= -1e-12), int(traj.iterations.max())
         (True, 3)
     """
@@ -158,7 +158,7 @@ def nsga_neglected(
     Example:
         >>> import nsjax
         >>> from nsjax import models, schemes
-        >>> nsjax.simulate(*models.bouncing_ball(), schemes.nsga_neglected(), dt=1e-2, time=1.0).q.shape
+        >>> nsjax.simulate(models.bouncing_ball(), schemes.nsga_neglected(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
     options = NsgaOptions(
@@ -212,7 +212,7 @@ def nsga_coupled(
     Example:
         >>> import nsjax
         >>> from nsjax import models, schemes
-        >>> nsjax.simulate(*models.bouncing_ball(), schemes.nsga_coupled(), dt=1e-2, time=1.0).q.shape
+        >>> nsjax.simulate(models.bouncing_ball(), schemes.nsga_coupled(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
     choose("nsga_coupled", "iteration", iteration, ITERATIONS)
