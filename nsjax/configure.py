@@ -24,7 +24,7 @@ def configure(
     * asks XLA to compile each CPU time loop into one kernel. A jaxlib that is not in
       ``nsjax.jaxtools.TESTED_JAXLIB`` is tested once, in a separate process, and the result is stored. On
       machines without another device it also asks for vector instructions in loops of more than
-      ``nsjax.jaxtools.compilation.WRITTEN_OUT`` passes, which robots need;
+      six passes, which robots need;
     * splits the CPU into ``host_devices`` devices, for batches on all cores;
     * limits the linear algebra library to ``blas_threads`` threads: with several, factorisations of some
       hundred unknowns are ten times slower, and batches use the cores better than the library;

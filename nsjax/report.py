@@ -156,9 +156,6 @@ def rise_in_run(system: System, params: PyTree, rows: dict[str, Any], speeds: np
 ROUNDING = 4.0 * float(np.finfo(float).eps)
 """Penetrations up to this part of the largest coordinate of a run are shown as zero."""
 
-TABLE_CONTACTS = 12
-"""Largest number of contacts in the table."""
-
 
 def report(traj: Any) -> str:
     """Model, scheme, times, contacts, energy and failures of one run, in lines. ``traj``: a `Trajectory`,
@@ -232,14 +229,14 @@ def _deepest(traj: Any) -> np.ndarray:
     return np.where(depth > ROUNDING * size, depth, 0.0)
 
 
-def contact_table(traj: Any) -> list[str]:
-    """Table of impacts, contact time, penetration of contacts that closed, or of the busiest."""
+def contact_table(traj: Any, most: int = 12) -> list[str]:
+    """Table of impacts, contact time, penetration of contacts that closed, or of the ``most`` busiest."""
     impacts = np.sum(np.asarray(traj.impacts), axis=0)
     closed = np.sum(np.asarray(traj.closed_time), axis=0)
     deepest = _deepest(traj)
     names, units = contact_names(traj.system), gap_units(traj.system)
     met = int(np.sum((impacts > 0) | (closed > 0.0) | (deepest > 0.0)))
-    shown = np.sort(np.lexsort((-deepest, -closed, -impacts))[: min(met, TABLE_CONTACTS)])
+    shown = np.sort(np.lexsort((-deepest, -closed, -impacts))[: min(met, most)])
     others = f"{len(names) - met} of {len(names)} contacts never closed"
     if not met:
         return [
@@ -253,8 +250,8 @@ def contact_table(traj: Any) -> list[str]:
             f"{names[k]:<{width}} {impacts[k]:>8} {with_unit(closed[k], 's'):>14} "
             f"{with_unit(deepest[k], units[k]):>14}"
         )
-    if met > TABLE_CONTACTS:
-        lines.append(f"({met - TABLE_CONTACTS} more contacts, with fewer impacts)")
+    if met > most:
+        lines.append(f"({met - most} more contacts, with fewer impacts)")
     if met < len(names):
         lines.append(f"({others})")
     return [*lines, ""]

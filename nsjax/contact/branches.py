@@ -223,10 +223,6 @@ def branch_residual(problem: ContactProblem, x: Array, u: Array, r: Array, b: Br
 # step to step.
 
 
-LEAST_PIVOT = 1e-8
-"""Pivot below which a row of unit diagonal depends on others; rounding (1e-15) grows by one over it."""
-
-
 LEAST_TURN = AT_BOUND
 """Pivot below which the row of friction across the sliding in space depends on the others. A contact that
 slides with the velocity ``u`` resists turning by ``mu x_N / |u|``: as it stops, its row across becomes that
@@ -257,7 +253,7 @@ def dependent_answer(
         turns: (m,) bool, rows of friction across the sliding: eliminated last, and with the answer zero
             where they depend on others, see `LEAST_TURN`; None: there are none.
 
-    Limits: a row whose part beside the others is smaller than 1e-4 of it (the root of `LEAST_PIVOT`) counts
+    Limits: a row whose part beside the others is smaller than 1e-4 of it (the root of its pivot) counts
     as dependent: two walls that meet at such an angle are one wall. With more rows than
     `nsjax.linalg.LOOP_LIMIT` ``weight`` is added to the diagonal instead.
     """
@@ -290,7 +286,9 @@ def _eliminated(a: Array, use: Array, turns: Array | None) -> tuple[Array, Array
     at = functools.partial(lax.dynamic_index_in_dim, keepdims=False, allow_negative_indices=False)
     # pivot above which a row is eliminated at once; rows below it wait for all others: in its turn one
     # would leave rounding over its small pivot to another row, which would count as independent
-    first, last, bounded = jnp.full(m, 1e-4), jnp.full(m, LEAST_PIVOT), use
+    first, bounded = jnp.full(m, 1e-4), use
+    # pivot below which a row of unit diagonal depends on others: rounding (1e-15) grows by one over it
+    last = jnp.full(m, 1e-8)
     index, order = np.arange(m), lambda n: m - 1 - n
     if turns is not None:
         first, last = jnp.where(turns, jnp.inf, first), jnp.where(turns, LEAST_TURN, last)

@@ -194,13 +194,6 @@ def gate(
     return criteria.gate * dt * jnp.where(free > least, free, least), dt * free, curvature
 
 
-ASIDE = 1e-4
-"""Motion [m or rad] over which second differences give the curvature of gaps. With coordinates of the size
-``L`` rounding makes an error of ``1e-7 L (1 + |v|)^2`` (SI units); the curvature of a radius ``r`` has the
-relative error ``ASIDE^2 / (12 r^2)``, 0.1 % for 1 mm.
-"""
-
-
 def gap_curvature(at: SystemState) -> Array:
     """Acceleration of the gaps (nc,) at constant velocity, by a difference: a program a fifth as large."""
     return _second_difference(*gaps_beside(at))
@@ -214,8 +207,12 @@ def gaps_beside(at: SystemState) -> tuple[Array, Array]:
 
 
 def _reach(at: SystemState) -> Array:
-    """Time () over which bodies move by `ASIDE` [s]."""
-    return ASIDE / (1.0 + jnp.max(jnp.abs(at.v)))
+    """Time () over which bodies move by 1e-4 m or rad, for the curvature of gaps by second differences.
+
+    With coordinates of the size ``L`` rounding makes an error of ``1e-7 L (1 + |v|)^2`` (SI units); the
+    curvature of a radius ``r`` has the relative error ``1e-8 m^2 / (12 r^2)``, 0.1 % for 1 mm.
+    """
+    return 1e-4 / (1.0 + jnp.max(jnp.abs(at.v)))
 
 
 def _second_difference(gaps: Array, reach: Array) -> Array:

@@ -18,7 +18,7 @@ from nsjax.core.errors import InputError, check_choice, check_whole, nearest, no
 from nsjax.core.keys import is_number
 from nsjax.core.scheme import Scheme
 from nsjax.core.start_checks import (
-    SKEW_TOLERANCE,
+    TOLERANCE,
     check_promises,
     definite,
     examined,
@@ -333,7 +333,7 @@ def _check_mass(mass: np.ndarray, rows: np.ndarray | None, scheme: Scheme | None
         raise InputError("mass has entries that are not finite at the start; check params and state")
     size = np.max(np.abs(mass))
     skew = np.max(np.abs(mass - mass.T))
-    if skew > SKEW_TOLERANCE * size:
+    if skew > TOLERANCE * size:
         raise InputError(
             f"mass is not symmetric at the start: |M - M'| = {skew:.3g}; return a symmetric matrix"
         )

@@ -104,7 +104,8 @@ def _row(
 
 
 TOLERANCE = 1e-9
-"""Relative error of a promise that is accepted: between rounding and the effect of a missing entry."""
+"""Relative error of a promise, or asymmetry of a mass matrix, that is accepted: between rounding and the
+effect of a missing entry."""
 
 
 def _off(found: Array, wanted: Array, least: Array | float = 0.0) -> Array:
@@ -325,13 +326,8 @@ def _constraint_rates(system: System, state: State, p: PyTree) -> dict[str, Any]
 
 
 CONSTRAINT_TOLERANCE = 1e-8
-"""Largest violation of a constraint by a computed start; a state of a run may violate it by more."""
-
-SKEW_TOLERANCE = 1e-9
-"""Relative asymmetry that a mass matrix may have: far above rounding, far below a modelling error."""
-
-RATE_TOLERANCE = 1e-8
-"""A start may violate a constraint on velocity level by this much, relative to the terms of the rate."""
+"""Largest violation of a constraint by a computed start, and of its rate relative to its terms; a state of
+a run may violate them by more."""
 
 BY_SPEED = ("friction_sliding", "friction_speed", "restitution_speed")
 """Numbers of contact laws that depend on the speed."""
@@ -370,7 +366,7 @@ def violation(name: str, found: Found) -> Any:
     # violation on velocity level that is allowed relative to the largest of all rows, a thousand roundings:
     # a row that follows from others may have only terms of rounding
     rounding = 1e-13
-    return abs(x) - max(RATE_TOLERANCE, least) * size - beyond - rounding * largest
+    return abs(x) - max(CONSTRAINT_TOLERANCE, least) * size - beyond - rounding * largest
 
 
 def within(name: str, found: Found, singular: bool = False) -> Any:
@@ -389,7 +385,7 @@ def within(name: str, found: Found, singular: bool = False) -> Any:
     if what in ("friction_speed", "restitution_speed"):
         return x > 0
     if what in ("slip", "dry_friction", "velocity_constraint"):
-        return x <= max(RATE_TOLERANCE, least_tolerance())
+        return x <= max(CONSTRAINT_TOLERANCE, least_tolerance())
     if what in ("outside", "changes", "skew", "islands", "rows", "pairs"):
         return x <= TOLERANCE
     if what == "frictionless":
@@ -409,9 +405,9 @@ def held(mass: Any, rows: Any) -> Any:
     size, stiff = xp.max(abs(mass)), xp.max(xp.sum(rows * rows, axis=1))
     both = mass / xp.where(size > 0, size, 1.0) + rows.T @ rows / xp.where(stiff > 0, stiff, 1.0)
     smallest = xp.linalg.eigvalsh(both)[0]
-    return (
-        (size > 0) & (xp.linalg.eigvalsh(mass)[0] >= -RATE_TOLERANCE * size) & (smallest > RATE_TOLERANCE)
-    )
+    # eigenvalue, relative to the largest entry, up to which one counts as zero
+    zero = 1e-8
+    return (size > 0) & (xp.linalg.eigvalsh(mass)[0] >= -zero * size) & (smallest > zero)
 
 
 def definite(mass: Any) -> Any:
@@ -426,7 +422,7 @@ def _positive(mass: Array, rows: Array | None) -> Array:
     """Whether a mass matrix is finite, symmetric and positive definite, or held by constraint rows."""
     finite = jnp.isfinite(mass).all()
     m = jnp.where(finite, mass, 0.0)
-    symmetric = jnp.max(abs(m - m.T)) <= SKEW_TOLERANCE * jnp.max(abs(m))
+    symmetric = jnp.max(abs(m - m.T)) <= TOLERANCE * jnp.max(abs(m))
     good = definite(m)
     return finite & symmetric & (good if rows is None else good | held(m, rows))
 

@@ -36,11 +36,6 @@ ONE_KERNEL_BYTES = 3_000_000
 TESTED_JAXLIB = ("0.10.2", "0.11.2")
 """Releases on which the package was tested with its options. An unknown option aborts the process."""
 
-WRITTEN_OUT = 6
-"""Largest number of passes of a loop that the compiler writes out in full: LLVM does so before it looks for
-vector instructions, and finds none in what it wrote. With no loop written out steps take longer.
-"""
-
 # 64 kB per step: above the default threshold of a few bytes, below `ONE_KERNEL_BYTES`.
 TRIAL = """
 import os
@@ -55,7 +50,9 @@ def option() -> str:
     """The options in the form of ``XLA_FLAGS``: one kernel and, on tested releases, the bound on loops that
     are written out; not for processes that may use a GPU, where such loops keep arrays in registers.
     """
-    bound = f",-unroll-full-max-count={WRITTEN_OUT}"
+    # The compiler writes loops of up to six passes out in full. It does so before it looks for vector
+    # instructions, and finds none in what it wrote; with no loop written out steps take longer.
+    bound = ",-unroll-full-max-count=6"
     plugins = os.environ.get("JAX_PLATFORMS") != "cpu" and metadata.entry_points(group="jax_plugins")
     tested = metadata.version("jaxlib") in TESTED_JAXLIB and not plugins
     return f"--xla_backend_extra_options={ONE_KERNEL_OPTION}={ONE_KERNEL_BYTES}{bound if tested else ''}"

@@ -111,14 +111,10 @@ def kept(function: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
-HELD = 4
-"""Number of results of a function that `latest` holds for a system."""
-
-
 def latest(function: Callable[P, T]) -> Callable[P, T]:
     """A pure function of a system, or of a record that has one, and of trees of numbers, whose latest
-    results are held: a call with numbers that are equal bit for bit, also of new arrays, finds its result.
-    Errors are not held.
+    four results are held: a call with numbers that are equal bit for bit, also of new arrays, finds its
+    result. Errors are not held.
 
     Example:
         >>> import dataclasses
@@ -148,7 +144,7 @@ def latest(function: Callable[P, T]) -> Callable[P, T]:
         made: Any = held.get(key, _NONE)
         if made is _NONE:
             made = function(*arguments, **named)
-            if len(held) >= HELD:
+            if len(held) >= 4:
                 held.pop(next(iter(held)), None)
             held[key] = made
         return made

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from nsjax.linalg.elimination import Pattern
     from nsjax.linalg.iterative import ConjugateGradients, NodeBlocks, Separable, box_colours, coloured
     from nsjax.linalg.structure import (
-        DENSE_LIMIT,
         BlockTridiagonal,
         Dense,
         Elimination,
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "DENSE_LIMIT", "INLINE_LIMIT", "LOOP_LIMIT", "OUTER_TERMS", "ROW_LIMIT", "Arrow", "BlockDiagonal",
+    "INLINE_LIMIT", "LOOP_LIMIT", "OUTER_TERMS", "ROW_LIMIT", "Arrow", "BlockDiagonal",
     "BlockTridiagonal", "Blocks", "ConjugateGradients", "Dense", "Elimination", "Interleaved",
     "Interleaving", "Lattice", "Local", "NodeBlocks", "Paired", "Pattern", "Separable", "Sparse",
     "Structure", "at_nodes", "block_jacobian", "bordered", "box_colours", "coloured", "eliminated", "every",

@@ -248,11 +248,6 @@ def narrow_order(of: Array, on: Array, blocks: int) -> Array:
 # Elimination of blocks that rows over pairs of blocks couple: ``(1 + B A) w = b``.
 
 
-HUBS = 4
-"""Number of blocks, those with the most couplings, that are eliminated last: in no order of all blocks is a
-tray that carries a heap near all that it carries."""
-
-
 @record(static=("widths",))
 class PairOrder:
     """Order in which blocks are eliminated.
@@ -282,8 +277,11 @@ class PairOrder:
         return jnp.full(n + 1, h).at[self.hubs].set(np.arange(h))
 
 
-def pair_order(rows: Paired, on: Array) -> PairOrder:
-    """The order of the blocks of ``rows`` that are coupled by the groups (n,) of rows that are ``on``."""
+def pair_order(rows: Paired, on: Array, most_hubs: int = 4) -> PairOrder:
+    """The order of the blocks of ``rows`` that are coupled by the groups (n,) of rows that are ``on``. The
+    ``most_hubs`` blocks with the most couplings are the last: in no order of all blocks is a tray that
+    carries a heap near all that it carries.
+    """
     n = rows.blocks
     # Blocks eliminated at once: 1.7 N^(2/3), and at least a half of up to a hundred, always enough;
     # or half of these where they are enough. A cube of k^3 coupled blocks has the bandwidth 0.8 k^2
@@ -292,7 +290,7 @@ def pair_order(rows: Paired, on: Array) -> PairOrder:
     coupled = on & jnp.all(rows.of < n, axis=1)
     touching = jnp.repeat(coupled.astype(int), 2)
     count = jax.ops.segment_sum(touching, rows.of.reshape(-1), num_segments=n + 1)[:n]
-    hubs = lax.top_k(count, min(HUBS, n))[1]
+    hubs = lax.top_k(count, min(most_hubs, n))[1]
     alone = jnp.zeros(n + 1, bool).at[hubs].set(True)
     coupled = coupled & ~jnp.any(alone[rows.of], axis=1)
     place = narrow_order(rows.of, coupled, n)

@@ -70,10 +70,6 @@ class Structure(Protocol):
         """Eliminated matrix, and its inverse times ``columns`` (n, k)."""
 
 
-DENSE_LIMIT = 2000
-"""Unknowns above which a dense matrix is refused."""
-
-
 class Elimination(Protocol):
     """An eliminated matrix."""
 
@@ -128,10 +124,11 @@ class Dense:
 
     def misfit(self, size: int) -> str | None:
         """Why the structure cannot be that of a model with ``size`` unknowns; None if it can."""
-        if size <= DENSE_LIMIT:
+        most = 2000  # unknowns above which a dense matrix is refused
+        if size <= most:
             return None
         return (
-            f"nv = {size} with a dense structure, which ends at {DENSE_LIMIT} unknowns; promise structure="
+            f"nv = {size} with a dense structure, which ends at {most} unknowns; promise structure="
             "BlockTridiagonal(block) or Sparse(pattern)"
         )
 

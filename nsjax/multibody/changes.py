@@ -22,7 +22,7 @@ from nsjax.linalg import solve
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.reactions import Instant, Loads, momentum
-from nsjax.multibody.start import LARGEST, root
+from nsjax.multibody.start import root
 from nsjax.types import Array, Fn, PyTree, is_traced
 
 
@@ -151,7 +151,7 @@ class Placement:
 def _placed(mechanism: Mechanism, then: Problem, at: tuple[Array, PyTree], wanted: Array) -> Array:
     """Position at which the bodies have the places ``wanted``."""
     start = lax.stop_gradient(jnp.asarray(then.state.q, float))
-    q, misfit = root(Placement(mechanism), (*at, wanted), start, np.ones(then.system.nv), LARGEST)
+    q, misfit = root(Placement(mechanism), (*at, wanted), start, np.ones(then.system.nv))
     left = jnp.max(jnp.abs(lax.stop_gradient(misfit)))
     # bodies of a run may have drifted off their joints
     near = 1e-7 * (1.0 + jnp.max(jnp.abs(lax.stop_gradient(wanted))))

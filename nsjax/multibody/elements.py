@@ -254,12 +254,10 @@ class ElementKind:
     placed: Callable[[Array, Part], Array] | None = None
 
 
-# Chains of incremental elements (`nsjax.fem.spatial_beams`). Each Gauss point has seven entries of
-# ``q`` after the poses of all bodies, which every increment of the position updates.
+# Chains of incremental elements (`nsjax.fem.spatial_beams`). Each Gauss point has seven entries of ``q``
+# after the poses of all bodies, a quaternion, two curvatures and a twist, which every increment of the
+# position updates.
 
-
-POINT = 7
-"""Entries of ``q`` for a Gauss point: a quaternion (4), two curvatures and a twist."""
 
 QUADRATIC = np.array([[4.0, 2.0, -1.0], [2.0, 16.0, 2.0], [-1.0, 2.0, 4.0]]) / 30.0
 """Integrals of the products of the quadratic shape functions, divided by the length of the element."""
@@ -292,7 +290,7 @@ def elements_of(part: Part) -> tuple[int, int]:
 def _entries(part: Part) -> int:
     """Number of entries of ``q`` for the Gauss points of a beam."""
     elements, points = elements_of(part)
-    return POINT * elements * points
+    return 7 * elements * points
 
 
 def _labels(part: Part) -> list[str]:
@@ -341,7 +339,7 @@ def chain_of(x: Beam, nodes: int, stiffness: Array, consistent: bool) -> tuple[B
 
 
 def _points(points: Array, elements: int) -> Array:
-    return points.reshape(elements, -1, POINT)
+    return points.reshape(elements, -1, 7)
 
 
 def _moved(points: Array, poses: Array, xi: Array, part: Part) -> Array:

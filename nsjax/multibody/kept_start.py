@@ -18,14 +18,13 @@ import numpy as np
 from nsjax.core import InputError, State, System
 from nsjax.core.inputs import depends
 from nsjax.core.keys import Key, child, put
-from nsjax.core.start_checks import CONSTRAINT_TOLERANCE, RATE_TOLERANCE
+from nsjax.core.start_checks import CONSTRAINT_TOLERANCE
 from nsjax.jaxtools.owned import compiled_for, kept
 from nsjax.math import rotations
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.coordinates.spatial_vectors import quaternion
 from nsjax.multibody.start import (
     CLOSED,
-    LARGEST,
     Closure,
     Journals,
     StartArguments,
@@ -296,7 +295,7 @@ def _closed_again(
         fits &= jnp.max(jnp.abs(left)) <= CONSTRAINT_TOLERANCE
     if tree.rows.names:
         v, miss = closing_rates(tree, t, p, q, v, np.diag(1.0 * np.asarray(ways[1])))
-        fits &= jnp.max(jnp.abs(miss)) <= RATE_TOLERANCE * (1.0 + jnp.max(jnp.abs(v)))
+        fits &= jnp.max(jnp.abs(miss)) <= CONSTRAINT_TOLERANCE * (1.0 + jnp.max(jnp.abs(v)))
     if read:
         q, v = poses(tree, p, q, v, *names)
         k = q.shape[0] - ENTRIES * len(made.topology.counted)
@@ -324,7 +323,8 @@ class Reading:
 
     def coordinates(self, p: PyTree, q: Array, v: Array) -> tuple[Array, Array, Array]:
         """Position and velocity of the tree from those of the bodies, and the differences that are left."""
-        nv, far = self.tree.topology.sizes[1], 1e3 * LARGEST
+        # long steps: the coordinates may be far from zero, where the search begins [m, rad]
+        nv, far = self.tree.topology.sizes[1], 500.0
         none = given_coordinates(self.tree, {}, "start")[0]
         found, distance = root(self, (p, q), jnp.asarray(none), np.ones(nv), far)
         names = self.bodies.tree.names

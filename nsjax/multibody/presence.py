@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 # The pieces in which named contacts are evaluated: one by one, and batches of equal pairs.
 
 
-AT_ONCE = 4
-"""Smallest number of equal pairs that make a batch: from here on its program is the shorter one."""
-
-
 def _frictionless_last(
     contacts: list[Part], counts: list[int], of: dict[str, Batch]
 ) -> tuple[list[Part], list[int]]:
@@ -49,8 +45,10 @@ def _frictionless_last(
     return [contacts[k] for k in order], [counts[k] for k in order]
 
 
-def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) -> NamedContacts:
-    """Named contacts; ``at_once`` equal pairs (or two, if searched) make a batch; None: no batches."""
+def named(parts: Sequence[Part], dimension: int, at_once: int | None = 4) -> NamedContacts:
+    """Named contacts; ``at_once`` equal pairs (or two, if searched) make a batch, whose program is then the
+    shorter one; None: no batches.
+    """
     contacts = [x for x in parts if x.kind == "contact"]
     counts = [gap_functions.count(x, x.numbers, dimension) for x in contacts]
     # pairs of a batch have the numbers of their shapes alone, not a grain

@@ -45,9 +45,6 @@ class RedundantConstraintsWarning(UserWarning):
     """Some constraints follow from others: the motion is right, but single reactions are not unique."""
 
 
-LARGEST = 0.5
-"""Largest change of a coordinate in a Newton step of a search [m, rad]."""
-
 Data = tuple[PyTree, Array, Array, Array]
 
 
@@ -68,9 +65,9 @@ class Closure:
 
 
 @compiled_for("equations")
-def root(equations: Any, data: PyTree, q: Array, free: Array, largest: Any) -> tuple[Array, Array]:
+def root(equations: Any, data: PyTree, q: Array, free: Array, largest: Any = 0.5) -> tuple[Array, Array]:
     """Position at which ``equations.residual(q, data)`` vanishes, by Newton steps of least norm in the free
-    directions, none above ``largest``, and the residual there.
+    directions, no entry above ``largest`` [m, rad], and the residual there.
 
     The position is differentiable by the data and by the coordinates that are kept.
     """
@@ -140,7 +137,7 @@ def closed_position(mechanism: Mechanism, p: PyTree, near: Any, free: np.ndarray
     for trial in range(trials):
         xi = seeded.uniform(-1.5, 1.5, len(free)) * free * (trial > 0)
         begun = near if trial == 0 else system.retract(jnp.asarray(near), jnp.asarray(xi))
-        closed, left = root(Closure(mechanism), (jnp.zeros(()), p), jnp.asarray(begun), free, LARGEST)
+        closed, left = root(Closure(mechanism), (jnp.zeros(()), p), jnp.asarray(begun), free)
         if is_traced((closed, left)) or float(jnp.max(jnp.abs(left))) <= CLOSED:
             break
     return closed, left
@@ -443,7 +440,7 @@ def dependent_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
         xi = seeded.uniform(-aside, aside, still.shape[0]) * (trial > 0)
         moved, left = system.retract(jnp.asarray(q), jnp.asarray(xi)), jnp.zeros(1)
         if system.constraint is not None:
-            moved, left = root(Closure(loops), (jnp.zeros(()), p), moved, np.ones(still.shape[0]), LARGEST)
+            moved, left = root(Closure(loops), (jnp.zeros(()), p), moved, np.ones(still.shape[0]))
         if trial and not float(jnp.max(jnp.abs(left))) <= CLOSED:
             continue
         found = independent(np.asarray(openings(loops, p, moved, still)[1]))

@@ -19,12 +19,9 @@ from nsjax.core.memory import Progress
 from nsjax.figures import require_matplotlib
 from nsjax.motion import FRAMES, Motion, motion, moved
 from nsjax.plot import film
-from nsjax.plot.scene import ARROW, PACE, DrawnRun, reference_force, scene
+from nsjax.plot.scene import PACE, DrawnRun, reference_force, scene
 from nsjax.trajectory import Trajectory
 from nsjax.types import scale
-
-NUMBERS = 1_500_000
-"""Largest count of numbers in a page, which limits its frames: two bytes each."""
 
 UNPACKER = """<!doctype html><meta charset="utf-8"><script>
 const packed = Uint8Array.from(atob("$page"), c => c.charCodeAt(0));
@@ -224,13 +221,14 @@ def _name(problem: Problem) -> str:
 
 
 def _affordable(seen: Motion) -> int:
-    """Number of frames within `NUMBERS`."""
+    """Number of frames whose numbers fit into a page."""
     moving = [x for x in seen.shapes if not x.still]
     each = sum((x.points if x.pose is None else x.pose)[0].size for x in moving)
     each += sum(0 if x.values is None else x.values[0].size for x in moving)
-    each += 0 if seen.forces is None else ARROW * seen.forces[0].size
+    each += 0 if seen.forces is None else 6 * seen.forces[0].size  # points of arrows
     least = 24  # least number of frames, however large they are
-    return max(least, NUMBERS // max(1, each))
+    numbers = 1_500_000  # largest count of numbers in a page, two bytes each
+    return max(least, numbers // max(1, each))
 
 
 def _words(seen: Motion, traj: Trajectory) -> str:

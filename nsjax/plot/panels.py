@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 SHOWN = 6
 """Largest number of curves in one panel, one colour each."""
 
-BINS = 400
-"""Largest number of intervals of mean forces; with more the chatter of closed contacts fills the panel."""
-
 BESIDE, ABOVE = 20, 36
 """Most letters of a label beside a panel and of the title above one, by its height and width."""
 
@@ -297,12 +294,12 @@ def _hit(traj: Trajectory) -> np.ndarray:
     return own | ((largest > 0.0) & (impulse > 0.1 * largest))
 
 
-def _mean(t: np.ndarray, impulse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Edges (n + 1,) and mean forces (n, m) of at most `BINS` intervals, from impulses between rows; the
-    means leave out NaN entries together with their duration.
+def _mean(t: np.ndarray, impulse: np.ndarray, most: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    """Edges (n + 1,) and mean forces (n, m) of at most so many intervals, from impulses between rows; with
+    more the chatter of closed contacts fills a panel. Means leave out NaN entries and their duration.
     """
     rows = len(t) - 1
-    size = -(-rows // BINS)
+    size = -(-rows // most)
     first = np.arange(0, rows, size)
     duration = np.where(np.isnan(impulse), 0.0, np.diff(t)[:, None])
     total = np.add.reduceat(np.nan_to_num(impulse), first)

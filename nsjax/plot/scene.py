@@ -21,9 +21,6 @@ FORCE = "#D55E00"
 ROLES = {"ground": "#8C8C8C", "spring": "#5A5A5A", "joint": "#222222"}
 WIDTHS = {"body": 4.0, "ground": 2.0, "spring": 1.5, "joint": 1.5}
 
-ARROW = 6
-"""Number of points of an arrow: tail, tip, both sides of its head, and a break."""
-
 PACE = 40
 """Duration of a frame [ms]."""
 
@@ -230,7 +227,9 @@ def reference_force(seen: Motion) -> float:
 
 
 def arrows(seen: Motion) -> np.ndarray | None:
-    """Polylines (rows, nc ARROW, d) of the force arrows, which end at the contacts; None without forces."""
+    """Polylines (rows, 6 nc, d) of the force arrows, which end at the contacts: tail, tip, one side of the
+    head, tip, the other side, a break. None without forces.
+    """
     reference = reference_force(seen)
     if not reference:
         return None

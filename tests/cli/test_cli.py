@@ -16,7 +16,7 @@ from nsjax import cli, io, models, schemes
 from nsjax.cli import inputs, report
 from nsjax.io import archive
 from nsjax.multibody import LeftOutWarning, assemble, read_urdf
-from nsjax.report import TABLE_CONTACTS, contact_table
+from nsjax.report import contact_table
 from tests.cli.refusals import refused
 
 BALL = ["simulate", "bouncing-ball"]
@@ -317,7 +317,7 @@ def test_many_contacts_are_cut_short() -> None:
         "gap_min": 1.0 - rows,
     })  # fmt: skip
     table = contact_table(traj)
-    assert len(table) == 3 + TABLE_CONTACTS + 1
+    assert len(table) == 3 + 12 + 1
     assert table[-2] == "(8 more contacts, with fewer impacts)"
 
 

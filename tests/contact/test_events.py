@@ -70,7 +70,7 @@ def test_the_curvature_of_gaps_is_their_second_derivative(seed) -> None:
     speed = 1.0 + float(jnp.max(jnp.abs(at.v)))
     size = float(jnp.max(jnp.abs(at.q)) + 1.0)
     assert float(jnp.max(jnp.abs(wanted))) > 0.1
-    # rounding of the gaps, see `events.ASIDE`; radii are 0.1 m and more
+    # rounding of the gaps, see `events._reach`; radii are 0.1 m and more
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-7 * size * speed**2)
 
 

@@ -24,7 +24,7 @@ from nsjax import InputError, Problem, State, System, models, schemes, shapes
 from nsjax import multibody as mb
 from nsjax.motion import motion
 from nsjax.plot.film import FilmAxes
-from nsjax.plot.scene import ARROW, PACE, DrawnRun, DrawnShape, reference_force
+from nsjax.plot.scene import PACE, DrawnRun, DrawnShape, reference_force
 from tests.plot.browser import browser, missing
 from tests.plot.coasting import coasting, stretched
 from tests.points import unit_mass
@@ -102,7 +102,7 @@ def test_arrows_end_at_corners_and_are_as_long_as_forces(animation, crank) -> No
     seen = motion(CRANK, crank, frames=21)
     assert reference_force(seen) == pytest.approx(10.0)
     page = animation.to_html()
-    points = on_page(page, 10, "contact forces").reshape(4, ARROW, 2)
+    points = on_page(page, 10, "contact forces").reshape(4, 6, 2)
     np.testing.assert_allclose(points[:, 1], 1e3 * seen.places[10], atol=0.01)
     lengths = np.linalg.norm(points[:, 1] - points[:, 0], axis=1)
     np.testing.assert_allclose(lengths, 1e3 * 0.125 * seen.size, rtol=1e-3)

@@ -191,11 +191,8 @@ def _flat(found: BoxFeatures, reference: Box, incident: Box) -> tuple[Array, Arr
     )
 
 
-CORNERS = 8
-"""Largest number of corners of the intersection of two rectangles."""
-
-CONTACTS = {2: 2, 3: CORNERS}
-"""Number of contacts of two boxes by dimension."""
+CONTACTS = {2: 2, 3: 8}
+"""Number of contacts of two boxes by dimension: two rectangles intersect in at most eight corners."""
 
 ROUND = np.array([[1.0, -1.0, -1.0, 1.0], [1.0, 1.0, -1.0, -1.0]])
 """Signs of the corners of a face in the order of its border."""
@@ -243,7 +240,7 @@ def _clipped(found: BoxFeatures, reference: Box, incident: Box) -> BoxFeatures:
         [within | (shared & (start > 0.0)), shared & (end < 1.0), jnp.all(inner, axis=0)]
     )
     before = jnp.sum(np.tril(np.ones((12, 12)), -1) * kept[None, :], axis=1)
-    row = kept[None, :] & (before[None, :] == np.arange(CORNERS)[:, None])
+    row = kept[None, :] & (before[None, :] == np.arange(CONTACTS[3])[:, None])
     used = jnp.any(row, axis=1)
     share = jnp.concatenate([start, end])
     return found._replace(

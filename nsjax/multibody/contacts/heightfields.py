@@ -26,9 +26,6 @@ from nsjax.multibody.coordinates.spatial_vectors import rotation_of, turned
 from nsjax.multibody.parts import GROUND, Part, number
 from nsjax.types import Array, is_traced, record
 
-PLACES = 3
-"""Contacts of a ball: with the nearest feature, and with two more faces."""
-
 CORNERS = np.array([[[0, 0], [1, 0], [1, 1]], [[0, 0], [1, 1], [0, 1]]])
 """Vertices of both triangles of a cell, counter-clockwise from above, as grid offsets from the cell."""
 
@@ -252,8 +249,8 @@ def _inserted(best: tuple[Array, Array], nearest: Array, face: Array, number: Ar
 
 
 def _many(part: Part, numbers: Any) -> int:
-    """Number of contacts of each point or ball."""
-    return 1 if getattr(numbers.first, "radius", None) is None else PLACES
+    """Number of contacts of each point, or ball: with the nearest feature, and with two more faces."""
+    return 1 if getattr(numbers.first, "radius", None) is None else 3
 
 
 def _held(scene: Scene, part: Part, numbers: Any) -> TerrainFeatures:

@@ -18,6 +18,7 @@ from nsjax.core import InputError
 from nsjax.core.arguments import numbers
 from nsjax.core.errors import listed, optional
 from nsjax.multibody.files.source import (
+    MINVAL,
     TEXT,
     find_packages,
     weighs,
@@ -58,9 +59,6 @@ CORRECTED = (
 
 ZERO_SHARE = 1e-12
 """Part of the largest moment of a link up to which another one is rounding of zero."""
-
-LEAST = 1e-15
-"""Moment up to which the package, too, takes one for zero [kg m^2]."""
 
 NAMED = r"Element name '([^']+)'"
 
@@ -120,7 +118,7 @@ def _filled(mujoco: ModuleType, body: Any, own: dict[str, OwnMoments]) -> bool:
     full = np.array(body.fullinertia, float)
     given = tensor(full) if np.all(np.isfinite(full)) else np.diag(np.array(body.inertia, float))
     values, axes = np.linalg.eigh(given)
-    least = max(ZERO_SHARE * np.max(np.abs(values)), LEAST)
+    least = max(ZERO_SHARE * np.max(np.abs(values)), MINVAL)
     moments = nearest_moments(np.where(np.abs(values) > least, values, 0.0))
     axes, relative, turn = axes * np.linalg.det(axes), np.zeros(4), np.zeros(4)
     mujoco.mju_mat2Quat(relative, axes.reshape(-1))
@@ -138,7 +136,7 @@ def _emptied(model: Any, own: dict[str, OwnMoments]) -> list[str]:
         model.body_inertia[k], model.body_iquat[k] = x.moments, x.turn
         model.body_sameframe[k] = model.body_simple[k] = 0  # short cuts for the axes of the compilation
         if not np.allclose(
-            x.moments, x.given, rtol=ZERO_SHARE, atol=max(ZERO_SHARE * np.max(np.abs(x.given)), LEAST)
+            x.moments, x.given, rtol=ZERO_SHARE, atol=max(ZERO_SHARE * np.max(np.abs(x.given)), MINVAL)
         ):
             said.append(_change(name, x.given[::-1], x.moments[::-1]))
     return said
@@ -197,10 +195,7 @@ def _printed(values: np.ndarray) -> str:
 
 
 HEAVY = 1e12
-"""Density with which shapes are compiled [kg/m^3]: the package refuses moments below 1e-15 kg m^2."""
-
-ASSUMED = 1000.0
-"""Density of shapes of links without inertial, where the user gives none [kg/m^3]."""
+"""Density with which shapes are compiled [kg/m^3]: the package refuses moments below `MINVAL`."""
 
 Masses = dict[str, float | None]
 
@@ -245,15 +240,15 @@ def made_heavy(spec: Any, masses: Masses) -> None:
 
 def made_as_given(model: Any, masses: Masses, density: float | None) -> list[str]:
     """Gives the links in the model their masses, or those of the density, with moments of their shapes;
-    sentences about them. Without a density they are as they are, with `ASSUMED`.
+    sentences about them. Without a density they are as they are, with that of the package.
     """
-    said = []
+    assumed, said = 1000.0, []  # density that the package takes for shapes [kg/m^3]
     for name, mass in masses.items():
         k = int(model.body(name).id) if name != "world" else 0
         if not k or not model.body_mass[k]:
             continue
-        known = ASSUMED if density is None else HEAVY
-        factor = (density or ASSUMED) / known if mass is None else mass / float(model.body_mass[k])
+        known = assumed if density is None else HEAVY
+        factor = (density or assumed) / known if mass is None else mass / float(model.body_mass[k])
         model.body_mass[k] *= factor
         model.body_inertia[k] *= factor
         said.append(f"{name!r} ({model.body_mass[k]:.3g} kg)")
@@ -261,7 +256,7 @@ def made_as_given(model: Any, masses: Masses, density: float | None) -> list[str
         return []
     return [
         "links without whole inertials have the moments of their collision shapes, of "
-        f"{density or ASSUMED:g} kg/m^3 where no mass is given: {listed(said)}"
+        f"{density or assumed:g} kg/m^3 where no mass is given: {listed(said)}"
     ]
 
 

@@ -24,7 +24,8 @@ KINDS = (("body", "nbody"), ("joint", "njnt"), ("geom", "ngeom"), ("equality", "
 """Kinds of elements with names, in the order in which identifiers are assigned: bodies keep their names."""
 
 MINVAL = 1e-15
-"""Smallest number of MuJoCo, which stands in place of zero in its denominators."""
+"""Smallest number of MuJoCo, which stands in place of zero in its denominators; it takes smaller moments
+[kg m^2] for zero."""
 
 SWITCHES = {
     "equality": ("EQUALITY", "CONSTRAINT"), "frictionloss": ("FRICTIONLOSS", "CONSTRAINT"),

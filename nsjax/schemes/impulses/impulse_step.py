@@ -159,10 +159,6 @@ def solve_frozen(
 # A step whose contact forces are all impulses: Moreau, theta-method, Gear-Gupta-Leimkuhler.
 
 
-FEW = 32
-"""Largest number of contacts whose gaps are in the program twice, for gaps and curvature; else a loop."""
-
-
 @record()
 class StepData:
     """Data of the equations of a step.
@@ -334,8 +330,10 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
     if run.scheme.traits.implicit_damping:
         run = run.damped()
     at, around = run.midpoint, None
-    # many gaps: one program gives their values and their curvature, see `FEW`
-    if method.gaps is None and system.nc > FEW and not derivatives(run.scheme)["derivative"]:
+    few = (
+        32  # largest number of gaps that are in the program twice; of more a loop has values and curvature
+    )
+    if method.gaps is None and system.nc > few and not derivatives(run.scheme)["derivative"]:
         around = events.gaps_around(at, ~touch.held, coef.gap_tolerance)
         gap = around.gap
     else:

@@ -139,7 +139,7 @@ def modes_at(scheme: Scheme, at: SystemState, held: Array, slid: Array, begun: A
         fixed = jnp.stack([held, first.stuck][: 1 + at.system.nt], axis=1)
         most, left = (jnp.max(jnp.abs(jnp.where(fixed, x, 0.0))) for x in (before, after))
         # part of the accelerations without contact forces up to which rows are held. Of rows that depend
-        # on others 1e-4 may be left (the root of `nsjax.contact.branches.LEAST_PIVOT`). More is left where
+        # on others 1e-4 may be left (see `nsjax.contact.branches.dependent_answer`). More is left where
         # the modes contradict each other: no friction holds a slider in its dead centre while the crank
         # turns
         stays = (force[:, 0] >= 0.0) & (~first.stuck | grip) & (left <= 1e-3 * most)

@@ -28,12 +28,6 @@ DEPTH = 1e-12
 SAME_INSTANT = 0.1 * DEPTH
 """Gaps that differ by less close at the same instant [m]. It is the tolerance of the search, too."""
 
-FAR = 1e6
-"""Replaces the gap of contacts that are not searched for [m]."""
-
-EDGE = 1e-9
-"""Least distance of an event from both ends of its part of a step, relative to this part."""
-
 
 @record()
 class Flight:
@@ -106,12 +100,13 @@ def first_event(
 
 
 def _least(values: Array, hit: Array) -> Array:
-    return jnp.min(jnp.where(hit, values, FAR))
+    far = 1e6  # stands for gaps of contacts that are not searched for [m]
+    return jnp.min(jnp.where(hit, values, far))
 
 
 def happening(values: Array, hit: Array, touching: Any = 0.0) -> Array:
     """Which of the events ``hit`` happen at the instant of the first one: equal values of their functions
-    to rounding, a zero passed where the instant was moved by `EDGE`, or a value up to ``touching``.
+    to rounding, a zero passed where the instant was moved off an end, or a value up to ``touching``.
     """
     return hit & ((values <= _least(values, hit) + SAME_INSTANT) | (values <= touching))
 
@@ -165,7 +160,8 @@ def _search(
         # function that counts as an event before its zero has it beyond the whole time, by rounding alone
         beyond = first & (f > 0.0)
         zero = ~(jnp.abs(f) > SAME_INSTANT) | beyond
-        inner = jnp.clip(s.x, EDGE * length, (1.0 - EDGE) * length)
+        edge = 1e-9  # least distance of an event from both ends, relative to the length
+        inner = jnp.clip(s.x, edge * length, (1.0 - edge) * length)
         more = jnp.any(hit) & ~s.moved & jnp.where(zero, inner != s.x, s.count < most)
         return _Bracket(
             low=low, f_low=f_low, high=high, f_high=f_high,

@@ -29,7 +29,7 @@ from nsjax.multibody import (
     walls,
 )
 from nsjax.multibody.assemble import RowsWarning
-from nsjax.multibody.presence import AT_ONCE, named
+from nsjax.multibody.presence import named
 
 FEW = [("sphere", "plane"), ("capsule", "plane")]
 MORE = [("sphere", "sphere"), ("points", "plane"), ("sphere", "hole")]
@@ -65,7 +65,7 @@ def drawn(seed: int, dimension: int, coordinates: str, kinds: list[tuple[str, st
         axis = {} if dimension == 2 else {"axis": unit()}
         above = f"b{int(rng.integers(k))}"
         parts.append(hinge(f"h{k}", above, f"b{k}", at=vector(), on=vector(), **axis))
-    for k in range(2 * AT_ONCE * len(kinds)):
+    for k in range(8 * len(kinds)):
         (one, other), (a, b) = kinds[k % len(kinds)], rng.permutation(5)[:2]
         ground = k // len(kinds) % 2
         law = {"friction": rng.uniform(), "restitution": rng.uniform()}
