@@ -1,11 +1,11 @@
 """Which sentences of the package a test asks for: ``python -m tests.messages`` lists those that none does.
 
-A sentence is the text of a ``raise``, with holes where values stand. Asked for it is by a text of
-`tests/sentences/table.txt`, or by a string of a test file that looks at errors (``pytest.raises``, stderr
-of the command line). A string counts for the sentence that holds most of its pairs of neighbouring
-words, and few others, if those are at least half of the string, or all of the sentence. Nothing is run, so
-this is an estimate: too low where the words of a test are single ones or values for the most part, too high
-where two sentences say the same.
+A sentence is the text of a ``raise``, or of `nsjax.core.errors.check_known`, with holes where values stand.
+Asked for it is by a text of `tests/sentences/table.txt`, or by a string of a test file that looks at errors
+(``pytest.raises``, stderr of the command line). A string counts for the sentence that holds most of its
+pairs of neighbouring words, and few others, if those are at least half of the string, or all of the
+sentence. Nothing is run, so this is an estimate: too low where the words of a test are single ones or
+values for the most part, too high where two sentences say the same.
 """
 
 from __future__ import annotations
@@ -79,9 +79,11 @@ def sentences() -> tuple[Sentence, ...]:
     found = []
     for file in sorted([*(ROOT / "nsjax").rglob("*.py"), *(ROOT / "docs").glob("*.py")]):
         for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
-                text = tuple(x for x in pieces(node.exc.args[0]) if len(x.strip()) > 2)
-                kind = getattr(node.exc.func, "id", getattr(node.exc.func, "attr", ""))
+            made = node.exc if isinstance(node, ast.Raise) else node
+            func = getattr(made, "func", None)
+            kind = getattr(func, "id", getattr(func, "attr", ""))
+            if isinstance(made, ast.Call) and made.args and (made is not node or kind == "check_known"):
+                text = tuple(x for x in pieces(made.args[0]) if len(x.strip()) > 2)
                 place = f"{file.relative_to(ROOT)}:{node.lineno}"
                 found.append(Sentence(place, kind, text))
     return tuple(x for x in found if x.pieces)

@@ -18,8 +18,8 @@ import numpy as np
 import nsjax
 from nsjax import io, plot, transforms
 from nsjax.cli.inputs import check_files, read_problem, read_scheme
-from nsjax.core import InputError, State, nearest
-from nsjax.core.errors import check_choice
+from nsjax.core import InputError, State
+from nsjax.core.errors import check_choice, check_known
 from nsjax.identify.records import as_dict
 from nsjax.trajectory import RunError
 
@@ -207,8 +207,7 @@ def _several(path: pathlib.Path, given: Mapping[str, Any], name: str) -> list[An
 
 def _refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
     for name in given:
-        if name not in known:
-            raise InputError(f"{where}: unknown entry {name!r}; {nearest(name, known)}")
+        check_known(f"{where}: unknown entry", name, known)
 
 
 def _refuse_kinds(given: Mapping[str, Any], where: str) -> None:
@@ -254,8 +253,7 @@ def _recording(config: pathlib.Path, given: Mapping[str, Any]) -> nsjax.Recordin
     clock = given.get("time", "t")
     wanted = given.get("columns", {name: name for name in columns if name != clock})
     for name in (clock, *wanted.values()):
-        if name not in columns:
-            raise InputError(f"{path}: no column {name!r}; {nearest(str(name), columns)}")
+        check_known(f"{path}: no column", name, columns)
     values = {label: columns[name] for label, name in wanted.items()}
     start = given.get("start")
     if start is not None:

@@ -25,7 +25,7 @@ from nsjax.contact.branches import (
 from nsjax.contact.newton import Iterate, beginning, newton, newton_by_compliance
 from nsjax.contact.problem import ContactProblem, natural_residual
 from nsjax.contact.sweeps import REFUSED_GRADIENT, split_steps
-from nsjax.core.errors import InputError, nearest
+from nsjax.core.errors import check_known
 from nsjax.jaxtools import implicit_solution, without_derivative
 from nsjax.jaxtools.control_flow import branch
 from nsjax.math import direction
@@ -370,8 +370,7 @@ def _answer(
     start: Array | None,
 ) -> ContactSolution:  # fmt: skip
     """`solve`, which takes a contact without a number as open; a time step finds that in its state."""
-    if method not in _SOLVERS:
-        raise InputError(f"solve: unknown method {method!r}; {nearest(method, _SOLVERS)}")
+    check_known("solve: unknown method", method, _SOLVERS)
     if not problem.free.shape[0]:
         none = jnp.asarray(0, int)
         return ContactSolution(x=problem.free, iterations=none, rounds=none, residual=jnp.zeros(()))

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.arguments import check_signs
-from nsjax.core.errors import InputError, check_choice, check_whole, nearest, nones, shapes_of
+from nsjax.core.errors import InputError, check_choice, check_known, check_whole, nones, shapes_of
 from nsjax.core.keys import is_number
 from nsjax.core.scheme import Scheme
 from nsjax.core.start_checks import (
@@ -419,6 +419,5 @@ def check_save(save: Sequence[str] | None, known: tuple[str, ...]) -> tuple[str,
         raise InputError(f"save = {save!r}; give a list of names, such as [{one!r}]")
     save = [new_field("RowQuantities", name) for name in save]
     for name in save:
-        if name not in known:
-            raise InputError(f"save: unknown quantity {name!r}; {nearest(str(name), known)}")
+        check_known("save: unknown quantity", name, known)
     return tuple(name for name in known if name in save)

@@ -117,6 +117,20 @@ def check_choice(what: str, value: object, known: Iterable[object]) -> None:
         raise InputError(f"{what} = {value!r}; {meant}")
 
 
+def check_known(what: str, name: object, known: Iterable[object]) -> None:
+    """Refuses a name that is none of the ``known``; ``what`` says where it stands, and what it would name.
+
+    Example:
+        >>> from nsjax.core.errors import check_known
+        >>> check_known("scene: unknown body", "lag", ("leg", "trunk"))
+        Traceback (most recent call last):
+            ...
+        nsjax.core.errors.InputError: scene: unknown body 'lag'; did you mean 'leg'? Known: leg, trunk
+    """
+    if name not in known:
+        raise InputError(f"{what} {name!r}; {nearest(name, known)}")
+
+
 def check_whole(what: str, value: object, least: int) -> int:
     """The value as an int; refuses one that is no whole number, or below ``least``, and True and False.
 

@@ -14,8 +14,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.core import InputError, nearest
-from nsjax.core.errors import check_choice
+from nsjax.core import InputError
+from nsjax.core.errors import check_choice, check_known
 from nsjax.fem.beam import DOFS, UnitRod, unit_rod
 from nsjax.linalg import INLINE_LIMIT, Arrow, BlockTridiagonal, Dense, Structure, matmul, matvec
 from nsjax.types import Array, record
@@ -71,9 +71,7 @@ class Modes:
     count: int
 
     def __post_init__(self) -> None:
-        if self.conditions not in CONDITIONS:
-            hint = nearest(str(self.conditions), CONDITIONS)
-            raise InputError(f"Modes: unknown conditions {self.conditions!r}; {hint}")
+        check_known("Modes: unknown conditions", self.conditions, CONDITIONS)
         if not isinstance(self.count, int) or self.count < 1:
             raise InputError(f"Modes: count = {self.count!r}; give at least one mode, a whole number")
 

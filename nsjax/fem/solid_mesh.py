@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.arguments import file_path
-from nsjax.core.errors import InputError, nearest, optional
+from nsjax.core.errors import InputError, check_known, optional
 from nsjax.fem.hexahedron import (
     CORNERS,
     POINTS,
@@ -344,17 +344,15 @@ class SolidMesh:
         Raises:
             InputError: for a set that is unknown or empty.
         """
+        check_known("mesh: unknown set", name, [*self.sets, *ENDS])
         if name in self.sets:
             found = self.sets[name]
-        elif name in ENDS:
+        else:
             x = self.places[:, "xyz".index(name[0])]
             end = x.min() if name.endswith("min") else x.max()
             # distance of nodes from a plane end over the size of the mesh: files hold at least ten digits
             flat = 1e-9
             found = np.flatnonzero(np.abs(x - end) <= flat * np.ptp(self.places, axis=0).max())
-        else:
-            known = [*self.sets, *ENDS]
-            raise InputError(f"mesh: unknown set {name!r}; {nearest(str(name), known)}")
         if not len(found):
             raise InputError(f"mesh: set {name!r} has no nodes; mark its faces or nodes in the file")
         return found

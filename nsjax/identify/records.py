@@ -11,7 +11,7 @@ import numpy as np
 
 from nsjax.core import InputError, Problem, State
 from nsjax.core.arguments import check_is, numbers
-from nsjax.core.errors import nearest
+from nsjax.core.errors import check_known
 from nsjax.types import as_html
 
 
@@ -87,8 +87,7 @@ class Recording:
         if not isinstance(given, Mapping):
             return dict.fromkeys(self.values, given)
         for name in given:
-            if name not in self.values:
-                raise InputError(f"{who}: {what} of {name!r}; {nearest(str(name), self.values)}")
+            check_known(f"{who}: {what} of", name, self.values)
         missing = [name for name in self.values if name not in given]
         if missing and what == "noise":
             raise InputError(f"{who}: noise of {missing[0]!r} is missing; give that of all observables")

@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact import ContactLaw
-from nsjax.core import InputError, Problem, nearest
+from nsjax.core import InputError, Problem
 from nsjax.core.arguments import check_switches
 from nsjax.core.checks import canonical
+from nsjax.core.errors import check_known
 from nsjax.core.keys import as_number
 from nsjax.types import Array, is_traced
 
@@ -51,10 +52,7 @@ def constructor(parameters: type[Any]) -> Callable[[Callable[..., Problem]], Cal
         @functools.wraps(build)
         def construct(*first: Any, **given: Any) -> Problem:
             for name in given:
-                if name not in names:
-                    raise InputError(
-                        f"{build.__name__}: unknown parameter {name!r}; {nearest(name, names)}"
-                    )
+                check_known(f"{build.__name__}: unknown parameter", name, names)
             given = {k: int(x) if isinstance(x, np.integer) else x for k, x in given.items()}
             check_given(build.__name__, {p.name: p.default for p in (*own, *fields)}, given)
             numbers = {f.name: as_number(given.pop(f.name)) for f in fields if f.name in given}

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.core import InputError, nearest
-from nsjax.core.errors import listed
+from nsjax.core import InputError
+from nsjax.core.errors import check_known, listed
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
@@ -245,8 +245,7 @@ def sensor(
         >>> str(sensor("tip", "position", "arm", at=(0.5, 0.0)))
         'tip'
     """
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(f"sensor {name!r}: unknown kind {kind!r}; {nearest(kind, list(KINDS))}")
+    check_known(f"sensor {name!r}: unknown kind", kind, list(KINDS))
     names = (of,) if isinstance(of, str) else tuple(of) if isinstance(of, tuple | list) else ()
     count = 2 if kind == "distance" else None if kind == "mass_centre" else 1
     words = bool(names) and all(isinstance(x, str) for x in names)

@@ -13,6 +13,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.core import InputError, nearest
+from nsjax.core.errors import check_known
 from nsjax.math import rotations, taken
 from nsjax.multibody.couplings import KINDS as COUPLINGS
 from nsjax.multibody.elements import kind_of as element_kind
@@ -323,10 +324,7 @@ def check_names(parts: Sequence[Part]) -> None:
         whole = part.option("nodes") is not None  # the first shape, or the loaded body, is a whole beam
         surface = part.option("closed") is not None  # the second shape is the surface of a beam
         for name in part.bodies[1 if whole else 0 : 1 if surface else None]:
-            if name not in bodies:
-                raise InputError(
-                    f"{part.kind} {part.name!r}: unknown body {name!r}; {nearest(name, bodies)}"
-                )
+            check_known(f"{part.kind} {part.name!r}: unknown body", name, bodies)
         joint = part.option("joint")
         if joint in lines:
             _check_in_line(part, seen[joint])
@@ -334,10 +332,7 @@ def check_names(parts: Sequence[Part]) -> None:
         for name in part.option("joints") or (joint,) * (joint is not None):
             if part.kind in COUPLINGS and name in lines:
                 continue
-            if name not in joints:
-                raise InputError(
-                    f"{part.kind} {part.name!r}: unknown joint {name!r}; {nearest(name, joints)}"
-                )
+            check_known(f"{part.kind} {part.name!r}: unknown joint", name, joints)
             if part.kind in LOADS:
                 LOADS[part.kind].fits(part, seen[name])
         if part.kind in COUPLINGS:

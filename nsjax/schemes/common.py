@@ -13,7 +13,7 @@ from nsjax.contact.events import Approach, Criteria, Touch, criteria_of
 from nsjax.contact.problem import with_reserve
 from nsjax.contact.sensitivity import MARKED, QUIET, ContactReport, Contacts, Stepped
 from nsjax.contact.stage import StageAnswer
-from nsjax.core.errors import InputError, check_choice, nearest
+from nsjax.core.errors import InputError, check_choice, check_known
 from nsjax.core.keys import as_number
 from nsjax.core.operators import touching
 from nsjax.core.row_groups import GivenForces
@@ -60,8 +60,7 @@ def known_options(name: str, options: dict[str, Any], *own: str) -> dict[str, An
     unknown option; it names those that are known, ``own`` ones of the scheme first.
     """
     for key in options:
-        if key not in MIXED:
-            raise InputError(f"{name}: unknown option {key!r}; {nearest(key, (*own, *MIXED))}")
+        check_known(f"{name}: unknown option", key, (*own, *MIXED))
     return options
 
 

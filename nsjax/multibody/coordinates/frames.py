@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.core import InputError, nearest
+from nsjax.core.errors import check_known
 from nsjax.core.keys import Prepared
 from nsjax.math import picked
 from nsjax.multibody.coordinates import planar_vectors as plane
@@ -155,8 +155,7 @@ class Scene:
         Raises:
             InputError: for an unknown name.
         """
-        if body not in self.frames:
-            raise InputError(f"scene: unknown body {body!r}; {nearest(body, self.frames)}")
+        check_known("scene: unknown body", body, self.frames)
         return self.frames[body]
 
     def arm(self, body: str, at: Any = None) -> Any:

@@ -11,8 +11,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from nsjax.core import InputError, nearest
+from nsjax.core import InputError
 from nsjax.core.arguments import file_path
+from nsjax.core.errors import check_known
 
 if TYPE_CHECKING:
     from scipy.spatial.transform import Rotation
@@ -206,13 +207,12 @@ def checked_joints(who: str, title: str, root: Element) -> JointsByChild:
     link, a link below two joints, and joints in a circle.
     """
     links, above = [str(x.get("name")) for x in root.findall("link")], JointsByChild()
-    known = set(links)
     for joint in root.findall("joint"):
         where = f"{who}: {title}, joint {joint.get('name', '')!r}"
         for which in ("parent", "child"):
             end = _link(joint, which)
-            if end and end not in known:
-                raise InputError(f"{where}: there is no {which} link {end!r}; {nearest(end, links)}")
+            if end:
+                check_known(f"{where}: there is no {which} link", end, links)
         child = _link(joint, "child")
         if child in above:
             raise InputError(

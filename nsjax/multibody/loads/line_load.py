@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.core import InputError, nearest
+from nsjax.core import InputError
+from nsjax.core.errors import check_known
 from nsjax.math import rotations
 from nsjax.multibody.elements import kind_of, line_forces
 from nsjax.multibody.loads.load_kind import LoadKind
@@ -63,8 +64,7 @@ def _of_beam(part: Part, beams: dict[str, Part]) -> Part:
     another number of values than nodes.
     """
     (name,) = part.bodies
-    if name not in beams:
-        raise InputError(f"line_load {part.name!r}: unknown beam {name!r}; {nearest(name, list(beams))}")
+    check_known(f"line_load {part.name!r}: unknown beam", name, beams)
     nodes, given = beams[name].option("nodes"), np.shape(part.numbers.value)
     if len(given) == 2 and given[0] != nodes:
         raise InputError(
