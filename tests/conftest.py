@@ -29,7 +29,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 # Notebooks run in a quick size under the test command.
 os.environ.setdefault("NSJAX_QUICK", "1")
 
-MOST_RESIDENT = 3 * 2**30
+MOST_RESIDENT = 2**31
 """Bytes of a process beyond which a file of tests forgets its programs: few are used by the next one."""
 
 LEVEL = "--xla_backend_optimization_level"

@@ -24,9 +24,7 @@ from nsjax.multibody import couplings, joints, loads
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize(
-    "command", ["ruff check .", "ruff format --check .", pytest.param("mypy", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("command", ["ruff check .", "ruff format --check .", "mypy"])
 def test_static(command: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", *command.split()], cwd=ROOT, capture_output=True, text=True
