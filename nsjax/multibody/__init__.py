@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         box,
         capsule,
         contact,
+        convex_pieces,
         corners,
         cylinder,
         hole,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         walls,
     )
     from nsjax.multibody.contacts.spheres import pairs_of, spheres
-    from nsjax.multibody.convex_pieces import convex_pieces
     from nsjax.multibody.couplings.coupling_kind import coupling, gear, rack_pinion
     from nsjax.multibody.files import LeftOutWarning, ModelFile, read_mjcf, read_urdf
     from nsjax.multibody.joint_forces import servo

@@ -15,7 +15,7 @@ from nsjax.core.errors import listed
 from nsjax.multibody.assemble import EQUILIBRIUM, assembled
 from nsjax.multibody.couplings import KINDS as COUPLINGS
 from nsjax.multibody.files.actuators import Activations, acting_on, activations, actuators, thrusts
-from nsjax.multibody.files.geometries import contacts, pairs, uneven
+from nsjax.multibody.files.geometries import contacts, meshes, of_urdf, pairs, uneven
 from nsjax.multibody.files.model_source import (
     Masses,
     add_floor,
@@ -31,7 +31,6 @@ from nsjax.multibody.files.starts import key_names, moved_far, sensors, start, s
 from nsjax.multibody.files.tendons import tendons
 from nsjax.multibody.files.texts import robot, sentence
 from nsjax.multibody.files.tree import BALL, FREE, bodies, equalities
-from nsjax.multibody.files.visuals import meshes, of_urdf
 from nsjax.multibody.parts import Part
 from nsjax.multibody.sensors import Sensor
 from nsjax.multibody.start import StartArguments, at_rest

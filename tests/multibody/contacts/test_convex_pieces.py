@@ -24,7 +24,7 @@ from nsjax.multibody import (
     read_mjcf,
     sphere,
 )
-from nsjax.multibody.convex_pieces import volume
+from nsjax.multibody.contacts.shape_parts import volume
 from tests.design import slow_but
 from tests.multibody.contacts.hollow_solids import CUP, RING, L
 
