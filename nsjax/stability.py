@@ -303,10 +303,6 @@ GROWN = float(np.sqrt(UNEXPLAINED))
 such runs. In stiff nonlinear motion they gain energy in some steps and lose it in others: speeds of a bob
 on a spring of 1,000 rad/s grow 3- to 40-fold with steps of 0.02 to 0.2 s."""
 
-DEEP = 1e-2
-"""Least length [m] of a start, and so least penetration by which a wall counts as passed; chosen: ten times
-``dt^2 g`` of a step of 10 ms, in which a body that rests on a wall may fall."""
-
 NOT_FINITE = (
     status.MASS_NOT_FINITE | status.FORCE_NOT_FINITE | status.GAP_NOT_FINITE | status.STATE_NOT_FINITE
 )
@@ -403,7 +399,7 @@ def diverged_row(
 
 def passed(rows: dict[str, Any], units: tuple[str, ...]) -> tuple[int, int] | None:
     """The first row and contact with a penetration above all coordinates and gaps of the start, the largest
-    of which is at least `DEEP`: a step that lets a body go so deep does not see the wall. Or None.
+    of which is at least 1 cm: a step that lets a body go so deep does not see the wall. Or None.
 
     A scheme tests gaps once a step, so that a body at the speed ``u`` goes up to ``dt u`` deep. What is
     deep depends on the size of a body. A system does not tell it: its coordinates and gaps at the start do.
@@ -416,7 +412,9 @@ def passed(rows: dict[str, Any], units: tuple[str, ...]) -> tuple[int, int] | No
     least, q = np.asarray(rows["gap_min"]), np.abs(np.asarray(rows["q"][0]))
     begin = np.abs(least[0] if rows.get("gap") is None else np.asarray(rows["gap"][0]))
     size = max(np.max(q, initial=0.0), np.max(begin, initial=0.0, where=metres & np.isfinite(begin)))
-    if size < DEEP:  # a start at the origin, on its walls, has no length
+    # a start at the origin, on its walls, has no length; a body that rests on a wall may fall within a step
+    # of 10 ms, by a tenth of this one
+    if size < 1e-2:
         return None
     deep = np.argwhere((least < -size) & metres & np.isfinite(least))
     return (int(deep[0, 0]), int(deep[0, 1])) if len(deep) else None

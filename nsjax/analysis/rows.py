@@ -17,6 +17,7 @@ from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree, is_traced, record
 
 CHUNK = 1024
+"""Largest number of rows of a compiled call."""
 
 
 def check_run(

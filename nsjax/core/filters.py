@@ -19,6 +19,7 @@ from nsjax.core.arguments import mapping, numbers
 from nsjax.core.errors import InputError
 from nsjax.core.inputs import Inputs, depends, input_places, shape_of, value_of
 from nsjax.core.keys import names
+from nsjax.core.operators import prepared, refreshed
 from nsjax.core.slots import ContactSet, ContactSlots
 from nsjax.core.step import mass_matrix
 from nsjax.core.system import Problem, State, System
@@ -79,8 +80,7 @@ class Filters:
 
     def ready(self, p: FilteredParams, a: Array | None = None) -> PyTree:
         """Prepared params with these activations."""
-        model = self.model(p, a)
-        return model if self.system.prepare is None else self.system.prepare(model)
+        return prepared(self.system, self.model(p, a))
 
     def mass(self, q: Array, p: FilteredParams) -> Array:
         """Mass matrix of the system, and the time constants on the diagonal below it."""
@@ -99,7 +99,7 @@ class Filters:
 
     def refresh(self, t: Array, q: Array, p: FilteredParams) -> FilteredParams:
         """Params with what the system holds fixed over a step."""
-        return dataclasses.replace(p, model=self.system.refresh(t, q, self.ready(p)))  # type: ignore[misc]
+        return dataclasses.replace(p, model=refreshed(self.system, t, q, self.ready(p)))
 
     def slip(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
         """Tangential velocities of the system."""
@@ -368,9 +368,8 @@ def _check_force_alone(problem: Problem, places: Inputs) -> None:
     own = {n: jnp.asarray(value_of(problem, key), float) for n, key in places.keys}
 
     def others(values: dict[str, Array]) -> PyTree:
-        model = places.model(problem.params, own | values)
-        p = model if system.prepare is None else system.prepare(model)
-        p = p if system.refresh is None else system.refresh(t, q, p)
+        p = prepared(system, places.model(problem.params, own | values))
+        p = refreshed(system, t, q, p)
         found = {"mass": mass_matrix(system, q, p)}
         for function, arguments in (
             ("gap", (t, q)), ("constraint", (t, q)), ("slip", (t, q, v)), ("dry_friction", (t, q, v)),

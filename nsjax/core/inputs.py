@@ -29,6 +29,7 @@ from nsjax.core.keys import (
     put,
     refuse_twice,
 )
+from nsjax.core.operators import prepared
 from nsjax.core.signals import SampledSignal, Segment, constant, first_value
 from nsjax.core.system import Problem, System
 from nsjax.core.system_parts import part_unit
@@ -69,8 +70,7 @@ class Inputs:
         return base["params"]
 
     def _with_values(self, params: PyTree, values: Mapping[str, Any]) -> PyTree:
-        model = self.model(params, values)
-        return model if self.system.prepare is None else self.system.prepare(model)
+        return prepared(self.system, self.model(params, values))
 
     def prepare(self, p: DrivenParams) -> DrivenParams:
         """Params with the prepared params of the model, and which of their leaves inputs change."""

@@ -80,6 +80,7 @@ class Paired:
 
 
 _WRITTEN_SUM = 24
+"""Number of terms up to which a sum is written out; more take long to compile."""
 
 
 def summed(x: Array) -> Array:

@@ -21,17 +21,18 @@ from nsjax.types import Array, record
 
 INLINE_LIMIT = 24
 LOOP_LIMIT = 64
+"""Number of unknowns up to which an elimination that needs no derivative is a loop in the kernel."""
 ROW_LIMIT = 256
 """Number of rows up to which all are solved inside the kernel of a time loop although few are active."""
 CONSTANT_LIMIT = 150
+"""Number of rows up to which a unit matrix is a constant of the program."""
 WRITTEN_LIMIT = 12
 """Number of unknowns up to which an elimination is written out. The zeros of a mass matrix of a tree are
 not used: an elimination by depth makes a step at most 4 % shorter, with a hundred operations more.
 """
-_INLINE_OUTER = 1000
 OUTER_TERMS = 32
-"""Matrix products with more than the first number of products, and up to the second number of terms, are
-sums of outer products: a third of the time of sums over the middle axis.
+"""Number of terms up to which matrix products of more than a thousand products are sums of outer products:
+a third of the time of sums over the middle axis.
 """
 
 
@@ -52,18 +53,18 @@ def matvec(a: Array | Blocks | Local | Paired, x: Array) -> Array:
     inline_matvec = 2500  # numbers of products up to which the loop keeps one kernel
     if a.size > inline_matvec:
         return a @ x
-    # numbers of terms between which sums add one half onto the other, since each addition waits for the
-    # one before; with more terms this takes long to compile
-    halved = 8, 24
-    if halved[0] < x.shape[0] <= halved[1]:
-        return summed(a * x[None, :])
-    return jnp.sum(a * x[None, :], axis=1)
+    plain = 8  # terms up to which a sum adds one after the other, where each addition waits for the last
+    return summed(a * x[None, :]) if x.shape[0] > plain else jnp.sum(a * x[None, :], axis=1)
 
 
 # loop counters are never negative: each index of its own takes three operations more
 _part = functools.partial(lax.dynamic_slice_in_dim, allow_negative_indices=False)
 _entry = functools.partial(lax.dynamic_index_in_dim, keepdims=False, allow_negative_indices=False)
 _with_entry = functools.partial(lax.dynamic_update_index_in_dim, allow_negative_indices=False)
+
+
+def _outer(products: int, terms: int) -> bool:
+    return products > 1000 and terms <= OUTER_TERMS
 
 
 def matmul(a: Any, b: Any, few: bool = False) -> Any:
@@ -73,7 +74,7 @@ def matmul(a: Any, b: Any, few: bool = False) -> Any:
     if isinstance(a, Blocks):
         return a.after(b) if isinstance(b, Blocks) else a.times(b)
     size, terms = a.size * b.shape[1], a.shape[1]
-    if size > _INLINE_OUTER and terms <= OUTER_TERMS and not few:
+    if _outer(size, terms) and not few:
         return functools.reduce(jnp.add, (a[:, k, None] * b[k] for k in range(terms)))
     inline_product = 4096  # numbers of products up to which the loop keeps one kernel
     if size > inline_product and terms > OUTER_TERMS:
@@ -86,7 +87,7 @@ def matmul_by_rows(a: Array, b: Array) -> Array:
 
     The compiler reads ``b.T`` from ``b`` with a stride, without vector instructions.
     """
-    if a.size * b.shape[0] <= _INLINE_OUTER or b.shape[1] > OUTER_TERMS:
+    if not _outer(a.size * b.shape[0], b.shape[1]):
         return matmul(a, b.T)
 
     def turn(k: Array, turned: Array) -> Array:

@@ -41,10 +41,6 @@ def around_axis(scene: Scene, part: Part, x: Any) -> list[Array]:
     return symbols.sides(axis_in_ground(scene, part, x))[1:]
 
 
-def _role(body: str) -> str:
-    return "ground" if body == GROUND else "body"
-
-
 def slides(part: Part) -> bool:
     """Whether a joint is a slide: a guide and a block in it."""
     kind = kind_of(part)
@@ -79,7 +75,9 @@ def _slide(scene: Scene, part: Part, x: Any, framed: Set[str], solid: Set[str]) 
         reached = [] if other in framed else [end]
         rail = jnp.stack([start, start + axes[1], *reached])
         marks = jnp.broadcast_to(-low * axes[1], rail.shape)
-        found.append(Shape(points=rail, name=part.name, kind="plane", role=_role(one), marks=marks))
+        found.append(
+            Shape(points=rail, name=part.name, kind="plane", role=symbols.role_of(one), marks=marks)
+        )
     else:
         marks = jnp.stack([-axes[0], axes[0]]) * 0.07
         found.append(Shape(points=jnp.stack([start, end]), name=part.name, role="ground", marks=marks))
@@ -94,12 +92,12 @@ def _block(point: Array, axes: list[Array], name: str) -> Shape:
     if len(axes) == 2:
         marks = shapes.rectangle(half, high) @ jnp.stack(axes)
         return Shape(
-            points=jnp.broadcast_to(point, marks.shape), name=name, kind="area", role=_role(name),
+            points=jnp.broadcast_to(point, marks.shape), name=name, kind="area", role=symbols.role_of(name),
             marks=marks,
         )  # fmt: skip
     marks = shapes.box((half, high, high)) @ jnp.stack(axes)
     return Shape(
-        points=jnp.broadcast_to(point, marks.shape), name=name, kind="mesh", role=_role(name),
+        points=jnp.broadcast_to(point, marks.shape), name=name, kind="mesh", role=symbols.role_of(name),
         faces=shapes.BOX_FACES, marks=marks,
     )  # fmt: skip
 
@@ -119,7 +117,7 @@ def _frame(
         stop = start + jnp.where(low > 0.0, low, up) * axes[0]
         points = [jnp.where(tube, x, y) for x, y in zip((start, stop), points, strict=True)]
         rod = jnp.stack([jnp.where(tube, stop, end), end])
-        rods = [Shape(points=rod, name=names[1], kind="line", role=_role(names[1]))]
+        rods = [Shape(points=rod, name=names[1], kind="line", role=symbols.role_of(names[1]))]
     order = np.array([0, 1, 1, 0, 0])
     marks = np.array([[-half, -high], [half, -high], [half, high], [-half, high], [-half, -high]])
     kind = "area" if len(axes) == 2 else "line"

@@ -343,10 +343,6 @@ def _hull(scene: Scene, part: Part, numbers: Any) -> Solid:
     return Solid(functools.partial(away, numbers.second.faces), (points,))
 
 
-def _cylinder(scene: Scene, part: Part, numbers: Any) -> Solid:
-    return solid(scene, part.bodies[0], "cylinder", numbers.first)
-
-
 def _held_vertices(points: Array, own: Solid) -> tuple[Array, Array]:
     """Indices (5,) of the vertices (3, n) that a cylinder may meet, and which of them are no repetition."""
     distance, ways = jax.vmap(own.at, 1, (0, 1))(points)
@@ -361,7 +357,7 @@ def _held_vertices(points: Array, own: Solid) -> tuple[Array, Array]:
 
 def _held(scene: Scene, part: Part, numbers: Any) -> Any:
     """Points of the rims and of the axis, and vertices of the hull, that may meet."""
-    other, own = (make(scene, part, numbers).still() for make in (_hull, _cylinder))
+    other, own = (make(scene, part, numbers).still() for make in (_hull, _own))
     middle, along, half = line = lax.stop_gradient(segment(scene, part.bodies[0], numbers.first))
     places, kept = held_axis(line, other)
     ways = jax.vmap(lambda s: other.at(middle + s * along)[1])(places)
@@ -377,7 +373,7 @@ def _meet(scene: Scene, part: Part, numbers: Any, near: Any) -> ShapeContacts:
     rims, (places, side), (which, kept) = _held(scene, part, numbers) if near is None else near
     middle, along, half = segment(scene, part.bodies[0], first)
     size, axis = half + first.radius, middle[:, None] + places * along[:, None]
-    corners, own = other.numbers[0][:, which], _cylinder(scene, part, numbers)
+    corners, own = other.numbers[0][:, which], _own(scene, part, numbers)
     return joined([
         of_rims(rims_of(scene, part.bodies[0], first), other, rims, size),
         pointed(axis, first.radius, other, side, size),
