@@ -253,7 +253,7 @@ def dependent_answer(
         turns: (m,) bool, rows of friction across the sliding: eliminated last, and with the answer zero
             where they depend on others, see `LEAST_TURN`; None: there are none.
 
-    Limits: a row whose part beside the others is smaller than 1e-4 of it (the root of its pivot) counts
+    Limits: a row whose part beside the others is smaller than 1e-4 of it (a pivot of 1e-8) counts
     as dependent: two walls that meet at such an angle are one wall. With more rows than
     `nsjax.linalg.LOOP_LIMIT` ``weight`` is added to the diagonal instead.
     """

@@ -44,10 +44,6 @@ def direction(x: Array, axis: int = -1) -> Array:
 # scatter splits the one kernel of a time loop.
 
 
-SLICES = 64
-"""Largest number of slices that replace a gather: each adds two operations to the program."""
-
-
 TERMS = 150
 """Largest number of terms that `picked` sums for each entry: of sums of more than 4,096 terms, over all 27
 entries of rotations, the compiler makes calls of a library, which split the kernel of a time loop.
@@ -56,7 +52,8 @@ entries of rotations, the compiler makes calls of a library, which split the ker
 
 def taken(x: Array, places: np.ndarray) -> Array:
     """``x[places]`` along the first axis, as slices of neighbours and repetitions of one entry. Returns the
-    entries (m, ...). Indices that form more than `SLICES` runs of neighbours are gathered.
+    entries (m, ...). Indices that form more than 64 runs of neighbours are gathered: each slice adds two
+    operations to the program.
 
     Args:
         x (n, ...): the array.
@@ -69,7 +66,7 @@ def taken(x: Array, places: np.ndarray) -> Array:
         [3.0, 4.0, 0.0, 0.0]
     """
     runs = _runs([int(k) for k in places])
-    if len(runs) > SLICES:
+    if len(runs) > 64:
         return x[np.asarray(places)]
     found = []
     for first, step, count in runs:
