@@ -22,6 +22,7 @@ from jax.custom_derivatives import SymbolicZero
 
 from nsjax.fem.beam import bar_inertia
 from nsjax.linalg import matmul
+from nsjax.math import real_root
 from nsjax.types import Array, Fn
 
 CORNERS = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
@@ -319,5 +320,4 @@ def equivalent(stress: Array) -> Array:
     """Equivalent stress ``sqrt(3/2 s:s)`` [N/m^2] (...), ``s``: deviators of true stresses (3, 3, ...)."""
     eye = np.eye(3).reshape(3, 3, *[1] * (stress.ndim - 2))
     deviator = stress - trace(stress) / 3.0 * eye
-    square = inner(deviator, deviator)
-    return jnp.where(square > 0.0, jnp.sqrt(1.5 * jnp.where(square > 0.0, square, 1.0)), 0.0)
+    return real_root(1.5 * inner(deviator, deviator))

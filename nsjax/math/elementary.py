@@ -32,6 +32,11 @@ def norm(x: Array, axis: int = -1) -> Array:
     return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, square)))
 
 
+def real_root(x: Array) -> Array:
+    """Square root of positive numbers, else zero with zero derivative."""
+    return jnp.where(x > 0.0, jnp.sqrt(jnp.where(x > 0.0, x, 1.0)), 0.0)
+
+
 def direction(x: Array, axis: int = -1) -> Array:
     """``x / |x|`` along ``axis``, and zero where ``x`` is zero. For one component: the sign."""
     if x.shape[axis] == 1:

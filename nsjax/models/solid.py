@@ -22,6 +22,7 @@ from nsjax.fem.hexahedron import (
 )
 from nsjax.fem.solid_mesh import ElementTables, assumed_fields, element_energies, element_forces
 from nsjax.linalg import Structure
+from nsjax.math import real_root
 from nsjax.models.common import contact_law
 from nsjax.shapes import Picture
 from nsjax.types import Array, is_traced, record
@@ -204,8 +205,7 @@ class Solid:
         """Positions, stress and strain of elements and nodes in a state; see `solid_of`."""
         q = jnp.asarray(q)
         f, x = self.deformation(q, p), self.nodes(q, p)
-        square = self.squared_strain(q, p)
-        strain = jnp.where(square > 0.0, jnp.sqrt(jnp.where(square > 0.0, square, 1.0)), 0.0)
+        strain = real_root(self.squared_strain(q, p))
         each = jnp.mean(self.stress(q, p), axis=0), jnp.mean(strain, axis=0)
         at = self.at_nodes(jnp.stack(each), x)
         return Fields(

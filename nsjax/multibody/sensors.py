@@ -12,6 +12,7 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.errors import check_known, listed
+from nsjax.math import norm
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
@@ -349,9 +350,7 @@ def _value(mechanism: Any, own: Sensor, scene: Scene, row: tuple[Any, ...]) -> A
     if kind == "axis":
         return _axes(scene, own)[0]
     if kind == "distance":
-        between = scene.position(own.of[1], _point(own.on)) - scene.position(name, at)
-        square = jnp.sum(between * between)
-        return jnp.sqrt(jnp.where(square > 0.0, square, 1.0)) * (square > 0.0)
+        return norm(scene.position(own.of[1], _point(own.on)) - scene.position(name, at))
     if kind == "mass_centre":
         whole = sum(p[x].mass for x in own.of)
         return sum(p[x].mass * scene.position(x, p[x].com) for x in own.of) / whole

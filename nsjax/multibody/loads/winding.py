@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.math import norm, sin_cos
+from nsjax.math import norm, real_root, sin_cos
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.types import Array
 
@@ -167,7 +167,7 @@ def unwound(scene: Scene, drum: Drum, end: Any) -> Unwound:
     x, y = a.array(a.subtract(end, centre))
     u, w = jnp.asarray(drum.side, float)
     square = x * x + y * y
-    leg, sense = _leg(square - radius * radius), jnp.where(x * w - y * u >= 0.0, 1.0, -1.0)
+    leg, sense = real_root(square - radius * radius), jnp.where(x * w - y * u >= 0.0, 1.0, -1.0)
     e = (radius * x - sense * leg * y) / square, (radius * y + sense * leg * x) / square
     touching = jnp.arctan2(u * e[1] - w * e[0], u * e[0] + w * e[1])
     return Unwound(
@@ -231,11 +231,6 @@ def _place(a: Any, centre: Any, axis: Any, ends: tuple[Any, Any]) -> tuple[_Plac
     return made, distance, made.seen(last)
 
 
-def _leg(square: Array) -> Array:
-    """Square root of a positive number, else zero with zero derivative."""
-    return jnp.where(square > 0.0, jnp.sqrt(jnp.where(square > 0.0, square, 1.0)), 0.0)
-
-
 def _nearest(distance: Array, far: Pair) -> Pair:
     """Point nearest to the centre of the line between both points."""
     gone = far[0] - distance, far[1]
@@ -275,7 +270,7 @@ def _tangents(distance: Array, far: Pair, radius: Array, sense: Any) -> tuple[Pa
     """
     square = radius * radius
     apart = far[0] * far[0] + far[1] * far[1]
-    here, there = _leg(distance * distance - square), _leg(apart - square)
+    here, there = real_root(distance * distance - square), real_root(apart - square)
     on = square / distance, -sense * radius * here / distance
     off = (
         (far[0] * square - sense * radius * far[1] * there) / apart,
@@ -303,7 +298,7 @@ def _about(distance: Array, far: Pair, radius: Array, side: Pair | None, turns: 
     # an angle of almost zero may have the wrong sign by rounding
     swept = jnp.where(swept < -1e-9, swept + 2.0 * np.pi, swept) + 2.0 * np.pi * turns
     square = radius * radius
-    legs = _leg(distance * distance - square), _leg(far[0] * far[0] + far[1] * far[1] - square)
+    legs = real_root(distance * distance - square), real_root(far[0] * far[0] + far[1] * far[1] - square)
     leaving, arriving = ((sense * y / radius, -sense * x / radius) for x, y in (on, off))
     length = legs[0] + radius * swept + legs[1]
     return Flat(winds, on, off, leaving, arriving, legs, -sense * swept, length)
