@@ -44,9 +44,9 @@ def test_gaps_of_asked_rows_alone() -> None:
 @pytest.mark.parametrize(("count", "places"), [(40, 4)])
 def test_places_of_the_gaps_in_the_program_of_a_run(count: int, places: int) -> None:
     """In rows of contacts, at the ends of all saved rows, and in the step once for gaps and once
-    for their curvature; with many contacts once for both (`nsjax.schemes.impulses.impulse_step.FEW`), and
-    once at the start of a traced run (`nsjax.core.start_checks.examined`). Every place costs a search of
-    closest features in time of compilation; mechanisms of parts have none at the start.
+    for their curvature; with more than 32 contacts once for both, and once at the start of a traced run
+    (`nsjax.core.start_checks.examined`). Every place costs a search of closest features in time of
+    compilation; mechanisms of parts have none at the start.
     """
     system = nsjax.System(
         name="points", nq=count, nv=count, nc=count, mass=lambda q, p: jnp.eye(count),

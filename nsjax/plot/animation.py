@@ -23,6 +23,9 @@ from nsjax.plot.scene import PACE, DrawnRun, reference_force, scene
 from nsjax.trajectory import Trajectory
 from nsjax.types import scale
 
+NUMBERS = 1_500_000
+"""Largest count of numbers in a page, which limits its frames: two bytes each."""
+
 UNPACKER = """<!doctype html><meta charset="utf-8"><script>
 const packed = Uint8Array.from(atob("$page"), c => c.charCodeAt(0));
 const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -221,14 +224,13 @@ def _name(problem: Problem) -> str:
 
 
 def _affordable(seen: Motion) -> int:
-    """Number of frames whose numbers fit into a page."""
+    """Number of frames within `NUMBERS`."""
     moving = [x for x in seen.shapes if not x.still]
     each = sum((x.points if x.pose is None else x.pose)[0].size for x in moving)
     each += sum(0 if x.values is None else x.values[0].size for x in moving)
     each += 0 if seen.forces is None else 6 * seen.forces[0].size  # points of arrows
     least = 24  # least number of frames, however large they are
-    numbers = 1_500_000  # largest count of numbers in a page, two bytes each
-    return max(least, numbers // max(1, each))
+    return max(least, NUMBERS // max(1, each))
 
 
 def _words(seen: Motion, traj: Trajectory) -> str:

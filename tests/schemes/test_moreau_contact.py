@@ -179,7 +179,7 @@ def test_push_on_a_puck_below_and_above_the_friction_disk(factor):
     np.testing.assert_allclose(traj.force_tangential[1:, 0], np.broadcast_to(force, (1000, 2)), rtol=1e-8)
 
 
-# ------------------------------------------------------------- more contacts than `impulse_step.FEW`
+# ------------------------------------------------------------- more contacts than have their gaps twice
 
 
 def points(count: int) -> System:

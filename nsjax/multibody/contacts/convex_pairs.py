@@ -47,6 +47,10 @@ to the size of a solid, which bounds the error of a gap. The squared distance ch
 ``2 NUDGE / APART = 2e-4``, far above what a further vertex must bring, see `_nearest`.
 """
 
+TABLE = 4096
+"""Products of faces and vertices up to which all heights are compared; beyond, vertices bound them."""
+
+
 FACES_OF_TETRAHEDRON = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]).T
 
 
@@ -139,8 +143,7 @@ def _above_faces(normal: Array, level: Array, points: Array) -> tuple[Array, Arr
     """Least height of points (3, n) above the face of a solid where it is largest, and this face (k,),
     one-hot. Normals (3, k) and levels (k,) are those of the faces.
     """
-    table = 4096  # products of faces and vertices up to which all heights are compared
-    if normal.shape[1] * points.shape[1] <= table:
+    if normal.shape[1] * points.shape[1] <= TABLE:
         heights = jnp.sum(normal[:, :, None] * points[:, None, :], axis=0)
         room = jnp.min(heights, axis=1) - level
         return jnp.max(room), first_of(room >= jnp.max(room))

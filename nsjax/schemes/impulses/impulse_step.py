@@ -330,9 +330,7 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
     if run.scheme.traits.implicit_damping:
         run = run.damped()
     at, around = run.midpoint, None
-    few = (
-        32  # largest number of gaps that are in the program twice; of more a loop has values and curvature
-    )
+    few = 32  # contacts whose gaps are in the program twice, for values and curvature; of more in a loop
     if method.gaps is None and system.nc > few and not derivatives(run.scheme)["derivative"]:
         around = events.gaps_around(at, ~touch.held, coef.gap_tolerance)
         gap = around.gap
