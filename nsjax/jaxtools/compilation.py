@@ -151,9 +151,9 @@ def few_steps(rows: int) -> int:
     """Number of steps of differentiated runs, all calls of one program together, that take the program
     without optimisation; zero on other devices than the CPU.
 
-    A program without optimisation compiles in half the time. Its steps in contact take longer, at most in
-    proportion to the cube of the rows: the steps counted here spend half of what was saved. ``rows``: of
-    forces and constraints of the system.
+    A program without optimisation compiles in half the time. Its steps in contact take longer, at most 0.3
+    us for each entry of the cube of the ``rows`` of forces and constraints (14 ms for the 36 rows of go1):
+    the steps counted here spend 30 s, less than optimisation takes for such a robot.
     """
     given, usual, entries = os.environ.get(STEPS_VARIABLE, ""), 20_000, 1e8
     if jax.default_backend() != "cpu":

@@ -64,6 +64,7 @@ _with_entry = functools.partial(lax.dynamic_update_index_in_dim, allow_negative_
 
 
 def _outer(products: int, terms: int) -> bool:
+    """Whether a product of matrices is a sum of outer products, see `OUTER_TERMS`."""
     return products > 1000 and terms <= OUTER_TERMS
 
 

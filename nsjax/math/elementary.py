@@ -49,6 +49,9 @@ def direction(x: Array, axis: int = -1) -> Array:
 # scatter splits the one kernel of a time loop.
 
 
+SLICES = 64
+"""Largest number of slices that replace a gather: each adds two operations to the program."""
+
 TERMS = 150
 """Largest number of terms that `picked` sums for each entry: of sums of more than 4,096 terms, over all 27
 entries of rotations, the compiler makes calls of a library, which split the kernel of a time loop.
@@ -71,7 +74,7 @@ def taken(x: Array, places: np.ndarray) -> Array:
         [3.0, 4.0, 0.0, 0.0]
     """
     runs = _runs([int(k) for k in places])
-    if len(runs) > 64:
+    if len(runs) > SLICES:
         return x[np.asarray(places)]
     found = []
     for first, step, count in runs:

@@ -30,6 +30,9 @@ from nsjax.types import Array, is_traced, record
 PINS = ("eliminated", "constraint")
 """Choices of how the pin is kept in its place."""
 
+PLACE = 2
+"""Number of coordinates ``x, y`` of a node before its angle."""
+
 
 @record()
 class FlexiblePendulum:
@@ -64,7 +67,7 @@ class SwingingBeam:
     def nodes(self, q: Array) -> Array:
         """Coordinates ``(x, y, theta)`` of all nodes (elements + 1, 3), or their rates."""
         if self.eliminated:  # `q` lacks the place of the first node
-            q = jnp.pad(q, (2, 0))
+            q = jnp.pad(q, (PLACE, 0))
         return q.reshape(-1, 3)
 
     def _lengths(self, p: FlexiblePendulum) -> Array:
@@ -86,7 +89,7 @@ class SwingingBeam:
         """Consistent mass times ``w``."""
         rotary = p.density * p.second_moment * self._lengths(p)
         push = beam_inertia(self.nodes(w), self._masses(p), rotary).reshape(-1)
-        return push[2:] if self.eliminated else push
+        return push[PLACE:] if self.eliminated else push
 
     def potential(self, t: Array, q: Array, p: FlexiblePendulum) -> Array:
         """Strain energy plus potential energy of the weight and of the acceleration of the base."""
@@ -102,7 +105,7 @@ class SwingingBeam:
 
     def constraint(self, t: Array, q: Array, p: FlexiblePendulum) -> Array:
         """Constraint (2,): position of the first node, for a pin that is not eliminated."""
-        return q[:2]
+        return q[:PLACE]
 
     def gap(self, t: Array, q: Array, p: FlexiblePendulum) -> Array:
         """Distance of the tip to the wall at its left (1,)."""
@@ -127,7 +130,7 @@ class SwingingBeam:
     def picture(self, t: Array, q: Array, p: FlexiblePendulum) -> shapes.Picture:
         """Picture of the beam and the wall."""
         base = jnp.stack([p.base_amplitude * jnp.sin(p.base_frequency * t), jnp.zeros(())])
-        places = self.nodes(q)[:, :2] + base
+        places = self.nodes(q)[:, :PLACE] + base
         return shapes.Picture(
             shapes=(
                 shapes.level((p.wall, 0.0), (1.0, 0.0), "wall"),
@@ -143,7 +146,7 @@ class SwingingBeam:
         labelled = 500  # longer lists of names are of no use
         named = range(self.elements + 1) if self.elements <= labelled else ()
         every = [(f"{what}{k}", unit) for k in named for what, unit in NAMES]
-        every = every[2:] if self.eliminated else every
+        every = every[PLACE:] if self.eliminated else every
         return Labels(
             q=tuple(f"{name} [{unit}]" for name, unit in every),
             v=tuple(f"d{name} [{unit}/s]" for name, unit in every),
@@ -158,11 +161,11 @@ class SwingingBeam:
 
     def system(self) -> System:
         """The system of this mesh."""
-        n = 3 * (self.elements + 1) - (2 if self.eliminated else 0)
+        n = 3 * (self.elements + 1) - (PLACE if self.eliminated else 0)
         return System(
             name="flexible_pendulum", stiff=True,
             choices=(("elements", self.elements), ("pin", PINS[not self.eliminated])), nq=n, nv=n, nc=1,
-            nb=0 if self.eliminated else 2, inertia=self.inertia, force=self.force,
+            nb=0 if self.eliminated else PLACE, inertia=self.inertia, force=self.force,
             potential=self.potential, constraint=None if self.eliminated else self.constraint, gap=self.gap,
             law=self.law, structure=BlockTridiagonal(3, lacking=2 if self.eliminated else 0),
             observe=self.observe, shapes=self.picture, labels=self._labels(),
@@ -223,7 +226,7 @@ def flexible_pendulum(
     x, y, one = along * xp.cos(angle), along * xp.sin(angle), np.ones(beam.elements + 1)
     q = xp.stack([x, y, angle * one], axis=1).reshape(-1)
     v = xp.stack([-speed * y, speed * x, speed * one], axis=1).reshape(-1)
-    first = 2 if beam.eliminated else 0
+    first = PLACE if beam.eliminated else 0
     q, v = q[first:], v[first:]
     if initial_q is not None:
         q = vector(initial_q)

@@ -259,6 +259,9 @@ class ElementKind:
 # position updates.
 
 
+POINT = 7
+"""Entries of ``q`` for a Gauss point: a quaternion (4), two curvatures and a twist."""
+
 QUADRATIC = np.array([[4.0, 2.0, -1.0], [2.0, 16.0, 2.0], [-1.0, 2.0, 4.0]]) / 30.0
 """Integrals of the products of the quadratic shape functions, divided by the length of the element."""
 
@@ -290,7 +293,7 @@ def elements_of(part: Part) -> tuple[int, int]:
 def _entries(part: Part) -> int:
     """Number of entries of ``q`` for the Gauss points of a beam."""
     elements, points = elements_of(part)
-    return 7 * elements * points
+    return POINT * elements * points
 
 
 def _labels(part: Part) -> list[str]:
@@ -339,7 +342,7 @@ def chain_of(x: Beam, nodes: int, stiffness: Array, consistent: bool) -> tuple[B
 
 
 def _points(points: Array, elements: int) -> Array:
-    return points.reshape(elements, -1, 7)
+    return points.reshape(elements, -1, POINT)
 
 
 def _moved(points: Array, poses: Array, xi: Array, part: Part) -> Array:

@@ -19,7 +19,7 @@ from nsjax.core.memory import Progress
 from nsjax.figures import require_matplotlib
 from nsjax.motion import FRAMES, Motion, motion, moved
 from nsjax.plot import film
-from nsjax.plot.scene import PACE, DrawnRun, reference_force, scene
+from nsjax.plot.scene import ARROW, PACE, DrawnRun, reference_force, scene
 from nsjax.trajectory import Trajectory
 from nsjax.types import scale
 
@@ -228,7 +228,7 @@ def _affordable(seen: Motion) -> int:
     moving = [x for x in seen.shapes if not x.still]
     each = sum((x.points if x.pose is None else x.pose)[0].size for x in moving)
     each += sum(0 if x.values is None else x.values[0].size for x in moving)
-    each += 0 if seen.forces is None else 6 * seen.forces[0].size  # points of arrows
+    each += 0 if seen.forces is None else ARROW * seen.forces[0].size
     least = 24  # least number of frames, however large they are
     return max(least, NUMBERS // max(1, each))
 

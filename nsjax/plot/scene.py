@@ -21,6 +21,9 @@ FORCE = "#D55E00"
 ROLES = {"ground": "#8C8C8C", "spring": "#5A5A5A", "joint": "#222222"}
 WIDTHS = {"body": 4.0, "ground": 2.0, "spring": 1.5, "joint": 1.5}
 
+ARROW = 6
+"""Number of points of an arrow: tail, tip, both sides of its head, and a break."""
+
 PACE = 40
 """Duration of a frame [ms]."""
 

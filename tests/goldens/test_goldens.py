@@ -18,8 +18,10 @@ from tests.goldens.structures import KINDS, STRUCTURES
 
 DESIGN = cases.design()
 QUICK = {
-    ("moreau", "belt"), ("moreau", "four bar"), ("moreau_theta", "block"), ("half_explicit", "oscillator"),
-    ("bathe", "stiff chain"), ("ggl_unified", "hoist"), ("nsga_decoupled", "stiff chain"),
+    ("moreau", "belt"), ("moreau", "four bar"), ("moreau_theta", "bar"),
+    ("moreau_theta", "block"), ("half_explicit", "oscillator"), ("hht", "balls"), ("bathe", "roll"),
+    ("bathe", "stiff chain"), ("ed_alpha", "crank"), ("ggl_decoupled", "roll"),
+    ("ggl_unified", "hoist"), ("nsga_decoupled", "stiff chain"), ("nsga_coupled", "bar"),
 }  # fmt: skip
 
 

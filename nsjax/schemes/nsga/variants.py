@@ -23,22 +23,16 @@ ITERATIONS = ("block", "monolithic")
 """Iterations of the coupled scheme."""
 
 
-def _scheme(
-    name: str, numbers: tuple[Any, Any, Any, Any], options: NsgaOptions, criteria: Criteria | None
-) -> Scheme:
-    """Scheme of a variant; variants differ in the options ``exchange``, ``iteration`` and ``smooth``."""
-    rho_inf, relative_tolerance, force_tolerance, mass_scale = numbers
+def _scheme(name: str, options: NsgaOptions, criteria: Criteria | None, **given: Any) -> Scheme:
+    """Scheme with the ``given`` numbers; variants differ in ``exchange``, ``iteration`` and ``smooth``."""
+    numbers = NsgaCoefficients(**given)
     choose(name, "smooth", options.smooth, SMOOTH)
     choose(name, "tangent", options.tangent, ("auto", "full", "kept"))
-    within(name, "rho_inf", rho_inf, 0.0, 1.0)
+    within(name, "rho_inf", numbers.rho_inf, 0.0, 1.0)
     within(name, "max_iterations", options.max_iterations, 1)
     return Scheme(
-        name=name, options=options, prepare=nsga_prepare, init=nsga_init, step=nsga_step,
+        name=name, coef=numbers, options=options, prepare=nsga_prepare, init=nsga_init, step=nsga_step,
         gradient="saltation", criteria=checked_criteria(name, criteria),
-        coef=NsgaCoefficients(
-            rho_inf=rho_inf, relative_tolerance=relative_tolerance, force_tolerance=force_tolerance,
-            mass_scale=mass_scale,
-        ),
         traits=Traits(
             impulses="contacts",
             accelerations=Accelerations("algorithmic", true="acceleration", algorithmic="a"),
@@ -131,8 +125,10 @@ def nsga_decoupled(
         creep_correction=creep_correction, max_iterations=max_iterations, exchange=True, iteration=None,
         smooth=smooth, tangent=tangent,
     )  # fmt: skip
-    numbers = rho_inf, relative_tolerance, force_tolerance, mass_scale
-    return _scheme("nsga_decoupled", numbers, options, criteria)
+    return _scheme(
+        "nsga_decoupled", options, criteria, rho_inf=rho_inf, relative_tolerance=relative_tolerance,
+        force_tolerance=force_tolerance, mass_scale=mass_scale,
+    )  # fmt: skip
 
 
 @renamed_options(tolerance="relative_tolerance")
@@ -165,8 +161,10 @@ def nsga_neglected(
         creep_correction=creep_correction, max_iterations=max_iterations, exchange=False, iteration=None,
         tangent=tangent,
     )  # fmt: skip
-    numbers = rho_inf, relative_tolerance, force_tolerance, mass_scale
-    return _scheme("nsga_neglected", numbers, options, criteria)
+    return _scheme(
+        "nsga_neglected", options, criteria, rho_inf=rho_inf, relative_tolerance=relative_tolerance,
+        force_tolerance=force_tolerance, mass_scale=mass_scale,
+    )  # fmt: skip
 
 
 @renamed_options(tolerance="relative_tolerance")
@@ -220,5 +218,7 @@ def nsga_coupled(
         creep_correction=creep_correction, max_iterations=max_iterations, exchange=False,
         iteration=iteration, smooth=smooth, tangent=tangent,
     )  # fmt: skip
-    numbers = rho_inf, relative_tolerance, force_tolerance, mass_scale
-    return _scheme("nsga_coupled", numbers, options, criteria)
+    return _scheme(
+        "nsga_coupled", options, criteria, rho_inf=rho_inf, relative_tolerance=relative_tolerance,
+        force_tolerance=force_tolerance, mass_scale=mass_scale,
+    )  # fmt: skip
