@@ -178,7 +178,7 @@ def simulate(
         >>> import nsjax
         >>> from nsjax import models, schemes
         >>> traj = nsjax.simulate(
-        ...     *models.bouncing_ball(height=1.0), schemes.moreau(), dt=1e-3, steps=500, every=100
+        ...     models.bouncing_ball(height=1.0), schemes.moreau(), dt=1e-3, steps=500, every=100
         ... )
         >>> traj.t.round(9).tolist()
         [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
