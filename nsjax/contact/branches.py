@@ -17,7 +17,6 @@ from nsjax.contact.problem import ContactProblem, DelassusFactors
 from nsjax.jaxtools.control_flow import branch
 from nsjax.linalg import (
     LOOP_LIMIT,
-    OUTER_TERMS,
     ROW_LIMIT,
     magnitude,
     matmul,
@@ -341,7 +340,7 @@ def has_rows(problem: ContactProblem) -> bool:
     alone = alone or bool(rows.leads) or rows.own is not None
     if not isinstance(g, DelassusFactors) or alone or not always <= LOOP_LIMIT < m <= ROW_LIMIT:
         return False
-    return all(isinstance(x, jax.Array) for x in (g.wt, g.response)) and g.wt.shape[1] <= OUTER_TERMS
+    return all(isinstance(x, jax.Array) for x in (g.wt, g.response)) and g.wt.shape[1] <= LOOP_LIMIT
 
 
 def factored_tangent(

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from nsjax.linalg.dense import (
         INLINE_LIMIT,
         LOOP_LIMIT,
-        OUTER_TERMS,
         ROW_LIMIT,
         matmul,
         matvec,
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "INLINE_LIMIT", "LOOP_LIMIT", "OUTER_TERMS", "ROW_LIMIT", "Arrow", "BlockDiagonal",
+    "INLINE_LIMIT", "LOOP_LIMIT", "ROW_LIMIT", "Arrow", "BlockDiagonal",
     "BlockTridiagonal", "Blocks", "ConjugateGradients", "Dense", "Elimination", "Interleaved",
     "Interleaving", "Lattice", "Local", "NodeBlocks", "Paired", "Pattern", "Separable", "Sparse",
     "Structure", "at_nodes", "block_jacobian", "bordered", "box_colours", "coloured", "eliminated", "every",

@@ -1,7 +1,8 @@
 """Small dense and block-tridiagonal products and solves, which keep a time loop in one kernel.
 
 A LAPACK call or a library matrix product inside a time loop costs a factor of about six on CPU. Up to
-`INLINE_LIMIT` unknowns everything here is elementwise arithmetic; above it the library takes over.
+`INLINE_LIMIT` unknowns, `LOOP_LIMIT` of positive matrices, everything here is elementwise arithmetic; above
+it the library takes over.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ from nsjax.types import Array, record
 
 INLINE_LIMIT = 24
 LOOP_LIMIT = 64
-"""Number of unknowns up to which an elimination that needs no derivative is a loop in the kernel."""
+"""Number of unknowns up to which an elimination of a positive matrix, or one that needs no derivative, is a
+loop in the kernel, and number of terms up to which large products of matrices are sums of outer products,
+in a third of the time of sums over the middle axis. A library would divide the time loop: the step of a
+chain takes nine times as long at 32 links, and fourteen times at 48.
+"""
 ROW_LIMIT = 256
 """Number of rows up to which all are solved inside the kernel of a time loop although few are active."""
 CONSTANT_LIMIT = 150
@@ -29,10 +34,6 @@ CONSTANT_LIMIT = 150
 WRITTEN_LIMIT = 12
 """Number of unknowns up to which an elimination is written out. The zeros of a mass matrix of a tree are
 not used: an elimination by depth makes a step at most 4 % shorter, with a hundred operations more.
-"""
-OUTER_TERMS = 32
-"""Number of terms up to which matrix products of more than a thousand products are sums of outer products:
-a third of the time of sums over the middle axis.
 """
 
 
@@ -50,7 +51,7 @@ def matvec(a: Array | Blocks | Local | Paired, x: Array) -> Array:
     """``a @ x`` for a matrix (m, n) and a vector (n,)."""
     if isinstance(a, Blocks | Local | Paired):
         return a.times(x)
-    inline_matvec = 2500  # numbers of products up to which the loop keeps one kernel
+    inline_matvec = ROW_LIMIT * LOOP_LIMIT  # numbers of products up to which the loop keeps one kernel
     if a.size > inline_matvec:
         return a @ x
     plain = 8  # terms up to which a sum adds one after the other, where each addition waits for the last
@@ -64,8 +65,8 @@ _with_entry = functools.partial(lax.dynamic_update_index_in_dim, allow_negative_
 
 
 def _outer(products: int, terms: int) -> bool:
-    """Whether a product of matrices is a sum of outer products, see `OUTER_TERMS`."""
-    return products > 1000 and terms <= OUTER_TERMS
+    """Whether a product of matrices is a sum of outer products, see `LOOP_LIMIT`."""
+    return products > 1000 and terms <= LOOP_LIMIT
 
 
 def matmul(a: Any, b: Any, few: bool = False) -> Any:
@@ -77,8 +78,10 @@ def matmul(a: Any, b: Any, few: bool = False) -> Any:
     size, terms = a.size * b.shape[1], a.shape[1]
     if _outer(size, terms) and not few:
         return functools.reduce(jnp.add, (a[:, k, None] * b[k] for k in range(terms)))
-    inline_product = 4096  # numbers of products up to which the loop keeps one kernel
-    if size > inline_product and terms > OUTER_TERMS:
+    # numbers of products and of terms up to which the loop keeps one kernel; few operations: the library's
+    # product of more terms is shorter than a sum
+    inline_product, inline_terms = 4096, 32 if few else LOOP_LIMIT
+    if size > inline_product and terms > inline_terms:
         return a @ b
     return jnp.sum(a[:, :, None] * b[None, :, :], axis=1)
 
@@ -221,7 +224,7 @@ def solve_some_rows(a: Array, b: Array, rows: Array) -> Array:
     # rows that do not matter have ``x = b``, which goes to the right-hand side; the elimination then steps
     # from one row that matters to the next
     known = jnp.where(rows, 0.0, b)
-    _, a, b = lax.while_loop(lambda carry: carry[0] < n, eliminate, (after[0], a, b - a @ known))
+    _, a, b = lax.while_loop(lambda carry: carry[0] < n, eliminate, (after[0], a, b - matvec(a, known)))
     return jnp.where(rows, b / a.reshape(-1)[:: n + 1], known)
 
 
@@ -240,10 +243,10 @@ def _following(rows: Array) -> Array:
 def solve_positive(a: Array, b: Array) -> Array:
     """Solves ``a x = b`` with ``a`` symmetric positive definite, (n, k) right-hand sides.
 
-    An indefinite matrix gives values that are not finite above `INLINE_LIMIT` unknowns; below, it is
+    An indefinite matrix gives values that are not finite above `LOOP_LIMIT` unknowns; below, it is
     eliminated nevertheless. A singular matrix gives values that are not finite.
     """
-    if a.shape[0] <= INLINE_LIMIT:
+    if a.shape[0] <= LOOP_LIMIT:
         return _inline_solve(a, b)
     return jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(a, lower=True), b)
 

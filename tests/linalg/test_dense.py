@@ -24,7 +24,7 @@ from nsjax.linalg import (
 from nsjax.linalg.dense import matmul_by_rows
 
 
-@pytest.mark.parametrize("n", [1, 3, 12, 13, INLINE_LIMIT, INLINE_LIMIT + 1])
+@pytest.mark.parametrize("n", [1, 3, 12, 13, INLINE_LIMIT, INLINE_LIMIT + 1, LOOP_LIMIT, LOOP_LIMIT + 1])
 def test_solves(n: int) -> None:
     rng = np.random.default_rng(n)
     a = rng.normal(size=(n, n + 2))
