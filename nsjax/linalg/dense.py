@@ -21,6 +21,9 @@ from nsjax.linalg.blocks import Blocks, Local, Paired, summed
 from nsjax.types import Array, record
 
 INLINE_LIMIT = 24
+"""Number of unknowns up to which any matrix is eliminated in the kernel: implicit steps with more unknowns
+have more bytes than a kernel, and a library with row exchange is faster there.
+"""
 LOOP_LIMIT = 64
 """Number of unknowns up to which an elimination of a positive matrix, or one that needs no derivative, is a
 loop in the kernel, and number of terms up to which large products of matrices are sums of outer products,
