@@ -9,8 +9,8 @@ from nsjax import Problem
 from nsjax.jaxtools.compilation import EMITTERS, unoptimised
 from nsjax.simulate import _advance, _chunk_rows, checked
 
-BLOCKERS = re.compile(r"custom_call_target|\b(?:scatter|sort|dot)\(")
-"""What the compiler does not put into one kernel: LAPACK, scatters, sorts, library products."""
+BLOCKERS = re.compile(r"custom_call_target|__ynn_fusion|\b(?:scatter|sort|dot)\(")
+"""What the compiler does not put into one kernel: LAPACK, scatters, sorts, library products and sums."""
 
 USERS = dict.fromkeys({EMITTERS} & unoptimised().keys(), True)
 """Option of the programs of users that quick tests leave out; what becomes a kernel depends on it."""
