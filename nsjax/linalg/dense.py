@@ -246,10 +246,11 @@ def _following(rows: Array) -> Array:
 def solve_positive(a: Array, b: Array) -> Array:
     """Solves ``a x = b`` with ``a`` symmetric positive definite, (n, k) right-hand sides.
 
-    An indefinite matrix gives values that are not finite above `LOOP_LIMIT` unknowns; below, it is
-    eliminated nevertheless. A singular matrix gives values that are not finite.
+    A singular matrix gives values that are not finite. So does an indefinite one above `LOOP_LIMIT`
+    unknowns (`INLINE_LIMIT` on other devices than the CPU); below, it is eliminated nevertheless.
     """
-    if a.shape[0] <= LOOP_LIMIT:
+    # other devices start kernels at every pass of the elimination: a library takes fewer
+    if a.shape[0] <= (LOOP_LIMIT if jax.default_backend() == "cpu" else INLINE_LIMIT):
         return _inline_solve(a, b)
     return jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(a, lower=True), b)
 

@@ -167,7 +167,7 @@ class SwingingBeam:
             choices=(("elements", self.elements), ("pin", PINS[not self.eliminated])), nq=n, nv=n, nc=1,
             nb=0 if self.eliminated else PLACE, inertia=self.inertia, force=self.force,
             potential=self.potential, constraint=None if self.eliminated else self.constraint, gap=self.gap,
-            law=self.law, structure=BlockTridiagonal(3, lacking=2 if self.eliminated else 0),
+            law=self.law, structure=BlockTridiagonal(3, lacking=PLACE if self.eliminated else 0),
             observe=self.observe, shapes=self.picture, labels=self._labels(),
         )  # fmt: skip
 

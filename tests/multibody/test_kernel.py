@@ -97,19 +97,7 @@ def bar_on_drum() -> Problem:
     )  # fmt: skip
 
 
-def rack() -> Problem:
-    """A mass matrix of 34 rows, more than `INLINE_LIMIT`: pendulums above a floor."""
-    names = [f"p{k}" for k in range(34)]
-    return assemble(
-        *(body(name, mass=1.0, inertia=0.1, com=0.5) for name in names),
-        *(hinge(f"h{k}", "ground", x, at=(k, 0.0)) for k, x in enumerate(names)),
-        *(contact(f"c{k}", point(names[k], at=1.0), plane(at=(0.0, -1.1)), friction=0.3) for k in (0, 1)),
-        gravity=9.81,
-    )
-
-
 MECHANISMS = {
-    "rack": rack,
     "slider_crank": lambda: FROM_PARTS,
     "four_bar": lambda: four_bar(False),
     "spatial_four_bar": lambda: four_bar(True),
@@ -132,7 +120,7 @@ OTHERS = {
     "spatial_pile": "moreau", "bar_on_drum": "moreau", "chain": "generalized_alpha",
 }  # fmt: skip
 """Steps of other schemes with piles are beyond `nsjax.jaxtools.programs.LARGE_STEP`: several kernels."""
-CASES = [("moreau", "chain_shuffled"), ("moreau", "rack")]
+CASES = [("moreau", "chain_shuffled")]
 CASES += [pytest.param(scheme, x, marks=pytest.mark.slow) for x, scheme in OTHERS.items()]
 
 

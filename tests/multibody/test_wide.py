@@ -9,6 +9,7 @@ import pytest
 import nsjax
 from nsjax import Problem, schemes
 from nsjax.multibody import assemble, body, contact, hinge, plane, point
+from tests.common.kernel import BLOCKERS, is_one_kernel, loop_text
 
 COUNT, ALONE = 34, (0, 17, 33)
 ANGLES = np.random.default_rng(34).uniform(-1.2, -0.2, COUNT)  # from the x axis
@@ -27,6 +28,12 @@ def pendulums(which: tuple[int, ...]) -> Problem:
             parts += [contact(f"c{k}", end, plane(at=(0.0, -0.95)), restitution=0.5, friction=0.3)]
     start = {f"h{k}": (ANGLES[k], -3.0) for k in which}
     return assemble(*parts, gravity=9.81, start=start)
+
+
+def test_the_time_loop_is_one_kernel() -> None:
+    text = loop_text(pendulums(tuple(range(COUNT))), schemes.moreau(), 2e-3)
+    assert not BLOCKERS.findall(text)
+    assert is_one_kernel(text)
 
 
 @pytest.mark.parametrize("slopes", [False, pytest.param(True, marks=pytest.mark.slow)])
