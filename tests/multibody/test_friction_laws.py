@@ -60,6 +60,18 @@ def test_a_clutch_in_absolute_coordinates_and_its_derivative() -> None:
     np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * h), atol=2e-3)
 
 
+@pytest.mark.parametrize(("sense", "coordinates"), [(1, "joint"), (-1, "absolute")])
+def test_a_clutch_rubs_in_its_free_sense(sense: int, coordinates: str) -> None:
+    """Moment 3 and friction 1 stop 0.1 kg m^2 from 5 rad/s in 1/8 s, and the clutch holds it there."""
+    wheel = mb.assemble(
+        mb.body("wheel", mass=1.0, inertia=0.1), mb.torque("pull", "wheel", -3.0 * sense),
+        mb.hinge("clutch", "ground", "wheel", friction=1.0, friction_law=mb.OneWay(sense)),
+        start={"wheel": (0.0, 5.0 * sense)}, coordinates=coordinates,
+    )  # fmt: skip
+    traj = nsjax.simulate(*wheel, schemes.moreau(), dt=1e-3, steps=200)
+    np.testing.assert_allclose(traj["wheel.angle"][125:], sense * 0.1 * 25 / 2 / 4.0, atol=1e-6)
+
+
 def slider() -> Problem:
     """A block on a spring, in a guide on a belt of steady speed."""
     return mb.assemble(
@@ -82,6 +94,14 @@ def test_stick_and_slip_of_a_block() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(InputError, match=r"hinge 'a': friction_law = 0\.3 has no function residual; give"):
         mb.hinge("a", "ground", "wheel", friction_law=0.3)
+    with pytest.raises(InputError, match="OneWay: sense = 0; give 1"):
+        mb.OneWay(0)
+    for own, words in (
+        (None, "give the bound in fast"),
+        ({"rest": 2.0, "speed": 0.0}, "speed = 0.0; it must"),
+    ):
+        with pytest.raises(InputError, match=f"hinge 'a': .*{words}"):
+            mb.hinge("a", "ground", "wheel", friction=1.0, own=own, friction_law=mb.Stribeck())
     arm, ball = (mb.body(name, mass=1.0, inertia=(0.1, 0.1, 0.1)) for name in ("arm", "ball"))
     clutch = mb.hinge("a", "ground", "arm", axis=(1.0, 0.0, 0.0), friction_law=mb.OneWay())
     floor = mb.contact("floor", mb.sphere("ball", radius=0.1), mb.plane(), friction=(0.5, 0.001, 0.01))

@@ -119,12 +119,13 @@ def meetings(scene: Scene, part: Part, numbers: Any, near: Any = None) -> Meetin
 def _by_grain(scene: Scene, body: str, numbers: Any, normal: Any) -> tuple[Array, Array]:
     """Tangents along the grain of a body and across it, the second one times ``r = mu_2 / mu_1``: with
     slips ``(u_1, r u_2)``, Coulomb's disc ``|x_T| <= mu_1 x_N`` is the ellipse of both coefficients, with
-    its dissipation and power.
+    its dissipation and power. A grain along the normal is seen as the first tangent of the normal.
     """
     grain = space.turned(scene.frame(body).turn, space.vector(numbers.grain))
     along = space.subtract(grain, space.scale(space.dot(grain, normal), space.array(normal)))
     size = space.size(along)
-    along = along / jnp.where(size > 0.0, size, 1.0)
+    seen = size > 1e-9 * space.size(grain)  # below, rounding has no direction across the normal
+    along = jnp.where(seen, along / jnp.where(seen, size, 1.0), space.array(space.tangents(normal)[0]))
     return along, numbers.friction_across / numbers.friction * space.cross(normal, along)
 
 

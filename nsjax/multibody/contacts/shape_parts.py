@@ -425,7 +425,8 @@ def contact(
             not.
         grain: in space, a direction (3,) in the axes of the second body, or ``(body, direction)`` in those
             of another: friction is then a pair ``(mu_1, mu_2)``, along the grain (as seen in the tangent
-            plane) and across it. In ``params[name]`` these are ``friction`` and ``friction_across``.
+            plane) and across it. In ``params[name]`` these are ``friction`` and ``friction_across``. Where
+            it turns into the normal, any tangent takes its place.
         poisson: restitution is that of impulses, of compression and expansion, in place of velocities
             (`nsjax.contact.PoissonLaw`, with the schemes that take it). All contacts of a mechanism have
             one law; stops of joints follow it.
@@ -484,7 +485,7 @@ def contact(
         raise InputError(f"contact {name!r}: both shapes stand on {first.body!r}; name two bodies")
     law = {"restitution": restitution, "restitution_tangential": restitution_tangential}
     kept = {k: number("contact", name, k, v, 0.0) for k, v in law.items()}
-    of_direction, options = along_grain(name, friction, grain, (second.body, first.body, GROUND))
+    of_direction, options = along_grain(name, friction, grain, first, second)
     kept |= of_direction or coefficients(name, friction)
     check_switches(f"contact {name!r}", poisson=poisson)
     options |= {"poisson": True} if poisson else {}

@@ -31,11 +31,12 @@ from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene, held_features
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.numbers import SPEEDS, TURNING
-from nsjax.multibody.parts import Part, number
-from nsjax.types import Array, PyTree
+from nsjax.multibody.parts import GROUND, Part, number
+from nsjax.types import Array, PyTree, is_traced
 
 if TYPE_CHECKING:
     from nsjax.multibody.contacts.named_contacts import NamedContacts
+    from nsjax.multibody.contacts.shape import Shape
 
 WAYS = {
     2: (("rolling", 0, "roll"),),
@@ -57,20 +58,22 @@ def coefficients(name: str, friction: Any) -> dict[str, Any]:
 
 
 def along_grain(
-    name: str, friction: Any, grain: Any, bodies: tuple[str, ...]
+    name: str, friction: Any, grain: Any, first: Shape, second: Shape
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Numbers and options of a contact whose friction depends on the direction; both empty without a grain.
 
     Args:
         friction: the coefficients along and across the grain.
-        grain: a direction in the axes of the first of ``bodies``, or a pair of one of them and a direction
-            in its axes.
+        grain: a direction in the axes of the body of ``second``, or a pair of a body of the shapes, or the
+            ground, and a direction in its axes.
 
     Raises:
-        InputError: for values that are no two positive numbers and no direction, and for other bodies.
+        InputError: for values that are no two positive numbers and no direction along the surface, and for
+            other bodies.
     """
     if grain is None:
         return {}, {}
+    bodies = second.body, first.body, GROUND
     owner, way = grain if len(grain) == 2 and isinstance(grain[0], str) else (bodies[0], grain)
     if not (isinstance(friction, tuple) and len(friction) == 2) or np.shape(way) != (3,):
         raise InputError(
@@ -83,6 +86,15 @@ def along_grain(
             f"contact {name!r}: a grain of {owner!r}; it belongs to one of "
             f"{', '.join(dict.fromkeys(bodies))}"
         )
+    normal = getattr(second.numbers, "normal", None) if owner == second.body else None
+    flat = second.kind == "plane" and owner == second.body
+    if not is_traced((way, normal)):
+        along = np.cross(way, np.array([0.0, 0.0, 1.0]) if normal is None else normal) if flat else way
+        if not np.linalg.norm(along) > 1e-9 * np.linalg.norm(way):
+            raise InputError(
+                f"contact {name!r}: grain = {way} has no direction along the surface; give one across the "
+                "normal"
+            )
     along, across = friction
     form = NumberForm(shape="one", positive=True)
     found = {

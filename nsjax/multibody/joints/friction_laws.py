@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax.types import Array
+from nsjax.core import InputError
+from nsjax.types import Array, is_traced
 
 
 @dataclasses.dataclass(frozen=True)
 class OneWay:
     """A clutch that turns or slides freely in one sense and holds in the other, ``0 <= u _|_ x >= 0``.
 
+    With a bound ``b`` of dry friction (``friction=`` of the joint) the free sense rubs,
+    ``0 <= u _|_ x + b >= 0``.
+
     Args:
         sense: 1: coordinates may grow; -1: they may fall.
+
+    Raises:
+        InputError: for another sense.
 
     Order: that of the scheme; the force jumps where the clutch locks, and velocities do not.
 
@@ -33,10 +41,15 @@ class OneWay:
 
     sense: int = 1
 
+    def __post_init__(self) -> None:
+        if self.sense not in (1, -1):
+            raise InputError(f"OneWay: sense = {self.sense!r}; give 1 (coordinates may grow) or -1 (fall)")
+
     def residual(self, x: Array, u: Array, r: Array, numbers: Any, duration: Array | float) -> Array:
-        """``x - max(x - r u, 0)`` of the forces and rates in the free sense."""
+        """``x - max(x - r u, -b)`` of the forces and rates in the free sense."""
         x, u = self.sense * x, self.sense * u
-        return self.sense * (x - jnp.maximum(x - r * u, 0.0))
+        bound = getattr(numbers, "friction", None)
+        return self.sense * (x - jnp.maximum(x - r * u, 0.0 if bound is None else -duration * bound))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +74,18 @@ class Stribeck:
         >>> guide.option("friction_law")
         Stribeck()
     """
+
+    def check(self, who: str, friction: Any, own: Any) -> None:
+        """Refuses a joint without the numbers of the law, and a speed that is not positive."""
+        known = own if isinstance(own, Mapping) else {}
+        if friction is None or not known.keys() >= {"rest", "speed"}:
+            raise InputError(
+                f"{who}: friction = {friction} and own = {own} with Stribeck(); give the bound in fast "
+                'sliding, that at rest and the speed of the fall: friction=1.0, own={"rest": 2.0, "speed": '
+                "0.1}"
+            )
+        if not is_traced(known["speed"]) and not known["speed"] > 0.0:
+            raise InputError(f"{who}: speed = {known['speed']}; it must be positive")
 
     def residual(self, x: Array, u: Array, r: Array, numbers: Any, duration: Array | float) -> Array:
         """``x - prox(x - r u)`` with the bound at the rate."""

@@ -17,7 +17,7 @@ from nsjax.math import picked, rotations, taken
 from nsjax.multibody import numbers
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
-from nsjax.multibody.joints.friction_laws import Held
+from nsjax.multibody.joints.friction_laws import Held, Stribeck
 from nsjax.multibody.parts import Part, follow, limits_of, made, number, on_or_off, unit
 from nsjax.renamed import old_names
 from nsjax.types import Array, Fn, record
@@ -335,6 +335,8 @@ def joint(
             f"{kind} {name!r}: friction_law = {law!r} has no function residual; give multibody.OneWay(), "
             "multibody.Stribeck(), or a record as nsjax.contact.RateLaw"
         )
+    if isinstance(law, Stribeck):
+        law.check(f"{kind} {name!r}", given.get("friction"), own)
     forms = {**forms_of(numbers.Joint), **(forms or {})}
     apart = ("lower", "upper", "own", "motion")
     known = [x.name for x in dataclasses.fields(numbers.Joint) if x.name not in apart]

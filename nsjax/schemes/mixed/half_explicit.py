@@ -151,9 +151,10 @@ def half_explicit(
         InputError: for an unknown choice, and for ``averaged_force`` on acceleration level.
 
     Order: 2 in position and velocity on smooth motion, 1 in the force (2 with ``averaged_force``);
-    first order at each impact. On acceleration level 2 in the force, too; rates of contacts and
-    constraints are not corrected and drift with ``dt^2 t``, positions with ``dt^2 t^2``, and a contact
-    whose rate has drifted from zero leaves or strikes again.
+    first order at each impact, and where friction turns with the direction of sliding in space (both stages
+    take it at the ends of their steps; the implicit mixed schemes keep 2). On acceleration level 2 in the
+    force, too; rates of contacts and constraints are not corrected and drift with ``dt^2 t``, positions
+    with ``dt^2 t^2``, and a contact whose rate has drifted from zero leaves or strikes again.
 
     Limits: explicit: stable for ``omega dt < 2``, less with damping; no damping of high frequencies. On
     acceleration level friction is refused, and a contact that bounces within a step does not come to

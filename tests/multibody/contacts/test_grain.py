@@ -153,7 +153,16 @@ def test_a_pair_without_a_steady_frame_is_said() -> None:
     ({"mu": 0.2}, "give two coefficients, along the grain and across it"),
     ({"grain": ("wheel", (1.0, 0.0, 0.0))}, "a grain of 'wheel'; it belongs to one of ground, puck"),
     ({"grain": (1.0, 0.0)}, "and a direction of three entries"),
+    ({"grain": (0.0, 0.0, -2.0)}, "-2.0.* has no direction along the surface"),
+    ({"grain": ("puck", (0.0, 0.0, 0.0))}, "has no direction along the surface"),
 ])  # fmt: skip
 def test_what_is_no_grain_is_refused(given: Any, words: str) -> None:
     with pytest.raises(nsjax.InputError, match=words):
         puck(**given)
+
+
+def test_a_grain_along_the_normal_rubs() -> None:
+    """With equal coefficients the direction of the grain does not matter: 1 m/s less 0.3 g in 0.1 s."""
+    problem = puck(pull=(0.0, 0.0), mu=(0.3, 0.3), v=(1.0, 0.0), grain=("puck", (0.0, 0.0, 1.0)))
+    traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=100, every=100)
+    assert abs(float(traj["puck.vx"][-1]) - (1.0 - 0.3 * G * 0.1)) < 1e-12
