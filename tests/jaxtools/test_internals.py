@@ -23,7 +23,10 @@ def hidden(tree: ast.AST) -> list[str]:
         elif isinstance(node, ast.ImportFrom):
             found += [f"{node.module}.{x.name}" for x in node.names]
         elif isinstance(node, ast.Attribute):
-            found += [ast.unparse(node)] if ast.unparse(node).startswith("jax.") else []
+            base = node.value
+            while isinstance(base, ast.Attribute):
+                base = base.value
+            found += [ast.unparse(node)] if isinstance(base, ast.Name) and base.id == "jax" else []
             found += ["jax._src of a tracer"] if node.attr in ("_trace", "axis_data") else []
         elif isinstance(node, ast.Constant) and node.value in ("_trace", "axis_data"):
             found.append("jax._src of a tracer")
