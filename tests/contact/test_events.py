@@ -93,17 +93,20 @@ def test_gaps_and_curvatures_by_one_program(wanted: bool) -> None:
     assert not wanted or np.max(np.abs(curvature)) > 1.0
 
 
+APPROACH = jax.jit(events.approach)
+
+
 def look(v, off=100, bounced=False, held=False, closed=True):
     f = start(v)
     touch = events.Touch(
-        held=jnp.full(2, held), off=jnp.full(2, off), bounced=jnp.full(2, bounced), slide=jnp.zeros((2, 0)),
-        stuck=jnp.zeros(2, bool),
+        held=np.full(2, held), off=np.full(2, off), bounced=np.full(2, bounced), slide=np.zeros((2, 0)),
+        stuck=np.zeros(2, bool),
     )  # fmt: skip
     step = Step(
         scheme=schemes.moreau(), system=balls.SYSTEM, params=f.at.params, constants=(),
         carry=Carry(state=f.at.state), dt=DT,
     )  # fmt: skip
-    return events.approach(step, f, touch, jnp.full(2, closed), jnp.array([-1e-3, -1e-3]))
+    return APPROACH(step, f, touch, np.full(2, closed), np.array([-1e-3, -1e-3]))
 
 
 SLOW = -0.9 * 2 * 9.81e-3

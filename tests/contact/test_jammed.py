@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -33,11 +34,11 @@ def wedge(friction: float, constrained: bool) -> ContactProblem:
 
 @pytest.mark.parametrize("friction", [0.0, 0.5, 2.0])
 def test_a_drive_into_a_wedge_has_no_answer(friction: float) -> None:
-    jammed = solve(wedge(friction, True))
+    jammed = jax.jit(solve)(wedge(friction, True))
     assert np.isinf(jammed.residual)
     # of the first ten sweeps, each of which may add what a single row needs, at most 1 / G_kk = 1 per wall
     assert float(jnp.max(jnp.abs(jammed.x))) < 100.0
-    held = solve(wedge(friction, False))
+    held = jax.jit(solve)(wedge(friction, False))
     assert float(held.residual) <= 1e-11
     np.testing.assert_allclose(held.x[0] * ALONG[1] + held.x[1] * ALONG[0], 0.5, atol=1e-9)
 
@@ -74,6 +75,7 @@ def test_a_run_names_the_jam() -> None:
     assert "jammed" in str(traj)
 
 
+@pytest.mark.slow
 def test_a_start_that_slides_above_the_jamming_limit_is_noted() -> None:
     """A rod slides on its leading end: ``1/m + x^2/I < mu x y/I``. A gap of rounding touches, a real one
     does not.

@@ -32,7 +32,7 @@ def forces(velocity: Any, coordinates: str = "joint", **given: Any) -> jax.Array
     )
     system = problem.system
     p = prepared(system, jax.tree.map(lambda x: jnp.asarray(x, float), problem.params))
-    return system.force(jnp.zeros(()), jnp.asarray(problem.state.q), jnp.asarray(velocity), p)
+    return jax.jit(system.force)(0.0, problem.state.q, velocity, p)
 
 
 @pytest.mark.slow
@@ -261,6 +261,7 @@ def test_what_is_left_out_beside_a_drone() -> None:
     assert [x.name for x in file if x.kind == "thruster"] == ["a1", "a2", "a3", "a4", "a5", "a6"]
 
 
+@pytest.mark.slow
 def test_a_drone_hovers() -> None:
     """Four commands that carry the weight, as inputs by the names of the rotors."""
     text = "<mujoco><worldbody><body name='d' pos='0 0 1'><freejoint/>"

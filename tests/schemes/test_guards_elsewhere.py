@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import Problem, schemes, transforms
+from nsjax import Problem, models, schemes, transforms
 from nsjax import multibody as mb
 from nsjax.types import Array
 
@@ -79,23 +79,33 @@ def test_their_derivatives() -> None:
             np.testing.assert_allclose(jnp.sum(jnp.abs(found)), jnp.sum(jnp.abs(own)), atol=1e-12)
 
 
-@pytest.mark.parametrize("resets", [RESETS, pytest.param(TURNED, marks=pytest.mark.slow)])
-def test_a_run_into_a_file_is_reset(tmp_path: pathlib.Path, resets: Any) -> None:
+HALFWAY = ((lambda t, q, v, p: q[0] - 0.5, lambda t, q, v, p: (q, -0.5 * v)),)
+"""Throws a ball back before it meets its floor."""
+
+
+@pytest.mark.parametrize(
+    ("made", "resets"),
+    [
+        (models.bouncing_ball, HALFWAY),
+        *(pytest.param(car, x, marks=pytest.mark.slow) for x in (RESETS, TURNED)),
+    ],
+)
+def test_a_run_into_a_file_is_reset(tmp_path: pathlib.Path, made: Any, resets: Any) -> None:
     """Bit for bit as `simulate`, after a crash behind the reset, too; and it goes on from the file."""
     path, scheme, run = tmp_path / "run.npz", schemes.moreau(), {"dt": 0.01, "steps": 150}
-    traj = nsjax.simulate(*car(), scheme, **run, resets=resets)
+    traj = nsjax.simulate(*made(), scheme, **run, resets=resets)
     with pytest.raises(RuntimeError, match="crash"):
-        nsjax.simulate_to_file(car(), scheme, path, **run, resets=resets, period=0.0, progress=crash)
+        nsjax.simulate_to_file(made(), scheme, path, **run, resets=resets, period=0.0, progress=crash)
     with pytest.raises(nsjax.InputError, match="the run has 1 resets, which files do not hold, and 0 are"):
-        nsjax.resume(path, car())
-    found = nsjax.resume(path, car(), resets=resets)
+        nsjax.resume(path, made())
+    found = nsjax.resume(path, made(), resets=resets)
     np.testing.assert_array_equal(found.q, traj.q)
-    saved = nsjax.load(path, car()).traj
+    saved = nsjax.load(path, made()).traj
     np.testing.assert_array_equal(saved.q, traj.q)
     for x in (found, saved):
         jax.tree.map(np.testing.assert_array_equal, x.carry, traj.carry)
-    nsjax.save(tmp_path / "own.npz", car(), traj, scheme=scheme)
-    np.testing.assert_array_equal(nsjax.load(tmp_path / "own.npz", car()).traj.v, traj.v)
+    nsjax.save(tmp_path / "own.npz", made(), traj, scheme=scheme)
+    np.testing.assert_array_equal(nsjax.load(tmp_path / "own.npz", made()).traj.v, traj.v)
 
 
 def crash(done: int, total: int) -> None:

@@ -189,9 +189,13 @@ def test_quotients_of_a_stage() -> None:
     impulses = 1e-3 * rng.normal(size=2)
     settings = StageSettings(tolerance=1e-12, contact_tolerance=1e-11, scale=one)
     task = _Task(equations=equations, data=data, active=jnp.zeros(0, bool), settings=settings)
-    _, near = _nearby(task, jnp.asarray(z), jnp.asarray(impulses), jnp.asarray(True))
-    wanted = jax.jacfwd(functools.partial(_values, task))(jnp.asarray(z), jnp.asarray(impulses))
-    for found, exact in zip(near.quotients(), wanted, strict=True):
+
+    @jax.jit
+    def both(z, impulses):
+        near = _nearby(task, z, impulses, jnp.asarray(True))[1]
+        return near.quotients(), jax.jacfwd(functools.partial(_values, task))(z, impulses)
+
+    for found, exact in zip(*both(z, impulses), strict=True):
         np.testing.assert_allclose(found, exact, atol=1e-5 * np.max(np.abs(exact)))
 
 
@@ -224,6 +228,7 @@ def test_a_model_that_changes_by_leaps_renews_the_tangent() -> None:
     np.testing.assert_allclose(runs[1].q, runs[0].q, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_hint_of_a_model() -> None:
     """``"auto"`` follows it, and choices are checked."""
     chain = Chain(3)

@@ -157,6 +157,10 @@ class Here:
     def mechanism(self) -> Any:
         return self.problem.system.parts if self.filters is None else self.filters.system.parts
 
+    @functools.cached_property
+    def force(self) -> Any:
+        return jax.jit(self.problem.system.force)
+
     def numbers(self, controls: np.ndarray, act: np.ndarray) -> tuple[Any, np.ndarray]:
         """Params of the mechanism with these controls and activations, and rates of activations in their
         order here.
@@ -170,9 +174,9 @@ class Here:
         p = self.problem.replace(given).params
         if self.filters is None:
             return p, np.zeros(0)
-        a, system = jnp.asarray(act[self.acting()]), self.problem.system
-        rest = jnp.concatenate([jnp.zeros(system.nv - a.shape[0]), a])
-        force = system.force(jnp.zeros(()), jnp.asarray(self.problem.state.q), rest, p)[-a.shape[0] :]
+        a = act[self.acting()]
+        rest = np.concatenate([np.zeros(self.problem.system.nv - len(a)), a])
+        force = self.force(0.0, self.problem.state.q, rest, p)[-len(a) :]
         constants = [T if isinstance(T, float) else 1.0 for T in delayed.time_constants.values()]
         return self.filters.model(p, a), np.asarray(force) / np.array(constants)
 
