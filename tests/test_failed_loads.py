@@ -49,6 +49,7 @@ def test_a_force_that_fails_at_a_time() -> None:
     assert failed_loads(traj) == ["push1"]
 
 
+@pytest.mark.slow
 def test_no_names_otherwise() -> None:
     good = _run(lambda t, q, v, p: 0.0, schemes.moreau())
     assert failed_loads(good) == []

@@ -129,6 +129,7 @@ def test_save_keeps_what_was_asked_for() -> None:
     assert traj["energy"].shape == (4,)
 
 
+@pytest.mark.slow
 def test_impact_list_agrees_with_the_rows() -> None:
     traj = run(steps=1000, events=12)
     rows, contacts = np.nonzero(traj.impacts)

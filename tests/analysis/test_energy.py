@@ -157,6 +157,7 @@ def test_a_free_top_turns_without_work_and_a_torque_works_as_integrated(scheme: 
 # ------------------------------------------------------------------------ exact to rounding
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["moreau", pytest.param("generalized_alpha", marks=pytest.mark.slow)])
 def test_sliding_block_closes_and_friction_work_is_the_closed_form(scheme: str) -> None:
     slope, mu, mass, speed, time = 0.2, 0.5, 46.8, 2.0, 0.2
@@ -280,6 +281,7 @@ def test_books_of_located_impacts_beside_forces_close_to_second_order() -> None:
         assert fine < 0.4 * coarse
 
 
+@pytest.mark.slow
 def test_a_shaken_table_feeds_energy_that_is_no_gain_of_the_impact() -> None:
     amplitude, frequency, e = 0.02, 30.0, 0.6
     problem = models.bouncing_ball(

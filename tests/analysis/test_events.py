@@ -79,6 +79,7 @@ def test_tangential_loss_needs_every_step() -> None:
     assert impact.lost_normal > 0
 
 
+@pytest.mark.slow
 def test_csv_holds_full_precision(tmp_path: pathlib.Path) -> None:
     table = impact_table(sliding_impact(every=10)[0])
     text = table.csv(tmp_path / "impacts.csv")

@@ -117,6 +117,7 @@ def draws(count: int) -> np.ndarray:
     )
 
 
+@pytest.mark.slow
 def test_impacts_of_two_corners_with_friction() -> None:
     """The answer is one of the enumeration."""
     x = draws(24)
@@ -186,6 +187,7 @@ def test_schemes_with_one_problem_refuse_it(name: str) -> None:
         nsjax.simulate(*ball(PoissonLaw), getattr(schemes, name)(), dt=1e-3, steps=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", ["joint", pytest.param("absolute", marks=SLOW)])
 def test_a_rod_strikes_a_rough_floor(coordinates: str) -> None:
     """As a mechanism, at several speeds in one batch: sliding, sticking and turning sliding."""
@@ -246,6 +248,7 @@ def test_mechanisms_have_no_islands() -> None:
     np.testing.assert_allclose(joint, absolute, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_islands_are_refused() -> None:
     system, params, state = balls("absolute")
     assert system.islands == 2

@@ -52,7 +52,7 @@ class Interval:
 # the contact problem: laws of intervals are those of a quadratic program with bounds
 
 
-@pytest.mark.parametrize("contacts", [0, 3])
+@pytest.mark.parametrize("contacts", [pytest.param(0, marks=pytest.mark.slow), 3])
 def test_intervals_are_bounds_of_a_quadratic_program(contacts: int) -> None:
     """Answer, certificate and derivative, beside frictionless contacts."""
     forces = 4
@@ -92,6 +92,7 @@ def test_intervals_are_bounds_of_a_quadratic_program(contacts: int) -> None:
     assert kinds == {0, 1, 2}  # at either bound, and between them
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lanes", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_bound_is_its_interval_beside_contacts_in_space(lanes: bool) -> None:
     """Contacts with friction in space, more than there are places, frictionless ones and a constraint: the
@@ -208,6 +209,7 @@ def wanted() -> tuple[np.ndarray, dict[str, np.ndarray]]:
     return event_driven(NUMBERS), slopes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "forward_too"),
     [

@@ -33,7 +33,8 @@ FAST = settings(max_examples=25, deadline=None, derandomize=True)
 
 
 @pytest.mark.parametrize(
-    ("nc", "nt", "nb", "singular"), [(3, 1, 0, False), (2, 1, 2, False), (3, 2, 0, True)]
+    ("nc", "nt", "nb", "singular"),
+    [pytest.param(3, 1, 0, False, marks=pytest.mark.slow), (2, 1, 2, False), (3, 2, 0, True)],
 )
 def test_answers_fulfil_the_laws(nc: int, nt: int, nb: int, singular: bool) -> None:
     nv = (nc * (1 + nt) + nb) // 2 + 1 if singular else None
@@ -304,7 +305,9 @@ def test_all_fclib_problems(reference_data) -> None:
     assert reached["RockPile_tob1"] <= 9e-4
 
 
-@pytest.mark.parametrize(("where", "method"), [("delassus", "auto"), ("free", "newton")])
+@pytest.mark.parametrize(
+    ("where", "method"), [("delassus", "auto"), pytest.param("free", "newton", marks=pytest.mark.slow)]
+)
 def test_a_contact_without_a_number_is_no_answer(where: str, method: str) -> None:
     """Of two blocks that land, the first has a velocity or a mass that is no number."""
     free, delassus = np.array([-1.0, 0.3, -1.0, 0.3]), np.diag([1.0, 1.2, 1.0, 1.2])

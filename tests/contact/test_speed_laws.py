@@ -337,6 +337,7 @@ def test_derivative_of_a_mechanism() -> None:
     np.testing.assert_allclose(jax.jacfwd(end)(at), wanted, rtol=1e-7, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_lane_of_nonsense() -> None:
     """A speed that is not positive, or no number, is refused in its lane, and its neighbours run."""
     lanes = jnp.array([0.5, -1.0, jnp.nan])

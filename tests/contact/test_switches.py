@@ -341,6 +341,7 @@ def lamp_law(t, scene, own):
     return own * jnp.stack([jnp.sin(40.0 * t), jnp.abs(jnp.sin(9.0 * turned))])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_smooth_laws_are_not_noted(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -61,6 +61,7 @@ def torques(q: Any, w: Any, a: Any) -> jax.Array:
     return jnp.stack([one + two, two + 3.0 * bend + 0.2 * speed + ELBOW * jnp.sign(speed)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", slow_but(BOTH, "joint"))
 def test_two_links(coordinates: str) -> None:
     """With gravity, a spring, a damper and dry friction: efforts of motors and of joints, and generalised

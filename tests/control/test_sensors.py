@@ -95,6 +95,7 @@ def test_names_of_a_run_are_what_it_shows() -> None:
     assert run.status == 0
 
 
+@pytest.mark.slow
 def test_what_is_measured_in_a_frame_that_turns() -> None:
     """In the plane: the velocity is the rate of the position as the frame shows it."""
     problem = assemble(

@@ -15,6 +15,7 @@ import nsjax
 from nsjax import models, schemes, status
 from nsjax.contact import ContactProblem, RowGroups, solve
 from nsjax.multibody import assemble, body, contact, hinge, joint_spring, plane, point
+from tests.design import slow_but
 
 NONSENSE = np.array(
     [np.nan, np.inf, -np.inf, -1.0, 0.0, 1e300, -1e300, 1e-300, 7.0, -1e-3, 1e8, 1e150, -1e150]
@@ -104,8 +105,8 @@ def test_a_heavy_part_does_not_hide_a_light_one() -> None:
     ("make", "scheme", "lanes", "batches"),
     [
         (ball, schemes.moreau(), 300, (in_turn,)),
-        (arm, schemes.moreau(), 200, (in_turn,)),
-        (ball, schemes.moreau(), 300, (together,)),
+        pytest.param(arm, schemes.moreau(), 200, (in_turn,), marks=pytest.mark.slow),
+        pytest.param(ball, schemes.moreau(), 300, (together,), marks=pytest.mark.slow),
         pytest.param(crank, schemes.moreau(), 200, (in_turn, together), marks=pytest.mark.slow),
         pytest.param(ball, schemes.nsga_decoupled(), 300, (in_turn, together), marks=pytest.mark.slow),
         pytest.param(arm, schemes.generalized_alpha(), 200, (in_turn, together), marks=pytest.mark.slow),
@@ -169,7 +170,7 @@ REASONS = {
 }
 
 
-@pytest.mark.parametrize("name", REASONS)
+@pytest.mark.parametrize("name", slow_but(REASONS, "mass", "gravity"))
 def test_a_lane_says_why_it_is_refused(name: str) -> None:
     value, bit, words = REASONS[name]
     good = FIELDS[ball][name]
@@ -217,7 +218,7 @@ def test_a_loop_waits_for_no_lane_that_it_holds() -> None:
     assert found.tolist() == [0, status.CONTACT_JAMMED]
 
 
-@pytest.mark.parametrize("name", REASONS)
+@pytest.mark.parametrize("name", slow_but(REASONS, "gravity"))
 def test_a_stepper_refuses_what_runs_refuse(name: str) -> None:
     """In lanes by bits; a step changes nothing that is not a number."""
     value, bit, _ = REASONS[name]
@@ -238,6 +239,7 @@ def test_a_stepper_refuses_what_runs_refuse(name: str) -> None:
         run(value)
 
 
+@pytest.mark.slow
 def test_an_indefinite_mass_and_a_singular_one() -> None:
     """Of a user's model, whose numbers have no names; schemes that need no inertia keep the second."""
 

@@ -9,6 +9,7 @@ from nsjax.core.slots import SUMMED, ContactSlots, Slots
 
 DRAWS = [(n, k, share, seed) for seed, (n, k) in enumerate([(1, 1), (5, 3), (6, 6), (70, 8), (300, 20)])
          for share in (0.0, 0.05, 0.6, 1.0)]  # fmt: skip
+QUICK = [pytest.param(*x, marks=[pytest.mark.slow] * (x[0] > 6)) for x in DRAWS]
 
 
 def _expected(mask: np.ndarray, places: int) -> np.ndarray:
@@ -17,7 +18,7 @@ def _expected(mask: np.ndarray, places: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("sums", [True, False])
-@pytest.mark.parametrize(("n", "k", "share", "seed"), DRAWS)
+@pytest.mark.parametrize(("n", "k", "share", "seed"), QUICK)
 def test_places(n: int, k: int, share: float, seed: int, sums: bool) -> None:
     """Contacts stand in their order; empty places and contacts without a place get what is said, for
     numbers of several shapes and types, and for rows of the contacts.

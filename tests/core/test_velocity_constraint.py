@@ -55,9 +55,10 @@ def error(scheme, steps):
 
 
 FIRST = [
-    schemes.moreau(constraint_form="index_3"), schemes.ggl_unified(),
+    schemes.moreau(constraint_form="index_3"),
     *(pytest.param(x, marks=SLOW) for x in (
-        schemes.moreau(constraint_form="ggl"), schemes.moreau_theta(), schemes.ggl_decoupled(),
+        schemes.ggl_unified(), schemes.moreau(constraint_form="ggl"), schemes.moreau_theta(),
+        schemes.ggl_decoupled(),
         schemes.ggl_unified(position_multiplier=False),
     )),
 ]  # fmt: skip

@@ -228,6 +228,7 @@ def test_every_section_has_a_title() -> None:
     assert set(sections(True, None, None)) == set(TITLES)
 
 
+@pytest.mark.slow
 def test_a_failing_child_is_a_reason(tmp_path: pathlib.Path) -> None:
     with pytest.raises(RuntimeError, match=r"robots.sizes_of.*failed"):
         child.ask("robots.sizes_of", str(tmp_path / "none.xml"), "moreau", "plain")

@@ -41,6 +41,7 @@ def test_a_resting_block_stays_where_it_is(scheme: str) -> None:
         assert found.notes == 0
 
 
+@pytest.mark.slow
 @each_family("scheme", "moreau")
 @pytest.mark.parametrize("slope", [0.0, pytest.param(30 * DEG, marks=pytest.mark.slow)])
 def test_at_the_end_of_a_bounce_sequence(scheme: str, slope: float) -> None:

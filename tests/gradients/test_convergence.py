@@ -48,7 +48,9 @@ def test_order_of_all(scheme: str, name: str) -> None:
     check_order(ALL[name], scheme, DENSE_GRID)
 
 
-@pytest.mark.parametrize("name", ["corner, friction", "plastic landing, sliding"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("corner, friction", marks=pytest.mark.slow), "plastic landing, sliding"]
+)
 def test_the_discrete_derivative_does_not_converge(name: str) -> None:
     """The derivative of the discrete map is as wrong at the finest step size as at a coarse one."""
     scheme = SCHEMES["moreau"]
@@ -60,6 +62,7 @@ def test_the_discrete_derivative_does_not_converge(name: str) -> None:
     assert np.median(fine) > 10.0 * np.median(right)
 
 
+@pytest.mark.slow
 def test_values_do_not_depend_on_the_derivative() -> None:
     """A shift has the value zero."""
     for name in ("ball e=0.8 impacts=3", "corner, friction", "slip reversal uphill"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import nsjax
 from nsjax import State, System, schemes
@@ -38,6 +39,7 @@ NUMBERS = {"m": 2.0, "f": 3.0, "g": 9.81, "mu": 0.1}
 DT, STEPS = 1e-2, 20
 
 
+@pytest.mark.slow
 @each_family("name", "moreau")
 def test_a_sledge_that_slides_all_the_time(name: str) -> None:
     """``v = v0 + T (f / m - mu g)``: loads, mass and friction act through the closed contact."""

@@ -259,6 +259,7 @@ def test_recordings_are_left_out_with_the_exact_curvature() -> None:
     assert found.hessian is None
 
 
+@pytest.mark.slow
 def test_runs_without_second_derivatives_are_refused() -> None:
     ball, train = models.bouncing_ball(height=HEIGHT, radius=RADIUS), {"gravity": transforms.positive()}
     run = {"dt": DT, "method": "newton"}

@@ -61,6 +61,7 @@ def fits() -> list[nsjax.Estimate]:
     return [fit(1e-3, seed=k) for k in range(6)]
 
 
+@pytest.mark.slow
 def test_a_step_that_is_too_long_is_named(fits: list[nsjax.Estimate]) -> None:
     """By the shift that a fit with a tenth of the step has, within a third, with a step that will do."""
     fine = fit(1e-4)
@@ -91,6 +92,7 @@ def test_nothing_is_compared_with_a_noise_that_is_not_known() -> None:
     assert fit(1e-3).chi_squared == pytest.approx(1.0, rel=0.5)
 
 
+@pytest.mark.slow
 def test_moments_that_no_body_has_are_told() -> None:
     """A wheel on a spring swings as if its moment were three times the others, by a hidden flywheel."""
     wheel = assemble(

@@ -138,6 +138,7 @@ def test_a_file_cannot_run_code(tmp_path: pathlib.Path) -> None:
             io.load(tmp_path / "bad.npz")
 
 
+@pytest.mark.slow
 def test_damages_at_random(tmp_path: pathlib.Path) -> None:
     """Each of 310 loads right, or ends in a sentence. Checksums tell damaged bytes; where they are right
     and something else stands in the file, what loads can at least be printed.

@@ -30,7 +30,7 @@ def objective(f, which, data, x):
     return jnp.sum(a**2) + jnp.sum(b**3)
 
 
-@pytest.mark.parametrize("which", [False, True])
+@pytest.mark.parametrize("which", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_derivatives_of_any_order_are_those_of_a_branch(which: bool) -> None:
     rng = np.random.default_rng(which)
     data = [jnp.asarray(rng.normal(size=2)), jnp.asarray(rng.normal(size=3))]

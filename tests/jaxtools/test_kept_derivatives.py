@@ -174,6 +174,7 @@ def results(call: Any) -> list[Any]:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_derivative_of_a_kept_function(folder: pathlib.Path) -> None:
     """From programs just made, and from their files."""
     wanted = results(lambda x, y: cubed(GIVEN, x, y))
@@ -265,6 +266,7 @@ def test_first_derivatives_of_every_kind(folder: pathlib.Path) -> None:
     assert not any(taken)
 
 
+@pytest.mark.slow
 def test_few_steps_are_compiled_once_and_many_with_optimisation(
     folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

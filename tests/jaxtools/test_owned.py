@@ -48,7 +48,7 @@ USES = {
 }
 
 
-@pytest.mark.parametrize("use", slow_but(USES, "gradient"))
+@pytest.mark.parametrize("use", slow_but(USES, "run"))
 def test_mechanisms_that_are_gone(use: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each with a law of its own, so that no two are equal: the latest stay, the others go."""
     monkeypatch.setattr(owned, "RECENT", 1)

@@ -33,6 +33,7 @@ def closed_form(e: float, g: float, drop: float) -> tuple[float, float]:
     return RADIUS + e * slope - 0.5 * g * (TIME - fall) ** 2, slope
 
 
+@pytest.mark.slow
 def test_value_and_gradient() -> None:
     found, slopes = nsjax.single_precision(jax.value_and_grad(height))(BALL.params)
     wide, exact = jax.jit(lambda p: (height(p), jax.jacfwd(height)(p)))(BALL.params)

@@ -62,7 +62,9 @@ def test_products(size: int, terms: int) -> None:
     np.testing.assert_allclose(matvec(a, x), a @ x, atol=1e-13)
 
 
-@pytest.mark.parametrize(("size", "terms"), [(3, 2), (32, 18), (24, 40)])
+@pytest.mark.parametrize(
+    ("size", "terms"), [(3, 2), *(pytest.param(*x, marks=pytest.mark.slow) for x in ((32, 18), (24, 40)))]
+)
 def test_products_by_rows(size: int, terms: int) -> None:
     """``a b'`` by a transposed copy, without one, and by the library; derivatives in both modes."""
     rng = np.random.default_rng(size)

@@ -104,6 +104,7 @@ def checked(of: np.ndarray, blocks: int, seed: int) -> None:
     np.testing.assert_allclose(found, wanted, rtol=0.0, atol=allowed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", slow_but([1, 2, 4, 5, 60], 2))
 def test_as_the_dense_solution(blocks: int) -> None:
     """From one block to many parts, with pairs that do not count, twice the same ones, and the ground."""

@@ -176,6 +176,7 @@ def test_table_observables():
 # ---------------------------------------------------------------------------- two dimensions
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     mass=st.floats(0.1, 10),

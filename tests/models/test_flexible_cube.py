@@ -37,6 +37,7 @@ def test_momentum_and_energy_of_a_bounce() -> None:
     assert np.asarray(traj["volume_ratio"]).min() > 0.5
 
 
+@pytest.mark.slow
 def test_a_held_brick_hangs_from_its_base() -> None:
     """Under its weight, far above the plane: the lower face hangs ``rho g L^2 / (2 E)`` lower."""
     held = models.flexible_cube(

@@ -130,6 +130,7 @@ def test_fixed_nodes_hang() -> None:
     np.testing.assert_allclose(sag[lower, 2], -10.0 * 9.81 * 1.2**2 / 2e5, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_structures_agree() -> None:
     """Band and conjugate gradients solve what the dense matrix does."""
     mesh = box((1, 1, 2), (0.1, 0.1, 0.2))

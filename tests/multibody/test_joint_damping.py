@@ -79,6 +79,7 @@ def test_damping_is_that_of_the_rates_of_joints(space) -> None:
     np.testing.assert_allclose(np.diag(found) if space else found, wanted, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_a_damped_ball_joint_loses_its_spin_as_it_must() -> None:
     """About a principal axis through the joint: ``omega_1 = omega_0 / (1 + c dt / J)``."""
     parts = (

@@ -107,6 +107,7 @@ COMPARED = [("four-bar", "joint")]
 COMPARED += [pytest.param(*x, marks=pytest.mark.slow) for x in (("gear", "absolute"), ("hinges", "joint"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "coordinates"), COMPARED)
 def test_replaced_starts_are_assembled_ones(case: str, coordinates: str) -> None:
     compare(case, coordinates)
@@ -203,6 +204,7 @@ def test_identified_length_lies_in_its_interval() -> None:
     np.testing.assert_allclose(start(found.problem), exact(found["b.at[0]"], 0.3), rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_beams_are_assembled_inside() -> None:
     """The start of a beam stays as drawn: a moved clamp is refused, in a run and inside transformations."""
     problem = assemble(

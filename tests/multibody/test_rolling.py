@@ -58,6 +58,7 @@ def test_derivative_by_the_inertia() -> None:
     assert max(found) - min(found) < 1e-11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", ["joint", pytest.param("absolute", marks=SLOW)])
 def test_a_disc_of_the_plane(coordinates) -> None:
     """``2/3 g sin`` on a slope of which the normal is given."""

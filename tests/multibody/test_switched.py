@@ -71,6 +71,7 @@ INSTANTS = (0.1234, 0.2, 0.31)
 """The second and third are ends of steps."""
 
 
+@pytest.mark.slow
 def test_a_clutch_engages_and_lets_go_in_one_run() -> None:
     """Exact, as the motion between the instants is a parabola."""
     for close in INSTANTS:

@@ -224,6 +224,7 @@ def test_a_rope_of_fixed_length(spatial: bool, coordinates: str, scheme: Any) ->
     assert float(found) == pytest.approx(tension, abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("derivative", [jax.grad, pytest.param(jax.jacfwd, marks=SLOW)])
 def test_derivative_of_a_rope(derivative: Any) -> None:
     """By a mass against the closed form."""

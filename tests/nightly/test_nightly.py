@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pathlib
 
+import pytest
+
 from tests.nightly.__main__ import collected, run_piece
 from tests.nightly.pieces import UNKNOWN, pieces, sample
 from tests.nightly.report import Record, gathered, read, told, write
@@ -55,6 +57,7 @@ def test_a_report_is_kept_and_told(tmp_path: pathlib.Path) -> None:
     assert told(report, report, "other").startswith("other: 0 of 3 tests")
 
 
+@pytest.mark.slow
 def test_a_piece_records_what_happens(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "test_three.py"
     file.write_text(

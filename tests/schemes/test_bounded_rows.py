@@ -84,6 +84,7 @@ def runner(name: str):
     return run
 
 
+@pytest.mark.slow
 @each_family("name", "generalized_alpha", beside=("localized",))
 def test_spring_with_dry_friction(name: str) -> None:
     """Two reversals, and, later, rest: the error is of first order, since a step in which the velocity
@@ -153,7 +154,7 @@ def test_energy_balance(name: str) -> None:
     assert books.friction.shape == (n + 1, 0)
 
 
-@each_family("name", "moreau", "generalized_alpha", "nsga_decoupled", beside=("localized",))
+@each_family("name", "moreau", beside=("localized",))
 def test_motor_that_stalls(name: str) -> None:
     """It holds its speed against a load below its bound; above it, it is turned back."""
     scheme = scheme_of(name)

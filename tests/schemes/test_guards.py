@@ -52,6 +52,7 @@ def end(traj) -> jax.Array:
     return jnp.concatenate([traj.t[-1:], traj.q[-1], traj.v[-1]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "reversed_too"), [("moreau", False), *(pytest.param(x, True, marks=SLOW) for x in (
         "moreau", "ggl_unified", "half_explicit", "hht", "bathe", "ed_alpha", "nsga_decoupled",
@@ -95,6 +96,7 @@ def test_a_run_ends_at_its_stop() -> None:
     np.testing.assert_allclose(rest.q[-1], [1.5 * t, 1.0 + 4.0 * t - G * t * t / 2], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_lanes_stop_at_their_own_time() -> None:
     """Rows after a stop repeat it; a stop that never comes leaves the run whole."""
 

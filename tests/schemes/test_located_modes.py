@@ -46,6 +46,7 @@ def forward(system, build, p, time: float, impacts: int = 0):
     return found
 
 
+@pytest.mark.slow
 def test_a_table_that_throws_and_catches() -> None:
     exact, changes = table.motion(table.VALUES, table.TIME)
     assert [kind for _, kind in changes] == ["release", "landing"] * 2 + ["release"]
@@ -118,7 +119,7 @@ def test_a_turn_at_the_border_of_two_steps(ahead: float) -> None:
     assert off(run.jacobian[:, case.index()], slopes) < 1e-8
 
 
-@pytest.mark.parametrize("turned", [0.0, 1e-9])
+@pytest.mark.parametrize("turned", [pytest.param(0.0, marks=pytest.mark.slow), 1e-9])
 def test_no_slider_is_held_in_its_dead_centre(turned: float) -> None:
     """There its rows of friction follow from those of its wall, which cannot stop it: it slides off."""
     params, state = floats(mechanism.build(jnp.asarray(mechanism.BASE)))

@@ -7,6 +7,7 @@ import pytest
 
 import nsjax
 from nsjax import models
+from tests.design import slow_but
 from tests.schemes.mixed_runs import MAKE, G, run
 
 
@@ -51,7 +52,7 @@ def test_force_of_the_constraint(name, error):
     assert np.abs(traj.v[:, 2]).max() < 1e-11
 
 
-@pytest.mark.parametrize("rho", [0.8, 0.5, 0.0])
+@pytest.mark.parametrize("rho", slow_but([0.8, 0.5, 0.0], 0.5))
 def test_inconsistent_start_leaves_a_sawtooth(rho):
     # schemes.md section 6.1: eigenvalues -rho and (1 - 3 rho)/(3 - rho) of the error of the force. The
     # springs are switched off, so that the error shows alone.

@@ -13,6 +13,7 @@ from scipy.integrate import solve_ivp
 from nsjax import State, System, schemes
 from nsjax.math import rotations
 from tests.common.own import OWN
+from tests.design import slow_but
 from tests.points import unit_mass
 from tests.references import slope
 from tests.schemes.mixed_runs import MAKE, G, run
@@ -73,7 +74,7 @@ def order_of(name: str) -> tuple[int, int]:
     return {**schemes.REGISTRY, **OWN}[name].order[:2] if name not in {**MAKE, **FORECAST} else (2, 2)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", slow_but(ALL, "moreau", "generalized_alpha", "nsga_decoupled"))
 def test_order_on_smooth_motion(name):
     errors = arms_errors(ALL[name](), DIVISIONS)
     found = [slope(1 / DIVISIONS, errors[:, k]) for k in (0, 1)]
@@ -147,9 +148,9 @@ def body_errors(name: str, steps: int) -> tuple[float, float, float]:
 @pytest.mark.parametrize(
     ("name", "figures"),  # rotations.md section 7, at 0.0025 s
     [
-        ("generalized_alpha 0.5", (3.9e-5, 1.2e-4, -2.0e-5)),
+        pytest.param("generalized_alpha 0.5", (3.9e-5, 1.2e-4, -2.0e-5), marks=pytest.mark.slow),
         ("generalized_alpha 0.8", (2.7e-5, 7.3e-5, -1.3e-5)),
-        ("generalized_alpha 1", (2.5e-5, 6.6e-5, -1.2e-5)),
+        pytest.param("generalized_alpha 1", (2.5e-5, 6.6e-5, -1.2e-5), marks=pytest.mark.slow),
         ("ggl_unified", (2.4e-5, 7.3e-5, 0.0)),
         pytest.param("moreau", (3.1e-5, 1.3e-4, 1.2e-5), marks=pytest.mark.slow),
         pytest.param("moreau_theta", (2.5e-5, 6.6e-5, -1.2e-5), marks=pytest.mark.slow),

@@ -224,7 +224,7 @@ def test_derivatives_of_many_contacts_are_those_of_few(gradient, derivative):
         (schemes.moreau(), lambda e: 1.0 - e / 2),
         pytest.param(schemes.moreau_theta(), lambda e: 1.0 - e / 2, marks=pytest.mark.slow),
         pytest.param(schemes.ggl_unified(), lambda e: 0.5, marks=pytest.mark.slow),
-        (schemes.ggl_decoupled(), lambda e: 0.0),
+        pytest.param(schemes.ggl_decoupled(), lambda e: 0.0, marks=pytest.mark.slow),
     ],
     ids=["moreau", "moreau_theta", "ggl_unified", "ggl_decoupled"],
 )

@@ -90,7 +90,10 @@ def test_sliding_down_a_slope_has_the_exact_velocity():
 
 @pytest.mark.parametrize(
     ("friction", "v", "impulse"),
-    [(0.05, (1.925, 0.5, -6.25), -0.1125), (0.8, (9 / 7, 0.5, 180 / 7), -7.5 / 7)],
+    [
+        pytest.param(0.05, (1.925, 0.5, -6.25), -0.1125, marks=pytest.mark.slow),
+        (0.8, (9 / 7, 0.5, 180 / 7), -7.5 / 7),
+    ],
     ids=["slip", "stick"],
 )
 def test_impact_of_a_spinning_sphere(friction, v, impulse):
@@ -188,6 +191,7 @@ def test_refusals():
         nsjax.simulate(loose, problem.params, problem.state, schemes.nsga_decoupled(), dt=1e-3, steps=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_box_sticks_on_a_slope_on_its_corners(dimension):
     """Their rows are dependent: what each corner carries is not unique, the motion is."""

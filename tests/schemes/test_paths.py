@@ -129,6 +129,7 @@ def run(way: str, name: str, own: bool) -> nsjax.Trajectory:
     return traj
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "name"), [x if x in QUICK else pytest.param(*x, marks=pytest.mark.slow) for x in EACH]
 )

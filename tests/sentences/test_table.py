@@ -2,7 +2,8 @@
 
 A section, ``[core.test_checks]``, names the module of `tests` in whose names its calls are evaluated,
 beside those of `NAMES` and of its lines of imports. An indented line continues the one before. Dots stand
-for any words in a text, which begins with the kind of the error where that is no `InputError`.
+for any words in a text, which begins with the kind of the error where that is no `InputError`. A line that
+compiles for a second begins with `SLOW`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ NAMES = {
     **{"nsjax": nsjax, "models": models, "schemes": schemes, "InputError": nsjax.InputError},
 }
 
+SLOW = "slow: "
+
 
 def lines() -> Iterator[str]:
     """Of the table, with those that continue them."""
@@ -43,8 +46,9 @@ def cases() -> Iterator[object]:
         elif line.startswith(("from ", "import ")):
             imports += f"{line}\n"
         elif line and not line.startswith("#"):
-            call, text = line.split(" => ")
-            yield pytest.param(section, imports, call, text, id=f"{section}: {call}"[:90])
+            call, text = line.removeprefix(SLOW).split(" => ")
+            marks = [pytest.mark.slow] if line.startswith(SLOW) else []
+            yield pytest.param(section, imports, call, text, id=f"{section}: {call}"[:90], marks=marks)
 
 
 @pytest.mark.parametrize(("section", "imports", "call", "text"), list(cases()))

@@ -130,6 +130,7 @@ def test_a_function_has_numbered_outputs() -> None:
     assert [x.output for x in short(outputs=_two).table] == ["_two[0]", "_two[1]"]
 
 
+@pytest.mark.slow
 def test_outputs_of_parts() -> None:
     """Names that `Trajectory.sensor` knows: of bodies, joints and contacts."""
     block = mb.assemble(

@@ -193,6 +193,7 @@ FAULTS = {
 """By name of a number: a good value, a bad one, and the bit that says so."""
 
 
+@pytest.mark.slow
 def test_a_lane_of_a_class_says_why_it_is_refused() -> None:
     """Also where the mass matrix stays positive definite."""
     arm = mb.hinge("pin1", "link0", "link1", at=(0.0, 0.0, -0.4), axis=(1, 0, 0), armature=0.1)

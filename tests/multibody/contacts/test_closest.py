@@ -274,6 +274,7 @@ def test_states_without_direction(space: Evaluated) -> None:
     assert np.allclose(heights[:, 4] - heights[:, 0], 0.0, atol=1e-9)  # on all points of one rim
 
 
+@pytest.mark.slow
 def test_profile_against_sampling(flat: Evaluated) -> None:
     """A spline through 40 points of a cam: distance as from the curve itself, to the spline's error."""
     gap, angles = flat.gap[:, flat.names.index("cam")], np.linspace(0, 2 * np.pi, 40001)
@@ -290,6 +291,7 @@ def test_profile_against_sampling(flat: Evaluated) -> None:
     assert outside >= 10
 
 
+@pytest.mark.slow
 def test_lowest_point_of_a_profile(flat: Evaluated) -> None:
     """A cam on a face: its lowest point as from the curve itself, to the spline's error as above. The curve
     is not convex, so that two points may be as low.

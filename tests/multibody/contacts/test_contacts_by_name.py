@@ -50,9 +50,10 @@ def space(boxes: bool = False) -> Any:
 
 
 @pytest.mark.parametrize(("made", "single"), [
-    (space, {"tip"}), (models.bouncing_ball, None), *(
+    (models.bouncing_ball, None), *(
         pytest.param(x, single, marks=pytest.mark.slow) for x, single in (
-            (plane, {"tip", "ball", "hit", "bearing", "touch"}), (lambda: space(boxes=True), {"tip"}),
+            (space, {"tip"}), (plane, {"tip", "ball", "hit", "bearing", "touch"}),
+            (lambda: space(boxes=True), {"tip"}),
         )
     ),
 ])  # fmt: skip
@@ -83,6 +84,7 @@ def test_a_part_has_an_axis_of_contacts(made: Any, single: set[str] | None) -> N
     np.testing.assert_array_equal(traj[f"{part}.forces.n"], traj.contacts(part).force[..., 0])
 
 
+@pytest.mark.slow
 def test_old_names_of_several_contacts_say_the_new_ones() -> None:
     traj = nsjax.simulate(*plane(), schemes.moreau(), dt=1e-3, steps=3)
     for old, new in (("feet.force", "feet.forces"), ("arm.impacts", "arm.impact_counts")):
@@ -97,6 +99,7 @@ def test_old_names_of_several_contacts_say_the_new_ones() -> None:
         traj.contacts("fete")
 
 
+@pytest.mark.slow
 def test_tables_name_contacts_and_ways() -> None:
     """Three contacts are not the axes x, y and z."""
     pytest.importorskip("xarray")

@@ -67,6 +67,7 @@ def depth(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.max(np.min(one @ ways.T, axis=0) - np.max(other @ ways.T, axis=0)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "many", "missed"), [("box", 15, 0), pytest.param("hull", 60, 1, marks=pytest.mark.slow)]
 )

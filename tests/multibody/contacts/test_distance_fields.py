@@ -118,6 +118,7 @@ def test_distances_from_polygons() -> None:
     np.testing.assert_allclose(flat.distance(x), prism.distance(deep), rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_beyond_the_grid() -> None:
     """Distances continue there, are that of the shape or larger, and grow by one along the normal."""
     shape = distance_field("a", lambda a: (np.cos(a), np.sin(a)), spacing=0.05, margin=0.3).numbers

@@ -54,6 +54,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "dimension", "coordinates"), CASES)
 def test_a_ball_rests_in_a_groove_of_two_fields(scheme: Any, dimension: int, coordinates: str) -> None:
     """Both forces in closed form: ``m g sin(other slope) / sin(both)``."""

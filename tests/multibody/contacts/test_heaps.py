@@ -160,7 +160,9 @@ def absolute(*more: Any, first: Any = None, start: Any = None, capacity: int = 5
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x == "scheme")) for x in CASES]
+)
 def test_sentences(name: str) -> None:
     make, sentence = CASES[name]
     with pytest.raises(InputError, match=sentence):

@@ -140,6 +140,7 @@ def test_its_path_bends_on_a_slope(scheme) -> None:
     assert np.all(slopes > 0.9), (found, slopes)
 
 
+@pytest.mark.slow
 def test_the_certificate_of_a_disc() -> None:
     """A moment on the square around the disc is no answer; one on the disc against the rate is."""
     problem = ContactProblem(

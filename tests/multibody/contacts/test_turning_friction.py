@@ -80,6 +80,7 @@ def rolling_at(dimension, speed, spin=0.0):
     return jnp.stack([speed, zero, zero, zero, speed / RADIUS, zero + spin])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "coordinates", "scheme"), [(2, "joint", "moreau"), *MIXED])
 def test_on_an_incline(dimension, coordinates, scheme) -> None:
     """It stays where ``tan a <= b = mu_r / R``, else goes by ``g (sin a - b cos a) / (1 + J / m R^2)``."""
@@ -200,6 +201,7 @@ def test_corners_that_depend_on_each_other() -> None:
     np.testing.assert_allclose(traj.v[-1], [0, 0, 0, 0, 0, 3.0 - 0.5 * 0.004 * MASS * G / 0.02], atol=1e-10)
 
 
+@pytest.mark.slow
 def test_moments_in_joints_names_and_files(tmp_path) -> None:
     """A wheel on an arm that is driven against its rolling resistance: the arm bears the moment."""
     parts = [

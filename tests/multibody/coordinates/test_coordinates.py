@@ -225,6 +225,7 @@ def order_of_top(scheme, dt) -> None:
     assert 3.4 <= coarse / fine <= 4.6, (coarse, fine)
 
 
+@pytest.mark.slow
 def test_free_body() -> None:
     order_of_free_body(schemes.generalized_alpha())
 

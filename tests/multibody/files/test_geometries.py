@@ -41,6 +41,7 @@ def names(file: Any) -> list[str]:
     return [part.name for part in file if part.kind == "contact"]
 
 
+@pytest.mark.slow
 def test_a_robot_falls_on_its_floor() -> None:
     file = quiet(read_urdf, ROBOT.format(""), free=True, floor=-0.4, friction=0.5, self_contact=False)
     assert [x.split("_")[:2] for x in names(file)] == [["floor", x] for x in "abc"]

@@ -58,6 +58,7 @@ def turned(rng: np.random.Generator) -> tuple[np.ndarray, Rotation, str]:
     return place, Rotation.from_euler("xyz", angles), f'<origin xyz="{words[0]}" rpy="{words[1]}"/>'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("root", slow_but(["world", "base", "table"], "table"))
 def test_floating(root: str) -> None:
     """A link floats below the root, or below a link that hangs on it at a limit, and falls freely."""

@@ -184,6 +184,7 @@ def test_an_arm_comes_to_rest_at_a_limit(place: Any, side: str, scheme: Any) -> 
     assert float(np.ravel(pull)[0]) == pytest.approx(wanted, rel=1e-5 if drifts else 1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize(("space", "coordinates"), CASES)
 def test_an_arm_is_held_by_dry_friction(space: str, coordinates: str, scheme: Any) -> None:

@@ -115,6 +115,7 @@ def compared(one: Any, q: Any, v: Any, evaluated: Any = values) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "more"), [(1, 1), *(pytest.param(*x, marks=pytest.mark.slow) for x in ((3, 2), (1, 0)))]
 )

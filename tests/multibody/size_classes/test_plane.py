@@ -136,6 +136,7 @@ def test_functions_of_spatial_parts() -> None:
     ), seed=4)  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rocker", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_functions_of_a_loop_beside_a_slider_and_a_chain(rocker: bool) -> None:
     same(four_bar(rocker=rocker), four_bar(rocker=not rocker))
