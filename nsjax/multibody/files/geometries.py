@@ -187,7 +187,10 @@ def pairs(source: Source) -> Iterator[tuple[int, int, Friction]]:
     given = {
         tuple(sorted((int(model.pair_geom1[k]), int(model.pair_geom2[k])))): k for k in range(model.npair)
     }
+    carriers = [_carrier(source, g) for g in range(model.ngeom)]
     for pair in itertools.combinations(range(model.ngeom), 2):
+        if carriers[pair[0]] == carriers[pair[1]]:  # also of a pair that the file asks for
+            continue
         if pair in given:
             k = given[pair]
             friction = _law(source, int(model.pair_dim[k]), model.pair_friction[k])
@@ -197,6 +200,12 @@ def pairs(source: Source) -> Iterator[tuple[int, int, Friction]]:
             yield *pair, friction
         elif _may_meet(source, *pair):
             yield *pair, _friction(source, *pair)
+
+
+def _carrier(source: Source, g: int) -> int:
+    """Number of the body to which a geometry is welded; bodies moved by mocap stand still."""
+    welded = int(source.model.body_weldid[int(source.model.geom_bodyid[g])])
+    return 0 if int(source.model.body_mocapid[welded]) >= 0 else welded
 
 
 def _grain(source: Source, one: int, other: int) -> tuple[float, float, float] | None:
@@ -264,8 +273,8 @@ def uneven(source: Source) -> Iterator[tuple[str, str]]:
 
 
 def _may_meet(source: Source, one: int, other: int) -> bool:
-    """Whether two geometries may meet, by types, affinities and exclusions. Bodies that are welded, or are
-    parent and child, do not meet, nor do bodies of one tree where these contacts are left out.
+    """Whether two geometries may meet, by types, affinities and exclusions. Bodies that are parent and
+    child do not meet, nor do bodies of one tree where these contacts are left out.
     """
     model = source.model
     meet = model.geom_contype[one] & model.geom_conaffinity[other]
@@ -279,8 +288,6 @@ def _may_meet(source: Source, one: int, other: int) -> bool:
     if signature in model.exclude_signature or (max(bodies) << 16) + min(bodies) in model.exclude_signature:
         return False
     welds = [int(model.body_weldid[b]) for b in bodies]
-    if welds[0] == welds[1]:
-        return False
     above = [int(model.body_weldid[int(model.body_parentid[w])]) for w in welds]
     parents = 0 not in welds or (source.held_roots and roots[0] == roots[1])
     relatives = parents and (welds[0] == above[1] or welds[1] == above[0])

@@ -82,6 +82,19 @@ def test_links_meet_or_not() -> None:
     assert "ga_gc" in names(quiet(read_mjcf, named, self_contact=False))
 
 
+def test_what_cannot_move_towards_each_other_does_not_meet() -> None:
+    """Geometries of one body, and of bodies moved by mocap and the world, also where they overlap."""
+    file = quiet(
+        read_mjcf,
+        "<mujoco><worldbody><geom name='flat' type='plane' size='1 1 1'/>"
+        "<body name='hand' mocap='true'><geom name='palm' type='box' size='.1 .1 .1'/></body>"
+        "<body name='a' pos='0 0 1'><freejoint/><geom name='one' size='.1'/>"
+        "<geom name='two' size='.1' pos='.1 0 0'/></body></worldbody>"
+        "<contact><pair geom1='one' geom2='two'/></contact></mujoco>",
+    )
+    assert names(file) == ["flat_one", "flat_two", "palm_one", "palm_two"]
+
+
 def test_elements_inside_of_others_are_not_told() -> None:
     said = quiet(read_urdf, ROBOT.format(MOTOR + MOTOR.replace("'t'", "'u'"))).left_out
     assert sum("is no element of URDF" in x for x in said) == 1
