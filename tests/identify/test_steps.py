@@ -61,7 +61,6 @@ def fits() -> list[nsjax.Estimate]:
     return [fit(1e-3, seed=k) for k in range(6)]
 
 
-@pytest.mark.slow
 def test_a_step_that_is_too_long_is_named(fits: list[nsjax.Estimate]) -> None:
     """By the shift that a fit with a tenth of the step has, within a third, with a step that will do."""
     fine = fit(1e-4)

@@ -46,10 +46,10 @@ def test_derivatives_of_solves(n: int) -> None:
     a, b = w @ w.T + np.eye(n), rng.normal(size=(n, 1))
     da, db = rng.normal(size=(n, n)), rng.normal(size=(n, 1))
     exact = np.linalg.solve(a, db - da @ np.linalg.solve(a, b))
-    x, dx = jax.jvp(solve, (a, b), (da, db))
+    x, dx = jax.jit(lambda *x: jax.jvp(solve, x[:2], x[2:]))(a, b, da, db)
     np.testing.assert_allclose(dx, exact, rtol=1e-8)
     cotangent = rng.normal(size=x.shape)
-    ga, gb = jax.vjp(solve, jnp.asarray(a), jnp.asarray(b))[1](cotangent)
+    ga, gb = jax.jit(lambda a, b, back: jax.vjp(solve, a, b)[1](back))(a, b, cotangent)
     np.testing.assert_allclose(np.sum(ga * da) + np.sum(gb * db), np.sum(cotangent * exact), rtol=1e-8)
 
 
@@ -71,7 +71,9 @@ def test_products_by_rows(size: int, terms: int) -> None:
     a, b = (jnp.asarray(rng.normal(size=(n, terms))) for n in (size, size + 1))
     np.testing.assert_allclose(matmul_by_rows(a, b), a @ b.T, rtol=1e-12, atol=1e-12)
     for slope in (jax.jacfwd, jax.jacrev):
-        found, right = (slope(lambda b, f=f: jnp.sum(f(a, b) ** 2))(b) for f in (matmul_by_rows, _plain))
+        found, right = (
+            jax.jit(slope(lambda b, f=f: jnp.sum(f(a, b) ** 2)))(b) for f in (matmul_by_rows, _plain)
+        )
         np.testing.assert_allclose(found, right, rtol=1e-11, atol=1e-11)
 
 

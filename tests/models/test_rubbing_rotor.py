@@ -206,7 +206,6 @@ def test_impacts_converge_to_the_event_driven_motion(case):
 RUB = dict(clearance=3e-3, friction=0.3, restitution=0.0)
 
 
-@pytest.mark.slow
 def test_disc_on_the_ring_keeps_its_gap_to_third_order():
     """Backward whirl at 333 rad/s, above the critical speed: the ring must hold the disc all the time."""
     problem = models.rubbing_rotor(**RUB, initial_q=(3e-3, 0.0, 0.0), initial_v=(0.0, -1.0, 100.0))

@@ -91,7 +91,7 @@ def test_sliding_down_a_slope_has_the_exact_velocity():
 @pytest.mark.parametrize(
     ("friction", "v", "impulse"),
     [
-        pytest.param(0.05, (1.925, 0.5, -6.25), -0.1125, marks=pytest.mark.slow),
+        (0.05, (1.925, 0.5, -6.25), -0.1125),
         (0.8, (9 / 7, 0.5, 180 / 7), -7.5 / 7),
     ],
     ids=["slip", "stick"],

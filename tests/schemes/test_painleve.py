@@ -165,7 +165,6 @@ def check(name: str, rise: float) -> None:
         assert not np.any(noted[(pressed > 0.05)])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["generalized_alpha", pytest.param("bathe", marks=pytest.mark.slow)])
 def test_energy_never_grows_near_the_limit(name: str) -> None:
     """What is left, 3e-7 of the energy, is the error of a step in which a rod turns about its tip."""
