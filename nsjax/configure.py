@@ -8,7 +8,7 @@ from importlib import metadata
 
 from nsjax.jaxtools import TESTED_JAXLIB, one_kernel_works, use_cache, watch_compiling
 from nsjax.jaxtools.cache import CacheChoice
-from nsjax.jaxtools.compilation import STEPS_VARIABLE, option
+from nsjax.jaxtools.compilation import STEPS_VARIABLE, options
 from nsjax.jaxtools.internals import backend_exists
 
 
@@ -24,7 +24,7 @@ def configure(
     * asks XLA to compile each CPU time loop into one kernel. A jaxlib that is not in
       ``nsjax.jaxtools.TESTED_JAXLIB`` is tested once, in a separate process, and the result is stored. On
       machines without another device it also asks for vector instructions in loops of more than
-      six passes, which robots need;
+      six passes, which robots need, and tested releases are to keep sums over large arrays in the kernel;
     * splits the CPU into ``host_devices`` devices, for batches on all cores;
     * limits the linear algebra library to ``blas_threads`` threads: with several, factorisations of some
       hundred unknowns are ten times slower, and batches use the cores better than the library;
@@ -83,9 +83,9 @@ def configure(
     folder = use_cache(cache)
     watch_compiling(announce)
     wanted: list[str] = []
-    if one_kernel and not _has(option()):
+    if one_kernel and not all(map(_has, options())):
         if one_kernel_works(folder):
-            wanted.append(option())
+            wanted += options()
         else:
             warnings.warn(
                 f"jaxlib {metadata.version('jaxlib')} does not make one-kernel loops (tried: "

@@ -46,9 +46,19 @@ print("one kernel" if 'xla_cpu_small_call="true"' in text else "no kernel")
 """
 
 
+def options() -> list[str]:
+    """The options of `nsjax.configure` in the form of ``XLA_FLAGS``.
+
+    On tested releases the library that XLA calls does products of matrices, but no sums over large arrays:
+    those over 91 rows of Newton's matrix divided the time loop of an ant, whose steps took four times as
+    long inside `jax.jit`.
+    """
+    sums = "--xla_cpu_experimental_ynn_fusion_type=LIBRARY_FUSION_TYPE_DOT"
+    return [option(), sums] if metadata.version("jaxlib") in TESTED_JAXLIB else [option()]
+
+
 def option() -> str:
-    """The options in the form of ``XLA_FLAGS``: one kernel and, on tested releases, the bound on loops that
-    are written out; not for processes that may use a GPU, where such loops keep arrays in registers.
+    """The option of one kernel and, on tested releases, the bound on loops that are written out; not for processes that may use a GPU, where such loops keep arrays in registers.
     """
     # The compiler writes loops of up to six passes out in full. It does so before it looks for vector
     # instructions, and finds none in what it wrote; with no loop written out steps take longer.

@@ -88,6 +88,27 @@ def test_eliminations_have_vector_instructions(bounded: bool, tmp_path: pathlib.
     assert ("fmul <4 x double>" in kernel.read_text()) == bounded
 
 
+SUMS = """
+import jax
+jax.config.update("jax_enable_x64", True)
+a = jax.numpy.ones((91, 91))
+run = jax.jit(lambda a, x: jax.lax.fori_loop(0, 3, lambda _, x: jax.numpy.sum(a * x, axis=1), x))
+text = run.lower(a, a[0]).compile().as_text()
+print('xla_cpu_small_call="true"' in text, "__ynn_fusion" in text)
+"""
+
+
+def test_sums_over_large_arrays_stay_in_the_loop() -> None:
+    """As of Newton's matrix of 91 rows; without the option the compiler hands them to a library."""
+    found = []
+    for flags in (compilation.option(), " ".join(compilation.options())):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+        environment |= {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+        done = subprocess.run([sys.executable, "-c", SUMS], env=environment, capture_output=True, text=True)
+        found.append(done.stdout.split())
+    assert found == [["False", "True"], ["True", "False"]]
+
+
 def test_loops_are_written_out_for_other_devices_and_releases(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels of GPUs need them, and a release that was not tried may not know the bound."""
     monkeypatch.delenv("JAX_PLATFORMS", raising=False)
