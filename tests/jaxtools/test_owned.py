@@ -137,3 +137,17 @@ def test_as_many_results_as_said_are_held() -> None:
     found = [x for key, x in owned.owned(system).items() if key[0] is owned.latest]
     assert found
     assert all(len(held) <= 4 for held in found)
+
+
+def test_keys_of_arrays_that_stay_the_same_are_found_without_their_bits() -> None:
+    """Arrays of JAX cannot change; numbers of numpy can, and equal ones of either kind are equal."""
+    known: dict = {}
+    arrays = [jax.numpy.array([1.0, 2.0]), jax.numpy.array(3.0)]
+    first = owned.by_value(arrays, known)
+    assert owned.by_value(list(arrays), known) is first
+    changing = [np.array([1.0, 2.0]), np.array(3.0)]
+    assert owned.by_value(changing, known) == first
+    changing[1][...] = 4.0
+    assert owned.by_value(changing, known) != first
+    assert owned.by_value([arrays[1], arrays[0]], known) != first
+    assert owned.by_value({"x": arrays[0], "y": arrays[1]}, known) != first
