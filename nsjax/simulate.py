@@ -284,7 +284,7 @@ a fourth of the time (0.2 CPU s for go1, 18 coordinates), a call 0.7 ms more at 
 
 
 _arrays = latest(lambda program, params: jax.tree.map(jnp.array, params))
-"""Numbers of a problem as arrays of the device, made once: a call makes them of those of a robot in 2 ms."""
+"""Numbers of a problem as arrays of the device, made once: for a robot a call takes 2 ms to make them."""
 
 
 _begun = latest(begin_eager_run)

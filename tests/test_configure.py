@@ -32,7 +32,8 @@ nsjax.configure(host_devices=2)
 def test_respects_a_value_of_the_user() -> None:
     flag = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=2048"
     done = run("import os, nsjax; nsjax.configure(); print(os.environ['XLA_FLAGS'])", flag)
-    assert done.stdout.startswith(flag + " ") and done.stdout.count("xla_backend_extra_options") == 1
+    assert done.stdout.startswith(flag + " ")
+    assert done.stdout.count("xla_backend_extra_options") == 1
 
 
 def test_warns_when_it_comes_too_late() -> None:

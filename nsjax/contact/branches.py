@@ -15,6 +15,7 @@ from jax import lax
 
 from nsjax.contact.problem import ContactProblem, DelassusFactors
 from nsjax.jaxtools.control_flow import branch
+from nsjax.jaxtools.storing import once
 from nsjax.linalg import (
     LOOP_LIMIT,
     ROW_LIMIT,
@@ -178,7 +179,7 @@ def curvature_blocks(problem: ContactProblem, x: Array, b: Branches) -> Array:
     radius = problem.friction[:nc] * normal[:nc, 0]
     bent = b.slip[:nc] & (radius > 0.0)
     ratio = jnp.where(bent, jnp.minimum(radius / jnp.where(bent, b.size[:nc], 1.0), 1.0), 0.0)
-    return ratio[:, None, None] * (np.eye(2) - n[:, :, None] * n[:, None, :])
+    return once(ratio[:, None, None] * (np.eye(2) - n[:, :, None] * n[:, None, :]))
 
 
 def _curvature(problem: ContactProblem, x: Array, scaled: Array, b: Branches) -> Array:

@@ -26,6 +26,7 @@ from nsjax.core.operators import (
 )
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, bordered, is_local, row_groups
+from nsjax.jaxtools.storing import once
 from nsjax.linalg import (
     Blocks,
     Dense,
@@ -103,7 +104,7 @@ class Inertia:
         if not columns.shape[1]:
             return columns
         if self.inverse is not None:
-            return self._by_inverse(columns.T)
+            return self._by_inverse((once(columns) if columns.shape[1] == 1 else columns).T)
         if self.factors is None:
             return solve_positive(self.matrix, columns)  # type: ignore[arg-type]
         inside, n = self.system.inside, columns.shape[0]
@@ -136,7 +137,7 @@ class Inertia:
                 return drift, wt.T
             return drift, self.response[:, self.response.shape[1] - wt.shape[0] :]
         if self.inverse is not None:
-            return matvec(self.inverse, push), self._by_inverse(wt)
+            return matvec(self.inverse, once(push)), self._by_inverse(wt)
         x = self.solve(jnp.concatenate([push[:, None], wt.T], axis=1))
         return x[:, 0], x[:, 1:]
 

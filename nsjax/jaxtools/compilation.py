@@ -58,7 +58,8 @@ def options() -> list[str]:
 
 
 def option() -> str:
-    """The option of one kernel and, on tested releases, the bound on loops that are written out; not for processes that may use a GPU, where such loops keep arrays in registers.
+    """The option of one kernel and, on tested releases, the bound on loops that are written out; not for
+    processes that may use a GPU, where such loops keep arrays in registers.
     """
     # The compiler writes loops of up to six passes out in full. It does so before it looks for vector
     # instructions, and finds none in what it wrote; with no loop written out steps take longer.

@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
-from nsjax.linalg.blocks import Blocks, Local, Paired, summed
+from nsjax.linalg.blocks import Blocks, Local, Paired
 from nsjax.types import Array, record
 
 INLINE_LIMIT = 24
@@ -57,8 +57,8 @@ def matvec(a: Array | Blocks | Local | Paired, x: Array) -> Array:
     inline_matvec = ROW_LIMIT * LOOP_LIMIT  # numbers of products up to which the loop keeps one kernel
     if a.size > inline_matvec:
         return a @ x
-    plain = 8  # terms up to which a sum adds one after the other, where each addition waits for the last
-    return summed(a * x[None, :]) if x.shape[0] > plain else jnp.sum(a * x[None, :], axis=1)
+    # not `summed`: the compiler would copy its last additions into each operation that reads the product
+    return jnp.sum(a * x[None, :], axis=1)
 
 
 # loop counters are never negative: each index of its own takes three operations more

@@ -102,6 +102,24 @@ def picked(x: Array, places: np.ndarray) -> Array:
     return jnp.sum(jnp.where(here, x[..., :, None], 0.0), axis=-2)
 
 
+def dealt(x: Array, places: np.ndarray, n: int) -> Array:
+    """The vector (n,) to whose entries ``places`` (m,) those of ``x`` (m,) are added; the transpose of
+    `picked`. Neighbours are filled up with zeros: a sum over a mask computes every entry of ``x`` anew for
+    every entry of the result.
+
+    Example:
+        >>> import jax.numpy as jnp, numpy as np
+        >>> from nsjax.math import dealt
+        >>> dealt(jnp.array([1.0, 2.0]), np.array([1, 2]), 4).tolist()
+        [0.0, 1.0, 2.0, 0.0]
+        >>> dealt(jnp.array([1.0, 2.0, 3.0]), np.array([3, 0, 0]), 4).tolist()
+        [5.0, 0.0, 0.0, 1.0]
+    """
+    if np.all(np.diff(places) == 1):
+        return jnp.pad(x, (int(places[0]), n - 1 - int(places[-1])))
+    return jnp.sum(jnp.where(np.arange(n)[:, None] == places, x, 0.0), axis=1)
+
+
 def _runs(places: list[int]) -> list[tuple[int, int, int]]:
     """First index, step (1 or 0) and length of each run."""
     runs: list[tuple[int, int, int]] = []

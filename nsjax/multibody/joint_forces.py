@@ -14,7 +14,7 @@ import numpy as np
 from nsjax.core import InputError
 from nsjax.core.operators import jacobian
 from nsjax.forms import quantity
-from nsjax.math import picked, taken
+from nsjax.math import dealt, picked, taken
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene, constants
@@ -103,14 +103,17 @@ class OwnJoints:
         return tuple(x for x in self.topology.loads if x.name not in own)
 
     def _groups(self, p: PyTree) -> list[list[Part]]:
-        """Groups of loads of one kind with the same numbers; a load with a user's law is one of its own."""
+        """Groups of loads of one kind with the same numbers, in the order of the velocities on which they
+        act; a load with a user's law is one of its own.
+        """
         groups: dict[Any, list[Part]] = {}
         for part in self.loads:
             law = part.option("law")
             leaves, structure = jax.tree.flatten(p[part.name])
             alike = (structure, tuple(np.shape(x) for x in leaves)) if _at_once(part) else part.name
             groups.setdefault((part.kind, law, alike), []).append(part)
-        return list(groups.values())
+        place = lambda part: self.links[part.option("joint")].v  # noqa: E731
+        return [sorted(x, key=place) for x in groups.values()]
 
     def stacked(self, p: PyTree) -> JointNumbers:
         """Numbers of loads and limits, stacked in arrays."""
@@ -127,7 +130,7 @@ class OwnJoints:
 
     def efforts(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Forces (nv,) of springs and motors on the velocities of their joints."""
-        found, places = [], []
+        total = jnp.zeros_like(v)
         for alike, own in zip(self._groups(p), self.ready(p).efforts, strict=True):
             links, part = [self.links[x.option("joint")] for x in alike], alike[0]
             x, rate = picked(q, np.array([s.q for s in links])), picked(v, np.array([s.v for s in links]))
@@ -137,12 +140,9 @@ class OwnJoints:
             else:
                 made = jax.vmap(functools.partial(effort, part), (0, None, 0, 0))(own, t, x, rate)
             if made is not None:
-                found.append(jnp.broadcast_to(made, x.shape))
-                places += [s.v for s in links]
-        if not found:
-            return jnp.zeros_like(v)
-        here = np.arange(v.shape[0])[:, None] == np.array(places)
-        return jnp.sum(jnp.where(here, jnp.concatenate(found), 0.0), axis=1)
+                places = np.array([s.v for s in links])
+                total = total + dealt(jnp.broadcast_to(made, x.shape), places, v.shape[0])
+        return total
 
     # Limits of joints and stops of tendons as contacts. The gap of a limit on an entry of ``q`` is the
     # difference of this entry and a bound; its row is constant. The coordinate of a joint that closes a

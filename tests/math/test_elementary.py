@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.math import picked, sin_cos, taken
+from nsjax.math import dealt, picked, sin_cos, taken
 from nsjax.math.elementary import TERMS
 
 
@@ -93,3 +93,12 @@ def test_a_derivative_evaluates_nothing_more() -> None:
         text = jax.jit(f).lower(*arguments).compile().as_text()
         assert text.count(" sine(") == 2
         assert text.count(" cosine(") == 2
+
+
+def test_entries_are_dealt_to_neighbours_and_to_any_places() -> None:
+    """The transpose of the matrix that picks them."""
+    x = np.array([1.0, 2.0, 4.0])
+    for places in ([0, 1, 2], [2, 3, 4], [4, 0, 2], [1, 1, 3], [3, 2, 1]):
+        expected = np.zeros(5)
+        np.add.at(expected, places, x)
+        np.testing.assert_array_equal(dealt(jnp.asarray(x), np.array(places), 5), expected)
