@@ -283,7 +283,8 @@ begin_eager_run = compiled_for("program", make=compiled_once)(inspect.unwrap(beg
 a fourth of the time (0.2 CPU s for go1, 18 coordinates), a call 0.7 ms more at most."""
 
 
-_arrays = latest(lambda program, params: jax.tree.map(jnp.array, params))
+# copies of the numbers: arrays of the device may share their memory with those that a user changes later
+_arrays = latest(lambda program, params: jax.device_put(jax.tree.map(np.array, params)))
 """Numbers of a problem as arrays of the device, made once: for a robot a call takes 2 ms to make them."""
 
 
