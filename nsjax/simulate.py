@@ -197,7 +197,7 @@ def simulate(
         if call.traced:
             run, rows = _run_traced(call)
         else:
-            warned = warn_of_step(system, call.params, call.state, call.scheme, call.dt)
+            warned = warn_of_step(system, call.arrays, call.state, call.scheme, call.dt)
             run, rows = _run_eager(call, progress)
             run = with_findings(call, warned, rows, run)
             warn_of_guards(run.next.guards, call.program.guards)
@@ -210,6 +210,7 @@ class Call:
 
     Args:
         program, scheme, params, state, dt: as the time loop takes them.
+        arrays: ``params`` as arrays of the device; inside transformations the same.
         run: state of the loop at the start.
         rows: number of rows to be saved after that of the start, each after ``every`` steps.
         traced: whether the run is inside a transformation.
@@ -218,6 +219,7 @@ class Call:
     program: LoopProgram
     scheme: Scheme
     params: PyTree
+    arrays: PyTree
     state: State
     dt: Array
     run: RunState
@@ -271,11 +273,11 @@ def checked(
     if carry is not None:
         _check_carry(program, scheme, params, step, carry)
     check_run(system, scheme, events, gradient)
-    params = params if traced else _arrays(program, params)
+    arrays = params if traced else _arrays(program, params)
     check_constants(params, lambda p: prepare_run(program, scheme, p, step).constants)
     begin = begin_run if traced else begin_eager_run if carry is not None else _begun
-    run = begin(program, scheme, params, state, step, carry)
-    return Call(program, scheme, params, state, step, run.refused(bits), steps // every, every, traced)
+    run = begin(program, scheme, arrays, state, step, carry).refused(bits)
+    return Call(program, scheme, params, arrays, state, step, run, steps // every, every, traced)
 
 
 begin_eager_run = compiled_for("program", make=compiled_once)(inspect.unwrap(begin_run))
@@ -283,10 +285,8 @@ begin_eager_run = compiled_for("program", make=compiled_once)(inspect.unwrap(beg
 a fourth of the time (0.2 CPU s for go1, 18 coordinates), a call 0.7 ms more at most."""
 
 
-# copies of the numbers: arrays of the device may share their memory with those that a user changes later
 _arrays = latest(lambda program, params: jax.device_put(jax.tree.map(np.array, params)))
-"""Numbers of a problem as arrays of the device, made once: for a robot a call takes 2 ms to make them."""
-
+"""Numbers as arrays of the device, made once (for a robot in 2 ms), from copies that no user changes."""
 
 _begun = latest(begin_eager_run)
 """`begin_eager_run` without a carry, not repeated for equal numbers."""
@@ -380,10 +380,10 @@ def some_rows(call: Call, run: RunState, done: int, count: int) -> tuple[RunStat
     if done < 0:
         counts[0] = 0
     overflowed, known = owned(call.program), (without_overflow, call.program, call.scheme.options)
-    given = call.program.system, call.scheme, call.params, call.state, run.closed
+    given = call.program.system, call.scheme, call.arrays, call.state, run.closed
     swift = None if known in overflowed else without_overflow(*given)
     for scheme in (call.scheme,) if swift is None else (swift, call.scheme):
-        after, part = _advance(call.program, scheme, call.params, run, call.dt, counts)
+        after, part = _advance(call.program, scheme, call.arrays, run, call.dt, counts)
         if scheme is call.scheme or not int(after.status):
             break
         overflowed[known] = True  # later runs of this process begin with the whole program

@@ -151,3 +151,9 @@ def test_keys_of_arrays_that_stay_the_same_are_found_without_their_bits() -> Non
     assert owned.by_value(changing, known) != first
     assert owned.by_value([arrays[1], arrays[0]], known) != first
     assert owned.by_value({"x": arrays[0], "y": arrays[1]}, known) != first
+
+
+def test_a_trajectory_has_the_numbers_as_they_were_given() -> None:
+    """Not the arrays of the device: checks of these, by the next run, take longer."""
+    traj = run(pendulum(None))
+    assert all(type(x) is np.ndarray for x in jax.tree.leaves(traj.params))
